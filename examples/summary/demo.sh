@@ -1,0 +1,18 @@
+#!/bin/sh
+# Records summa (a text summarizer from PyPI) on excerpts of Python's language reference, prints its laws, writes the page.
+set -eu
+out=demo-out
+mkdir -p $out
+# summa's numeric part uses OpenBLAS; one thread of it, so that times are of one core.
+export OPENBLAS_NUM_THREADS=1
+.venv/bin/python examples/summary/texts.py $out 4 6 8 11 16 23
+cd $out
+rm -rf .perflaw
+show() { echo "\$ $*"; }
+show "perflaw record --vary kb=4,6,8,11,16,23 --repeat 2 -- -m summa.textrank --text text-{kb}k.txt"
+../.venv/bin/perflaw record --vary kb=4,6,8,11,16,23 --repeat 2 -- -m summa.textrank --text 'text-{kb}k.txt' >summaries.txt
+show "perflaw annotate --at kb=100"
+../.venv/bin/perflaw annotate --at kb=100
+show "perflaw report --at kb=100 -o report.html"
+../.venv/bin/perflaw report --at kb=100 -o report.html
+echo "open $out/report.html"

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Every check: lint, types and all tests on each Python found (3.11 must be there).
+set -eu
+sh scripts/browser.sh
+sh scripts/environment.sh .venv-3.11 3.11 test
+echo "lint and types"
+.venv-3.11/bin/ruff check .
+.venv-3.11/bin/ruff format --check --quiet .
+.venv-3.11/bin/mypy
+for version in 3.11 3.12 3.13; do
+    if [ "$version" != 3.11 ] && [ -z "$(sh scripts/python.sh "$version")" ]; then
+        echo "no Python $version here: its tests are left out"
+        continue
+    fi
+    sh scripts/environment.sh ".venv-$version" "$version" test
+    echo "tests on Python $version"
+    ".venv-$version/bin/python" -m pytest -n 2 "$@"
+done

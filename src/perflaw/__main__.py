@@ -1,0 +1,5 @@
+"""``python -m perflaw``."""
+
+from perflaw.cli.main import main
+
+main()

@@ -1,0 +1,29 @@
+"""``perflaw doctor``: what this machine can measure, and why not."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from perflaw.cli.options import json_option
+
+
+@click.command("doctor", short_help="what this machine can measure, and why not")
+@json_option
+def command(as_json: bool) -> int:
+    """Say which tracer records here and why, how fine the clock is, and what cannot be measured."""
+    from perflaw.collect.doctor import examine
+
+    findings = examine()
+    if as_json:
+        from perflaw.report.encode import dumps
+
+        listed = [{"what": one.what, "ok": one.ok, "detail": one.detail} for one in findings]
+        click.echo(dumps({"schema": "perflaw.doctor/1", "findings": listed}))
+        return 0
+    from perflaw.report.terminal import text_table
+
+    rows = [["yes" if one.ok else "no", one.what, one.detail] for one in findings]
+    click.echo(text_table(["can", "what", "how, or why not"], rows, right=(), colour=sys.stdout.isatty()), nl=False)
+    return 0

@@ -1,0 +1,73 @@
+"""``perflaw``: finds the verb, runs it, and turns our errors into one line and exit status 2."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from perflaw import __version__
+from perflaw.errors import PerflawError
+
+VERBS = {
+    "record": "run a program and keep how its functions' cost came about",
+    "annotate": "the law of each function's cost",
+    "report": "all laws as one page to open in a browser",
+    "fit": "laws of your own numbers in a CSV file",
+    "runs": "the recordings of an experiment",
+    "dump": "every table of a recording as text",
+    "doctor": "what this machine can measure, and why not",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a verb when it is used: ``perflaw --help`` stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the verbs in the order a person meets them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command, imported now."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"perflaw.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="perflaw")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def cli(debug: bool) -> None:
+    """Learns the laws of a program's performance from its runs and tells when they stop holding."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point. Exit status: 0 fine, 1 a violated verdict, 2 wrong use or unreadable input."""
+    debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
+    try:
+        sys.exit(_status(cli.main(arguments, prog_name="perflaw", standalone_mode=False)))
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    except (PerflawError, OSError) as error:
+        if debug:
+            raise
+        click.echo(f"perflaw: {error}", err=True)
+        sys.exit(2)
+
+
+def _status(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,113 @@
+"""``perflaw record``: run a program, once or over a range of sizes, and keep what its functions cost."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from perflaw.cli.options import experiment_option, parse_assignments, parse_features
+from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perflaw.collect.record import Outcome
+    from perflaw.collect.session import Attempt
+    from perflaw.types import Run
+
+
+@click.command(
+    "record",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="run a program and keep how its functions' cost came about",
+)
+@experiment_option
+@click.option("--vary", multiple=True, metavar="NAME=A,B,C", help="Run once for each value; {NAME} in ARGs becomes it.")
+@click.option("--repeat", default=1, show_default=True, type=click.IntRange(1), help="Runs for each value.")
+@click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of the workload.")
+@click.option("--select", multiple=True, metavar="GLOB", help="Record these functions only, wherever they are.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Never record these functions.")
+@click.option("--tracer", default="auto", show_default=True, help="auto, python, or nothing (the floor of the cost).")
+@click.option("--clock", default="real", type=click.Choice(["real", "fake"]), help="fake: the program advances it.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def command(
+    experiment: str,
+    vary: tuple[str, ...],
+    repeat: int,
+    feature: tuple[str, ...],
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    tracer: str,
+    clock: str,
+    command: tuple[str, ...],
+) -> int:
+    r"""Run COMMAND and record it: a Python script, -m MODULE, python SCRIPT, or a console script.
+
+    \b
+    perflaw record --vary n=100,1000,10000 --repeat 3 -- app.py {n}
+    perflaw record -e nightly -- python -m mypackage input.txt
+    """
+    from perflaw.collect.core import choose
+    from perflaw.collect.plan import make_plan
+    from perflaw.collect.record import Settings
+    from perflaw.collect.session import record_all
+    from perflaw.store.experiment import open_experiment
+
+    target = open_experiment(experiment)
+    plan = make_plan(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature))
+    attempts = _collected(record_all(target, plan, choose(tracer), Settings(select, exclude, clock)), len(plan.runs))
+    return _conclude(target.folder, attempts, select)
+
+
+def _collected(attempts: Iterator[Attempt], planned: int) -> list[Attempt]:
+    """Make the runs; failures are told at once, progress only on a terminal."""
+    done: list[Attempt] = []
+    for attempt in attempts:
+        done.append(attempt)
+        label = f" of {attempt.planned.label}" if attempt.planned.label else ""
+        if attempt.error:
+            click.echo(f"perflaw: run{label}: {attempt.error}", err=True)
+        elif attempt.outcome and not attempt.outcome.run.complete:
+            run = attempt.outcome.run
+            click.echo(f"perflaw: run {run.id}{label} is incomplete: {run.ended}; what completed is kept", err=True)
+        if planned > 1 and sys.stderr.isatty():
+            click.echo(f"recorded {len(done)} of {planned}{label}", err=True)
+    return done
+
+
+def _conclude(folder: Path, attempts: list[Attempt], select: tuple[str, ...]) -> int:
+    """The one line that ends every recording, and the exit status."""
+    outcomes = [attempt.outcome for attempt in attempts if attempt.outcome]
+    kept = [outcome.run for outcome in outcomes if outcome.folder]
+    if outcomes and not kept:
+        raise _nothing_selected(outcomes, select)
+    if kept:
+        click.echo(_summary(folder, kept), err=True)
+    failed = next((outcome.run.status for outcome in outcomes if outcome.run.status), 0)
+    return failed or (2 if any(attempt.error for attempt in attempts) else 0)
+
+
+def _nothing_selected(outcomes: list[Outcome], select: tuple[str, ...]) -> UsageError:
+    seen = ", ".join(outcomes[0].unselected[:5]) or "nothing"
+    what = "nothing selected: no function that ran matches " + " or ".join(select)
+    return UsageError(what, f"seen among others: {seen}", "perflaw record without --select, then perflaw annotate")
+
+
+def _summary(folder: Path, runs: list[Run]) -> str:
+    """What was recorded, what it cost, what is missing, and where it is."""
+    calls, nodes = sum(run.calls for run in runs), max(run.nodes for run in runs)
+    slowdown = statistics.median(run.slowdown for run in runs)
+    incomplete = sum(not run.complete for run in runs)
+    opened = sum(run.lost.open_invocations for run in runs)
+    missed = sum(run.lost.missed_calls for run in runs)
+    lost = [f"{incomplete} incomplete"] * bool(incomplete) + [f"{opened} calls had not ended"] * bool(opened)
+    lost += [f"{missed} calls at the recursion limit"] * bool(missed)
+    plural = "s" * (len(runs) != 1)
+    return (
+        f"recorded {len(runs)} run{plural} of {runs[0].target}, {nodes} calling contexts, {calls:,} calls"
+        f" · slowdown {slowdown:.1f}x · {', '.join(lost) or 'nothing lost'} · {folder}"
+    )

@@ -1,0 +1,80 @@
+"""``perflaw report``: all laws of an experiment as one self-contained page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perflaw.cli.annotate import check_point, learn_experiment, point_of
+from perflaw.cli.options import at_option, experiment_option
+from perflaw.errors import StoreError
+
+if TYPE_CHECKING:
+    from perflaw.report.page_model import Page
+    from perflaw.store.experiment import Recording
+    from perflaw.types import Annotation
+
+
+@click.command("report", short_help="all laws as one page to open in a browser")
+@experiment_option
+@at_option
+@click.option(
+    "-o", "--output", default="report.html", show_default=True, metavar="FILE.html", help="Where to write it."
+)
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+def command(experiment: str, at: tuple[str, ...], output: str, runs: tuple[str, ...]) -> int:
+    """Write one HTML file with every law, its evidence and its uncertainty; it opens without a network."""
+    from perflaw.report.html import render
+
+    point = point_of(at)
+    recordings, annotations = learn_experiment(experiment, runs, point)
+    check_point(point, annotations)
+    text = render(_page(experiment, recordings, annotations, point))
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(
+            f"{output}: cannot be written", error.strerror or str(error), "-o another/file.html"
+        ) from error
+    click.echo(f"wrote {output}: {len(annotations)} functions, {len(text) / 1e6:.1f} MB")
+    return 0
+
+
+def _page(
+    experiment: str, recordings: Sequence[Recording], annotations: Sequence[Annotation], at: dict[str, float] | None
+) -> Page:
+    from perflaw.report.page_model import Page
+
+    runs = [recording.run for recording in recordings]
+    opened = sum(run.lost.open_invocations for run in runs)
+    incomplete = sum(not run.complete for run in runs)
+    library = max(run.lost.library_functions for run in runs)
+    unselected = max(run.lost.unselected_functions for run in runs)
+    lost = [f"{incomplete} runs incomplete"] * bool(incomplete) + [f"{opened} calls had not ended"] * bool(opened)
+    left_out = [f"{library} library functions that only libraries call"] * bool(library)
+    left_out += [f"{unselected} functions by --select or --exclude"] * bool(unselected)
+    return Page(
+        target=runs[-1].target,
+        experiment=experiment,
+        command=" ".join(runs[-1].command),
+        created=max(run.started for run in runs),
+        runs=[
+            {
+                "id": run.id,
+                "features": dict(run.features),
+                "wall_ns": run.wall_ns,
+                "complete": run.complete,
+                "calls": run.calls,
+            }
+            for run in runs
+        ],
+        annotations=annotations,
+        slowdown=f"slowdown {statistics.median(run.slowdown for run in runs):.1f}x",
+        lost=", ".join(lost) or "nothing lost",
+        left_out=", ".join(left_out),
+        at=at,
+    )

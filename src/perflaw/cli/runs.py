@@ -1,0 +1,44 @@
+"""``perflaw runs``: the recordings of an experiment."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from perflaw.cli.options import experiment_option, json_option
+from perflaw.errors import StoreError
+
+
+@click.command("runs", short_help="the recordings of an experiment")
+@experiment_option
+@json_option
+def command(experiment: str, as_json: bool) -> int:
+    """List the recordings: when, of what, with which features, how they ended."""
+    from perflaw.store.experiment import STORE, open_experiment
+    from perflaw.types import Run
+
+    target = open_experiment(experiment)
+    found: list[Run] = []
+    damaged: dict[str, str] = {}
+    for run in target.ids():
+        try:
+            found.append(target.recording(run).run)
+        except StoreError as error:
+            damaged[run] = f"{error.what}: {error.why}"
+    if not found and not damaged and not target.unfinished():
+        others = ", ".join(sorted(path.name for path in Path(STORE).glob("*") if (path / "runs").is_dir())) or "none"
+        why = f"nothing was recorded there; experiments here: {others}"
+        raise StoreError(f"{target.folder}: no recordings", why, "perflaw record -- python app.py")
+    if as_json:
+        from perflaw.report.encode import dumps
+
+        document = {"schema": "perflaw.runs/1", "runs": [asdict(run) for run in found]}
+        click.echo(dumps({**document, "damaged": damaged, "unfinished": target.unfinished()}))
+        return 0
+    from perflaw.report.terminal import runs_table
+
+    click.echo(runs_table(found, target.unfinished(), damaged, sys.stdout.isatty()), nl=False)
+    return 0

@@ -1,0 +1,1 @@
+"""Programs in, recordings out: one module a source; ``core`` chooses the tracer and says why."""

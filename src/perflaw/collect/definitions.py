@@ -1,0 +1,114 @@
+"""The definitions file of a spool: what the numbers in the records stand for, and how the recording began and ended."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perflaw.types import Component
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What the tracer says when it begins."""
+
+    clock: int
+    """Its clock then."""
+    event_ns: int
+    """Calibrated cost of a call event beyond the handler's own clock reads."""
+    foreign_ns: int
+    """Calibrated cost of an event that is no Python call."""
+    python: str
+    """Version of the interpreter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the tracer says when the program ends."""
+
+    clock: int
+    """Its clock then."""
+    own_ns: int
+    """All time it took out, over all threads."""
+    missed: int
+    """Calls it missed because the program stood at its recursion limit."""
+    lost: str
+    """Why it stopped before the program did; empty if it did not."""
+    library: int
+    """Functions of libraries left out."""
+    unselected: int
+    """Functions left out by the selection."""
+    names: tuple[str, ...]
+    """Names of some of the latter."""
+
+
+@dataclass(slots=True)
+class Definitions:
+    """All that the tracer defined so far; grows while the file does."""
+
+    components: dict[int, Component] = field(default_factory=dict)
+    """Number of a function → what it is."""
+    lines: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    """Number of a function → (first offset, last offset, line) of its bytecode."""
+    features: dict[int, str] = field(default_factory=dict)
+    """Number of a feature → its name."""
+    types: dict[int, str] = field(default_factory=dict)
+    """Number of a dynamic type → its name."""
+    started: Started | None = None
+    """How the recording began; None if it never did."""
+    failed: str = ""
+    """Why the tracer could not begin."""
+    ended: Ended | None = None
+    """How the recording ended; None if the program never reached its end."""
+
+    def take(self, line: str) -> None:
+        """Take in one line of the file."""
+        kind, *fields = ast.literal_eval(line)
+        if kind == "code":
+            number, name, file, first_line, origin, parameters, lines = fields
+            self.components[number] = Component(
+                _clean(name), _clean(file), first_line, "python", origin, tuple(map(_clean, parameters))
+            )
+            self.lines[number] = [(a, b, line) for a, b, line in lines if line]
+        elif kind == "feature":
+            self.features[fields[0]] = _clean(fields[2])
+        elif kind == "type":
+            self.types[fields[0]] = _clean(fields[1])
+        elif kind == "start":
+            self.started = Started(*fields)
+        elif kind == "failed":
+            self.failed = fields[0]
+        elif kind == "end":
+            self.ended = Ended(*fields)
+
+    def line_at(self, code: int, offset: int) -> int:
+        """Source line of a call site, 0 where unknown."""
+        if offset < 0:
+            return 0
+        return next((line for first, last, line in self.lines.get(code, ()) if first <= offset < last), 0)
+
+
+def _clean(text: str) -> str:
+    """A name that every file and terminal can hold: lone surrogates are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class DefinitionsReader:
+    """Reads the file as it grows; a line without its end is left for the next time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.position, self.definitions = path, 0, Definitions()
+
+    def update(self) -> Definitions:
+        """Everything defined until now."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                file.seek(self.position)
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            self.position += len(whole)
+            for line in whole.decode().split("\n"):
+                if line:
+                    self.definitions.take(line)
+        return self.definitions

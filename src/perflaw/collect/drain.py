@@ -1,0 +1,57 @@
+"""Drains a spool: reads the segments that a tracer appends while it runs, and after it is gone, into the call tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from perflaw.collect.definitions import DefinitionsReader
+from perflaw.collect.layout import RECORD
+from perflaw.collect.tree_builder import TreeBuilder
+
+
+class Drain:
+    """The reading side of one spool. Whole segments are removed once read; the last of each thread is read as it fills."""
+
+    def __init__(self, folder: Path, seed: int = 0) -> None:
+        self.folder = folder
+        self.builder = TreeBuilder(seed)
+        self.definitions = DefinitionsReader(folder / "definitions")
+        self.read: dict[Path, int] = {}
+
+    def step(self) -> int:
+        """Take in what has arrived; returns the number of records."""
+        segments = sorted(self.folder.glob("*.events"))
+        newest = {_thread(path): path for path in segments}
+        taken = 0
+        for path in segments:
+            # A thread opens its next segment when this one is full, so only its newest can still grow.
+            taken += self._take(path, may_grow=newest[_thread(path)] == path)
+        return taken
+
+    def finish(self) -> TreeBuilder:
+        """Take in everything that is left, the target being gone."""
+        self.definitions.update()
+        while self.step():
+            pass
+        self.builder.finish()
+        return self.builder
+
+    def _take(self, path: Path, may_grow: bool) -> int:
+        records = np.fromfile(path, dtype=RECORD, offset=self.read.get(path, 0) * RECORD.itemsize)
+        written = records["kind"] != 0
+        count = len(records) if written.all() else int(np.argmin(written))
+        if count:
+            batch = records[:count]
+            columns = (batch[name].tolist() for name in ("value", "frame", "code", "site", "key", "kind"))
+            self.builder.feed(_thread(path), zip(*columns, strict=True))
+            self.read[path] = self.read.get(path, 0) + count
+        if not may_grow:
+            path.unlink()
+            self.read.pop(path, None)
+        return count
+
+
+def _thread(path: Path) -> int:
+    return int(path.stem.split("-")[1])

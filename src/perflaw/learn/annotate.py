@@ -1,0 +1,168 @@
+"""Annotations: for every component, the law of its cost per call and per run, ranked (Freud §2; one scope each for now)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perflaw.learn.cells import Cells, make_cells
+from perflaw.learn.laws import Learnt, Series, learn
+from perflaw.types import TIME, Annotation, Curve, Evidence, Law, Points, Prediction, Run, Scope
+
+MIN_EFFECT = 1.1
+"""A law whose mean varies by less than this factor over its data is told as a constant: it does not matter to anyone."""
+CURVE_POINTS, MAX_POINTS = 61, 400
+
+Point = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Learnt:
+    """A component's cells and what was learnt from them."""
+
+    evidence: Evidence
+    cells: Cells
+    per_call: Learnt
+    per_run: Learnt | None
+
+
+def annotate(evidence: Sequence[Evidence], at: Point | None = None, quantum: float = 1.0) -> list[Annotation]:
+    """Laws of all components, ranked by predicted cost at ``at`` where given, else by share of the cost.
+
+    ``quantum`` is the clock's tick in ns. The result is deterministic. Components without a completed call are left out.
+    """
+    present = [one for one in evidence if one.cost.size]
+    cells = [make_cells(one) for one in present]
+    per_call = _learn_calls(present, cells, at, quantum)
+    per_run = _learn_runs(present, at, quantum)
+    whole = _whole_cost(present)
+    annotations = [
+        _annotation(_Learnt(*parts), at, whole) for parts in zip(present, cells, per_call, per_run, strict=True)
+    ]
+    return sorted(annotations, key=_rank)
+
+
+def _rank(annotation: Annotation) -> tuple[float, float, str]:
+    predicted = annotation.predicted.mean if annotation.predicted else 0.0
+    return -predicted, -annotation.share, annotation.component.name
+
+
+def _points(at: Point | None) -> list[Point] | None:
+    return [at] if at else None
+
+
+def _learn_calls(
+    evidence: Sequence[Evidence], cells: Sequence[Cells], at: Point | None, quantum: float
+) -> list[Learnt]:
+    series = [
+        Series(one.component.name, cell.y, cell.features, cell.run, quantum=quantum)
+        for one, cell in zip(evidence, cells, strict=True)
+    ]
+    learnt = learn(series, _points(at))
+    small = [index for index, found in enumerate(learnt) if _negligible(found)]
+    plain = [Series(one.name, one.y, {}, one.runs, quantum=quantum) for one in (series[index] for index in small)]
+    for index, constant in zip(small, learn(plain, _points(at)) if plain else [], strict=True):
+        learnt[index] = constant
+    return learnt
+
+
+def _negligible(learnt: Learnt) -> bool:
+    """Whether a law's mean hardly varies over the data it was learnt from."""
+    law = learnt.law
+    if not law.features:
+        return False
+    means = [prediction.mean for prediction in learnt.predict(_corners(law))]
+    return max(means) < MIN_EFFECT * min(means)
+
+
+def _corners(law: Law) -> list[Point]:
+    name = law.features[0]
+    low, high = law.range[name]
+    return [{name: float(x)} for x in np.linspace(low, high, 9)]
+
+
+def _learn_runs(evidence: Sequence[Evidence], at: Point | None, quantum: float) -> list[Learnt | None]:
+    """Cost per whole run as a law of the workload's features; incomplete runs say nothing of it."""
+    series: list[Series] = []
+    places: list[int] = []
+    for place, one in enumerate(evidence):
+        complete = [cost for cost in one.runs if cost.run.complete]
+        if complete:
+            y = np.array([float(cost.total) for cost in complete])
+            runs = np.array([cost.run.id for cost in complete])
+            series.append(
+                Series(one.component.name, y, _workload([cost.run for cost in complete]), runs, None, quantum)
+            )
+            places.append(place)
+    found: list[Learnt | None] = [None] * len(evidence)
+    for place, learnt in zip(places, learn(series, _points(at)) if series else [], strict=True):
+        found[place] = learnt
+    return found
+
+
+def _workload(runs: Sequence[Run]) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+    """Features that every one of the runs has."""
+    names = [name for name in runs[0].features if all(name in run.features for run in runs)]
+    return {name: np.array([run.features[name] for run in runs], dtype=np.float64) for name in names}
+
+
+def _whole_cost(evidence: Sequence[Evidence]) -> float:
+    """Cost of all runs together."""
+    return float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
+
+
+def _annotation(learnt: _Learnt, at: Point | None, whole: float) -> Annotation:
+    evidence, law = learnt.evidence, learnt.per_call.law
+    total = sum(cost.total for cost in evidence.runs)
+    self_total = sum(cost.self_total for cost in evidence.runs)
+    return Annotation(
+        component=evidence.component,
+        metric=TIME,
+        features=tuple(dict.fromkeys([*evidence.features, *(f for cost in evidence.runs for f in cost.run.features)])),
+        scopes=(Scope("", 1.0, law),),
+        calls=sum(cost.calls for cost in evidence.runs),
+        total=total,
+        share=min(1.0, total / whole),
+        self_share=min(1.0, self_total / whole),
+        run_law=learnt.per_run.law if learnt.per_run else None,
+        predicted=_predicted(learnt, at),
+        curves=tuple(_curve(learnt.per_call, name) for name in law.features),
+        points=_thin_points(learnt),
+    )
+
+
+def _predicted(learnt: _Learnt, at: Point | None) -> Prediction | None:
+    """Cost of a whole run at ``at``; where only the law of a call knows its features, of one call."""
+    if not at:
+        return None
+    for candidate in (learnt.per_run, learnt.per_call):
+        if candidate and candidate.law.features and set(candidate.law.features) <= set(at):
+            return candidate.predict([at])[0]
+    if learnt.per_run and not learnt.per_run.law.features and set(at) <= _known(learnt.evidence):
+        return learnt.per_run.predict([at])[0]
+    return None
+
+
+def _known(evidence: Evidence) -> set[str]:
+    return {name for cost in evidence.runs for name in cost.run.features}
+
+
+def _curve(learnt: Learnt, feature: str) -> Curve:
+    """The law from the smallest value seen to ten times the largest."""
+    low, high = learnt.law.range[feature]
+    return learnt.curve(feature, low, high * 10 if high > 0 else high, CURVE_POINTS)
+
+
+def _thin_points(learnt: _Learnt) -> Points:
+    """The points a law was learnt from, at most MAX_POINTS of them, evenly taken."""
+    cells, residuals = learnt.cells, learnt.per_call.residuals()
+    count = cells.y.size
+    keep = np.unique(np.linspace(0, count - 1, min(count, MAX_POINTS)).astype(np.int64))
+    return Points(
+        {name: tuple(values[keep].tolist()) for name, values in cells.features.items()},
+        tuple(cells.y[keep].tolist()),
+        tuple(str(run) for run in cells.run[keep]),
+        tuple(residuals[keep].tolist()),
+    )

@@ -1,0 +1,147 @@
+"""Intervals of one law at any points: for the mean, and wider for a new row from a new run.
+
+Additive noise: μ ± t·√(gᵀCg), new ± t·√(σ² + gᵀCg). Multiplicative noise: the mean is exp(η + σ²/2), its interval
+Cox's (Zhou & Gao 1997, §2.3), t·√(gᵀCg + σ⁴/2ν) on the log scale; η is the log median.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perflaw.learn.laws.model import Ends, Model, Theta
+from perflaw.learn.laws.series import Array
+
+LARGEST = 1e300
+"""Answers are cut there; a law that says more says nothing."""
+
+STEEPEST = 1e3
+"""Local exponents are cut there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """One law fitted to one series (shapes below without the dots) or to several (… = B)."""
+
+    model: Model
+    """The law."""
+    theta: Array
+    """Response at the largest x, at the smallest x, exponent; (..., 3)."""
+    covariance: Array
+    """Covariance of the parameters on the noise's scale; (..., 3, 3)."""
+    ends: Array
+    """Smallest and largest x; (..., 2)."""
+    variance: Array
+    """σ² of a row about the law on the noise's scale; (...,)."""
+    variance_error: Array
+    """Variance of the estimate of σ²; (...,)."""
+    quantile: Array
+    """Student's t for the confidence and degrees of freedom; (...,)."""
+
+    def row(self, i: int) -> Fitted:
+        """The i-th of several."""
+        return Fitted(
+            self.model,
+            self.theta[i],
+            self.covariance[i],
+            self.ends[i],
+            self.variance[i],
+            self.variance_error[i],
+            self.quantile[i],
+        )
+
+    @property
+    def parameters(self) -> Theta:
+        """Parameters ready to broadcast against points, (..., 1) each."""
+        return self.theta[..., 0, None], self.theta[..., 1, None], self.theta[..., 2, None]
+
+    @property
+    def range(self) -> Ends:
+        """Ends of the data, (..., 1) each."""
+        return Ends(self.ends[..., 0, None], self.ends[..., 1, None])
+
+    def mean(self, x: Array) -> Array:
+        """Expected response at x (..., k), never negative."""
+        mean, _ = self.model.mean(self.parameters, self.range, x)
+        return _clipped(mean * self.smear)
+
+    @property
+    def smear(self) -> Array:
+        """Mean over median of the noise, (..., 1)."""
+        return np.exp(np.minimum(self.variance[..., None] / 2.0, 300.0)) if self.model.noise.log else np.ones(1)
+
+    def band(self, x: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Mean, its lower and upper limit, and those of a new row, at x (..., k); each (..., k)."""
+        middle, gradient = self.model.mean(self.parameters, self.range, x)
+        if self.model.noise.log:
+            return self._multiplicative(middle, gradient)
+        spread, t = self._spread(gradient), self.quantile[..., None]
+        mean_half, new_half = t * np.sqrt(spread), t * np.sqrt(spread + self.variance[..., None])
+        limits = (middle, middle - mean_half, middle + mean_half, middle - new_half, middle + new_half)
+        mean, low, high, new_low, new_high = (_clipped(limit) for limit in limits)
+        return mean, low, high, new_low, new_high
+
+    def _multiplicative(self, middle: Array, gradient: list[Array]) -> tuple[Array, Array, Array, Array, Array]:
+        """Limits as factors; where the law has crossed 0 outside its data it is 0, up to its uncertainty."""
+        above = middle > 0
+        safe = np.where(above, middle, 1.0)
+        spread = self._spread(self.model.scaled(self.parameters, safe, gradient))
+        t, smear = self.quantile[..., None], self.smear
+        mean_half = t * np.sqrt(spread + self.variance_error[..., None] / 4.0)
+        new_half = t * np.sqrt(spread + self.variance[..., None])
+        short = t * np.sqrt(spread) * smear
+        limits = (
+            np.where(above, safe * smear, 0.0),
+            np.where(above, safe * smear * np.exp(-mean_half), 0.0),
+            np.where(above, safe * smear * self._factor(mean_half), short),
+            np.where(above, safe * np.exp(-new_half), 0.0),
+            np.where(above, safe * self._factor(new_half), short),
+        )
+        mean, low, high, new_low, new_high = (_clipped(limit) for limit in limits)
+        return mean, low, high, new_low, new_high
+
+    def _factor(self, half: Array) -> Array:
+        """Upper limit over the middle; with an intercept wide ones grow linearly, for a difference is uncertain."""
+        if self.model.intercept:
+            return np.where(half < 1.0, np.exp(np.minimum(half, 1.0)), np.e * np.maximum(half, 1.0))
+        return np.exp(np.minimum(half, 600.0))
+
+    def _spread(self, gradient: list[Array]) -> Array:
+        """gᵀCg, (..., k)."""
+        places = self.model.columns
+        total = sum(
+            gradient[i] * gradient[j] * self.covariance[..., p, q, None]
+            for i, p in enumerate(places)
+            for j, q in enumerate(places)
+        )
+        return np.maximum(total, 0.0)
+
+    def slope(self) -> tuple[Array, Array, Array]:
+        """Local exponent at the largest x with its limits, (...,) each, by the delta method."""
+        at = self.range.high
+        middle = self.model.local_exponent(self.parameters, self.range, at)[..., 0]
+        columns = []
+        for place in self.model.columns:
+            step = np.maximum(np.sqrt(self.covariance[..., place, place]) * 0.01, 1e-9)
+            sides = [
+                self.model.local_exponent(self._moved(place, sign * step), self.range, at)[..., 0] for sign in (1, -1)
+            ]
+            columns.append(((sides[0] - sides[1]) / (2.0 * step))[..., None])
+        half = self.quantile * np.sqrt(self._spread(columns)[..., 0])
+        half = np.where(np.isfinite(half), half, STEEPEST)
+        middle, low, high = (np.clip(limit, -STEEPEST, STEEPEST) for limit in (middle, middle - half, middle + half))
+        return middle, low, high
+
+    def _moved(self, place: int, step: Array) -> Theta:
+        """Parameters with one of them moved on the noise's scale."""
+        theta = self.theta.copy()
+        if self.model.noise.log and place < 2:
+            theta[..., place] = theta[..., place] * np.exp(np.clip(step, -50.0, 50.0))
+        else:
+            theta[..., place] = theta[..., place] + step
+        return theta[..., 0, None], theta[..., 1, None], theta[..., 2, None]
+
+
+def _clipped(values: Array) -> Array:
+    return np.clip(values, 0.0, LARGEST)

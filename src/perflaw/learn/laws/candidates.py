@@ -1,0 +1,155 @@
+"""All laws of a batch of series: fitted, scored, and which of them the data cannot tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from perflaw.learn.laws.band import Fitted
+from perflaw.learn.laws.clusters import cluster_covariance, moulton
+from perflaw.learn.laws.families import CONSTANT, TERMS
+from perflaw.learn.laws.fit import Batch, Fit, fit
+from perflaw.learn.laws.model import Model
+from perflaw.learn.laws.noise import LOGNORMAL, NORMAL
+from perflaw.learn.laws.prepare import Rows
+from perflaw.learn.laws.score import degrees, scores, variance
+from perflaw.learn.laws.series import Array
+
+MODELS: tuple[Model, ...] = (
+    *(Model(CONSTANT, False, noise) for noise in (LOGNORMAL, NORMAL)),
+    *(Model(term, intercept, noise) for term in TERMS for intercept in (False, True) for noise in (LOGNORMAL, NORMAL)),
+)
+"""Every law that is tried, constants first."""
+
+CONSTANTS = 2
+"""How many of them are constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The laws of B series with F features each; a cell is a series with one of its features."""
+
+    rows: Sequence[Rows]
+    """The series, B of them."""
+    fits: Sequence[Fit]
+    """Fits of all models to all B·F cells, cell = series·F + feature."""
+    ends: Array
+    """Smallest and largest x of a cell, (B·F, 2)."""
+    sizes: NDArray[np.intp]
+    """Distinct values of x, (B, F)."""
+    scores: Array
+    """Scores to choose by, (B, F, M)."""
+    open_scores: Array
+    """Scores by which others stay beside the chosen law, (B, F, M)."""
+
+    @property
+    def features(self) -> int:
+        """F."""
+        return int(self.scores.shape[1])
+
+    def fitted(self, series: NDArray[np.intp], feature: NDArray[np.intp], m: int, confidence: float) -> Fitted:
+        """Model m of some cells with its uncertainty; series and feature (k,)."""
+        cells = series * self.features + feature
+        fit_ = self.fits[m]
+        part = replace(
+            fit_,
+            theta=fit_.theta[cells],
+            covariance=fit_.covariance[cells],
+            rss=fit_.rss[cells],
+            floor=fit_.floor[cells],
+        )
+        count = np.array([self.rows[b].y.size for b in series], dtype=np.float64)
+        freedom, sigma2 = degrees(part, count), variance(part, count)
+        hidden = np.array([self.rows[b].within[part.model.noise.log] for b in series])
+        worth = np.array([self.rows[b].information for b in series])
+        covariance = part.covariance * (sigma2 * count / worth)[:, None, None]
+        clustered = [i for i, b in enumerate(series) if self.rows[b].clusters is not None]
+        for i in clustered:
+            covariance[i] = _between(self.rows[series[i]], int(feature[i]), part, i, self.ends[cells[i]])
+            freedom[i] = self.rows[series[i]].runs - 1
+        quantile = stdtrit(freedom, 0.5 + confidence / 2.0)
+        error = 2.0 * sigma2**2 / degrees(part, count)
+        return Fitted(part.model, part.theta, covariance, self.ends[cells], sigma2 + hidden, error, quantile)
+
+
+def candidates(rows: Sequence[Rows]) -> Candidates:
+    """Fit and score all laws of series with equally many features (at least one) and similar length."""
+    batch = _batch(rows)
+    fits = [fit(model, batch) for model in MODELS]
+    features = len(rows[0].x)
+    sizes = np.array([[np.unique(x).size for x in r.x] for r in rows]).reshape(-1, features)
+    information = np.repeat([r.information for r in rows], features)
+    count = batch.w.sum(axis=-1)
+    found, open_ = scores(fits, count, information, sizes.reshape(-1).astype(np.float64))
+    ends = np.stack([batch.x.min(axis=-1), batch.x.max(axis=-1)], axis=-1)
+    shape = (len(rows), features, len(fits))
+    out = Candidates(rows, fits, ends, sizes, found.reshape(shape), open_.reshape(shape))
+    for b, r in enumerate(rows):
+        if r.clusters is not None:
+            _discount(out, b, sizes[b].astype(np.float64))
+    return out
+
+
+def _batch(rows: Sequence[Rows]) -> Batch:
+    """One cell a series and feature, padded to the longest with weight 0."""
+    features, length = len(rows[0].x), max(r.y.size for r in rows)
+    shape = (len(rows), features, length)
+    x, y, log_y, w = np.empty(shape), np.empty(shape), np.empty(shape), np.zeros(shape)
+    for b, r in enumerate(rows):
+        n = r.y.size
+        for target, source in ((x, r.x), (y, r.y), (log_y, r.log_y)):
+            target[b, :, :n] = source
+            target[b, :, n:] = source[..., :1]
+        w[b, :, :n] = r.w
+    flat = (shape[0] * features, length)
+    quantum = np.repeat([r.series.quantum for r in rows], features).astype(np.float64)
+    positive = np.repeat([r.positive for r in rows], features)
+    return Batch(x.reshape(flat), y.reshape(flat), log_y.reshape(flat), w.reshape(flat), quantum, positive)
+
+
+def _discount(found: Candidates, b: int, sizes: Array) -> None:
+    """Score rows that share runs by what they are worth; in place, one series."""
+    row = found.rows[b]
+    assert row.clusters is not None
+    for f in range(found.features):
+        cell = b * found.features + f
+        best = int(found.scores[b, f].argmin())
+        model = found.fits[best].model
+        residual, _ = _residual(model, row, f, found.fits[best].theta[cell], found.ends[cell])
+        worth = max(row.information / moulton(residual, np.asarray(row.x[f]), row.clusters), 1.0)
+        one = [_cell(fit_, cell) for fit_ in found.fits]
+        count = np.array([float(row.y.size)])
+        chosen, open_ = scores(one, count, np.array([worth]), sizes[f : f + 1])
+        found.scores[b, f], found.open_scores[b, f] = chosen[0], open_[0]
+
+
+def _cell(fit_: Fit, cell: int) -> Fit:
+    """One cell of a fit."""
+    at = slice(cell, cell + 1)
+    return Fit(fit_.model, fit_.theta[at], fit_.covariance[at], fit_.rss[at], fit_.floor[at], fit_.deviance[at])
+
+
+def _residual(model: Model, row: Rows, f: int, theta: Array, ends: Array) -> tuple[Array, Array]:
+    """Residuals (n,) on the noise's scale and the gradient (p, n) of a law at its series."""
+    law = Fitted(model, theta, np.zeros((3, 3)), ends, np.zeros(()), np.zeros(()), np.zeros(()))
+    mean, gradient = model.mean(law.parameters, law.range, row.x[f])
+    if not model.noise.log:
+        return row.y - mean, np.stack(gradient)
+    mean = np.maximum(mean, 1e-300)
+    return row.log_y - np.log(mean), np.stack(model.scaled(law.parameters, mean, gradient))
+
+
+def _between(row: Rows, f: int, part: Fit, i: int, ends: Array) -> Array:
+    """Covariance (3, 3) of one law's parameters from the spread between runs."""
+    assert row.clusters is not None
+    residual, gradient = _residual(part.model, row, f, part.theta[i], ends)
+    out = np.zeros((3, 3))
+    places = np.array(part.model.columns)
+    out[np.ix_(places, places)] = cluster_covariance(gradient, row.w, residual, row.clusters)
+    # Never below what independent rows at the floor of σ would give: a perfect fit keeps a width.
+    out[places, places] += part.covariance[i][places, places] * part.floor[i] ** 2
+    return out

@@ -1,0 +1,32 @@
+"""Laws in the annotation language: ``LogNorm(3.1*n*log(n), 0.05)``. Numbers have six significant digits.
+
+``Norm(m, s)`` has mean m and standard deviation s; ``LogNorm(m, s)`` has *mean* m and standard deviation s of its
+logarithm; ``log`` is the natural logarithm.
+"""
+
+from __future__ import annotations
+
+from perflaw.learn.laws.families import CONSTANT
+from perflaw.learn.laws.model import Model
+
+
+def number(value: float) -> str:
+    """Number with six significant digits, without the plus sign of an exponent."""
+    return f"{value + 0.0:.6g}".replace("e+", "e")
+
+
+def mean_text(model: Model, feature: str, intercept: float, coefficient: float, exponent: float) -> str:
+    """Mean expression such as ``53350.3 - 2.1*s + 0.12*s*log(s)``."""
+    if model.term is CONSTANT:
+        return number(coefficient)
+    term = model.term.text(feature, number(exponent if model.term.free else model.term.exponent))
+    if not model.intercept:
+        return f"{number(coefficient)}*{term}" if term else number(coefficient)
+    sign = "-" if coefficient < 0 else "+"
+    return f"{number(intercept)} {sign} {number(abs(coefficient))}*{term}"
+
+
+def distribution_text(model: Model, mean: str, scale: float) -> str:
+    """Whole distribution in the annotation language."""
+    name = "LogNorm" if model.noise.log else "Norm"
+    return f"{name}({mean}, {number(scale)})"

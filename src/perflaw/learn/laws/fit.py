@@ -1,0 +1,197 @@
+"""Maximum likelihood fits of one law to a batch of series at once, by Levenberg–Marquardt (Marquardt 1963)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.learn.laws.families import CONSTANT
+from perflaw.learn.laws.linear import gram, inverse, multiply, project
+from perflaw.learn.laws.model import BOTTOM, EXPONENT, TOP, Ends, Model, Theta
+from perflaw.learn.laws.series import Array
+
+EXPONENTS = (-3.0, -2.0, -1.2, -0.6, -0.25, 0.15, 0.3, 0.5, 0.75, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0)
+"""Where the search for a free exponent starts."""
+
+BOUND = 8.0
+"""Largest free exponent, either sign."""
+
+ITERATIONS = 14
+"""Steps of the search; quadratic convergence needs 4 to 8 from the starts above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Series of one padded length with one feature each; padding repeats the first row with weight 0."""
+
+    x: Array
+    """Feature, (B, n)."""
+    y: Array
+    """Response, (B, n)."""
+    log_y: Array
+    """log y (or its mean in a run), (B, n); 0 where y is not positive."""
+    w: Array
+    """Weights, (B, n), summing to the number of rows."""
+    quantum: Array
+    """Resolution of y, (B,)."""
+    positive: NDArray[np.bool_]
+    """All responses are positive, (B,)."""
+
+    @property
+    def ends(self) -> Ends:
+        """Smallest and largest x, (B, 1) each."""
+        return Ends(self.x.min(axis=-1, keepdims=True), self.x.max(axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One law fitted to a batch."""
+
+    model: Model
+    """The law."""
+    theta: Array
+    """Response at the largest x, at the smallest x, exponent; (B, 3), unused ones 0."""
+    covariance: Array
+    """(JᵀWJ)⁻¹ on the noise's own scale, to be multiplied by σ²; (B, 3, 3), 0 for unused parameters."""
+    rss: Array
+    """Weighted residual sum of squares on the noise's scale, (B,)."""
+    floor: Array
+    """Smallest credible σ, (B,)."""
+    deviance: Array
+    """−2 log likelihood, (B,); infinite where the law is not available."""
+
+
+def fit(model: Model, batch: Batch) -> Fit:
+    """Fit a law to every series of a batch; where it is not available its deviance is infinite."""
+    usable = _usable(model, batch)
+    safe = _stand_in(batch, usable)
+    theta, rss = _search(model, safe)
+    _, columns = _residual(model, safe, theta)
+    inverted, regular = inverse(gram(columns, safe.w))
+    covariance = np.zeros((len(safe.x), 3, 3))
+    for i, p in enumerate(model.columns):
+        for j, q in enumerate(model.columns):
+            covariance[:, p, q] = inverted[i][j]
+    floor = model.noise.floor(safe.y, safe.w, safe.quantum)
+    deviance = model.noise.deviance(rss, floor, safe.w.sum(axis=-1), (safe.w * safe.log_y).sum(axis=-1))
+    fine = usable & regular & np.isfinite(deviance)
+    parameters = np.stack([p[:, 0] for p in theta], axis=-1)
+    return Fit(model, parameters, covariance, rss, floor, np.where(fine, deviance, np.inf))
+
+
+def _usable(model: Model, batch: Batch) -> NDArray[np.bool_]:
+    """Series the law can be fitted to, (B,)."""
+    fine = batch.positive.copy() if model.noise.log else np.ones(len(batch.x), dtype=bool)
+    if model.term is CONSTANT:
+        return fine
+    fine &= model.term.available(batch.x)
+    if not model.intercept:
+        # Under multiplicative noise μ must not reach 0 on the data.
+        low = batch.ends.low[:, 0]
+        zero = 1.0 if model.term.log_exponent else 0.0
+        fine &= low > zero if model.noise.log else low >= 0
+    return fine
+
+
+def _stand_in(batch: Batch, usable: NDArray[np.bool_]) -> Batch:
+    """The batch with harmless numbers where the law is not available, so that no warning or NaN arises."""
+    if usable.all():
+        return batch
+    keep = usable[:, None]
+    x = np.where(keep, batch.x, 2.0 + np.arange(batch.x.shape[1]))
+    y, log_y = np.where(keep, batch.y, 1.0), np.where(keep, batch.log_y, 0.0)
+    return replace(batch, x=x, y=y, log_y=log_y)
+
+
+def _residual(model: Model, batch: Batch, theta: Theta) -> tuple[Array, list[Array]]:
+    """Residuals (B, n) and the gradient of the mean on the noise's own scale, a list of (B, n)."""
+    mean, gradient = model.mean(theta, batch.ends, batch.x)
+    if not model.noise.log:
+        return batch.y - mean, gradient
+    mean = np.maximum(mean, 1e-300)
+    return batch.log_y - np.log(mean), model.scaled(theta, mean, gradient)
+
+
+def _search(model: Model, batch: Batch) -> tuple[Theta, Array]:
+    """Parameters and residual sum of squares; every series stops by itself, so a batch equals its members."""
+    theta = _start(model, batch)
+    linear = _is_linear(model)
+    residual, columns = _residual(model, batch, theta)
+    rss = (batch.w * residual**2).sum(axis=-1)
+    damping = np.full(len(rss), 0.0 if linear else 1e-4)
+    running = np.ones(len(rss), dtype=bool)
+    for _ in range(2 if linear else ITERATIONS):
+        inverted, _ = inverse(gram(columns, batch.w), damping)
+        step = multiply(inverted, project(columns, batch.w, residual))
+        proposal = _moved(model, theta, step, running)
+        residual_new, columns_new = _residual(model, batch, proposal)
+        rss_new = (batch.w * residual_new**2).sum(axis=-1)
+        better = running & (rss_new <= rss)
+        running = running & ~(better & (rss_new >= rss * (1.0 - 1e-10))) & (damping < 1e8)
+        damping = np.where(better, damping * 0.1, np.maximum(damping, 1e-3) * 8.0)
+        take = better[:, None]
+        theta = tuple(np.where(take, new, old) for new, old in zip(proposal, theta, strict=True))  # type: ignore[assignment]
+        residual = np.where(take, residual_new, residual)
+        columns = [np.where(take, new, old) for new, old in zip(columns_new, columns, strict=True)]
+        rss = np.where(better, rss_new, rss)
+        if not running.any():
+            break
+    return theta, rss
+
+
+def _is_linear(model: Model) -> bool:
+    """Residuals are linear in the parameters: one full step is exact."""
+    return not model.intercept if model.noise.log else not model.term.free
+
+
+def _moved(model: Model, theta: Theta, step: list[Array], running: NDArray[np.bool_]) -> Theta:
+    """Parameters after a step; responses move by factors under multiplicative noise, at most e² at once."""
+    out, reach = list(theta), 600.0 if _is_linear(model) else 1.0
+    for place, delta in zip(model.columns, step, strict=True):
+        move = np.where(running, delta, 0.0)[:, None]
+        if place == EXPONENT:
+            b = np.clip(out[place] + np.clip(move, -reach, reach), -BOUND, BOUND)
+            # t is not defined at exponent 0; its limit (the logarithm) is reached closely enough.
+            out[place] = np.where(np.abs(b) < 1e-3, 1e-3, b) if model.intercept else b
+        elif model.noise.log:
+            out[place] = np.clip(out[place] * np.exp(np.clip(move, -2.0 * reach, 2.0 * reach)), 1e-280, 1e280)
+        else:
+            out[place] = out[place] + move
+    return out[TOP], out[BOTTOM], out[EXPONENT]
+
+
+def _start(model: Model, batch: Batch) -> Theta:
+    """Best of a grid of exponents, responses by weighted least squares given the exponent."""
+    zero = np.zeros((len(batch.x), 1))
+    if not model.term.free:
+        return _given_exponent(model, batch, zero)[0]
+    best, best_rss = (zero, zero, zero), np.full(len(batch.x), np.inf)
+    has_zero = batch.ends.low[:, 0] <= 0
+    for exponent in EXPONENTS if model.intercept or not model.noise.log else (1.0,):
+        theta, rss = _given_exponent(model, batch, zero + exponent)
+        if exponent < 0:
+            rss = np.where(has_zero, np.inf, rss)
+        better = (rss < best_rss)[:, None]
+        best = tuple(np.where(better, new, old) for new, old in zip(theta, best, strict=True))  # type: ignore[assignment]
+        best_rss = np.minimum(rss, best_rss)
+    return best
+
+
+def _given_exponent(model: Model, batch: Batch, b: Array) -> tuple[Theta, Array]:
+    """Least squares in the responses (weights 1/y² stand for multiplicative noise), then made positive."""
+    zero = np.zeros_like(b)
+    one = zero + 1.0
+    _, columns = model.mean((one, zero, b), batch.ends, batch.x)
+    linear = columns[: 1 + model.intercept]
+    w = batch.w * np.exp(2.0 * (batch.log_y.min(axis=-1, keepdims=True) - batch.log_y)) if model.noise.log else batch.w
+    y = np.exp(batch.log_y) if model.noise.log else batch.y
+    inverted, _ = inverse(gram(linear, w))
+    solved = [value[:, None] for value in multiply(inverted, project(linear, w, y))]
+    if model.noise.log:
+        least = 0.05 * y.min(axis=-1, keepdims=True)
+        solved = [np.maximum(value, least) for value in solved]
+    theta = (solved[0], solved[1] if model.intercept else zero, b)
+    residual, _ = _residual(model, batch, theta)
+    return theta, (batch.w * residual**2).sum(axis=-1)

@@ -1,0 +1,1 @@
+"""Nouns in, text out: terminal, JSON, HTML. Formatting only, no statistics."""

@@ -1,0 +1,55 @@
+// Elements from plain values. Strings only ever become text nodes or attribute values, never markup.
+
+function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name.startsWith("aria-")) made.setAttribute(name, value); // "false" is a value of its own there
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value != null) made.setAttribute(name, value);
+  }
+  made.append(...children.flat(Infinity).filter((child) => child != null && child !== ""));
+  return made;
+}
+
+// A name of the target's: isolated, so that its bidirectional characters do not reorder what stands beside it.
+const named = (tag, attributes, text) => element(tag, { dir: "auto", ...attributes }, element("bdi", null, text));
+
+// Buttons of which one is pressed. `choices` are [value, label] pairs; `choose` is told the value.
+function choiceOf(label, choices, chosen, choose) {
+  const group = element("div", { class: "choice", role: "group", "aria-label": label });
+  for (const [value, text, disabled] of choices) {
+    const press = () => {
+      for (const other of group.children) other.setAttribute("aria-pressed", other === button);
+      choose(value);
+    };
+    const button = element("button", { type: "button", "aria-pressed": value === chosen, disabled, onclick: press }, text);
+    group.append(button);
+  }
+  return group;
+}
+
+function copyButton(text) {
+  const button = element("button", { type: "button", class: "copy", title: "Copy the expression" }, "copy");
+  button.addEventListener("click", async () => {
+    button.textContent = (await copied(text)) ? "copied" : "select and copy by hand";
+    setTimeout(() => (button.textContent = "copy"), 1500);
+  });
+  return button;
+}
+
+// The clipboard interface does not exist on pages opened as files in every browser: then the old command.
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = element("textarea", { class: "offscreen" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}

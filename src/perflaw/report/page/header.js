@@ -1,0 +1,57 @@
+// What was recorded, and how to read the page.
+
+const VERDICTS = { law: "law", inconclusive: "inconclusive", none: "constant" };
+
+function showHeader(header) {
+  document.getElementById("header").append(
+    element("div", { class: "title" },
+      named("h1", null, header.target),
+      element("span", { class: "quiet" }, "experiment ", named("b", null, header.experiment), ` · ${header.created}`)),
+    header.command ? named("code", { class: "command" }, header.command) : "",
+    element("p", { class: "recorded" }, recorded(header)),
+    header.runs.length ? runTable(header.runs) : "",
+    report.rows.length ? element("p", { class: "help" }, HELP) : "");
+}
+
+const HELP = "Each row is a function: the share of the recorded time spent in it, and the law its time follows. "
+  + "Select one (click, or ↑ ↓) to see the evidence; brackets hold 95 % intervals.";
+
+function recorded(header) {
+  const incomplete = header.runs.filter((run) => !run.complete).length;
+  const parts = [
+    plural(header.runs.length, "run"),
+    incomplete ? `${incomplete} incomplete` : "",
+    plural(header.components, "function"),
+    `${header.calls} calls`,
+    ...header.notes,
+  ];
+  return parts.filter(Boolean).join(" · ");
+}
+
+const plural = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+
+function runTable(runs) {
+  const body = runs.map((run) => element("tr", null,
+    named("td", null, run.id), named("td", null, run.features),
+    element("td", { class: "number" }, run.wall), element("td", { class: "number" }, run.calls),
+    element("td", null, run.complete ? "complete" : "incomplete")));
+  const heads = ["run", "workload", "wall time", "calls", ""];
+  const head = element("tr", null, heads.map((text, i) =>
+    element("th", { scope: "col", class: i === 2 || i === 3 ? "number" : null }, text)));
+  return element("details", { class: "runs" },
+    element("summary", null, "list the runs"),
+    element("div", { class: "runs-scroll" },
+      element("table", { class: "plain" }, element("thead", null, head), element("tbody", null, body))));
+}
+
+function showEmpty() {
+  const step = (command, words) => element("li", null, element("code", null, command), ` ${words}`);
+  document.getElementById("overview").replaceChildren(element("div", { class: "empty" },
+    element("h2", null, "No function has a law yet"),
+    element("p", null, "The experiment holds no calls that a law could be learnt from. Usually one of these helps:"),
+    element("ul", null,
+      step("perflaw record --vary n=100,1000,10000 --repeat 3 -- app.py {n}", "records several sizes, each several times"),
+      step("perflaw runs", "shows what was recorded, and whether it is complete"),
+      step("perflaw doctor", "says what this machine can measure, and why not"))));
+  document.getElementById("detail").remove();
+}

@@ -1,0 +1,46 @@
+// What the law leaves over, on the scale of its noise: no pattern should be left.
+
+function drawResiduals(data, feature, log) {
+  const { scale, suffix } = unitOf(data);
+  const relative = data.noise?.distribution === "lognormal";
+  const factor = relative ? 1 : scale;
+  const y = (data.residual ?? []).map((value) => (value == null ? null : value * factor));
+  const fitted = view.against === "fitted" || feature == null;
+  const x = fitted ? fittedValues(data, relative, scale) : horizontal(data, feature);
+  const unit = relative ? "" : suffix;
+  const hover = `%{y:.3~g} at %{x:.4~s}<br>%{customdata}<extra></extra>`;
+  const across = log && positive(x);
+  const words = fitted ? `fitted ${shortened(data.metric)}` : shortened(feature);
+  const horizontalAxis = axis(words, across, fitted ? suffix : "");
+  if (!fitted) horizontalAxis.range = rangeOf("law-chart", horizontalAxis.type);
+  const vertical = axis(relative ? "log y − log law" : "y − law", false, unit);
+  const traces = pointTraces(data, x, y, hover);
+  Plotly.react("residual-chart", traces, layout(230, horizontalAxis, vertical, scaleLines(data, factor)), CONFIG);
+}
+
+// The range the law's chart settled on, so that both charts stand one above the other.
+function rangeOf(id, type) {
+  const other = document.getElementById(id).layout.xaxis;
+  return other.type === type && other.range ? [...other.range] : undefined;
+}
+
+// A residual is a distance from the law, so the point and its residual give the law's value back.
+function fittedValues(data, relative, scale) {
+  return data.y.map((value, i) => {
+    const residual = data.residual?.[i];
+    if (residual == null) return null;
+    return (relative ? value * Math.exp(-residual) : value - residual) * scale;
+  });
+}
+
+// Zero, and two standard deviations of the noise either side.
+function scaleLines(data, factor) {
+  const sigma = (data.noise?.scale ?? 0) * factor;
+  const level = (y, dash) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, layer: "below",
+    line: { color: colour(dash === "solid" ? "law" : "line"), width: dash === "solid" ? 1.5 : 1, dash } });
+  const note = (y, text) => ({ xref: "paper", x: 1, y, xanchor: "right", yanchor: "bottom", showarrow: false, text,
+    font: { size: 10, color: colour("quiet") } });
+  if (!(sigma > 0)) return { shapes: [level(0, "solid")] };
+  return { shapes: [level(0, "solid"), level(2 * sigma, "dot"), level(-2 * sigma, "dot")],
+    annotations: [note(2 * sigma, "+2σ"), note(-2 * sigma, "−2σ")] };
+}

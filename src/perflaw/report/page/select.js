@@ -1,0 +1,71 @@
+// Which component is selected: by click, by key, by link.
+
+let selected = null;
+
+function select(index, { focus = false, link = true } = {}) {
+  if (selected !== index) {
+    mark(selected, false);
+    mark(index, true);
+    selected = index;
+    showDetail(index);
+    if (link) history.replaceState(null, "", `#component=${encodeURIComponent(linkable(report.rows[index].key))}`);
+  }
+  const row = rowAt(index);
+  if (focus) row.focus({ preventScroll: true });
+  intoView(row);
+}
+
+const rowAt = (index) => document.querySelector(`#laws tr[data-index="${index}"]`);
+
+function mark(index, on) {
+  if (index == null) return;
+  rowAt(index).setAttribute("aria-selected", on);
+  rowAt(index).tabIndex = on ? 0 : -1;
+}
+
+// Scrolls the table alone: the page stays where the person reads. The sticky heading covers the table's top.
+function intoView(row) {
+  const scroll = document.getElementById("scroll");
+  const top = row.offsetTop - scroll.querySelector("thead").offsetHeight;
+  if (top < scroll.scrollTop) scroll.scrollTop = top;
+  const bottom = row.offsetTop + row.offsetHeight - scroll.clientHeight;
+  if (bottom > scroll.scrollTop) scroll.scrollTop = bottom;
+}
+
+// An undecodable name holds half characters, which no address can.
+const linkable = (key) => key.replace(/\p{Surrogate}/gu, "\ufffd");
+
+function linked() {
+  const key = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B")).get("component");
+  const index = report.rows.findIndex((row) => linkable(row.key) === key);
+  return index < 0 ? null : index;
+}
+
+function followLink() {
+  const index = linked();
+  if (index == null) return;
+  if (rowAt(index).hidden) clearFilters();
+  select(index, { link: false });
+}
+
+const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+
+// Keys move through the rows shown, from anywhere but a field that uses them itself.
+function onKey(event) {
+  const step = STEPS[event.key];
+  const held = event.ctrlKey || event.altKey || event.metaKey;
+  if (!step || held || event.target.closest("input, select, textarea, summary, .js-plotly-plot")) return;
+  const inTable = event.target.closest("#laws");
+  if (!inTable && Math.abs(step) !== 1) return;
+  const rows = order.filter((entry) => !entry.element.hidden);
+  if (!rows.length) return;
+  event.preventDefault();
+  const here = rows.findIndex((entry) => entry.index === selected);
+  const next = Math.min(rows.length - 1, Math.max(0, here + step));
+  select(rows[next].index, { focus: true });
+}
+
+function onClick(event) {
+  const row = event.target.closest("#laws tbody tr");
+  if (row && !String(getSelection())) select(Number(row.dataset.index));
+}

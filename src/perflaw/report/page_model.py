@@ -1,0 +1,34 @@
+"""What the report page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perflaw.types import Annotation
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a report shows."""
+
+    target: str
+    """The program, the page's title."""
+    experiment: str
+    """Name of the experiment."""
+    command: str
+    """Command that was recorded."""
+    created: str
+    """When the report was made, as ISO text."""
+    runs: Sequence[Mapping[str, object]]
+    """One mapping a run: ``id``, ``features``, ``wall_ns``, ``complete``, ``calls``."""
+    annotations: Sequence[Annotation]
+    """The laws, in the order of their ranking."""
+    slowdown: str = ""
+    """How much the recording slowed the program, such as ``slowdown 1.4x``."""
+    lost: str = ""
+    """What the recording lost, such as ``nothing lost``."""
+    left_out: str = ""
+    """What was not recorded, and why."""
+    at: Mapping[str, float] | None = None
+    """Workload the person asked predictions for."""

@@ -1,0 +1,113 @@
+"""Experiments on disk: ``.perflaw/<experiment>/runs/<id>/`` with ``run.json`` and one Parquet file a table."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from perflaw.errors import StoreError, UsageError
+from perflaw.store.manifest import read_manifest, write_manifest
+from perflaw.store.schema import Tables
+from perflaw.store.tables import read_tables, write_tables
+from perflaw.types import Run
+
+STORE = ".perflaw"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One run and where its tables are; tables are read when asked for."""
+
+    run: Run
+    """The manifest."""
+    folder: Path
+    """Folder of the tables."""
+
+    def tables(self) -> Tables:
+        """All tables."""
+        return read_tables(self.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """The recordings of one target under ``.perflaw/<name>``."""
+
+    name: str
+    """Name given by ``-e``."""
+    folder: Path
+    """``.perflaw/<name>``."""
+
+    @property
+    def runs_folder(self) -> Path:
+        """Where its runs are."""
+        return self.folder / "runs"
+
+    def ids(self) -> list[str]:
+        """Ids of all finished runs, in order."""
+        return [path.name for path in self._folders() if (path / "run.json").exists()]
+
+    def unfinished(self) -> list[str]:
+        """Ids of runs being recorded now, or whose recorder was killed."""
+        return [path.name for path in self._folders() if not (path / "run.json").exists()]
+
+    def _folders(self) -> list[Path]:
+        if not self.runs_folder.is_dir():
+            return []
+        return sorted(path for path in self.runs_folder.iterdir() if path.name.isdigit())
+
+    def recording(self, run: str) -> Recording:
+        """One recording by its id (leading zeros may be left out); StoreError where there is none or it is damaged."""
+        run = run.zfill(4)
+        folder = self.runs_folder / run
+        if not folder.is_dir():
+            known = ", ".join(self.ids()[-5:]) or "none"
+            raise StoreError(f"no run {run} in experiment {self.name}", f"there are: {known}", "perflaw runs")
+        return Recording(read_manifest(folder), folder)
+
+    def recordings(self, runs: tuple[str, ...] = ()) -> list[Recording]:
+        """The chosen recordings, or all; StoreError where there is none to read."""
+        found = [self.recording(run) for run in runs or self.ids()]
+        if not found:
+            raise StoreError(
+                f"{self.folder}: no recordings", "nothing was recorded yet", "perflaw record -- python app.py"
+            )
+        return found
+
+    def new_run(self) -> Path:
+        """A fresh folder for the next run, the user's alone; two recorders at once get two."""
+        self.runs_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        number = max((int(path.name) for path in self._folders()), default=0) + 1
+        while True:
+            folder = self.runs_folder / f"{number:04d}"
+            try:
+                folder.mkdir(mode=0o700)
+            except FileExistsError:
+                number += 1
+            else:
+                return folder
+
+
+def open_experiment(name: str, root: Path | None = None) -> Experiment:
+    """The experiment of that name under ``root`` (default: the working directory); it need not exist yet."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"experiment name {name!r}", "use letters, digits, dot, dash and underscore", "perflaw runs")
+    return Experiment(name, (root or Path()) / STORE / name)
+
+
+def save(folder: Path, run: Run, tables: Tables) -> None:
+    """Write a recording into its folder: tables first, the manifest last, so that a run is there whole or not at all."""
+    previous = os.umask(0o077)
+    try:
+        write_tables(folder, tables)
+        write_manifest(folder, run)
+    finally:
+        os.umask(previous)
+
+
+def discard(folder: Path) -> None:
+    """Remove a run's folder that holds nothing worth keeping."""
+    shutil.rmtree(folder, ignore_errors=True)

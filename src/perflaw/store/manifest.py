@@ -1,0 +1,55 @@
+"""``run.json``: the manifest of a run, written last and whole; an unknown version is refused, never guessed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from perflaw.errors import StoreError
+from perflaw.store.schema import RUN_SCHEMA
+from perflaw.types import Clock, Losses, Run
+
+
+def write_manifest(folder: Path, run: Run) -> None:
+    """Write ``run.json``, visible only when it is whole; OSError if the disk refuses."""
+    text = json.dumps({"schema": RUN_SCHEMA, **asdict(run)}, indent=1, allow_nan=False)
+    temporary = folder / "run.json.part"
+    temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.chmod(0o600)
+    temporary.replace(folder / "run.json")
+
+
+def read_manifest(folder: Path) -> Run:
+    """The manifest of the run in ``folder``; StoreError where it is missing, damaged or of another version."""
+    path = folder / "run.json"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StoreError(f"{folder}: no run.json", "the recording did not finish", "perflaw runs") from None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: cannot be read", f"truncated or damaged ({error})", "perflaw runs") from error
+    _check_version(path, document)
+    try:
+        return _run(document)
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{path}: a field is missing or wrong", f"damaged ({error})", "perflaw runs") from error
+
+
+def _check_version(path: Path, document: Any) -> None:
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema == RUN_SCHEMA:
+        return
+    if isinstance(schema, str) and schema.startswith("perflaw.run/"):
+        why = f"it is of version {schema.split('/')[1]}, this perflaw reads {RUN_SCHEMA.split('/')[1]}"
+        raise StoreError(f"{path}: recorded by another version of perflaw", why, "pip install --upgrade perflaw")
+    raise StoreError(f"{path}: not a manifest of perflaw's", "its schema is missing or unknown", "perflaw runs")
+
+
+def _run(document: dict[str, Any]) -> Run:
+    values = {field.name: document[field.name] for field in fields(Run)}
+    values["command"] = tuple(values["command"])
+    values["clock"] = Clock(**values["clock"])
+    values["lost"] = Losses(**values["lost"])
+    return Run(**values)

@@ -1,0 +1,90 @@
+"""The tables of a recording, defined once: names, columns, types and what they mean.
+
+Sums are exact integers of 128 bits (``DECIMAL(38,0)`` on disk, ``int`` in memory). ``LOCAL`` stands for the time of an
+invocation outside its recorded callees (Y_0), ``OTHER`` for callees beyond the ones kept apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+RUN_SCHEMA: Final = "perflaw.run/1"
+LOCAL: Final = -1
+OTHER: Final = -2
+
+Row = tuple[Any, ...]
+Tables = dict[str, list[Row]]
+"""Table name → rows in the order of its columns."""
+
+INT, SUM, REAL, TEXT, FLAG = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR", "BOOLEAN"
+
+COLUMNS: Final[dict[str, dict[str, str]]] = {
+    # One row a function. total: cost of its outermost invocations; self: without recorded callees.
+    "components": {
+        "component": INT,
+        "name": TEXT,
+        "file": TEXT,
+        "line": INT,
+        "language": TEXT,
+        "origin": TEXT,
+        "parameters": TEXT,
+        "calls": INT,
+        "open": INT,
+        "total": SUM,
+        "self": SUM,
+    },
+    # One row a calling context: keyed by (parent, site, component). Node 0 is the root, its component -1.
+    "calltree": {"node": INT, "parent": INT, "component": INT, "site": INT, "site_line": INT, "depth": INT},
+    # Raw moments of the inclusive cost X of a node's completed invocations.
+    "moments": {
+        "node": INT,
+        "metric": TEXT,
+        "n": INT,
+        "sum_x": SUM,
+        "sum_xx": SUM,
+        "min_x": INT,
+        "max_x": INT,
+        "open": INT,
+    },
+    # Per pair (i <= j) of a node's children touched in one invocation, LOCAL and OTHER included: sum of Y_i * Y_j.
+    "pairs": {"node": INT, "i": INT, "j": INT, "sum_yy": SUM},
+    # Per (ancestor H, descendant A) that meet in one invocation of H: Y is A's cost and K its calls within it.
+    "links": {
+        "ancestor": INT,
+        "descendant": INT,
+        "n": INT,
+        "n_once": INT,
+        "sum_k": SUM,
+        "sum_kk": SUM,
+        "sum_ky": SUM,
+        "sum_y": SUM,
+        "sum_yy": SUM,
+        "sum_yx": SUM,
+    },
+    # Log histogram of X per node: four buckets a power of two.
+    "histograms": {"node": INT, "bucket": INT, "count": INT},
+    # Completed invocations per component and power-of-two stratum of X: what the samples' weights come from.
+    "strata": {"component": INT, "stratum": INT, "count": INT},
+    # The stratified reservoir. sequence: order of completion within the run; uniform_key < 0: only in its stratum.
+    "invocations": {
+        "run": TEXT,
+        "sequence": INT,
+        "component": INT,
+        "node": INT,
+        "started": INT,
+        "x": INT,
+        "stratum": INT,
+        "uniform_key": INT,
+        "stratum_key": INT,
+        "weight": REAL,
+    },
+    # Features read at entry of sampled invocations; text for dynamic types, value for the rest.
+    "features": {"run": TEXT, "sequence": INT, "feature": TEXT, "value": REAL, "text": TEXT},
+    # Children of sampled invocations: calls K_i and cost Y_i.
+    "callees": {"run": TEXT, "sequence": INT, "node": INT, "k": INT, "y": INT},
+}
+
+
+def empty_tables() -> Tables:
+    """Every table without a row."""
+    return {name: [] for name in COLUMNS}

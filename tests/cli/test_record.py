@@ -1,0 +1,201 @@
+"""``perflaw record``: values, repeats, selection, failures, and what is kept of them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+APP = """
+import sys
+def work(n):
+    return sum(range(n))
+def helper(): pass
+n = int(sys.argv[1])
+work(n); helper()
+if n == 13:
+    raise RuntimeError("unlucky")
+"""
+
+
+@pytest.fixture
+def app(tmp_path):
+    (tmp_path / "app.py").write_text(APP)
+    return tmp_path
+
+
+def runs(perflaw, experiment="default"):
+    return json.loads(perflaw("runs", "-e", experiment, "--json").stdout)["runs"]
+
+
+def components(perflaw, run=1):
+    lines = perflaw("dump", run, "--table", "components").stdout.splitlines()
+    return {line.split()[2] for line in lines if line.startswith("components: ") and "component name" not in line}
+
+
+def test_every_value_is_run_and_repeats_are_rounds(perflaw, app):
+    done = perflaw("record", "--vary", "n=1,2", "--repeat", 2, "--feature", "threads=4", "--", "app.py", "{n}")
+    assert [run["features"] for run in runs(perflaw)] == [{"n": n, "threads": 4.0} for n in (1.0, 2.0, 1.0, 2.0)]
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert line.startswith("recorded 4 runs of app.py, ")
+    assert line.endswith("· nothing lost · .perflaw/default")
+
+
+def test_a_failing_value_is_reported_kept_and_the_others_go_on(perflaw, app):
+    done = perflaw("record", "--vary", "n=1,13,2", "--", "app.py", "{n}", status=1)
+    assert "run 0002 of n=13 is incomplete: exit status 1" in done.stderr
+    assert "unlucky" in done.stderr
+    assert [run["complete"] for run in runs(perflaw)] == [True, False, True]
+    assert "app.work" in components(perflaw, 2)
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "ended"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL, "killed by SIGKILL"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 128 + signal.SIGTERM, "killed by SIGTERM"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", 128 + signal.SIGSEGV, "killed by SIGSEGV"),
+        ("os._exit(0)", 0, "without the interpreter's shutdown (os._exit, exec)"),
+        ("os._exit(5)", 5, "exit status 5"),
+        ("sys.exit(3)", 3, "exit status 3"),
+        ("os.execv('/bin/true', ['true'])", 0, "without the interpreter's shutdown (os._exit, exec)"),
+    ],
+)
+def test_what_had_completed_is_kept(perflaw, tmp_path, ending, status, ended):
+    calls = 1234
+    (tmp_path / "app.py").write_text(
+        "import os, signal, sys\n"
+        "def f(n): return n\n"
+        f"def main():\n    for i in range({calls}): f(i)\n    {ending}\n"
+        "main()\n"
+    )
+    perflaw("record", "--", "app.py", status=status)
+    [run] = runs(perflaw)
+    assert not run["complete"]
+    assert run["ended"] == ended
+    rows = perflaw("dump", 1, "--table", "components").stdout.splitlines()
+    [row] = [line.split() for line in rows if " app.f " in line]
+    assert int(row[8]) == calls
+    if ending.startswith("os."):
+        assert run["lost"]["open_invocations"] == 2  # main and the module
+
+
+def test_a_kill_from_outside_keeps_what_had_completed(app):
+    (app / "slow.py").write_text("import time\ndef f(): time.sleep(0.01)\nprint('go', flush=True)\nwhile True: f()\n")
+    command = [sys.executable, "-m", "perflaw", "record", "--", "slow.py"]
+    with subprocess.Popen(command, cwd=app, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "go\n"
+        time.sleep(0.3)
+        child = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+        os.kill(int(child[0]), signal.SIGKILL)
+        assert process.wait(30) == 137
+    manifest = json.loads((app / ".perflaw/default/runs/0001/run.json").read_text())
+    assert manifest["calls"] >= 5
+    assert manifest["ended"] == "killed by SIGKILL"
+
+
+def test_ctrl_c_keeps_what_is_complete(app):
+    (app / "slow.py").write_text("import time\ndef f(): time.sleep(0.01)\nprint('go', flush=True)\nwhile True: f()\n")
+    command = [sys.executable, "-m", "perflaw", "record", "--", "slow.py"]
+    with subprocess.Popen(
+        command, cwd=app, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout.readline() == "go\n"
+        time.sleep(0.3)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) == 130
+    manifest = json.loads((app / ".perflaw/default/runs/0001/run.json").read_text())
+    assert manifest["calls"] >= 5
+    assert not manifest["complete"]
+
+
+def test_selection(perflaw, app):
+    perflaw("record", "--select", "app.wo*", "--", "app.py", 5)
+    assert components(perflaw) == {"app.work"}
+    perflaw("record", "--exclude", "*.helper", "--", "app.py", 5)
+    assert components(perflaw, 2) == {"app.<module>", "app.work"}
+    perflaw("record", "--select", "json.*", "--", sys.executable, "-c", "import json; json.loads('[1]')")
+    assert "json.decoder.JSONDecoder.raw_decode" in components(perflaw, 3), "selected library functions in full"
+
+
+def test_library_functions_are_recorded_where_own_code_calls_them(perflaw, app):
+    (app / "lib.py").write_text("import json\ndef mine(s): return json.loads(s)\nmine('[1, 2]')\n")
+    perflaw("record", "--", "lib.py")
+    found = components(perflaw)
+    assert {"lib.mine", "json.loads"} <= found
+    assert "json.decoder.JSONDecoder.decode" not in found
+    assert "left out: " in perflaw("annotate").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--vary", "n"], "not of the form NAME=VALUE"),
+        (["--vary", "n=1,,2"], "a value is empty"),
+        (["--vary", "m=1"], "{m} stands nowhere"),
+        (["--feature", "x=abc"], "is no number"),
+        (["--feature", "x=inf"], "is no number"),
+        (["--repeat", "0"], "0"),
+        (["-e", "../up"], "experiment name"),
+        (["--tracer", "magic"], "there are auto, python and nothing"),
+        (["--select", "nope.*"], "nothing selected: no function that ran matches nope.*"),
+    ],
+)
+def test_wrong_use(perflaw, app, options, what):
+    done = perflaw("record", *options, "--", "app.py", "3", status=2)
+    assert what in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 5
+    assert not list(app.glob(".perflaw/*/runs/*/run.json"))
+
+
+def test_nothing_selected_names_what_was_seen(perflaw, app):
+    assert "app.work" in perflaw("record", "--select", "nope.*", "--", "app.py", "3", status=2).stderr
+
+
+def test_a_missing_script(perflaw, app):
+    done = perflaw("record", "--", "missing.py", status=2)
+    assert "missing.py: no such file or command" in done.stderr
+    assert "try: perflaw record" in done.stderr
+
+
+def test_secrets_do_not_enter_the_recording(perflaw, app):
+    env = {**os.environ, "API_TOKEN": "tell-nobody", "LC_ALL": "C.UTF-8"}
+    perflaw("record", "--", "app.py", "3", "--password", "hunter2", "--api-key=s3cret", env=env)
+    for path in (app / ".perflaw").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert not any(secret in content for secret in (b"hunter2", b"s3cret", b"tell-nobody"))
+            assert path.stat().st_mode & 0o077 == 0, "the user's alone"
+    assert runs(perflaw)[0]["environment"]["LC_ALL"] == "C.UTF-8"
+
+
+def test_files_named_in_the_arguments_are_features(perflaw, app):
+    (app / "data.txt").write_text("one\ntwo\n")
+    (app / "files.py").write_text("def main(): pass\nmain()\n")
+    perflaw("record", "--", "files.py", "data.txt", "--input", "data.txt", "--size=7", "-3")
+    assert runs(perflaw)[0]["features"] == {
+        "argv1.bytes": 8.0,
+        "argv1.lines": 2.0,
+        "input.bytes": 8.0,
+        "input.lines": 2.0,
+        "size": 7.0,
+        "argv5": -3.0,
+    }
+
+
+def test_two_recorders_at_once(app):
+    command = [sys.executable, "-m", "perflaw", "record", "--repeat", "3", "--", "app.py", "4"]
+    both = [subprocess.Popen(command, cwd=app, stderr=subprocess.PIPE) for _ in range(2)]
+    for process in both:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert len(list(app.glob(".perflaw/default/runs/*/run.json"))) == 6
+
+
+def test_the_do_nothing_tracer_is_the_floor(perflaw, app):
+    perflaw("record", "--tracer", "nothing", "--", "app.py", "4")
+    assert runs(perflaw)[0]["calls"] == 0

@@ -1,0 +1,37 @@
+"""The command line starts quickly and imports nothing heavy before it must."""
+
+import subprocess
+import sys
+
+import click
+
+from perflaw.cli.main import VERBS, cli
+
+HEAVY = {"numpy", "scipy", "duckdb", "rich", "plotly"}
+
+
+def loaded(code):
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_help_imports_nothing_heavy():
+    code = "from perflaw.cli.main import cli\ntry: cli(['--help'])\nexcept SystemExit: pass"
+    assert not loaded(code) & HEAVY
+    assert not loaded("import perflaw") & (HEAVY | {"click"})
+
+
+def test_every_verb_has_help_and_a_short_line():
+    for name, short in VERBS.items():
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        assert command.short_help == short
+        assert command.help
+        assert all(parameter.help for parameter in command.params if isinstance(parameter, click.Option))
+
+
+def test_version_and_unknown_verb(perflaw):
+    assert perflaw("--version").stdout.startswith("perflaw, version ")
+    assert "No such command" in perflaw("frobnicate", status=2).stderr

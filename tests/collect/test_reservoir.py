@@ -1,0 +1,55 @@
+"""The sample is uniform where it says so, covers every order of magnitude, and its weights count everything."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from perflaw.collect.definitions import Definitions
+from perflaw.collect.layout import ENTER, EXIT
+from perflaw.collect.reservoir import PER_STRATUM, UNIFORM, scramble
+from perflaw.collect.tabulate import tabulate
+from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.types import Component
+from tests.conftest import assert_identities
+
+CALLS = 20_000
+
+
+def sample(seed):
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(0, 1 << 31, CALLS)
+    costs = np.where(np.arange(CALLS) % 1000 == 999, 1_000_000, rng.integers(100, 200, CALLS))
+    builder = TreeBuilder(seed)
+    for index in range(CALLS):
+        frame, cost = index + 1, int(costs[index])
+        builder.feed(1, [(0, frame, 1, 0, int(keys[index]), ENTER), (cost, frame, 1, -1, -1, EXIT)])
+    builder.finish()
+    return tabulate("0001", builder, Definitions({1: Component("f")})), costs
+
+
+def test_rare_slow_calls_are_kept_and_weigh_what_they_are():
+    tables, costs = sample(1)
+    assert_identities(tables)
+    slow = [row for row in tables["invocations"] if row[5] == 1_000_000]
+    assert len(slow) == 20
+    assert all(row[9] == 1.0 for row in slow)
+    mean = sum(row[5] * row[9] for row in tables["invocations"]) / CALLS
+    assert mean == pytest.approx(costs.mean(), rel=0.02)
+
+
+def test_sizes():
+    tables, _ = sample(2)
+    uniform = [row for row in tables["invocations"] if row[7] >= 0]
+    assert len(uniform) == UNIFORM
+    assert len(tables["invocations"]) <= UNIFORM + 4 * PER_STRATUM
+
+
+def test_the_uniform_part_is_uniform_over_time():
+    places = np.concatenate([[row[1] for row in sample(seed)[0]["invocations"] if row[7] >= 0] for seed in range(5)])
+    assert stats.kstest(places / CALLS, "uniform").pvalue > 1e-3
+
+
+def test_scrambled_numbers_are_uniform():
+    keys = np.array([scramble(n) for n in range(20_000)], dtype=np.float64) / (1 << 62)
+    assert stats.kstest(keys, "uniform").pvalue > 1e-3
+    assert abs(np.corrcoef(keys[:-1], keys[1:])[0, 1]) < 0.03

@@ -1,0 +1,102 @@
+"""Random event streams against a plain reference that remembers every invocation."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perflaw.collect.definitions import Definitions
+from perflaw.collect.layout import ENTER, EXIT
+from perflaw.collect.tabulate import tabulate
+from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.types import Component
+from tests.conftest import assert_identities
+
+
+def trees():
+    """A call: (code, site, own time before, calls within, own time after)."""
+    times = st.integers(0, 10**12)
+    leaf = st.tuples(st.integers(1, 4), st.integers(0, 2), times, st.just([]), times)
+    return st.recursive(
+        leaf,
+        lambda calls: st.tuples(st.integers(1, 4), st.integers(0, 2), times, st.lists(calls, max_size=4), times),
+        max_leaves=30,
+    )
+
+
+class Stream:
+    """Turns calls into events, and remembers what a path of calls cost."""
+
+    def __init__(self):
+        self.clock, self.frame, self.events, self.invocations = 0, 0, [], []
+
+    def call(self, tree, path=()):
+        code, site, before, within, after = tree
+        self.frame += 1
+        frame, start = self.frame, self.clock
+        self.events.append((self.clock, frame, code, site, 1, ENTER))
+        self.clock += before
+        for inner in within:
+            self.call(inner, (*path, (site, code)))
+        self.clock += after
+        self.events.append((self.clock, frame, code, -1, -1, EXIT))
+        self.invocations.append(((*path, (site, code)), self.clock - start))
+
+
+def build(calls, seed=0):
+    stream, builder = Stream(), TreeBuilder(seed)
+    for call in calls:
+        stream.call(call)
+    builder.feed(1, stream.events)
+    builder.finish()
+    definitions = Definitions({code: Component(f"f{code}") for code in range(1, 5)})
+    return stream, builder, definitions
+
+
+@given(st.lists(trees(), max_size=4))
+def test_moments_equal_a_plain_recount(calls):
+    stream, builder, definitions = build(calls)
+    tables = tabulate("0001", builder, definitions)
+    assert_identities(tables)
+    assert sum(row[2] for row in tables["moments"]) == len(stream.invocations)
+    assert sum(row[3] for row in tables["moments"]) == sum(cost for _, cost in stream.invocations)
+    assert sum(row[4] for row in tables["moments"]) == sum(cost**2 for _, cost in stream.invocations)
+    assert sum(row[10] for row in tables["components"]) == sum(c for p, c in stream.invocations if len(p) == 1)
+    unfolded = [p for p, _ in stream.invocations if all(p.count(step) < 3 for step in p)]
+    if len(unfolded) == len(stream.invocations):
+        assert len(tables["calltree"]) - 1 == len(set(unfolded))
+
+
+@given(st.lists(trees(), min_size=1, max_size=3), st.randoms())
+def test_feeding_in_pieces_changes_nothing(calls, chance):
+    stream, builder, definitions = build(calls)
+    pieces = TreeBuilder()
+    position = 0
+    while position < len(stream.events):
+        step = chance.randint(1, 7)
+        pieces.feed(1, stream.events[position : position + step])
+        position += step
+    pieces.finish()
+    assert tabulate("1", pieces, definitions) == tabulate("1", builder, definitions)
+
+
+def test_moments_of_large_numbers_lose_nothing():
+    builder = TreeBuilder()
+    big, spread = 10**9, 10**3
+    for index in range(1000):
+        cost = big + (spread if index % 2 else -spread)
+        builder.feed(1, [(0, index + 1, 1, 0, -1, ENTER), (cost, index + 1, 1, -1, -1, EXIT)])
+    node = builder.nodes[1]
+    assert (node.n * node.sum_xx - node.sum_x**2) == node.n**2 * spread**2
+
+
+def test_dead_frames_are_closed_without_a_sample():
+    builder = TreeBuilder()
+    builder.feed(1, [(0, 1, 1, 0, -1, ENTER), (5, 2, 2, 0, -1, ENTER), (9, 1, 1, -1, -1, EXIT)])
+    builder.finish()
+    assert [(node.n, node.open) for node in builder.nodes[1:]] == [(1, 0), (0, 1)]
+
+
+def test_open_invocations_are_counted():
+    builder = TreeBuilder()
+    builder.feed(1, [(0, 1, 1, 0, -1, ENTER), (5, 2, 2, 0, -1, ENTER), (9, 2, 2, -1, -1, EXIT)])
+    builder.finish()
+    assert [(node.n, node.open) for node in builder.nodes[1:]] == [(0, 1), (1, 0)]

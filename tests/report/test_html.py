@@ -1,0 +1,160 @@
+"""The page as text: self-contained, safe whatever its names are, complete, small."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from perflaw.report import html
+from perflaw.report.html import as_json, render
+from perflaw.report.page_data import document
+from perflaw.report.page_model import Page
+from perflaw.types import Annotation, Component, Metric
+
+from . import factory
+
+RUNS = [
+    {"id": f"run-{i + 1}", "features": {"n": 100.0}, "wall_ns": 1.5e9, "complete": i < 8, "calls": 4200}
+    for i in range(9)
+]
+
+
+def page(annotations: Sequence[Annotation], **more: Any) -> Page:
+    fields: dict[str, Any] = {"target": "app.py", "experiment": "default", "command": "perflaw record -- app.py {n}"}
+    fields |= {"created": "2026-05-04T12:00:00", "runs": RUNS, "slowdown": "slowdown 1.4x", "lost": "nothing lost"}
+    return Page(annotations=annotations, **{**fields, **more})
+
+
+@pytest.fixture
+def without_plotly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "_plotly", lambda: "")
+
+
+def data_of(rendered: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', rendered, re.DOTALL)
+    assert found
+    return json.loads(found.group(1))
+
+
+def chart_of(packed: str) -> Any:
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+def test_the_chart_library_is_embedded_once_and_the_page_asks_for_nothing() -> None:
+    rendered = render(page(factory.all_kinds()))
+    assert rendered.count("plotly.js v") == 1
+    own = rendered.replace(html._plotly(), "")
+    assert not re.search(r"https?://", own)
+    assert not re.search(r"<(script|link|img|iframe)[^>]*\b(src|href)\b", own)
+    assert "default-src 'none'" in own
+
+
+@pytest.mark.usefixtures("without_plotly")
+def test_names_never_become_markup() -> None:
+    plain = render(page([factory.linear()]))
+    rendered = render(page([factory.hostile()], target=factory.HOSTILE, command=factory.HOSTILE))
+    assert re.findall(r"</?script", rendered) == re.findall(r"</?script", plain)
+    assert "<b onload" not in rendered
+    assert data_of(rendered)["rows"][0]["name"] == factory.HOSTILE
+
+
+@pytest.mark.usefixtures("without_plotly")
+def test_placeholders_and_backslashes_in_names_stay_what_they_are() -> None:
+    name = r"{{plotly}} \1 \g<0> {{title}}"
+    rendered = render(page([replace(factory.linear(), component=Component(name))], target=name))
+    assert data_of(rendered)["rows"][0]["name"] == name
+
+
+@pytest.mark.usefixtures("without_plotly")
+def test_an_undecodable_name_can_still_be_written() -> None:
+    rendered = render(page([replace(factory.linear(), component=Component("a\udcffb"))], target="a\udcffb"))
+    assert data_of(rendered.encode("utf-8").decode("utf-8"))["rows"][0]["name"] == "a\udcffb"
+
+
+def test_json_in_a_script_element_has_no_character_that_could_end_it() -> None:
+    text = "</script><!--&\u2028\u2029\"'\\"
+    assert not set(as_json([text])) & set("<>&\u2028\u2029")
+    assert json.loads(as_json([text])) == [text]
+
+
+def test_infinite_and_missing_numbers_become_null() -> None:
+    made = factory.linear()
+    assert made.points
+    odd = replace(made.points, y=(float("nan"), float("inf"), *made.points.y[2:]))
+    chart = chart_of(document(page([replace(made, points=odd, share=float("nan"))]))["charts"][0])
+    assert chart["y"][:2] == [None, None]
+
+
+def test_rows_say_what_the_terminal_says() -> None:
+    rows = document(page(factory.all_kinds()))["rows"]
+    assert rows[0]["law"] == "3.1 µs · docs.len^1.98"
+    assert (rows[0]["grows"], rows[0]["slopes"]) == ("n^1.98", "(1.94–2.02)")
+    assert rows[0]["overtakes"] == "n = 22,000"
+    assert [row["verdict"] for row in rows[:6]] == ["law", "law", "law", "none", "none", "inconclusive"]
+
+
+def test_predictions_are_of_one_kind() -> None:
+    asked = [replace(factory.linear(), predicted=factory.prediction({"n": 1e6}, 41e9, 0.2)), factory.n_log_n()]
+    there = document(page(asked, at={"n": 1e6}))
+    assert there["predicted"] == {"heading": "run at n = 1,000,000", "scope": "at"}
+    assert there["rows"][0]["predicted"] == "41 s (33–49)"
+    default = document(page([factory.linear()]))
+    assert default["predicted"]["heading"] == "run at n = 100,000"
+    alone = document(page([replace(factory.linear(), run_law=None)]))
+    assert alone["predicted"]["scope"] == "call"
+
+
+def test_at_outside_a_law_leaves_its_cell_empty() -> None:
+    rows = document(page([factory.linear()], at={"n": 1e6}))["rows"]
+    assert rows[0]["predicted"] == "—"
+
+
+def test_links_tell_same_named_functions_and_metrics_apart() -> None:
+    one = factory.linear()
+    memory = replace(one, metric=Metric("memory", "bytes"))
+    elsewhere = replace(one, component=replace(one.component, line=99))
+    keys = [row["key"] for row in document(page([one, elsewhere, memory, memory, memory]))["rows"]]
+    assert keys[0] == "parse.tokens"
+    assert len(set(keys)) == 5
+
+
+def test_detail_holds_the_evidence() -> None:
+    [detail] = document(page([factory.n_log_n()]))["details"]
+    law = detail["scopes"][0]
+    assert ("evidence", "360 points from 9 runs") in [tuple(fact) for fact in law["facts"]]
+    assert law["expression"] == "LogNorm(120*items.len*log(items.len), 0.05)"
+    assert law["alternatives"][0]["delta"] == "0.7"
+    assert [cells[0] for cells in law["predictions"]] == ["items.len = 20,000", "items.len = 100,000"]
+    assert detail["run"]["text"] == "120 ns · n · log(n)"
+
+
+def test_edges_are_documents_too() -> None:
+    shown = document(page(factory.edges()))
+    assert len(shown["rows"]) == len(shown["charts"]) == len(factory.edges())
+    json.dumps(shown, allow_nan=False)
+
+
+def test_the_first_hundred_keep_all_points_and_no_page_drowns_in_them() -> None:
+    packed = document(page(factory.many(300, size=500)))["charts"]
+    top, last = chart_of(packed[99]), chart_of(packed[100])
+    assert (top["of"], len(top["y"])) == (500, 500)
+    assert (last["of"], len(last["y"]), len(last["features"]["k"])) == (500, 300, 300)
+    assert set(last["run"]) == set(range(9))
+
+
+@pytest.mark.usefixtures("without_plotly")
+def test_five_hundred_components_with_full_charts_stay_under_three_megabytes() -> None:
+    assert len(render(page(factory.many(500, size=400))).encode()) < 3_000_000
+
+
+def test_an_empty_experiment_needs_no_chart_library() -> None:
+    rendered = render(page([], runs=[]))
+    assert len(rendered) < 60_000
+    assert data_of(rendered)["rows"] == []

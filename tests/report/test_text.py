@@ -1,0 +1,116 @@
+"""Laws and numbers in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perflaw.report import quantity, text
+from perflaw.types import Law
+
+from . import factory
+
+
+def law_of(mean: str, features: tuple[str, ...] = ("n",), **more: Any) -> Law:
+    return replace(factory.law("linear", mean, features, 1.0), **more)
+
+
+@pytest.mark.parametrize(
+    ("mean", "words"),
+    [
+        ("3100*docs.len^1.98213", "3.1 µs · docs.len^1.98"),
+        ("3100*docs.len**2", "3.1 µs · docs.len^2"),
+        ("900 + 14*text.len", "900 ns + 14 ns · text.len"),
+        ("53350.31 - 2.10*s + 0.12*s*log(s)", "53 µs − 2.1 ns · s + 0.12 ns · s · log(s)"),
+        ("-90901042.29 + 63.11*s", "−91 ms + 63 ns · s"),
+        ("2.5e-05*x1.5size", "2.5e-5 ns · x1.5size"),
+        ("400", "400 ns"),
+        ("12*a*b^2", "12 ns · a · b^2"),
+        ("n*log(n)", "1.0 ns · n · log(n)"),
+        ("7*max(0, n - 1.23456)", "7.0 ns · max(0, n - 1.23)"),
+        ("3*this->_M_impl.size", "3.0 ns · this->_M_impl.size"),
+    ],
+)
+def test_a_mean_is_written_with_units_on_its_coefficients(mean: str, words: str) -> None:
+    assert text.law_text(law_of(mean), "ns") == words
+
+
+def test_other_units_than_time() -> None:
+    assert text.law_text(law_of("2500000*n"), "bytes") == "2.5 MB · n"
+    assert text.law_text(law_of("3*n"), "calls") == "3.0 calls · n"
+
+
+@pytest.mark.parametrize(
+    ("family", "more", "words"),
+    [
+        ("constant", {"features": ()}, "constant"),
+        ("linear", {}, "n"),
+        ("nlogn", {}, "n log n"),
+        ("quadratic", {}, "n^2"),
+        ("power", {"exponent": 1.98213}, "n^1.98"),
+        ("piecewise", {}, "n^1.00"),
+        ("linear", {"verdict": "inconclusive"}, "n ?"),
+    ],
+)
+def test_growth_of_the_leading_term(family: str, more: dict[str, Any], words: str) -> None:
+    assert text.grows_as(law_of("n", family=family, **more)) == words
+
+
+def test_growth_in_several_features_names_them() -> None:
+    assert text.grows_as(law_of("a*b", ("a", "b"), family="product")) == "a^1.0 · b^1.0"
+    assert text.grows_as(law_of("a + b", ("a", "b"), family="sum")) == "a^1.0, b^1.0"
+
+
+def test_the_interval_of_the_exponent() -> None:
+    assert text.slope_interval(factory.quadratic().scopes[0].law) == "(1.94–2.02)"
+    assert text.slope_interval(factory.constant().scopes[0].law) == ""
+
+
+def test_scopes_carry_their_condition_and_probability() -> None:
+    assert text.annotation_text(factory.two_modes()) == "{92 %} 400 ns · {8 %} 31 µs"
+    made = factory.linear()
+    scoped = replace(made, scopes=(replace(made.scopes[0], condition="k > 3"),))
+    assert text.annotation_text(scoped) == "[k > 3] 900 ns + 14 ns · text.len"
+
+
+def test_one_scope_with_a_law_is_a_law() -> None:
+    assert text.verdict(factory.linear()) == "law"
+    assert text.verdict(factory.inconclusive()) == "inconclusive"
+    assert text.verdict(replace(factory.linear(), scopes=())) == "none"
+
+
+def test_nothing_where_there_is_no_number() -> None:
+    assert quantity.duration(None) == quantity.duration(float("nan")) == quantity.count(None) == "—"
+    assert quantity.number(float("inf")) == "—"
+
+
+@given(st.floats(min_value=1e-6, max_value=1e18))
+def test_a_duration_keeps_two_digits_of_its_value(ns: float) -> None:
+    sizes = {
+        "ns": 1,
+        "µs": 1e3,
+        "ms": 1e6,
+        "s": 1e9,
+        "min": 60e9,
+        "h": 3600e9,
+        "days": 86400e9,
+        "years": 365.25 * 86400e9,
+    }
+    value, unit = quantity.duration(ns).split(" ")
+    assert float(value.replace(",", "")) * sizes[unit] == pytest.approx(ns, rel=0.051)
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from(["ns", "bytes", "calls", ""]))
+def test_every_number_has_words(value: float, unit: str) -> None:
+    assert quantity.quantity(value, unit)
+    assert quantity.number(value)
+    assert quantity.count(value)
+
+
+@given(st.text(max_size=60))
+def test_any_mean_has_words(mean: str) -> None:
+    assert isinstance(text.law_text(law_of(mean), "ns"), str)

@@ -6,13 +6,14 @@ mkdir -p $out
 # summa's numeric part uses OpenBLAS; one thread of it, so that times are of one core.
 export OPENBLAS_NUM_THREADS=1
 .venv/bin/python examples/summary/texts.py $out 4 6 8 11 16 23
+export PATH="$PWD/.venv/bin:$PATH"
 cd $out
 rm -rf .perflaw
 show() { echo "\$ $*"; }
-show "perflaw record --vary kb=4,6,8,11,16,23 --repeat 2 -- -m summa.textrank --text text-{kb}k.txt"
-../.venv/bin/perflaw record --vary kb=4,6,8,11,16,23 --repeat 2 -- -m summa.textrank --text 'text-{kb}k.txt' >summaries.txt
+show "perflaw record --vary kb=4,6,8,11,16,23 --repeat 2 -- textrank --text text-{kb}k.txt"
+perflaw record --vary kb=4,6,8,11,16,23 --repeat 2 -- textrank --text 'text-{kb}k.txt' >summaries.txt
 show "perflaw annotate --at kb=100"
-../.venv/bin/perflaw annotate --at kb=100
+perflaw annotate --at kb=100
 show "perflaw report --at kb=100 -o report.html"
-../.venv/bin/perflaw report --at kb=100 -o report.html
+perflaw report --at kb=100 -o report.html
 echo "open $out/report.html"

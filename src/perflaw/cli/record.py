@@ -45,12 +45,12 @@ def command(
     clock: str,
     command: tuple[str, ...],
 ) -> int:
-    r"""Run COMMAND and record it: a Python script, -m MODULE, python SCRIPT, or a console script.
+    """Run COMMAND and record it: a Python script, -m MODULE, python SCRIPT, or a console script.
 
     \b
     perflaw record --vary n=100,1000,10000 --repeat 3 -- app.py {n}
     perflaw record -e nightly -- python -m mypackage input.txt
-    """
+    """  # noqa: D301 (\b keeps the lines apart)
     from perflaw.collect.core import choose
     from perflaw.collect.plan import make_plan
     from perflaw.collect.record import Settings

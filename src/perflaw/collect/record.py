@@ -81,7 +81,7 @@ def record_run(
         )
         raise TargetError(f"{launch.name}: nothing was recorded (exit status {status})", why, "perflaw doctor")
     if fed is not None:
-        features = {"stdin.bytes": float(fed), **features}
+        features = {**features, "stdin.bytes": float(fed)}
     tables = tabulate(folder.name, builder, known)
     process = Process(launch, started, wall_ns, status)
     run = describe(folder.name, process, features, tracer, settings.clock, builder, known)

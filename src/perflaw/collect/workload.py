@@ -85,6 +85,10 @@ def run_features(
     varied: Mapping[str, str],
     declared: Mapping[str, float],
 ) -> dict[str, float]:
-    """All features of one run: found ones, then ``--vary`` values that are numbers, then declared ones, which win."""
+    """All features of one run: ``--vary`` values that are numbers, declared ones, then found ones.
+
+    What the person named comes first: of features that say the same, learners keep the first.
+    """
     numbers = {name: number for name, text in varied.items() if (number := as_number(text)) is not None}
-    return {**argument_features(template, arguments), **numbers, **declared}
+    named = {**numbers, **declared}
+    return {**named, **{k: v for k, v in argument_features(template, arguments).items() if k not in named}}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perflaw.learn.cells import Cells, make_cells
+from perflaw.learn.cells import Array, Cells, make_cells
 from perflaw.learn.laws import Learnt, Series, learn
 from perflaw.types import TIME, Annotation, Curve, Evidence, Law, Points, Prediction, Run, Scope
 
@@ -34,9 +34,9 @@ def annotate(evidence: Sequence[Evidence], at: Point | None = None, quantum: flo
     ``quantum`` is the clock's tick in ns. The result is deterministic. Components without a completed call are left out.
     """
     present = [one for one in evidence if one.cost.size]
-    cells = [make_cells(one) for one in present]
-    per_call = _learn_calls(present, cells, at, quantum)
-    per_run = _learn_runs(present, at, quantum)
+    cells = [make_cells(one, tuple(at or ())) for one in present]
+    per_call = _learn_calls(present, cells, quantum)
+    per_run = _learn_runs(present, tuple(at or ()), quantum)
     whole = _whole_cost(present)
     annotations = [
         _annotation(_Learnt(*parts), at, whole) for parts in zip(present, cells, per_call, per_run, strict=True)
@@ -49,21 +49,15 @@ def _rank(annotation: Annotation) -> tuple[float, float, str]:
     return -predicted, -annotation.share, annotation.component.name
 
 
-def _points(at: Point | None) -> list[Point] | None:
-    return [at] if at else None
-
-
-def _learn_calls(
-    evidence: Sequence[Evidence], cells: Sequence[Cells], at: Point | None, quantum: float
-) -> list[Learnt]:
+def _learn_calls(evidence: Sequence[Evidence], cells: Sequence[Cells], quantum: float) -> list[Learnt]:
     series = [
         Series(one.component.name, cell.y, cell.features, cell.run, quantum=quantum)
         for one, cell in zip(evidence, cells, strict=True)
     ]
-    learnt = learn(series, _points(at))
+    learnt = learn(series)
     small = [index for index, found in enumerate(learnt) if _negligible(found)]
     plain = [Series(one.name, one.y, {}, one.runs, quantum=quantum) for one in (series[index] for index in small)]
-    for index, constant in zip(small, learn(plain, _points(at)) if plain else [], strict=True):
+    for index, constant in zip(small, learn(plain) if plain else [], strict=True):
         learnt[index] = constant
     return learnt
 
@@ -83,7 +77,7 @@ def _corners(law: Law) -> list[Point]:
     return [{name: float(x)} for x in np.linspace(low, high, 9)]
 
 
-def _learn_runs(evidence: Sequence[Evidence], at: Point | None, quantum: float) -> list[Learnt | None]:
+def _learn_runs(evidence: Sequence[Evidence], preferred: tuple[str, ...], quantum: float) -> list[Learnt | None]:
     """Cost per whole run as a law of the workload's features; incomplete runs say nothing of it."""
     series: list[Series] = []
     places: list[int] = []
@@ -93,18 +87,21 @@ def _learn_runs(evidence: Sequence[Evidence], at: Point | None, quantum: float) 
             y = np.array([float(cost.total) for cost in complete])
             runs = np.array([cost.run.id for cost in complete])
             series.append(
-                Series(one.component.name, y, _workload([cost.run for cost in complete]), runs, None, quantum)
+                Series(
+                    one.component.name, y, _workload([cost.run for cost in complete], preferred), runs, None, quantum
+                )
             )
             places.append(place)
     found: list[Learnt | None] = [None] * len(evidence)
-    for place, learnt in zip(places, learn(series, _points(at)) if series else [], strict=True):
+    for place, learnt in zip(places, learn(series) if series else [], strict=True):
         found[place] = learnt
     return found
 
 
-def _workload(runs: Sequence[Run]) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
-    """Features that every one of the runs has."""
+def _workload(runs: Sequence[Run], preferred: tuple[str, ...]) -> dict[str, Array]:
+    """Features that every one of the runs has; where a point is asked for, those it names: others cannot answer it."""
     names = [name for name in runs[0].features if all(name in run.features for run in runs)]
+    names = [name for name in names if name in preferred] or names
     return {name: np.array([run.features[name] for run in runs], dtype=np.float64) for name in names}
 
 
@@ -114,7 +111,7 @@ def _whole_cost(evidence: Sequence[Evidence]) -> float:
 
 
 def _annotation(learnt: _Learnt, at: Point | None, whole: float) -> Annotation:
-    evidence, law = learnt.evidence, learnt.per_call.law
+    evidence, law = learnt.evidence, _asked(learnt.per_call, at)
     total = sum(cost.total for cost in evidence.runs)
     self_total = sum(cost.self_total for cost in evidence.runs)
     return Annotation(
@@ -126,11 +123,19 @@ def _annotation(learnt: _Learnt, at: Point | None, whole: float) -> Annotation:
         total=total,
         share=min(1.0, total / whole),
         self_share=min(1.0, self_total / whole),
-        run_law=learnt.per_run.law if learnt.per_run else None,
+        run_law=_asked(learnt.per_run, at) if learnt.per_run else None,
         predicted=_predicted(learnt, at),
         curves=tuple(_curve(learnt.per_call, name) for name in law.features),
         points=_thin_points(learnt),
     )
+
+
+def _asked(learnt: Learnt, at: Point | None) -> Law:
+    """The law with its prediction at the point asked for, where that says the features the law needs."""
+    law = learnt.law
+    if not at or not set(law.features) <= set(at):
+        return law
+    return replace(law, predictions=tuple(learnt.predict([at])))
 
 
 def _predicted(learnt: _Learnt, at: Point | None) -> Prediction | None:

@@ -6,6 +6,7 @@ Within a run and a cell of (nearly) equal features their weighted mean does not.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,9 +38,9 @@ class Cells:
     """Run of each cell."""
 
 
-def make_cells(evidence: Evidence) -> Cells:
-    """The cells of a component's sampled invocations; candidates are features that vary, most telling name first."""
-    features = candidates(evidence)
+def make_cells(evidence: Evidence, preferred: Collection[str] = ()) -> Cells:
+    """The cells of a component's sampled invocations; see :func:`candidates` for the features."""
+    features = candidates(evidence, preferred)
     present = np.ones(evidence.cost.size, dtype=bool)
     for values in features.values():
         present &= ~np.isnan(values)
@@ -50,9 +51,14 @@ def make_cells(evidence: Evidence) -> Cells:
     return _thinned(_averaged(evidence, features, present, codes))
 
 
-def candidates(evidence: Evidence) -> dict[str, Array]:
-    """Features that vary and were mostly read: the arguments', then the runs'; those that repeat an earlier one left out."""
-    named = {**evidence.features, **_run_features(evidence)}
+def candidates(evidence: Evidence, preferred: Collection[str] = ()) -> dict[str, Array]:
+    """Features that vary and were mostly read: the arguments', then the runs' (the preferred ones first).
+
+    Those that say the same as an earlier one are left out.
+    """
+    of_runs = _run_features(evidence)
+    order = sorted(of_runs, key=lambda name: name not in preferred)
+    named = {**evidence.features, **{name: of_runs[name] for name in order}}
     kept: dict[str, Array] = {}
     for name, values in named.items():
         read = values[~np.isnan(values)]

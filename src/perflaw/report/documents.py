@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from perflaw.report.json import law_document
-from perflaw.types import Annotation, Prediction, Run, Scope
+from perflaw.report.json import law_document, predictions_document
+from perflaw.types import Annotation, Run, Scope
 
 Document = dict[str, Any]
 
@@ -38,13 +37,9 @@ def _annotation(one: Annotation) -> Document:
         "share": one.share,
         "self_share": one.self_share,
         "run_law": law_document(one.run_law) if one.run_law else None,
-        "predicted": _prediction(one.predicted) if one.predicted else None,
+        "predicted": predictions_document([one.predicted])[0] if one.predicted else None,
     }
 
 
 def _scope(scope: Scope) -> Document:
     return {"condition": scope.condition, "probability": scope.probability, "law": law_document(scope.law)}
-
-
-def _prediction(prediction: Prediction) -> Document:
-    return asdict(prediction)

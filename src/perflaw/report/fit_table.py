@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from textwrap import fill
 
-from perflaw.report.terminal import text_table
+from perflaw.report.quantity import count, number
+from perflaw.report.terminal import WIDTH, printable, text_table
 from perflaw.report.text import grows_as, slope_interval
 from perflaw.types import Law, Prediction
 
@@ -19,12 +21,12 @@ _NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:e-?\d+)?")
 def fit_table(laws: Sequence[tuple[str, Law]], colour: bool) -> str:
     """Series, law, growth, first prediction and verdict of each; reasons and alternatives follow."""
     shown = laws[:MOST]
-    headings = ["series", "law", "grows as", "predicted", "verdict"]
-    rows = [[name, short(law.mean), _growth(law), _first(law), law.verdict] for name, law in shown]
-    text = text_table(headings, rows, right=(), colour=colour)
+    headings = ["series", "law", "grows as", "verdict", "predicted"]
+    rows = [[name, short(law.mean), _growth(law), law.verdict, _first(law)] for name, law in shown]
     if len(laws) == 1:
-        return text + _details(laws[0][1])
-    text += "".join(f"{name}: {note}\n" for name, law in shown for note in _notes(law))
+        return text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + _details(laws[0][1], colour)
+    text = text_table(headings, rows, right=(), colour=colour)
+    text += _wrapped(f"{name}: {note}" for name, law in shown for note in _notes(law))
     return text + _rest(laws)
 
 
@@ -42,27 +44,49 @@ def _growth(law: Law) -> str:
 
 
 def _first(law: Law) -> str:
-    return _prediction(law.predictions[0]) if law.predictions else ""
+    if not law.predictions:
+        return ""
+    one = law.predictions[0]
+    where = _where(law, one)
+    return f"{_estimate(one)} at {where}" if where else _estimate(one)
 
 
-def _prediction(one: Prediction) -> str:
-    where = ", ".join(f"{name}={value:.4g}" for name, value in one.features.items())
-    text = f"{one.mean:.3g} ({one.mean_low:.3g}–{one.mean_high:.3g})"
-    return f"{text} at {where}" if where else text
+def _where(law: Law, one: Prediction) -> str:
+    """The law's features there; all of a constant's."""
+    return ", ".join(f"{name}={_round(one.features[name])}" for name in law.features or one.features)
 
 
-def _details(law: Law) -> str:
+def _estimate(one: Prediction) -> str:
+    return f"{_round(one.mean)} ({_round(one.mean_low)}–{_round(one.mean_high)})"
+
+
+def _round(value: float) -> str:
+    """Three digits, thousands grouped."""
+    return number(float(f"{value:.3g}"))
+
+
+def _details(law: Law, colour: bool) -> str:
     """Everything about the only law."""
-    lines = [f"predicted {_prediction(one)}, a new run {one.new_low:.3g}–{one.new_high:.3g}" for one in law.predictions]
-    lines += [f"distribution {short(law.expression)}, {law.n} points, {law.runs} runs"]
-    return "".join(f"{line}\n" for line in [*lines, *_notes(law)])
+    rows = [
+        [_where(law, one), _estimate(one), f"{_round(one.new_low)}–{_round(one.new_high)}"] for one in law.predictions
+    ]
+    table = text_table(["at", "predicted (95 %)", "one new run (95 %)"], rows, right=(), colour=colour)
+    evidence = f"distribution {short(law.expression)}, from {count(law.n)} rows, {count(law.runs)} runs"
+    return "\n" + table + _wrapped([evidence, *_notes(law)])
+
+
+def _wrapped(lines: Iterable[str]) -> str:
+    """Lines of at most 80 columns."""
+    return "".join(
+        fill(printable(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False) + "\n" for line in lines
+    )
 
 
 def _notes(law: Law) -> list[str]:
     """Why it is no law, and which others fit as well."""
     notes = [f"{law.verdict}: {law.reason}"] if law.reason else []
     if law.alternatives:
-        others = ", ".join(f"{short(one.expression)}" for one in law.alternatives)
+        others = ", ".join(short(one.expression) for one in law.alternatives)
         notes.append(f"the data cannot tell it from {others}")
     return notes
 

@@ -7,43 +7,62 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from perflaw.report.text import annotation_text, grows_as, percent, prediction_text, quantity, slope_interval, verdict
-from perflaw.types import Annotation, Component, Run
+from perflaw.types import Annotation, Run
 
 WIDTH = 80
-SMALL_SHARE = 0.005
+SMALL_SHARE = 0.03
 """Functions below this share are counted, not listed, unless everything is asked for."""
+NAME_WIDTH, LAW_WIDTH = 25, 18
 
 
 def annotations_table(
     annotations: Sequence[Annotation], at: Mapping[str, float] | None, colour: bool, every: bool = False
 ) -> str:
     """The laws as a table, those of small share summed up in a last line."""
-    shown = [one for one in annotations if every or one.share >= SMALL_SHARE or one is annotations[0]]
-    headings = ["share", "function", "law of time per call", "grows as", _at_heading(at)]
-    rows = [_row(one, at) for one in shown]
-    table = text_table(headings, rows, right=(0,), colour=colour)
+    shown = [one for one in annotations if every or _matters(one, annotations)]
+    headings = ["share", "function", "time per call", "grows as", _at_heading(at)]
+    table = text_table(headings, [_row(one, at) for one in shown], right=(0,), colour=colour)
     return table + _rest(annotations, shown)
+
+
+def _matters(one: Annotation, annotations: Sequence[Annotation]) -> bool:
+    """Whether a function has a share worth a line, now or at the size asked for."""
+    first = annotations[0]
+    if one is first or one.share >= SMALL_SHARE:
+        return True
+    return bool(one.predicted and first.predicted and one.predicted.mean >= SMALL_SHARE * first.predicted.mean)
 
 
 def _at_heading(at: Mapping[str, float] | None) -> str:
     if not at:
         return "self"
-    return "at " + ", ".join(f"{name}={value:g}" for name, value in at.items())
+    return "run at " + ", ".join(f"{name}={value:g}" for name, value in at.items())
 
 
 def _row(one: Annotation, at: Mapping[str, float] | None) -> list[str]:
     law = one.scopes[0].law
-    growth = f"{grows_as(law)} {slope_interval(law)}" if law.features else grows_as(law)
+    growth = f"{grows_as(law)}\n{slope_interval(law)}" if law.features else grows_as(law)
     last = percent(one.self_share)
     if at:
-        last = prediction_text(one.predicted, one.metric.unit) if one.predicted else "—"
-    return [percent(one.share), short_name(one.component), annotation_text(one), growth, last]
+        last = prediction_text(one.predicted, one.metric.unit).replace(" (", "\n(") if one.predicted else "—"
+    law_text = broken(printable(annotation_text(one)), " · ", LAW_WIDTH)
+    return [percent(one.share), broken(printable(one.component.name), ".", NAME_WIDTH), law_text, growth, last]
 
 
-def short_name(component: Component) -> str:
-    """Name with its parameters, ``self`` left out: ``index.build(docs)``."""
-    parameters = [name for name in component.parameters if name not in ("self", "cls")]
-    return f"{component.name}({', '.join(parameters)})" if component.parameters else component.name
+def broken(text: str, separator: str, width: int) -> str:
+    """The text in lines of at most ``width`` where its separators allow, each continued line indented by one.
+
+    >>> print(broken("package.module.Class.function", ".", 20))
+    package.module.
+     Class.function
+    """
+    lines, line = [], ""
+    for part in [piece + separator for piece in text.split(separator)]:
+        if line and len(line) + len(part.rstrip()) > width:
+            lines.append(line)
+            line = " "
+        line += part
+    return "\n".join(one.rstrip() for one in [*lines, line[: -len(separator)]])
 
 
 def _rest(annotations: Sequence[Annotation], shown: Sequence[Annotation]) -> str:
@@ -52,10 +71,16 @@ def _rest(annotations: Sequence[Annotation], shown: Sequence[Annotation]) -> str
     reasons: dict[str, int] = {}
     for one in shown:
         if verdict(one) == "inconclusive":
-            reason = one.scopes[0].law.reason
+            reason = _gist(one.scopes[0].law.reason)
             reasons[reason] = reasons.get(reason, 0) + 1
-    lines += [f"{count} inconclusive: {reason}" for reason, count in reasons.items()]
+    lines += [f"? {count} inconclusive: {reason}" for reason, count in reasons.items()]
     return "".join(line + "\n" for line in lines)
+
+
+def _gist(reason: str) -> str:
+    """What a reason says and what it asks for, without the numbers between: they differ from function to function."""
+    what, _, advice = reason.partition(": ")
+    return f"{what.split(',')[0]}: {advice}" if advice else what
 
 
 def runs_table(runs: Sequence[Run], unfinished: Sequence[str], damaged: Mapping[str, str], colour: bool) -> str:
@@ -91,7 +116,7 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Se
     for index, heading in enumerate(headings):
         table.add_column(Text(heading), justify="right" if index in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text("\n".join(map(printable, cell.split("\n")))) for cell in row))
     width = max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if colour else WIDTH
     out = io.StringIO()
     Console(file=out, width=width, force_terminal=colour, highlight=False).print(table)

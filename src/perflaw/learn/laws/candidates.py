@@ -43,6 +43,8 @@ class Candidates:
     """Distinct values of x, (B, F)."""
     scores: Array
     """Scores to choose by, (B, F, M)."""
+    plain_scores: Array
+    """The same with all rows taken for independent, (B, F, M): features compare by these."""
     open_scores: Array
     """Scores by which others stay beside the chosen law, (B, F, M)."""
 
@@ -50,6 +52,11 @@ class Candidates:
     def features(self) -> int:
         """F."""
         return int(self.scores.shape[1])
+
+    def perfect(self, b: int, f: int, m: int) -> bool:
+        """Residuals of a law are within the floor of σ: rounding, not noise."""
+        fit_, cell = self.fits[m], b * self.features + f
+        return bool(fit_.rss[cell] <= self.rows[b].y.size * fit_.floor[cell] ** 2)
 
     def fitted(self, series: NDArray[np.intp], feature: NDArray[np.intp], m: int, confidence: float) -> Fitted:
         """Model m of some cells with its uncertainty; series and feature (k,)."""
@@ -87,7 +94,7 @@ def candidates(rows: Sequence[Rows]) -> Candidates:
     found, open_ = scores(fits, count, information, sizes.reshape(-1).astype(np.float64))
     ends = np.stack([batch.x.min(axis=-1), batch.x.max(axis=-1)], axis=-1)
     shape = (len(rows), features, len(fits))
-    out = Candidates(rows, fits, ends, sizes, found.reshape(shape), open_.reshape(shape))
+    out = Candidates(rows, fits, ends, sizes, found.reshape(shape), found.reshape(shape).copy(), open_.reshape(shape))
     for b, r in enumerate(rows):
         if r.clusters is not None:
             _discount(out, b, sizes[b].astype(np.float64))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from perflaw.learn.laws.candidates import CONSTANTS, Candidates
+from perflaw.learn.laws.candidates import CONSTANTS, MODELS, Candidates
 from perflaw.learn.laws.gate import unit
 from perflaw.learn.laws.prepare import Rows
 from perflaw.learn.laws.series import Options
@@ -43,41 +43,68 @@ class Choice:
 
 def choose(found: Candidates, b: int, established: NDArray[np.bool_], options: Options) -> Choice:
     """Choose a law for series b of the candidates; established (F,) says for which features the gate opened."""
-    score = found.scores[b].copy()
-    # Constants are the same whatever the feature.
-    score[1:, :CONSTANTS] = np.inf
-    few = units(found.rows[b]) < FEWEST_UNITS
-    if few:
-        established = np.full(len(score), score[:, CONSTANTS:].min() < score[0, :CONSTANTS].min() - GUESS)
-    some = bool(established.any() and np.isfinite(score[established, CONSTANTS:]).any())
-    if some:
-        score[:, :CONSTANTS] = np.inf
-        score[~established] = np.inf
-    else:
-        score[:, CONSTANTS:] = np.inf
-    f, m = _best(found.rows[b], score, options.delta)
+    row, few = found.rows[b], _few(found.rows[b], established)
+    allowed = _allowed(found.scores[b], _guessed(found.scores[b]) if few else established)
+    f = _feature(row, np.where(allowed, found.plain_scores[b], np.inf), options.delta)
+    if row.clusters is not None:
+        # What rows are worth differs from feature to feature there, scores do not compare across them.
+        allowed &= np.arange(len(allowed))[:, None] == f
+    score = np.where(allowed, found.scores[b], np.inf)
+    m = int(score[f].argmin())
+    near = _near(found, b, score, (f, m), options.delta)
+    return Choice(f, m, m >= CONSTANTS and not few, near)
+
+
+def units(row: Rows, feature: int | None) -> int:
+    """What could be permuted: runs, or rows where the feature varies within runs (None: any feature)."""
+    of_rows = row.clusters is None or feature is None or row.varying[feature]
+    return int(row.y.size) if of_rows else row.runs
+
+
+def _few(row: Rows, established: NDArray[np.bool_]) -> bool:
+    """No permutation could have rejected."""
+    if row.clusters is not None:
+        return not established.any() and row.runs < FEWEST_UNITS
+    return row.y.size < FEWEST_UNITS
+
+
+def _guessed(score: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Features with a law so much better than the constant that it is the best guess, (F,)."""
+    return np.asarray(score[:, CONSTANTS:].min(axis=-1) < score[:, :CONSTANTS].min(axis=-1) - GUESS)
+
+
+def _allowed(score: NDArray[np.float64], features: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Laws to choose from, (F, M): those of the features given, else constants (alike for all features)."""
+    allowed = np.zeros(score.shape, dtype=bool)
+    allowed[features, CONSTANTS:] = np.isfinite(score[features, CONSTANTS:])
+    if not allowed.any():
+        allowed[0, :CONSTANTS] = np.isfinite(score[0, :CONSTANTS])
+    return allowed
+
+
+def _feature(row: Rows, score: NDArray[np.float64], delta: float) -> int:
+    """Feature of the smallest score; among features that tell the same story the first one near it."""
+    best = score.min(axis=-1)
+    f = int(best.argmin())
+    if f == 0:
+        return f
+    return int(np.flatnonzero(alike(row)[f] & (best < best[f] + delta))[0])
+
+
+def _near(
+    found: Candidates, b: int, score: NDArray[np.float64], chosen: tuple[int, int], delta: float
+) -> tuple[tuple[int, int, float], ...]:
+    """Laws that the data cannot tell from the chosen one, that one first."""
     open_ = np.where(np.isfinite(score), found.open_scores[b], np.inf)
-    difference = np.minimum(score - score[f, m], open_ - open_[f, m])
+    difference = np.minimum(score - score[chosen], open_ - open_[chosen])
     difference -= min(SLACK + SLACK_FEW / found.rows[b].y.size ** 2, MOST_SLACK)
-    difference[f, m] = 0.0
-    near = [(int(i), int(j), max(float(difference[i, j]), 0.0)) for i, j in np.argwhere(difference < options.delta)]
-    near.sort(key=lambda law: (law[:2] != (f, m), law[2]))
-    return Choice(f, m, some and not few, tuple(near))
-
-
-def units(row: Rows) -> int:
-    """What could be permuted: runs, or rows where the feature varies within runs."""
-    return int(row.y.size)
-
-
-def _best(row: Rows, score: NDArray[np.float64], delta: float) -> tuple[int, int]:
-    """Feature and model of the smallest score; among features that tell the same story the first one near it."""
-    f, m = divmod(int(score.argmin()), score.shape[1])
-    if f > 0:
-        same = alike(row)[f] & (score.min(axis=-1) < score[f, m] + delta)
-        f = int(np.flatnonzero(same)[0])
-        m = int(score[f].argmin())
-    return f, m
+    difference[chosen] = 0.0
+    if found.perfect(b, *chosen):
+        # Laws with more parameters fit as perfectly: that is no doubt.
+        least = len(MODELS[chosen[1]].columns)
+        difference[:, [len(model.columns) > least for model in MODELS]] = np.inf
+    near = [(int(i), int(j), max(float(difference[i, j]), 0.0)) for i, j in np.argwhere(difference < delta)]
+    return tuple(sorted(near, key=lambda law: (law[:2] != chosen, law[2])))
 
 
 def alike(row: Rows) -> NDArray[np.bool_]:

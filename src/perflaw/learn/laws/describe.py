@@ -134,7 +134,7 @@ def _law(
             established=choice.established,
             constant=constant,
             varies=bool(np.ptp(row.y) > 1e-12 * np.abs(row.y).max()),
-            units=units(row),
+            units=units(row, None if constant else choice.feature),
             runs=row.runs,
             sizes=int(found.sizes[b].max() if constant else found.sizes[b, choice.feature]) if row.names else 1,
             slopes=limits,

@@ -65,11 +65,9 @@ class Learnt:
         """
         chosen = self.plausible[0]
         if isinstance(x, Mapping):
-            values = x[chosen.feature] if chosen.feature else next(iter(x.values()), np.zeros(1))
-        else:
-            values = x
+            x = x[chosen.feature] if chosen.feature else next(iter(x.values()), np.zeros(1))
         with quiet():
-            return chosen.law.mean(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+            return chosen.law.mean(np.atleast_1d(np.asarray(x, dtype=np.float64)))
 
     def curve(self, feature: str, low: float, high: float, count: int = 60) -> Curve:
         """The law over a grid of its feature, geometric where both ends are positive; DataError for another one."""

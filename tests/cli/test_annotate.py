@@ -1,0 +1,123 @@
+"""The whole way on functions of known cost: recorded on the fake clock, learnt, and read as a person and as a script."""
+
+import json
+import math
+
+import pytest
+
+from tests.conftest import PROGRAMS
+
+SIZES = "100,200,400,800,1600,3200,6400"
+EXPECTED = {
+    "known.linear": ("linear", 1.0),
+    "known.nlogn": ("nlogn", 1 + 1 / math.log(6400)),
+    "known.quadratic": ("quadratic", 2.0),
+    "known.power": ("power", 1.5),
+    "known.with_intercept": ("linear", 250 * 6400 / (100_000 + 250 * 6400)),
+}
+
+
+def learn(perflaw, noise, seed, *options):
+    command = ["--", PROGRAMS / "known.py", "{n}", noise, seed]
+    perflaw("record", "--clock", "fake", "--vary", f"n={SIZES}", "--repeat", 2, *command)
+    return json.loads(perflaw("annotate", "--json", *options).stdout)
+
+
+@pytest.fixture
+def laws(perflaw):
+    def of(noise, seed=0):
+        document = learn(perflaw, noise, seed)
+        assert document["schema"] == "perflaw.annotate/1"
+        return {one["component"]: one["scopes"][0]["law"] for one in document["annotations"]}
+
+    return of
+
+
+@pytest.mark.parametrize(("noise", "seed"), [(0.0, 0), (0.02, 1), (0.05, 2)])
+def test_the_right_family_and_slope_for_each(laws, noise, seed):
+    found = laws(noise, seed)
+    for name, (family, slope) in EXPECTED.items():
+        law = found[name]
+        [feature] = law["features"]
+        assert law["family"] == family, name
+        assert law["slope"][feature] == pytest.approx(slope, abs=0.05)
+        assert law["slope_low"][feature] - 0.02 <= slope <= law["slope_high"][feature] + 0.02
+        assert law["verdict"] == "law"
+        assert feature == ("n" if name == "known.power" else "items.len")
+        assert law["runs"] == 14
+    assert (found["known.with_intercept"]["intercept"] or 0) == pytest.approx(100_000, rel=0.25)
+    for name in ("known.constant", "known.null"):
+        assert found[name]["family"] == "constant", name
+        assert found[name]["verdict"] == "none"
+
+
+def test_ranked_by_share_and_by_prediction(perflaw):
+    document = learn(perflaw, 0.01, 0)
+    shares = [one["share"] for one in document["annotations"]]
+    assert shares == sorted(shares, reverse=True)
+    assert all(0 <= one["self_share"] <= one["share"] <= 1 for one in document["annotations"])
+    at = json.loads(perflaw("annotate", "--json", "--at", "n=1e6").stdout)
+    predicted = [one["predicted"]["mean"] for one in at["annotations"] if one["predicted"]]
+    assert predicted == sorted(predicted, reverse=True)
+    [quadratic] = [one for one in at["annotations"] if one["component"] == "known.quadratic"]
+    assert quadratic["predicted"]["features"] == {"n": 1e6}
+    assert quadratic["predicted"]["mean"] == pytest.approx(4 * 3 * 1e12, rel=0.1)
+    low, high = quadratic["predicted"]["mean_low"], quadratic["predicted"]["mean_high"]
+    assert low <= 4 * 3 * 1e12 <= high
+
+
+def test_the_same_recordings_give_the_same_bytes(perflaw):
+    learn(perflaw, 0.05, 3)
+    assert perflaw("annotate", "--json").stdout == perflaw("annotate", "--json").stdout
+
+
+def test_table_and_text(perflaw, tmp_path):
+    learn(perflaw, 0.01, 0)
+    table = perflaw("annotate").stdout
+    assert max(map(len, table.splitlines()[:-1])) <= 80
+    assert "known.quadratic" in table.replace("\n", "")
+    perflaw("annotate", "-o", "laws.law")
+    text = perflaw("annotate", "--text").stdout
+    assert (tmp_path / "laws.law").read_text() == text
+    assert "known.quadratic.time(items) {" in text
+    assert "unit ns" in text
+    assert "at n=1e+06" in perflaw("annotate", "--at", "n=1e6").stdout.replace("\n", " ")
+
+
+def test_an_unknown_feature_is_refused(perflaw):
+    learn(perflaw, 0, 0)
+    assert "no such feature" in perflaw("annotate", "--at", "size=5", status=2).stderr
+    assert "is no number" in perflaw("annotate", "--at", "n=many", status=2).stderr
+    assert "cannot be written" in perflaw("annotate", "-o", "missing/folder.law", status=2).stderr
+
+
+def test_one_run_is_said_to_be_one(perflaw):
+    perflaw("record", "--clock", "fake", "--", PROGRAMS / "known.py", 100)
+    document = json.loads(perflaw("annotate", "--json").stdout)
+    assert {one["scopes"][0]["law"]["verdict"] for one in document["annotations"]} <= {"inconclusive", "none"}
+    assert "one run" in perflaw("annotate", "--text").stdout
+
+
+def test_a_component_named_script_is_text_everywhere(perflaw, tmp_path):
+    (tmp_path / "app.py").write_text(
+        "def f(n): return sum(range(n))\n"
+        "f.__code__ = f.__code__.replace(co_name='<script>alert(1)</script>', co_qualname='<script>alert(1)</script>')\n"
+        "for n in (1, 10, 100): f(n)\n"
+    )
+    perflaw("record", "--", "app.py")
+    name = "app.<script>alert(1)</script>:1"
+    document = json.loads(perflaw("annotate", "--json").stdout)
+    assert name in [one["component"] for one in document["annotations"]]
+    perflaw("report", "-o", "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+
+
+def test_report(perflaw, tmp_path):
+    learn(perflaw, 0.01, 0)
+    done = perflaw("report", "--at", "n=1e5")
+    assert done.stdout.startswith("wrote report.html: ")
+    page = (tmp_path / "report.html").read_text()
+    assert "known.quadratic" in page
+    assert "cannot be written" in perflaw("report", "-o", "no/such/place.html", status=2).stderr

@@ -1,0 +1,71 @@
+"""Whatever finite numbers come, a law comes back with finite numbers in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import importlib
+import math
+import pkgutil
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import perflaw.learn.laws
+from perflaw.learn.laws import Series, learn
+from perflaw.report.json import law_document
+
+NUMBERS = st.one_of(
+    st.floats(-1e100, 1e100, allow_subnormal=False).filter(lambda v: v == 0 or abs(v) > 1e-100),
+    st.integers(-5, 5).map(float),
+    st.floats(1, 1e6),
+)
+
+
+def finite(value: Any) -> bool:
+    """No NaN or infinity anywhere."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(finite, value))
+    return (
+        all(finite(getattr(value, f.name)) for f in dataclasses.fields(value))
+        if dataclasses.is_dataclass(value)
+        else True
+    )
+
+
+@st.composite
+def series(draw: st.DrawFn) -> Series:
+    n = draw(st.integers(1, 12))
+    column = st.lists(NUMBERS, min_size=n, max_size=n).map(np.array)
+    runs = draw(st.one_of(st.none(), st.lists(st.integers(0, 3), min_size=n, max_size=n).map(np.array)))
+    weights = draw(st.one_of(st.none(), st.lists(st.floats(0.01, 10), min_size=n, max_size=n).map(np.array)))
+    names = draw(st.lists(st.sampled_from(["n", "a.len", "z"]), unique=True))
+    return Series("s", draw(column), {name: draw(column) for name in names}, runs, weights)
+
+
+@settings(max_examples=150, deadline=None)
+@given(series())
+def test_any_finite_numbers(one: Series) -> None:
+    learnt = learn([one])[0]
+    assert finite(learnt.law)
+    assert np.isfinite(learnt.residuals()).all()
+    assert law_document(learnt.law)["verdict"] in ("law", "none", "inconclusive")
+    for p in learnt.law.predictions:
+        assert 0 <= p.mean_low <= p.mean_high
+        assert 0 <= p.new_low <= p.new_high
+
+
+MODULES = [module.name for module in pkgutil.iter_modules(perflaw.learn.laws.__path__, "perflaw.learn.laws.")]
+
+
+@pytest.mark.parametrize("name", [*MODULES, "perflaw.report.fit_table"])
+def test_examples_in_docstrings(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

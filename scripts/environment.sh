@@ -13,5 +13,5 @@ if [ -z "$python" ]; then
 fi
 echo "installing perflaw[$extra] into $folder (Python $version)"
 [ -x "$folder/bin/python" ] || "$python" -m venv "$folder"
-"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extra]"
+"$folder/bin/python" -m pip install -qq --disable-pip-version-check --editable ".[$extra]"
 touch "$stamp"

@@ -20,8 +20,7 @@ def run_page(page, folder):
         if title:
             (folder / title[1]).write_text(text)
         elif language == "console":
-            for command in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
-                yield command
+            yield from re.findall(r"^\$ (.*)$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -46,9 +46,7 @@ def command(
     points = _points(at, names, file)
     found = split_series(table, response, names, by, run, drop_invalid)
     laws = learn([Series(one.name or response, one.response, one.features, one.runs) for one in found], points)
-    dropped = (
-        sum(one.dropped for one in found) if not by else len(table.lines) - sum(one.response.size for one in found)
-    )
+    dropped = len(table.lines) - sum(one.response.size for one in found)
     if dropped:
         click.echo(f"perflaw: {dropped} rows with cells that are no finite numbers left out", err=True)
     _print(found, laws, response, as_json)

@@ -75,6 +75,6 @@ def _page(
         annotations=annotations,
         slowdown=f"slowdown {statistics.median(run.slowdown for run in runs):.1f}x",
         lost=", ".join(lost) or "nothing lost",
-        left_out=", ".join(left_out),
+        left_out=f"left out: {', '.join(left_out)}" if left_out else "",
         at=at,
     )

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perflaw.learn.laws.model import Ends, Model, Theta
+from perflaw.learn.laws.model import EXPONENT, Ends, Model, Theta
 from perflaw.learn.laws.series import Array
 
 LARGEST = 1e300
 """Answers are cut there; a law that says more says nothing."""
 
-STEEPEST = 1e3
+Band = tuple[Array, Array, Array, Array, Array]
+"""Mean, its lower and upper limit, those of a new row; of one shape."""
+
+STEEPEST = 50.0
 """Local exponents are cut there."""
 
 
@@ -71,7 +74,7 @@ class Fitted:
         """Mean over median of the noise, (..., 1)."""
         return np.exp(np.minimum(self.variance[..., None] / 2.0, 300.0)) if self.model.noise.log else np.ones(1)
 
-    def band(self, x: Array) -> tuple[Array, Array, Array, Array, Array]:
+    def band(self, x: Array) -> Band:
         """Mean, its lower and upper limit, and those of a new row, at x (..., k); each (..., k)."""
         middle, gradient = self.model.mean(self.parameters, self.range, x)
         if self.model.noise.log:
@@ -79,10 +82,9 @@ class Fitted:
         spread, t = self._spread(gradient), self.quantile[..., None]
         mean_half, new_half = t * np.sqrt(spread), t * np.sqrt(spread + self.variance[..., None])
         limits = (middle, middle - mean_half, middle + mean_half, middle - new_half, middle + new_half)
-        mean, low, high, new_low, new_high = (_clipped(limit) for limit in limits)
-        return mean, low, high, new_low, new_high
+        return _cut(*limits)
 
-    def _multiplicative(self, middle: Array, gradient: list[Array]) -> tuple[Array, Array, Array, Array, Array]:
+    def _multiplicative(self, middle: Array, gradient: list[Array]) -> Band:
         """Limits as factors; where the law has crossed 0 outside its data it is 0, up to its uncertainty."""
         above = middle > 0
         safe = np.where(above, middle, 1.0)
@@ -98,8 +100,7 @@ class Fitted:
             np.where(above, safe * np.exp(-new_half), 0.0),
             np.where(above, safe * self._factor(new_half), short),
         )
-        mean, low, high, new_low, new_high = (_clipped(limit) for limit in limits)
-        return mean, low, high, new_low, new_high
+        return _cut(*limits)
 
     def _factor(self, half: Array) -> Array:
         """Upper limit over the middle; with an intercept wide ones grow linearly, for a difference is uncertain."""
@@ -123,7 +124,7 @@ class Fitted:
         middle = self.model.local_exponent(self.parameters, self.range, at)[..., 0]
         columns = []
         for place in self.model.columns:
-            step = np.maximum(np.sqrt(self.covariance[..., place, place]) * 0.01, 1e-9)
+            step = np.maximum(np.sqrt(self.covariance[..., place, place]) * 0.01, 1e-7 * self._size(place))
             sides = [
                 self.model.local_exponent(self._moved(place, sign * step), self.range, at)[..., 0] for sign in (1, -1)
             ]
@@ -133,15 +134,29 @@ class Fitted:
         middle, low, high = (np.clip(limit, -STEEPEST, STEEPEST) for limit in (middle, middle - half, middle + half))
         return middle, low, high
 
+    def _size(self, place: int) -> Array:
+        """What is large for a parameter on the noise's scale: 1, but for responses of additive noise their size."""
+        if self.model.noise.log or place == EXPONENT:
+            return np.ones(1)
+        return np.asarray(np.maximum(np.abs(self.theta[..., :EXPONENT]).max(axis=-1), 1e-150))
+
     def _moved(self, place: int, step: Array) -> Theta:
         """Parameters with one of them moved on the noise's scale."""
         theta = self.theta.copy()
-        if self.model.noise.log and place < 2:
+        if self.model.noise.log and place != EXPONENT:
             theta[..., place] = theta[..., place] * np.exp(np.clip(step, -50.0, 50.0))
         else:
             theta[..., place] = theta[..., place] + step
         return theta[..., 0, None], theta[..., 1, None], theta[..., 2, None]
 
 
-def _clipped(values: Array) -> Array:
-    return np.clip(values, 0.0, LARGEST)
+def _clipped(values: Array, unknown: float = 0.0) -> Array:
+    """Answers between 0 and the largest; ``unknown`` where an overflow left none."""
+    return np.clip(np.where(np.isnan(values), unknown, values), 0.0, LARGEST)
+
+
+def _cut(mean: Array, low: Array, high: Array, new_low: Array, new_high: Array) -> Band:
+    """Mean and limits as finite numbers that are not negative; where overflow left nothing, limits say so."""
+    low, high = _clipped(low), _clipped(high, LARGEST)
+    # Under very wide noise the limit of the mean passes that of a row; a new row's interval stays the wider one.
+    return _clipped(mean), low, high, np.minimum(_clipped(new_low), low), np.maximum(_clipped(new_high, LARGEST), high)

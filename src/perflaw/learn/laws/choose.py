@@ -17,8 +17,11 @@ from perflaw.learn.laws.verdict import FEWEST_UNITS
 ALIKE = 0.9
 """Features correlated so strongly (logs or ranks) tell the same story: the first given one tells it."""
 
-GUESS = 6.0
-"""Where too few points can reject "no dependence", a law must beat the constant by so much to be the best guess."""
+GUESS, GUESS_RUNS = 6.0, 30.0
+"""Where nothing could reject "no dependence", a law must beat the constant by so much to be the best guess.
+
+The second one holds where rows share few runs: what a handful of runs are worth is known badly itself.
+"""
 
 SLACK, SLACK_FEW, MOST_SLACK = 0.4, 140.0, 2.0
 """Benefit of the doubt, ``SLACK + SLACK_FEW / n²`` (at most ``MOST_SLACK``), of a law beside the chosen one.
@@ -44,13 +47,17 @@ class Choice:
 def choose(found: Candidates, b: int, established: NDArray[np.bool_], options: Options) -> Choice:
     """Choose a law for series b of the candidates; established (F,) says for which features the gate opened."""
     row, few = found.rows[b], _few(found.rows[b], established)
-    allowed = _allowed(found.scores[b], _guessed(found.scores[b]) if few else established)
+    allowed = _allowed(found.scores[b], _guessed(row, found.scores[b]) if few else established)
     f = _feature(row, np.where(allowed, found.plain_scores[b], np.inf), options.delta)
     if row.clusters is not None:
         # What rows are worth differs from feature to feature there, scores do not compare across them.
         allowed &= np.arange(len(allowed))[:, None] == f
     score = np.where(allowed, found.scores[b], np.inf)
     m = int(score[f].argmin())
+    if m < CONSTANTS:
+        # Nothing refutes a dependence by not establishing it: what fits as well is kept for the verdict to judge.
+        some = np.isfinite(found.scores[b]) & (np.arange(score.shape[1]) >= CONSTANTS)
+        score = np.where(allowed | some, found.scores[b], np.inf)
     near = _near(found, b, score, (f, m), options.delta)
     return Choice(f, m, m >= CONSTANTS and not few, near)
 
@@ -68,9 +75,10 @@ def _few(row: Rows, established: NDArray[np.bool_]) -> bool:
     return row.y.size < FEWEST_UNITS
 
 
-def _guessed(score: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _guessed(row: Rows, score: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Features with a law so much better than the constant that it is the best guess, (F,)."""
-    return np.asarray(score[:, CONSTANTS:].min(axis=-1) < score[:, :CONSTANTS].min(axis=-1) - GUESS)
+    margin = GUESS if row.clusters is None else GUESS_RUNS
+    return np.asarray(score[:, CONSTANTS:].min(axis=-1) < score[:, :CONSTANTS].min(axis=-1) - margin)
 
 
 def _allowed(score: NDArray[np.float64], features: NDArray[np.bool_]) -> NDArray[np.bool_]:

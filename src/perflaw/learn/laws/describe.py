@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perflaw.learn.laws.answers import Answers
 from perflaw.learn.laws.band import Fitted
-from perflaw.learn.laws.candidates import CONSTANTS, MODELS, Candidates
+from perflaw.learn.laws.candidates import CONSTANTS, Candidates
 from perflaw.learn.laws.choose import Choice, units
 from perflaw.learn.laws.expression import distribution_text, mean_text, number
+from perflaw.learn.laws.growth import Growth, allowed_growth
 from perflaw.learn.laws.learnt import Learnt, Plausible
 from perflaw.learn.laws.prepare import Rows
 from perflaw.learn.laws.series import Options
@@ -41,6 +41,9 @@ def describe(
     found: Candidates, choices: Sequence[Choice], at: Sequence[Mapping[str, float]] | None, options: Options
 ) -> list[Learnt]:
     """Laws of a batch of series, in its order."""
+    flat = [b for b, choice in enumerate(choices) if choice.model < CONSTANTS]
+    growths = allowed_growth(found, flat, options)
+    choices = [_settled(choice, growths.get(b)) for b, choice in enumerate(choices)]
     wanted: dict[int, list[tuple[int, int, float, bool]]] = defaultdict(list)
     for b, choice in enumerate(choices):
         for place, (f, m, delta) in enumerate(choice.plausible):
@@ -51,15 +54,21 @@ def describe(
         several = _numbers(found, m, cells, laws, options)
         if answers:
             answers.widen(several, cells)
-    growth = _growth(found, [b for b, choice in enumerate(choices) if choice.model < CONSTANTS], options)
     out = []
     for b, choice in enumerate(choices):
         mine = [laws[b][f, m] for f, m, _ in choice.plausible]
-        law = _law(found, b, choice, mine, growth.get(b), options)
+        law = _law(found, b, choice, mine, growths.get(b), options)
         learnt = Learnt(law, tuple(one.plausible for one in mine), found.rows[b])
         predictions = learnt.predict(at or []) if answers is None else answers.of(b)
         out.append(Learnt(replace(law, predictions=tuple(predictions)), learnt.plausible, learnt.rows))
     return out
+
+
+def _settled(choice: Choice, growth: Growth | None) -> Choice:
+    """Beside a constant that the data rule growth out for, only constants are plausible."""
+    if growth is None or growth.doubtful:
+        return choice
+    return replace(choice, plausible=tuple(law for law in choice.plausible if law[1] < CONSTANTS))
 
 
 def _numbers(
@@ -92,43 +101,19 @@ def _coefficients(several: Fitted) -> tuple[list[float], list[float]]:
     return (intercept * smear)[:, 0].tolist(), (coefficient * smear)[:, 0].tolist()
 
 
-def _growth(found: Candidates, members: list[int], options: Options) -> dict[int, NDArray[np.float64]]:
-    """For constant laws: limits of the local exponent that the data allow, (F, 2) a series.
-
-    From the power law where it can be fitted, else from the line.
-    """
-    features = found.features
-    out = {b: np.zeros((features, 2)) for b in members}
-    left = {(b, f) for b in members for f in range(features) if found.rows[b].names}
-    for name, intercept in (("power", False), ("linear", True)):
-        for m, model in enumerate(MODELS):
-            if model.term.name != name or model.intercept != intercept:
-                continue
-            cells = sorted(c for c in left if np.isfinite(found.fits[m].deviance[c[0] * features + c[1]]))
-            if not cells:
-                continue
-            places = np.array(cells)
-            _, low, high = found.fitted(places[:, 0], places[:, 1], m, options.confidence).slope()
-            for (b, f), limits in zip(cells, zip(low.tolist(), high.tolist(), strict=True), strict=True):
-                out[b][f] = limits
-            left -= set(cells)
-    return out
-
-
 def _law(
     found: Candidates,
     b: int,
     choice: Choice,
     mine: list[Described],
-    growth: NDArray[np.float64] | None,
+    growth: Growth | None,
     options: Options,
 ) -> Law:
     row, chosen = found.rows[b], mine[0]
     fitted = chosen.plausible.law
     model, constant = fitted.model, growth is not None
     slope, low, high = _slopes(row, mine, growth)
-    wide = _well_varied(row) if constant else list(low)
-    limits = (min((low[name] for name in wide), default=0.0), max((high[name] for name in wide), default=0.0))
+    limits = growth.widest if growth else (min(low.values()), max(high.values()))
     verdict, reason = judge(
         Evidence(
             established=choice.established,
@@ -167,23 +152,12 @@ def _law(
     )
 
 
-def _well_varied(row: Rows) -> list[str]:
-    """Features that vary by a factor of 2 at least, else all: one that hardly moved cannot make a constant doubtful."""
-    ends = {name: (float(x.min()), float(x.max())) for name, x in row.series.features.items()}
-    return [name for name, (low, high) in ends.items() if high >= 2.0 * low and high > low] or list(ends)
-
-
 def _slopes(
-    row: Rows, mine: list[Described], growth: NDArray[np.float64] | None
+    row: Rows, mine: list[Described], growth: Growth | None
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """Slope of the chosen law and limits over all plausible ones; of a constant: 0 and what the data allow."""
     if growth is not None:
-        zero = dict.fromkeys(row.names, 0.0)
-        limits = [dict(zip(row.names, side, strict=True)) for side in growth[: len(row.names)].T.tolist()]
-        # The constant itself is what was chosen: its exponent is among those allowed.
-        low = {name: min(value, 0.0) for name, value in limits[0].items()} if row.names else {}
-        high = {name: max(value, 0.0) for name, value in limits[1].items()} if row.names else {}
-        return zero, low, high
+        return dict.fromkeys(row.names, 0.0), dict(growth.low), dict(growth.high)
     feature = mine[0].plausible.feature
     same = [one.slope for one in mine if one.plausible.feature == feature]
     return (

@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from perflaw.errors import DataError
-from perflaw.learn.laws.band import Fitted
+from perflaw.learn.laws.band import Band, Fitted
 from perflaw.learn.laws.prepare import Rows
 from perflaw.learn.laws.series import Array, quiet
 from perflaw.types import Curve, Law, Prediction
-
-Band = tuple[Array, Array, Array, Array, Array]
-"""Mean, its limits, the limits of a new row; (k,) each."""
 
 
 @dataclass(frozen=True, slots=True)

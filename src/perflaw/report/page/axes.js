@@ -14,7 +14,7 @@ const positive = (values) => values.every((value) => value == null || value > 0)
 
 function suitsLog(data, feature) {
   const x = horizontal(data, feature).filter((value) => value != null);
-  return x.length > 0 && positive(x) && positive(data.y) && Math.max(...x) > 10 * Math.min(...x) && feature != null;
+  return x.length > 0 && positive(x) && positive(data.y) && Math.max(...x) > 4 * Math.min(...x) && feature != null;
 }
 
 function chartNote(data, feature, log) {
@@ -27,6 +27,15 @@ function chartNote(data, feature, log) {
   if (hidden) notes.push(`${plural(hidden, "point")} at or below zero not shown on these axes`);
   if (new Set(data.run).size > MAX_LEGEND) notes.push("coloured by the order of the runs");
   return notes.join(" · ");
+}
+
+// On even axes the law reaches to ten times the data, and the data would be a corner: show to twice, the rest by zooming out.
+function inSight(x, line, log) {
+  const known = x.filter((value) => value != null);
+  if (log || !line?.range || !known.length) return null;
+  const low = Math.min(...known), high = Math.max(...known);
+  const pad = 0.05 * (high - low);
+  return [Math.min(low - pad, low > 0 ? 0 : low - pad), high > 0 ? 2 * high + pad : high + pad];
 }
 
 // The vertical range holds the points and the law; bands may leave it, or a wide one would flatten all else.

@@ -9,11 +9,13 @@ function drawLaw(data, feature, log) {
   const traces = [...(line ? bandTraces(line, log) : []), ...pointTraces(data, x, y, hover), ...(line ? meanTraces(line, suffix) : [])];
   traces.forEach((trace) => (trace.showlegend ??= trace.mode === "markers"));
   const vertical = axis(shortened(data.metric), log, suffix);
-  const range = verticalRange([...y, ...(line?.mean ?? [])], log);
+  const sight = inSight(x, line, log);
+  const means = line?.mean.filter((_, i) => !sight || line.x[i] <= sight[1]) ?? [];
+  const range = verticalRange([...y, ...means], log);
   if (range) vertical.range = range;
   const words = feature == null ? "order of the points" : shortened(feature);
   const more = { showlegend: new Set(data.run).size > 1, shapes: beyond(line, log), annotations: beyondWords(line, log) };
-  Plotly.react("law-chart", traces, layout(400, axis(words, log), vertical, more), CONFIG);
+  Plotly.react("law-chart", traces, layout(400, { ...axis(words, log), ...(sight && { range: sight }) }, vertical, more), CONFIG);
   document.getElementById("chart-note").textContent = chartNote(data, feature, log);
 }
 

@@ -7,6 +7,7 @@ echo "lint and types"
 .venv-3.11/bin/ruff check .
 .venv-3.11/bin/ruff format --check --quiet .
 .venv-3.11/bin/mypy
+(cd src/perflaw/collect/target && ../../../../.venv-3.11/bin/mypy --strict _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py)
 for version in 3.11 3.12 3.13; do
     if [ "$version" != 3.11 ] && [ -z "$(sh scripts/python.sh "$version")" ]; then
         echo "no Python $version here: its tests are left out"

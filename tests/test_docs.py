@@ -18,7 +18,7 @@ def run_page(page, folder):
     for language, text in BLOCK.findall(page.read_text()):
         title = re.match(r"# file: (\S+)\n", text)
         if title:
-            (folder / title[1]).write_text(text)
+            (folder / title[1]).write_text(text.removeprefix(title[0]))
         elif language == "console":
             yield from re.findall(r"^\$ (.*)$", text, re.MULTILINE)
 

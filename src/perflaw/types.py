@@ -49,6 +49,10 @@ TIME = Metric("time", "ns")
 """Wall time of an invocation, the tracer's own time taken out."""
 
 
+MOST_SLOWDOWN = 100.0
+"""Slowdowns from here on are not told apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The clock a run was measured with, and what measuring cost."""
@@ -122,9 +126,11 @@ class Run:
 
     @property
     def slowdown(self) -> float:
-        """Estimated ratio of the run's wall time to what it would have been untraced (from the tracer's own time)."""
-        rest = self.wall_ns - self.clock.own_ns
-        return self.wall_ns / rest if rest > 0 else 1.0
+        """Estimated ratio of the run's wall time to what it would have been untraced, from the tracer's own time.
+
+        At most ``MOST_SLOWDOWN``: with several threads the tracer's time may exceed the wall's.
+        """
+        return self.wall_ns / max(self.wall_ns - self.clock.own_ns, self.wall_ns / MOST_SLOWDOWN, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

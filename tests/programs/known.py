@@ -3,6 +3,7 @@
 import math
 import random
 import sys
+from pathlib import Path
 
 _tracer = sys.modules.get("_perflaw_tracer")
 advance = _tracer.advance if _tracer else lambda ns: None
@@ -61,5 +62,10 @@ def main(n, calls=4):
 
 if __name__ == "__main__":
     relative = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
-    noise.seed(f"{sys.argv[3] if len(sys.argv) > 3 else 0}/{sys.argv[1]}")
+    # Repeated runs differ: each adds a line to a file in its folder and seeds by their number.
+    if relative:
+        with Path("seeds").open("a+") as file:
+            file.write("run\n")
+            file.seek(0)
+            noise.seed(f"{sys.argv[3]} {len(file.readlines())}")
     main(int(sys.argv[1]))

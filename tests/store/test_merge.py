@@ -41,7 +41,7 @@ def test_any_order_and_grouping_gives_the_same_tables(runs):
 
 def test_any_order_gives_the_same_bytes(recorded, tmp_path):
     for size in (10, 20, 30):
-        found = recorded("--clock", "fake", "--", PROGRAMS / "known.py", size, 0.1)
+        found = recorded("--clock", "fake", "--", PROGRAMS / "known.py", size, 0.1, 0)
     tables = [one.tables() for one in found]
     contents = set()
     for index, order in enumerate(itertools.permutations(tables)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -60,7 +61,10 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(2)
     except BrokenPipeError:
-        sys.stderr.close()
+        # Whoever read us has gone: nothing more can be said, not even at shutdown.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
         sys.exit(141)
     except (PerflawError, OSError) as error:
         if debug:

@@ -88,6 +88,9 @@ def _conclude(folder: Path, attempts: list[Attempt], select: tuple[str, ...]) ->
     if kept:
         click.echo(_summary(folder, kept), err=True)
     failed = next((outcome.run.status for outcome in outcomes if outcome.run.status), 0)
+    interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
+    if interrupted is not None:
+        return 128 + interrupted
     return failed or (2 if any(attempt.error for attempt in attempts) else 0)
 
 

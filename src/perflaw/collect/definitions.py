@@ -49,6 +49,8 @@ class Definitions:
 
     components: dict[int, Component] = field(default_factory=dict)
     """Number of a function → what it is."""
+    same: dict[int, int] = field(default_factory=dict)
+    """Number of a function → the first number of that component: code made anew (reload, exec) is the same component."""
     lines: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     """Number of a function → (first offset, last offset, line) of its bytecode."""
     features: dict[int, str] = field(default_factory=dict)
@@ -61,15 +63,16 @@ class Definitions:
     """Why the tracer could not begin."""
     ended: Ended | None = None
     """How the recording ended; None if the program never reached its end."""
+    _known: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     def take(self, line: str) -> None:
         """Take in one line of the file."""
         kind, *fields = ast.literal_eval(line)
         if kind == "code":
             number, name, file, first_line, origin, parameters, lines = fields
-            self.components[number] = Component(
-                _clean(name), _clean(file), first_line, "python", origin, tuple(map(_clean, parameters))
-            )
+            what = Component(_clean(name), _clean(file), first_line, "python", origin, tuple(map(_clean, parameters)))
+            self.same[number] = self._known.setdefault((what.name, what.file, what.line), number)
+            self.components[number] = what
             self.lines[number] = [(a, b, line) for a, b, line in lines if line]
         elif kind == "feature":
             self.features[fields[0]] = _clean(fields[2])

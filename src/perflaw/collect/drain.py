@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from perflaw.collect.definitions import DefinitionsReader
-from perflaw.collect.layout import RECORD
+from perflaw.collect.layout import DEAD, RECORD
 from perflaw.collect.tree_builder import TreeBuilder
 
 
@@ -39,11 +39,14 @@ class Drain:
         return self.builder
 
     def _take(self, path: Path, may_grow: bool) -> int:
-        records = np.fromfile(path, dtype=RECORD, offset=self.read.get(path, 0) * RECORD.itemsize)
-        written = records["kind"] != 0
-        count = len(records) if written.all() else int(np.argmin(written))
+        offset = self.read.get(path, 0) * RECORD.itemsize
+        written = np.fromfile(path, dtype=RECORD, offset=offset)["kind"] != 0
+        count = len(written) if written.all() else int(np.argmin(written))
         if count:
-            batch = records[:count]
+            # Read again: a record may have been half written when the kernel copied its first bytes, and whole at its last.
+            batch = np.fromfile(path, dtype=RECORD, offset=offset, count=count)
+            batch = batch[(batch["code"] != 0) | (batch["kind"] == DEAD)]  # function 0 is the tracer's calibration
+            self.builder.same = self.definitions.update().same
             columns = (batch[name].tolist() for name in ("value", "frame", "code", "site", "key", "kind"))
             self.builder.feed(_thread(path), zip(*columns, strict=True))
             self.read[path] = self.read.get(path, 0) + count

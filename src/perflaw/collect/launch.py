@@ -42,7 +42,7 @@ def understand(command: tuple[str, ...]) -> Launch:
     if not command:
         raise TargetError("no command to record", "nothing stands after --", _NEXT)
     head, rest = command[0], command[1:]
-    if head == "-m":
+    if head in ("-m", "-c"):
         return _python((_default_python(), *command))
     path = Path(head)
     if path.is_dir() or path.suffix in (".py", ".pyw"):
@@ -141,8 +141,9 @@ def _python(argv: tuple[str, ...]) -> Launch:
         raise TargetError("an interpreter without a script", "an interactive session cannot be recorded", _NEXT)
     script = Path(argv[index])
     _readable(script)
-    main = script.name if script.is_dir() else script.stem
-    return Launch(argv, argv[index + 1 :], script.name, main, "", _probe(argv[0]))
+    name = script.resolve().name
+    main = name if script.is_dir() else script.stem
+    return Launch(argv, argv[index + 1 :], name, main, "", _probe(argv[0]))
 
 
 def _module(argv: tuple[str, ...], module: str, used: int) -> Launch:

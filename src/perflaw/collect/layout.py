@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-ENTER, EXIT, YIELD, RESUME, FEATURE = 1, 2, 3, 4, 5
+ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD = 1, 2, 3, 4, 5, 6
+"""Kinds of records. DEAD: every invocation above this frame's has died without an event."""
 
 RECORD: Final = np.dtype(
     [("value", "<i8"), ("frame", "<i8"), ("code", "<i4"), ("site", "<i4"), ("key", "<i4"), ("kind", "<i4")]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 
 from perflaw.collect.core import Reader, Tracer
 from perflaw.collect.describe import Process, describe
 from perflaw.collect.launch import Launch, environment
 from perflaw.collect.reservoir import scramble
+from perflaw.collect.signals import Relay
 from perflaw.collect.stdin import StandardInput
 from perflaw.collect.tabulate import tabulate
 from perflaw.errors import StoreError, TargetError
@@ -51,6 +49,8 @@ class Outcome:
     """Where the recording is; None where nothing was recorded and nothing was kept."""
     unselected: tuple[str, ...] = ()
     """Names of some functions that were seen and left out by the selection."""
+    interrupted: int | None = None
+    """Signal that asked the recorder to end."""
 
 
 def record_run(
@@ -71,8 +71,9 @@ def record_run(
     seed = scramble(number + (os.getpid() << 20))
     reader = tracer.reader(spool, seed)
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
-    with _interrupts_left_to_target():
-        status, wall_ns, fed = _run(launch, _environment(launch, tracer, settings, spool, seed), reader, stdin)
+    with Relay() as relay:
+        env = _environment(launch, tracer, settings, spool, seed)
+        status, wall_ns, fed = _run(launch, env, reader, stdin, relay)
     builder, known = reader.finish(), reader.definitions.update()
     if known.started is None:
         discard(folder)
@@ -88,8 +89,8 @@ def record_run(
     unselected = known.ended.names if known.ended else ()
     if not builder.calls and settings.select:
         discard(folder)
-        return Outcome(run, None, unselected)
-    return Outcome(run, _keep(folder, run, tables, spool), unselected)
+        return Outcome(run, None, unselected, relay.received)
+    return Outcome(run, _keep(folder, run, tables, spool), unselected, relay.received)
 
 
 def _prepare(experiment: Experiment) -> Path:
@@ -113,11 +114,13 @@ def _environment(launch: Launch, tracer: Tracer, settings: Settings, spool: Path
     return environment(launch, tracer.module, values)
 
 
-def _run(launch: Launch, env: dict[str, str], reader: Reader, stdin: StandardInput) -> tuple[int, int, int | None]:
+def _run(
+    launch: Launch, env: dict[str, str], reader: Reader, stdin: StandardInput, relay: Relay
+) -> tuple[int, int, int | None]:
     """Exit status (128 + signal), wall time in ns, and bytes on standard input where they could be counted."""
     descriptor, feeder = stdin.open()
     begun = time.perf_counter_ns()
-    process = subprocess.Popen(launch.argv, env=env, stdin=descriptor)
+    process = relay.process = subprocess.Popen(launch.argv, env=env, stdin=descriptor)
     if descriptor is not None:
         os.close(descriptor)
     while process.poll() is None:
@@ -135,20 +138,6 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
         process.wait(IDLE_S)
     except subprocess.TimeoutExpired:
         return
-
-
-@contextmanager
-def _interrupts_left_to_target() -> Iterator[None]:
-    """Ctrl-C reaches the target as well (one process group); we wait for it and keep what it completed."""
-
-    def ignore(number: int, frame: FrameType | None) -> None:
-        return
-
-    previous = signal.signal(signal.SIGINT, ignore)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 def _keep(folder: Path, run: Run, tables: Tables, spool: Path) -> Path:

@@ -28,13 +28,20 @@ class Attempt:
 
 
 def record_all(experiment: Experiment, plan: Plan, tracer: Tracer, settings: Settings) -> Iterator[Attempt]:
-    """Make the planned runs and give each as soon as it is kept. StoreError ends the session: the next would fail too."""
+    """Make the planned runs and give each as soon as it is kept.
+
+    A signal to the recorder ends the session after the run it met; StoreError ends it, for the next would fail too.
+    """
     stdin = StandardInput()
     for planned in plan.runs:
         try:
-            yield Attempt(planned, _record_one(experiment, plan, planned, tracer, settings, stdin))
+            outcome = _record_one(experiment, plan, planned, tracer, settings, stdin)
         except TargetError as error:
             yield Attempt(planned, None, error)
+            continue
+        yield Attempt(planned, outcome)
+        if outcome.interrupted is not None:
+            return
 
 
 def _record_one(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from perflaw.collect.invocation import Invocation
-from perflaw.collect.layout import ENTER, EXIT, FEATURE, RESUME, YIELD
+from perflaw.collect.layout import DEAD, ENTER, EXIT, FEATURE, RESUME, YIELD
 from perflaw.collect.moments import Node
 from perflaw.collect.reservoir import Reservoir
 
@@ -38,6 +38,8 @@ class TreeBuilder:
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
+        self.same: dict[int, int] = {}
+        """Number of a function → number of its component; the same where it is not in."""
         self.nodes: list[Node] = [Node(-1, -1, -1, 0)]
         self.children: dict[tuple[int, int, int], int] = {}
         self.threads: dict[int, Thread] = {}
@@ -57,13 +59,15 @@ class TreeBuilder:
                 if top.frame == frame:
                     top.features.append((code, _as_float(value)))
             elif kind == ENTER:
-                self._enter(state, value, frame, code, site, key)
+                self._enter(state, value, frame, self.same.get(code, code), site, key)
             elif kind == EXIT:
                 self._exit(state, value, frame)
             elif kind == YIELD:
                 self._yield(state, value, frame)
             elif kind == RESUME:
-                self._resume(state, value, frame, code, site)
+                self._resume(state, value, frame, self.same.get(code, code), site)
+            elif kind == DEAD:
+                self._bury(state, frame)
 
     def finish(self) -> None:
         """Count what is still open: such invocations give no sample."""
@@ -116,15 +120,19 @@ class TreeBuilder:
         stack = thread.stack
         if len(stack) > 1 and stack[-1].frame == frame:
             return stack.pop()
+        return stack.pop() if self._bury(thread, frame) else None
+
+    def _bury(self, thread: Thread, frame: int) -> bool:
+        """Close what stands above the invocation of this frame, without a sample; False if the frame is not open."""
+        stack = thread.stack
         for index in range(len(stack) - 1, 0, -1):
             if stack[index].frame == frame:
                 for dead in stack[index + 1 :]:
                     self.nodes[dead.node].open += 1
                     thread.depth_of[abs(dead.code)] -= 1
-                found = stack[index]
-                del stack[index:]
-                return found
-        return None
+                del stack[index + 1 :]
+                return True
+        return False
 
     def _close_segment(self, thread: Thread, invocation: Invocation, stamp: int) -> None:
         """Give the time since the invocation was last (re)entered to it and to its caller."""

@@ -70,16 +70,30 @@ class Experiment:
 
     def recordings(self, runs: tuple[str, ...] = ()) -> list[Recording]:
         """The chosen recordings, or all; StoreError where there is none to read."""
-        found = [self.recording(run) for run in runs or self.ids()]
+        found = [self.recording(run) for run in dict.fromkeys(run.zfill(4) for run in runs)] if runs else self._all()
         if not found:
             raise StoreError(
                 f"{self.folder}: no recordings", "nothing was recorded yet", "perflaw record -- python app.py"
             )
         return found
 
+    def _all(self) -> list[Recording]:
+        """Every finished run; where one cannot be read, the error says how to go on with the others."""
+        found: list[Recording] = []
+        for run in self.ids():
+            try:
+                found.append(self.recording(run))
+            except StoreError as error:
+                others = " ".join(one for one in self.ids() if one != run)
+                if not others:
+                    raise
+                raise StoreError(error.what, error.why, f"name the runs to use: perflaw annotate {others}") from error
+        return found
+
     def new_run(self) -> Path:
         """A fresh folder for the next run, the user's alone; two recorders at once get two."""
-        self.runs_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.folder.parent, self.folder, self.runs_folder):
+            folder.mkdir(exist_ok=True, mode=0o700)
         number = max((int(path.name) for path in self._folders()), default=0) + 1
         while True:
             folder = self.runs_folder / f"{number:04d}"

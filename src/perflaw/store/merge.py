@@ -78,7 +78,11 @@ def _renumbered(
         result["calltree"].append((nodes[number], key[0], key[2], site, line, depth))
     result["components"] = [(components[row[0]], *row[1:]) for row in tables["components"]]
     result["moments"] = [(nodes[row[0]], *row[1:]) for row in tables["moments"]]
-    result["pairs"] = [(nodes[n], *sorted((nodes[i], nodes[j])), total) for n, i, j, total in tables["pairs"]]
+    # Where two callees become one, their product stands twice in its square.
+    result["pairs"] = [
+        (nodes[n], *sorted((nodes[i], nodes[j])), total * (1 + (i != j and nodes[i] == nodes[j])))
+        for n, i, j, total in tables["pairs"]
+    ]
     result["links"] = [(nodes[row[0]], nodes[row[1]], *row[2:]) for row in tables["links"]]
     result["histograms"] = [(nodes[row[0]], *row[1:]) for row in tables["histograms"]]
     result["strata"] = [(components[row[0]], *row[1:]) for row in tables["strata"]]

@@ -7,6 +7,7 @@ sitecustomize, or reports that there is none exactly as Python would.
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 
@@ -29,15 +30,29 @@ def _restore_environment(here: str) -> dict[str, str]:
 
 
 def _load_tracer(here: str, name: str) -> Any:
-    """Load the one module of ours that enters the target, by its path: ``sys.path`` stays the target's."""
+    """Load the one module of ours that enters the target, by its path: ``sys.path`` stays the target's.
+
+    Its builtins are a copy, so that a target that replaces some does not meet us. The files it is written in import
+    each other by name while they load, and stand in ``sys.modules`` no longer than that.
+    """
     from importlib.util import module_from_spec, spec_from_file_location
 
-    spec = spec_from_file_location(name, os.path.join(here, name + ".py"))
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    for part in _PARTS[name]:
+        spec = spec_from_file_location(part, f"{here}/{part}.py")
+        assert spec is not None and spec.loader is not None
+        module = module_from_spec(spec)
+        module.__dict__["__builtins__"] = dict(vars(builtins))
+        sys.modules[part] = module
+        spec.loader.exec_module(module)
+    for part in _PARTS[name][:-1]:
+        del sys.modules[part]
     return module
+
+
+_PARTS = {
+    "_perflaw_tracer": ("_perflaw_spool", "_perflaw_functions", "_perflaw_tracer"),
+    "_perflaw_nothing": ("_perflaw_spool", "_perflaw_nothing"),
+}
 
 
 def _hand_over() -> None:

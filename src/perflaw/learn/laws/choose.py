@@ -103,6 +103,10 @@ def _near(
     found: Candidates, b: int, score: NDArray[np.float64], chosen: tuple[int, int], delta: float
 ) -> tuple[tuple[int, int, float], ...]:
     """Laws that the data cannot tell from the chosen one, that one first."""
+    if np.ptp(found.rows[b].y) == 0:
+        return (
+            (*chosen, 0.0),
+        )  # responses that do not vary leave nothing open: what a law could hide is below the tick
     open_ = np.where(np.isfinite(score), found.open_scores[b], np.inf)
     difference = np.minimum(score - score[chosen], open_ - open_[chosen])
     difference -= min(SLACK + SLACK_FEW / found.rows[b].y.size ** 2, MOST_SLACK)

@@ -34,6 +34,11 @@ CELLS = 2_000_000
 """Numbers held at a time."""
 
 
+def level(alpha: float, n: int) -> float:
+    """Error at which n units reject: ``alpha``, or what the least p of five units needs (a perfect order, or its reverse)."""
+    return max(alpha, 2.0 / 120.0 + 1e-9) if n == EXACT_UP_TO else alpha
+
+
 @dataclass(frozen=True, slots=True)
 class Units:
     """What is exchangeable under the null: runs, or rows of the only run."""

@@ -57,7 +57,8 @@ def _slopes_from() -> Iterator[int]:
 def _cells(found: Candidates, members: list[int], m: int) -> Iterator[Cell]:
     """Series and features that a model could be fitted to."""
     fine = np.isfinite(found.fits[m].deviance).reshape(-1, found.features)
-    yield from ((b, f) for b in members for f in range(len(found.rows[b].names)) if fine[b, f])
+    varied = [b for b in members if np.ptp(found.rows[b].y) > 0]
+    yield from ((b, f) for b in varied for f in range(len(found.rows[b].names)) if fine[b, f])
 
 
 def _growth(row: Rows, b: int, limits: Mapping[Cell, tuple[float, float]]) -> Growth:

@@ -14,7 +14,7 @@ import numpy as np
 from perflaw.learn.laws.candidates import candidates
 from perflaw.learn.laws.choose import choose
 from perflaw.learn.laws.describe import describe
-from perflaw.learn.laws.gate import p_values
+from perflaw.learn.laws.gate import level, p_values
 from perflaw.learn.laws.learnt import Learnt
 from perflaw.learn.laws.prepare import Rows, prepare
 from perflaw.learn.laws.series import Options, Series, quiet
@@ -61,7 +61,7 @@ def _established(rows: Sequence[Rows], options: Options) -> list[np.ndarray]:
     out = []
     for row, p in zip(rows, between, strict=True):
         if row.clusters is None:
-            out.append(np.full(len(row.x), p <= options.alpha))
+            out.append(np.full(len(row.x), p <= level(options.alpha, row.between.y.size)))
             continue
         inside = np.flatnonzero(row.varying)
         log_y = row.log_y if row.positive else None

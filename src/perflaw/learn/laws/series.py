@@ -31,7 +31,7 @@ class Options:
 
     confidence: float = 0.95
     """Nominal coverage of every interval."""
-    alpha: float = 0.03
+    alpha: float = 0.01
     """Error of the null control: how often pure noise may get anything but a constant."""
     permutations: int = 249
     """Permutations of the null control's test, the data themselves not counted."""

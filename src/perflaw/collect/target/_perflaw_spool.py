@@ -1,0 +1,86 @@
+"""The files that a recording is appended to, and the layout of their records.
+
+Record, 32 bytes, little endian (``collect/layout.py`` reads it, a test compares the two)::
+
+    0       8        16      20      24      28     32
+    | value | frame  | code  | site  | key   | kind |
+
+    value  FEATURE: float64; all others: int64 clock in ns, the tracer's own time taken out
+    frame  identity of the frame (its address): pairs the events of one invocation
+    code   number of the function's definition; FEATURE: number of the feature
+    site   bytecode offset of the call in the caller, -1 unknown
+    key    sampling priority if the reservoir may keep the invocation, else -1
+    kind   written last, 0 = not written yet
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from mmap import mmap
+from os import close, dup, listdir, posix_fallocate, rename, write
+from os import open as open_file
+from struct import Struct
+from time import monotonic, sleep
+
+ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD = 1, 2, 3, 4, 5, 6
+RECORD = 32
+SEGMENT = 32768 * RECORD
+PENDING_SEGMENTS, PATIENCE_S = 64, 10.0
+HIGH_DESCRIPTOR = 200
+pack_event, pack_feature = Struct("<qqiiii").pack_into, Struct("<dqiiii").pack_into
+
+
+class Spool:
+    """The files that a recording is appended to. A failure to write stops the recording, never the target.
+
+    No descriptor of ours stays where the target would meet it: its first file is still number 3, and what it closes
+    or duplicates wholesale is its own.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder, self.segments = folder, 0
+
+    def define(self, *fields: object) -> None:
+        """Append one definition line: the kind, a number, and what it stands for."""
+        file = open_file(self.folder + "/definitions", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            write(file, f"{fields!r}\n".encode("utf-8", "backslashreplace"))
+        finally:
+            close(file)
+
+    def segment(self, thread: int) -> mmap:
+        """A new zeroed segment, its disk space allocated before it is mapped (a full disk must not become SIGBUS)."""
+        self._wait_for_reader()
+        self.segments += 1
+        path = f"{self.folder}/{self.segments:06d}-{thread}"
+        file = open_file(path + ".part", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            posix_fallocate(file, 0, SEGMENT)
+            mapped = _mapped(file)
+        finally:
+            close(file)
+        rename(path + ".part", path + ".events")
+        return mapped
+
+    def _wait_for_reader(self) -> None:
+        """Bound the disk: where the reader is far behind, wait for it a while, then give the recording up."""
+        deadline = monotonic() + PATIENCE_S
+        while len([name for name in listdir(self.folder) if name.endswith(".events")]) > PENDING_SEGMENTS:
+            if monotonic() > deadline:
+                raise OSError(0, "the recorder does not keep up or has gone")
+            sleep(0.002)
+
+
+def _mapped(file: int) -> mmap:
+    """Map a segment. Up to 3.12 the mapping keeps a descriptor: the low numbers are taken meanwhile, so that it is high."""
+    if sys.version_info >= (3, 13):
+        return mmap(file, SEGMENT, trackfd=False)
+    low: list[int] = []
+    try:
+        while not low or low[-1] < HIGH_DESCRIPTOR:
+            low.append(dup(file))
+        return mmap(file, SEGMENT)
+    finally:
+        for each in low:
+            close(each)

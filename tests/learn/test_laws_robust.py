@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import doctest
-import importlib
 import math
-import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import perflaw.learn.laws
 from perflaw.learn.laws import Series, learn
 from perflaw.report.json import law_document
 
@@ -61,11 +56,3 @@ def test_any_finite_numbers(one: Series) -> None:
     for p in learnt.law.predictions:
         assert 0 <= p.mean_low <= p.mean_high
         assert 0 <= p.new_low <= p.new_high
-
-
-MODULES = [module.name for module in pkgutil.iter_modules(perflaw.learn.laws.__path__, "perflaw.learn.laws.")]
-
-
-@pytest.mark.parametrize("name", [*MODULES, "perflaw.report.fit_table"])
-def test_examples_in_docstrings(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0

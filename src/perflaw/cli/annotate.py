@@ -59,11 +59,12 @@ def command(
 
 
 def point_of(at: tuple[str, ...]) -> dict[str, float] | None:
-    """The one point that repeated ``--at`` options make together."""
-    point: dict[str, float] = {}
-    for part in parse_points(at):
-        point.update(part)
-    return point or None
+    """The point of ``--at``, None where there is none; UsageError where there are several."""
+    points = parse_points(at)
+    if len(points) > 1:
+        together = ",".join(at)
+        raise UsageError("--at given twice", "functions are ranked at one point", f"--at {together}")
+    return points[0] if points else None
 
 
 def learn_experiment(

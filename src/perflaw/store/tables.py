@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 _DTYPES: dict[str, Any] = {INT: np.int64, REAL: np.float64, FLAG: np.bool_}
 
 
+@lru_cache(maxsize=1)
 def connect() -> duckdb.DuckDBPyConnection:
-    """An in-memory DuckDB that uses one thread and never reaches for the network."""
+    """The in-memory DuckDB of this process: it uses one thread and never reaches for the network."""
     import duckdb
 
     return duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": "false"})
@@ -38,8 +40,6 @@ def write_tables(folder: Path, tables: Tables) -> None:
             connection.unregister("source")
     except duckdb.Error as error:
         raise OSError(str(error)) from error
-    finally:
-        connection.close()
 
 
 def _columns(name: str, rows: list[Row]) -> dict[str, NDArray[Any]]:
@@ -86,8 +86,6 @@ def _fetch(folder: Path, name: str, columns: str) -> list[Row]:
     except duckdb.Error as error:
         why = "the file is truncated or no table of perflaw's (" + str(error).split("\n")[0] + ")"
         raise StoreError(f"{path}: cannot be read", why, "perflaw runs") from error
-    finally:
-        connection.close()
 
 
 def read_tables(folder: Path) -> Tables:

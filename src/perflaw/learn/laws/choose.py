@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from perflaw.learn.laws.candidates import CONSTANTS, MODELS, Candidates
 from perflaw.learn.laws.gate import unit
 from perflaw.learn.laws.prepare import Rows
+from perflaw.learn.laws.ranks import ranks as ranks_of
 from perflaw.learn.laws.series import Options
 from perflaw.learn.laws.verdict import FEWEST_UNITS
 
@@ -121,7 +121,7 @@ def _near(
 
 def alike(row: Rows) -> NDArray[np.bool_]:
     """Which features tell the same story, (F, F): ranks or logs correlated by at least 0.9."""
-    ranks = unit(rankdata(row.x, axis=-1))
+    ranks = unit(ranks_of(row.x))
     positive = (row.x > 0).all(axis=-1, keepdims=True)
     logs = unit(np.log(np.where(positive, row.x, 1.0)))
     correlated = (np.abs(ranks @ ranks.T) >= ALIKE) | (np.abs(logs @ logs.T) >= ALIKE)

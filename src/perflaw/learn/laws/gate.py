@@ -16,9 +16,8 @@ from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
-from scipy.stats import t as student
 
+from perflaw.learn.laws.ranks import ranks, student_tail
 from perflaw.learn.laws.series import Array
 
 CLEAR = 1e-3
@@ -80,7 +79,7 @@ def p_values(units: Sequence[Units], count: int) -> Array:
 
 def _group(x: Array, y: Array, log_y: Array | None, count: int) -> Array:
     """Values p of members of equal shape: x (B, F, n), y (B, n) -> (B,)."""
-    ranks_x, ranks_y = unit(rankdata(x, axis=-1)), unit(rankdata(y, axis=-1))
+    ranks_x, ranks_y = unit(ranks(x)), unit(ranks(y))
     p = _spearman_p(np.abs(ranks_x @ ranks_y[..., None])[..., 0], x.shape[-1]) * x.shape[1]
     out: Array = p.min(axis=-1)
     unclear = (out >= CLEAR) | (x.shape[-1] < CLEAR_FROM)
@@ -114,7 +113,7 @@ def unit(values: Array) -> Array:
 def _spearman_p(rho: Array, n: int) -> Array:
     """Two-sided p of Spearman's ρ by its t approximation (Kendall & Stuart, §31.19)."""
     statistic = rho * np.sqrt((n - 2) / np.maximum(1.0 - rho**2, 1e-12))
-    return np.asarray(2.0 * student.sf(statistic, n - 2))
+    return np.asarray(2.0 * student_tail(statistic, n - 2))
 
 
 def _permutation_p(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
 
 from perflaw.learn.laws.gate import CLEAR, transforms, unit
+from perflaw.learn.laws.ranks import normal_tail, ranks
 from perflaw.learn.laws.series import Array
 
 ROWS = 600
@@ -19,8 +19,8 @@ ROWS = 600
 
 def within_p(x: Array, y: Array, log_y: Array | None, run: NDArray[np.intp], count: int) -> float:
     """Chance p of so much under "no response depends on a feature inside its run": x (F, n), y, run (n,)."""
-    rho = unit(_relative(rankdata(x, axis=-1), run)) @ unit(_relative(rankdata(y), run))
-    clear = float(2.0 * norm.sf(np.abs(rho).max() * np.sqrt(run.size)) * len(x))
+    rho = unit(_relative(ranks(x), run)) @ unit(_relative(ranks(y), run))
+    clear = float(2.0 * normal_tail(float(np.abs(rho).max() * np.sqrt(run.size))) * len(x))
     if run.size >= 50 and clear < CLEAR:
         return clear
     if run.size > ROWS:

@@ -1,11 +1,11 @@
 """Writes docs/cli.md from the commands' own --help; with --check only says whether it is up to date."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
-import click
-
-from perflaw.cli.main import VERBS, cli
+from perflaw.cli.main import VERBS
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 
@@ -13,14 +13,16 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 def reference() -> str:
     """The whole page."""
     parts = ["# Command line\n\nGenerated from `--help` by `scripts/cli_reference.py`.\n"]
-    context = click.Context(cli, info_name="perflaw", max_content_width=100, terminal_width=100)
-    parts.append(f"```text\n{cli.get_help(context)}\n```\n")
-    for verb in VERBS:
-        command = cli.get_command(context, verb)
-        assert command is not None
-        inner = click.Context(command, info_name=verb, parent=context, max_content_width=100, terminal_width=100)
-        parts.append(f"## perflaw {verb}\n\n```text\n{command.get_help(inner)}\n```\n")
+    parts.append(f"```text\n{_help()}\n```\n")
+    parts += [f"## perflaw {verb}\n\n```text\n{_help(verb)}\n```\n" for verb in VERBS]
     return "\n".join(parts)
+
+
+def _help(*verb: str) -> str:
+    """What a person sees on a terminal of 100 columns."""
+    command = [sys.executable, "-m", "perflaw", *verb, "--help"]
+    environment = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

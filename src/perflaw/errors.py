@@ -25,7 +25,11 @@ class UsageError(PerflawError):
 
 
 class TargetError(PerflawError):
-    """The program to record cannot be found, read or recorded."""
+    """The program to record cannot be found, read or recorded; ``status`` is its own exit status where it ran."""
+
+    def __init__(self, what: str, why: str = "", next_command: str = "", status: int = 0) -> None:
+        super().__init__(what, why, next_command)
+        self.status = status
 
 
 class StoreError(PerflawError):

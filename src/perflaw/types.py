@@ -6,7 +6,7 @@ A recording is evidence, a law is a claim with its uncertainty. Learners return 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -119,8 +119,12 @@ class Run:
     """Machine it ran on."""
     environment: Mapping[str, str]
     """Environment variables of the allow-list."""
+    configuration: Mapping[str, str]
+    """What was asked of the recorder: values of ``--vary``, selection, clock."""
     calls: int
     """Completed invocations."""
+    functions: int
+    """Functions recorded."""
     nodes: int
     """Nodes of its call tree."""
 
@@ -327,8 +331,6 @@ class Annotation:
     """Cost per run as a law of the workload's features: what ``--at n=…`` is answered by."""
     predicted: Prediction | None = None
     """Cost of a whole run at ``--at``, null where the law does not reach there."""
-    overtakes_at: Mapping[str, float] = field(default_factory=dict)
-    """Workload feature → value from which it costs more than all ranked above it."""
     curves: tuple[Curve, ...] = ()
     """The first scope's law drawn, one curve a feature in it."""
     points: Points | None = None

@@ -35,3 +35,14 @@ def test_every_verb_has_help_and_a_short_line():
 def test_version_and_unknown_verb(perflaw):
     assert perflaw("--version").stdout.startswith("perflaw, version ")
     assert "No such command" in perflaw("frobnicate", status=2).stderr
+
+
+def test_debug_shows_the_traceback_and_keeps_the_status(perflaw, tmp_path):
+    for command in (
+        ["--debug", "fit", "none.csv", "--response", "y"],
+        ["fit", "--debug", "none.csv", "--response", "y"],
+    ):
+        done = subprocess.run([sys.executable, "-m", "perflaw", *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "Traceback" in done.stderr
+        assert done.stderr.strip().splitlines()[-1].startswith("perflaw: ")

@@ -48,6 +48,13 @@ def test_a_recording_from_a_newer_version_is_refused(perflaw, experiment, verb):
     assert "version 2" in " ".join(perflaw("runs").stdout.split())
 
 
+def test_a_wrongly_typed_manifest(perflaw, experiment):
+    path = experiment / "runs/0001/run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "features": None}))
+    assert_one_line(perflaw("annotate", status=2), "run.json")
+    assert "0001" in perflaw("runs").stdout
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": "other/1"}', '{"schema": "perflaw.run/1"}', "\0\0"])
 def test_a_damaged_manifest(perflaw, experiment, content):
     (experiment / "runs/0001/run.json").write_text(content)

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -44,12 +43,13 @@ def test_what_a_signal_handler_raises_reaches_the_program(perflaw, tmp_path, err
         f"def late(number, frame): raise {error}('late')\n"
         "signal.signal(signal.SIGALRM, late)\n"
         "def step(x): return x + 1\n"
-        "caught = 0\n"
-        "for _ in range(30):\n"
+        "def loop():\n"
         "    signal.setitimer(signal.ITIMER_REAL, 0.005)\n"
         "    x = 0\n"
-        "    try:\n"
-        "        while x < 3_000_000: x = step(x)\n"
+        "    while x < 3_000_000: x = step(x)\n"
+        "caught = 0\n"
+        "for _ in range(30):\n"
+        "    try: loop()\n"
         f"    except {error}: caught += 1\n"
         "print(caught)\n"
     )
@@ -114,17 +114,18 @@ def test_a_terminated_recorder_ends_the_target_and_keeps_the_recording(tmp_path)
     assert process.returncode == 128 + signal.SIGTERM
     [run] = _manifests(tmp_path)
     assert run["ended"] == "killed by SIGTERM"
-    assert run["calls"] > 0
+    assert run["calls"] >= 9
     assert not list(tmp_path.glob(".perflaw/*/runs/*/spool"))
 
 
 def _started(folder, *options):
-    (folder / "app.py").write_text("import time\ndef f(): time.sleep(0.01)\nprint('go', flush=True)\nwhile True: f()\n")
+    (folder / "app.py").write_text(
+        "import time\ndef f(): time.sleep(0.001)\nfor _ in range(9): f()\nprint('go', flush=True)\nwhile True: f()\n"
+    )
     command = [sys.executable, "-m", "perflaw", "record", *options, "--", "app.py"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
     assert process.stdout.readline() == "go\n"
-    time.sleep(0.2)
     return process
 
 

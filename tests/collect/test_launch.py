@@ -90,10 +90,16 @@ def test_another_python_than_ours(perflaw, app):
         ((sys.executable,), "without a script"),
         ((sys.executable, "-m"), "-m without a module"),
         ((sys.executable, "missing.py"), "missing.py: no such file"),
+        (("loop.py",), "loop.py: cannot be read"),
+        ((sys.executable, "loop.py"), "loop.py: cannot be read"),
+        (("./bare",), "not a Python program"),
     ],
 )
 def test_what_cannot_be_recorded(app, monkeypatch, command, what):
     monkeypatch.chdir(app)
+    (app / "loop.py").symlink_to("loop.py")  # unreadable even to root
+    (app / "bare").write_text("#!/bin/sh")
+    (app / "bare").chmod(0o755)
     with pytest.raises(TargetError) as error:
         understand(command)
     assert what in str(error.value)

@@ -6,9 +6,9 @@ import mmap
 import numpy as np
 import pytest
 
-from perflaw.collect import layout, reservoir
+from perflaw.collect import layout
 from perflaw.collect.launch import TARGET_FOLDER
-from perflaw.store import merge
+from perflaw.store import schema
 
 
 @pytest.fixture
@@ -32,8 +32,7 @@ def test_numbers_that_two_sides_share(spool):
     for name in ("ENTER", "EXIT", "YIELD", "RESUME", "FEATURE", "DEAD"):
         assert getattr(spool, name) == getattr(layout, name)
     tracer = importlib.import_module("_perflaw_tracer")
-    assert tracer.RESERVOIR == reservoir.UNIFORM == merge.UNIFORM
-    assert reservoir.PER_STRATUM == merge.PER_STRATUM
+    assert tracer.RESERVOIR == schema.UNIFORM
 
 
 def test_the_tracers_descriptors_are_not_where_the_target_would_meet_them(spool, tmp_path):

@@ -6,9 +6,10 @@ from scipy import stats
 
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.layout import ENTER, EXIT
-from perflaw.collect.reservoir import PER_STRATUM, UNIFORM, scramble
+from perflaw.collect.reservoir import scramble
 from perflaw.collect.tabulate import tabulate
 from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.store.schema import PER_STRATUM, UNIFORM
 from perflaw.types import Component
 from tests.conftest import assert_identities
 

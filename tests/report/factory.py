@@ -124,8 +124,7 @@ def annotation(
 def quadratic(name: str = "index.build", share: float = 0.61) -> Annotation:
     """The one that scales badly."""
     power = law("power", "3100*docs.len^1.98213", ["docs.len"], 1.98, exponent=1.98213, coefficient=3100)
-    made = annotation(name, power, lambda x: 3100 * x**1.98213, share)
-    return replace(made, overtakes_at={"n": 22_000.0})
+    return annotation(name, power, lambda x: 3100 * x**1.98213, share)
 
 
 def n_log_n(share: float = 0.24) -> Annotation:

@@ -96,7 +96,6 @@ def test_rows_say_what_the_terminal_says() -> None:
     rows = document(page(factory.all_kinds()))["rows"]
     assert rows[0]["law"] == "3.1 µs · docs.len^1.98"
     assert (rows[0]["grows"], rows[0]["slopes"]) == ("n^1.98", "(1.94–2.02)")
-    assert rows[0]["overtakes"] == "n = 22,000"
     assert [row["verdict"] for row in rows[:6]] == ["law", "law", "law", "none", "none", "inconclusive"]
 
 

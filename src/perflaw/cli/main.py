@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from importlib import import_module
 from typing import Any
 
@@ -47,14 +48,14 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="perflaw")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def cli(debug: bool) -> None:
-    """Learns the laws of a program's performance from its runs and tells when they stop holding."""
+    """Learns the laws of a program's performance from its runs."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Exit status: 0 fine, 1 a violated verdict, 2 wrong use or unreadable input."""
-    debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
+    words, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
     try:
-        sys.exit(_status(cli.main(arguments, prog_name="perflaw", standalone_mode=False)))
+        sys.exit(_status(cli.main(words, prog_name="perflaw", standalone_mode=False)))
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
@@ -66,11 +67,20 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         sys.exit(141)
-    except (PerflawError, OSError) as error:
+    except Exception as error:  # an exception must never look like the verdict "violated", which is status 1
         if debug:
-            raise
-        click.echo(f"perflaw: {error}", err=True)
+            traceback.print_exc()
+        expected = isinstance(error, PerflawError | OSError)
+        unexpected = f"unexpected {type(error).__name__}: {error} · try: perflaw --debug {' '.join(words)}"
+        click.echo(f"perflaw: {error if expected else unexpected}", err=True)
         sys.exit(2)
+
+
+def _without_debug(words: list[str]) -> tuple[list[str], bool]:
+    """The arguments without our ``--debug``, and whether it was there; what follows ``record`` may be the target's."""
+    ours = words.index("record") if "record" in words else len(words)
+    kept = [word for index, word in enumerate(words) if word != "--debug" or index > ours]
+    return kept, len(kept) < len(words)
 
 
 def _status(value: Any) -> int:

@@ -58,19 +58,34 @@ def command(
     from perflaw.store.experiment import open_experiment
 
     target = open_experiment(experiment)
+    others = {run.target for run in map(target.manifest, target.ids()) if run}
     plan = make_plan(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature))
     attempts = _collected(record_all(target, plan, choose(tracer), Settings(select, exclude, clock)), len(plan.runs))
+    _warn_of_others(experiment, others, attempts)
     return _conclude(target.folder, attempts, select)
+
+
+def _warn_of_others(experiment: str, others: set[str], attempts: list[Attempt]) -> None:
+    """An experiment holds one target: laws over two programs are of neither."""
+    now = {attempt.outcome.run.target for attempt in attempts if attempt.outcome}
+    if others - now and now:
+        names = ", ".join(sorted(others - now))
+        click.echo(
+            f"perflaw: experiment {experiment} holds runs of {names} as well; -e NAME keeps programs apart", err=True
+        )
 
 
 def _collected(attempts: Iterator[Attempt], planned: int) -> list[Attempt]:
     """Make the runs; failures are told at once, progress only on a terminal."""
     done: list[Attempt] = []
+    told: set[str] = set()
     for attempt in attempts:
         done.append(attempt)
         label = f" of {attempt.planned.label}" if attempt.planned.label else ""
         if attempt.error:
-            click.echo(f"perflaw: run{label}: {attempt.error}", err=True)
+            if str(attempt.error) not in told:
+                click.echo(f"perflaw: run{label}: {attempt.error}", err=True)
+            told.add(str(attempt.error))
         elif attempt.outcome and not attempt.outcome.run.complete:
             run = attempt.outcome.run
             click.echo(f"perflaw: run {run.id}{label} is incomplete: {run.ended}; what completed is kept", err=True)
@@ -83,7 +98,7 @@ def _conclude(folder: Path, attempts: list[Attempt], select: tuple[str, ...]) ->
     """The one line that ends every recording, and the exit status."""
     outcomes = [attempt.outcome for attempt in attempts if attempt.outcome]
     kept = [outcome.run for outcome in outcomes if outcome.folder]
-    if outcomes and not kept:
+    if outcomes and not kept and not any(outcome.run.status for outcome in outcomes):
         raise _nothing_selected(outcomes, select)
     if kept:
         click.echo(_summary(folder, kept), err=True)
@@ -91,7 +106,8 @@ def _conclude(folder: Path, attempts: list[Attempt], select: tuple[str, ...]) ->
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
         return 128 + interrupted
-    return failed or (2 if any(attempt.error for attempt in attempts) else 0)
+    errors = [attempt.error for attempt in attempts if attempt.error]
+    return failed or next((error.status for error in errors if error.status), 2 if errors else 0)
 
 
 def _nothing_selected(outcomes: list[Outcome], select: tuple[str, ...]) -> UsageError:
@@ -102,7 +118,9 @@ def _nothing_selected(outcomes: list[Outcome], select: tuple[str, ...]) -> Usage
 
 def _summary(folder: Path, runs: list[Run]) -> str:
     """What was recorded, what it cost, what is missing, and where it is."""
-    calls, nodes = sum(run.calls for run in runs), max(run.nodes for run in runs)
+    from perflaw.report.quantity import count
+
+    calls, functions = sum(run.calls for run in runs), max(run.functions for run in runs)
     slowdown = statistics.median(run.slowdown for run in runs)
     incomplete = sum(not run.complete for run in runs)
     opened = sum(run.lost.open_invocations for run in runs)
@@ -111,6 +129,6 @@ def _summary(folder: Path, runs: list[Run]) -> str:
     lost += [f"{missed} calls at the recursion limit"] * bool(missed)
     plural = "s" * (len(runs) != 1)
     return (
-        f"recorded {len(runs)} run{plural} of {runs[0].target}, {nodes} calling contexts, {calls:,} calls"
+        f"recorded {len(runs)} run{plural} of {runs[0].target}, {functions} functions, {count(calls)} calls"
         f" · slowdown {slowdown:.1f}x · {', '.join(lost) or 'nothing lost'} · {folder}"
     )

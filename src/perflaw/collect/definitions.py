@@ -67,7 +67,10 @@ class Definitions:
 
     def take(self, line: str) -> None:
         """Take in one line of the file."""
-        kind, *fields = ast.literal_eval(line)
+        try:
+            kind, *fields = ast.literal_eval(line)
+        except (SyntaxError, ValueError):
+            return  # torn by a crash of the machine: what it named is told as unknown
         if kind == "code":
             number, name, file, first_line, origin, parameters, lines = fields
             what = Component(_clean(name), _clean(file), first_line, "python", origin, tuple(map(_clean, parameters)))

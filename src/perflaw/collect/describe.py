@@ -27,8 +27,13 @@ class Process:
     """When, UTC, ISO 8601."""
     wall_ns: int
     """For how long."""
-    status: int
-    """Exit status, 128 + signal when it was killed."""
+    code: int
+    """As ``subprocess`` gives it: the exit status, or the negated signal that killed it."""
+
+    @property
+    def status(self) -> int:
+        """Exit status, 128 + signal when it was killed."""
+        return 128 - self.code if self.code < 0 else self.code
 
 
 def describe(
@@ -36,7 +41,7 @@ def describe(
     process: Process,
     features: Mapping[str, float],
     tracer: Tracer,
-    clock: str,
+    configuration: Mapping[str, str],
     builder: TreeBuilder,
     known: Definitions,
 ) -> Run:
@@ -49,30 +54,32 @@ def describe(
         features=dict(features),
         started=process.started,
         wall_ns=process.wall_ns,
-        span_ns=max(0, builder.last - builder.first),
+        span_ns=max(0, builder.last - (builder.first or 0)),
         status=process.status,
         complete=process.status == 0 and ended is not None and not ended.lost,
-        ended=_ending(process.status, known),
+        ended=_ending(process.code, known),
         tracer=f"{tracer.name}: {tracer.reason}",
         python=known.started.python if known.started else "",
-        clock=_clock(clock, known),
+        configuration=dict(configuration),
+        clock=_clock(configuration.get("clock", "real"), known),
         lost=_losses(builder, known),
         host=socket.gethostname(),
         environment=allowed_environment(os.environ),
         calls=builder.calls,
+        functions=len({node.code for node in builder.nodes[1:]}),
         nodes=len(builder.nodes) - 1,
     )
 
 
-def _ending(status: int, known: Definitions) -> str:
+def _ending(code: int, known: Definitions) -> str:
     """How the run ended, in words."""
-    names = {128 + number: number.name for number in signal.Signals}
-    if status in names:
-        return f"killed by {names[status]}"
+    if code < 0:
+        names = {number.value: number.name for number in signal.Signals}
+        return f"killed by {names.get(-code, f'signal {-code}')}"
     if known.ended and known.ended.lost:
         return f"recording stopped early: {known.ended.lost}"
-    if status:
-        return f"exit status {status}"
+    if code:
+        return f"exit status {code}"
     return "normally" if known.ended else "without the interpreter's shutdown (os._exit, exec)"
 
 

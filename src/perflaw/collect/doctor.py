@@ -44,8 +44,8 @@ def _python() -> Finding:
     try:
         launch = understand(("-m", "this"))
     except PerflawError as error:
-        return Finding("scripts without an interpreter", False, str(error))
-    return Finding("scripts without an interpreter", True, f"run by {launch.argv[0]} (Python {launch.python})")
+        return Finding("scripts named without python", False, str(error))
+    return Finding("scripts named without python", True, f"run by {launch.argv[0]} (Python {launch.python})")
 
 
 def _clock() -> Finding:

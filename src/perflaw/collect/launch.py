@@ -91,7 +91,7 @@ def _script(found: str, arguments: tuple[str, ...]) -> Launch:
     lines = text.split(b"\n")
     # pip writes "#!/bin/sh" and then "'''exec' /a/long/path/python ..." where the interpreter's path is too long.
     interpreter = lines[0][2:] if text.startswith(b"#!") else b""
-    if interpreter.strip() == b"/bin/sh" and lines[1].startswith(b"'''exec'"):
+    if interpreter.strip() == b"/bin/sh" and len(lines) > 1 and lines[1].startswith(b"'''exec'"):
         interpreter = lines[1][len(b"'''exec'") :]
     words = interpreter.decode(errors="replace").replace('"', " ").split()
     if not any(Path(word).name.startswith(_PYTHON_NAMES) for word in words[:3]):

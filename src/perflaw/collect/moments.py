@@ -46,8 +46,8 @@ class Node:
         self.pairs: dict[tuple[int, int], int] = {}
         self.links: dict[int, Link] = {}
         self.histogram: dict[int, int] = {}
-        self.waits = [0, 0, 0]
-        """n, ΣW, ΣW² of the time generators and coroutines of this node were suspended: outside X."""
+        self.waits = [0, 0, 0, 0, 0]
+        """n, ΣW, ΣW², least and most of the time generators and coroutines of this node were suspended: outside X."""
 
     def add(self, x: int, kids: Below, deeper: Below) -> int:
         """Take in a completed invocation of cost ``x``; returns its local time Y_0 = x − ΣY_i."""
@@ -69,7 +69,14 @@ class Node:
 
     def wait(self, waited: int) -> None:
         """Take in how long a completed generator or coroutine was suspended."""
-        self.waits = [self.waits[0] + 1, self.waits[1] + waited, self.waits[2] + waited * waited]
+        n, total, squares, least, most = self.waits
+        self.waits = [
+            n + 1,
+            total + waited,
+            squares + waited**2,
+            min(least, waited) if n else waited,
+            max(most, waited),
+        ]
 
     def _add_pairs(self, local: int, kids: Below) -> None:
         parts = [(LOCAL, local), *((node, kid[0]) for node, kid in kids.items())]

@@ -46,6 +46,12 @@ def make_plan(
             raise UsageError(
                 f"--vary {name}=… has no effect", f"{{{name}}} stands nowhere in the command", f"… -- app.py {{{name}}}"
             )
+        if name in declared:
+            raise UsageError(
+                f"--vary {name} and --feature {name}",
+                "the feature has two values then",
+                f"--feature other={declared[name]:g}",
+            )
     combinations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     one_round = [PlannedRun(_filled(command, values), values) for values in combinations]
     return Plan(tuple(command), declared, tuple(one_round * repeat))

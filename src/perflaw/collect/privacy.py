@@ -45,6 +45,11 @@ def _mask_one(argument: str) -> tuple[str, bool]:
     return _URL.sub(rf"\1:{MASK}@", argument), False
 
 
+def is_secret(name: str) -> bool:
+    """Whether an option of this name looks like one that carries a secret."""
+    return _SECRET.search(name) is not None
+
+
 def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that bear on performance and carry no secrets."""
     return {name: environment[name] for name in _ALLOWED if name in environment}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -37,6 +38,13 @@ class Settings:
     """Globs of components never to record."""
     clock: str = "real"
     """``real``, or ``fake``: a clock that the program itself advances."""
+    varied: Mapping[str, str] = field(default_factory=dict)
+    """Values of ``--vary`` in this run."""
+
+    def described(self) -> dict[str, str]:
+        """The same for the manifest: only what was asked for."""
+        chosen = {"select": " ".join(self.select), "exclude": " ".join(self.exclude), "clock": self.clock}
+        return {**self.varied, **{name: value for name, value in chosen.items() if value and value != "real"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +81,37 @@ def record_run(
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     with Relay() as relay:
         env = _environment(launch, tracer, settings, spool, seed)
-        status, wall_ns, fed = _run(launch, env, reader, stdin, relay)
+        process, fed = _run(launch, env, reader, stdin, relay, started)
+        outcome = _conclude(folder, tracer, settings, process, _with_stdin(features, fed), reader)
+        return replace(outcome, interrupted=relay.received)
+
+
+def _with_stdin(features: Mapping[str, float], fed: int | None) -> dict[str, float]:
+    return dict(features) if fed is None else {**features, "stdin.bytes": float(fed)}
+
+
+def _conclude(
+    folder: Path, tracer: Tracer, settings: Settings, process: Process, features: Mapping[str, float], reader: Reader
+) -> Outcome:
+    """The target has ended: build its call tree, describe the run and keep both."""
     builder, known = reader.finish(), reader.definitions.update()
     if known.started is None:
-        discard(folder)
-        why = (
-            known.failed or "the tracer never began: the program did not start Python, or its environment was replaced"
-        )
-        raise TargetError(f"{launch.name}: nothing was recorded (exit status {status})", why, "perflaw doctor")
-    if fed is not None:
-        features = {**features, "stdin.bytes": float(fed)}
-    tables = tabulate(folder.name, builder, known)
-    process = Process(launch, started, wall_ns, status)
-    run = describe(folder.name, process, features, tracer, settings.clock, builder, known)
+        raise _never_began(folder, process, known.failed)
     unselected = known.ended.names if known.ended else ()
-    if not builder.calls and settings.select:
+    run = describe(folder.name, process, features, tracer, settings.described(), builder, known)
+    if not run.functions and settings.select:
         discard(folder)
-        return Outcome(run, None, unselected, relay.received)
-    return Outcome(run, _keep(folder, run, tables, spool), unselected, relay.received)
+        return Outcome(run, None, unselected)
+    return Outcome(run, _keep(folder, run, tabulate(f"{run.id}-{secrets.token_hex(4)}", builder, known)), unselected)
+
+
+def _never_began(folder: Path, process: Process, failed: str) -> TargetError:
+    why = failed or "the tracer never began: the program did not start Python, or its environment was replaced"
+    if not (folder / "spool").exists():
+        why = f"{folder / 'spool'} was removed while the program ran"
+    discard(folder)
+    what = f"{process.launch.name}: nothing was recorded (exit status {process.status})"
+    return TargetError(what, why, "perflaw doctor", status=process.status)
 
 
 def _prepare(experiment: Experiment) -> Path:
@@ -99,9 +120,7 @@ def _prepare(experiment: Experiment) -> Path:
         (folder / "spool").mkdir(mode=0o700)
     except OSError as error:
         why = f"{error.strerror} ({error.filename})"
-        raise StoreError(
-            f"{experiment.folder}: cannot be written", why, "perflaw record from a writable folder"
-        ) from error
+        raise StoreError(f"{experiment.folder}: cannot be written", why, "cd ~ && perflaw record -- …") from error
     return folder
 
 
@@ -115,9 +134,9 @@ def _environment(launch: Launch, tracer: Tracer, settings: Settings, spool: Path
 
 
 def _run(
-    launch: Launch, env: dict[str, str], reader: Reader, stdin: StandardInput, relay: Relay
-) -> tuple[int, int, int | None]:
-    """Exit status (128 + signal), wall time in ns, and bytes on standard input where they could be counted."""
+    launch: Launch, env: dict[str, str], reader: Reader, stdin: StandardInput, relay: Relay, started: str
+) -> tuple[Process, int | None]:
+    """The ended process, and how many bytes stood on its standard input where that could be counted."""
     descriptor, feeder = stdin.open()
     begun = time.perf_counter_ns()
     process = relay.process = subprocess.Popen(launch.argv, env=env, stdin=descriptor)
@@ -128,8 +147,7 @@ def _run(
             _wait(process)
     wall_ns = time.perf_counter_ns() - begun
     fed = feeder.finish() if feeder else stdin.size
-    code = process.returncode
-    return (128 - code if code < 0 else code), wall_ns, fed
+    return Process(launch, started, wall_ns, process.returncode), fed
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
@@ -140,17 +158,28 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _keep(folder: Path, run: Run, tables: Tables, spool: Path) -> Path:
-    """Write the recording where it belongs; on a full disk in the temporary folder, and say so."""
-    shutil.rmtree(spool, ignore_errors=True)
+def _keep(folder: Path, run: Run, tables: Tables) -> Path:
+    """Write the recording where it belongs; on a full disk in the room its spool took, or in the temporary folder."""
+    for spool_stays in (True, False):
+        if not spool_stays:
+            shutil.rmtree(folder / "spool", ignore_errors=True)
+        try:
+            save(folder, run, tables)
+        except OSError as error:
+            reason = error
+        else:
+            shutil.rmtree(folder / "spool", ignore_errors=True)
+            return folder
+    raise _kept_elsewhere(folder, run, tables, reason)
+
+
+def _kept_elsewhere(folder: Path, run: Run, tables: Tables, reason: OSError) -> StoreError:
+    refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
+    refuge.mkdir(mode=0o700)
     try:
-        save(folder, run, tables)
-    except OSError as error:
-        refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
-        refuge.mkdir(mode=0o700)
         save(refuge, run, tables)
-        discard(folder)
-        raise StoreError(
-            f"{folder}: cannot be written", f"{error}; the recording is in {refuge}", f"mv {refuge} {folder}"
-        ) from error
-    return folder
+    except OSError as error:
+        return StoreError(f"{folder} and {refuge}: cannot be written", f"the recording is lost ({error})", "df -h")
+    discard(folder)
+    why = f"{reason}; the recording is in {refuge}"
+    return StoreError(f"{folder}: cannot be written", why, f"mkdir -p {folder.parent} && mv {refuge} {folder}")

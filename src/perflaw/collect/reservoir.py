@@ -7,8 +7,7 @@ merge in any order to the same result. A stratum is a power of two of the durati
 from __future__ import annotations
 
 from perflaw.collect.invocation import Invocation
-
-UNIFORM, PER_STRATUM = 512, 32
+from perflaw.store.schema import PER_STRATUM, UNIFORM
 
 
 class Sample:

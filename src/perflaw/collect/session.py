@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perflaw.collect.core import Tracer
 from perflaw.collect.launch import understand
@@ -55,4 +55,4 @@ def _record_one(
     launch = understand(planned.command)
     template = plan.template[len(plan.template) - len(launch.arguments) :]
     features = run_features(template, launch.arguments, planned.varied, plan.declared)
-    return record_run(experiment, tracer, launch, features, settings, stdin)
+    return record_run(experiment, tracer, launch, features, replace(settings, varied=planned.varied), stdin)

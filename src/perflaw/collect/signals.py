@@ -22,7 +22,8 @@ class Relay:
     def __enter__(self) -> Relay:
         """Take the signals over."""
         for number in (signal.SIGINT, *RELAYED):
-            self._previous[number] = signal.signal(number, self._handle)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asked for that: it stays
+                self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(

@@ -60,6 +60,7 @@ class Feeder:
         os.write(self._stop, b"x")
         self.thread.join(5)
         os.close(self._stop)
+        os.close(self.stopped)
         return self.count
 
     def _copy(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.tree_builder import ROOT, TreeBuilder
 from perflaw.store.merge import merge
-from perflaw.store.schema import Row, Tables, empty_tables
+from perflaw.store.schema import LOCAL, Row, Tables, empty_tables
 from perflaw.types import TIME, Component
 
 WAITING = "(waiting)"
@@ -58,9 +58,10 @@ def _add_waits(tables: Tables, builder: TreeBuilder) -> None:
     total = calls = 0
     for offset, (number, node) in enumerate(waiting):
         child = len(builder.nodes) + offset
-        n, waited, squares = node.waits
+        n, waited, squares, least, most = node.waits
         tables["calltree"].append((child, number, pseudo, -1, 0, node.depth + 1))
-        tables["moments"].append((child, TIME.name, n, waited, squares, 0, 0, 0))
+        tables["moments"].append((child, TIME.name, n, waited, squares, least, most, 0))
+        tables["pairs"].append((child, LOCAL, LOCAL, squares))
         total, calls = total + waited, calls + n
     if waiting:
         tables["components"].append((pseudo, WAITING, "", 0, "", "library", "", calls, 0, total, total))
@@ -71,7 +72,7 @@ def _add_samples(tables: Tables, run: str, builder: TreeBuilder, definitions: De
         tables["strata"] += [(code, stratum, count) for stratum, count in reservoir.counts.items()]
         for sample, uniform in reservoir.samples():
             x, key = sample.x, sample.uniform_key if uniform else -1
-            when = sample.started - builder.first
+            when = sample.started - (builder.first or 0)
             what = (run, sample.sequence, code, sample.node, when, x, x.bit_length(), key, sample.stratum_key, 1.0)
             tables["invocations"].append(what)
             tables["callees"] += [(run, sample.sequence, *callee) for callee in sample.callees]

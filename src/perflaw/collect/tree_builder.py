@@ -48,7 +48,8 @@ class TreeBuilder:
         self.totals: dict[int, int] = {}
         self.selves: dict[int, int] = {}
         self.calls = 0
-        self.first = self.last = 0
+        self.first: int | None = None
+        self.last = 0
 
     def feed(self, thread: int, events: Iterable[Event]) -> None:
         """Take the next events of a thread, in order."""
@@ -200,7 +201,7 @@ class TreeBuilder:
         return len(self.nodes) - 1
 
     def _see(self, stamp: int) -> None:
-        if not self.first:
+        if self.first is None:
             self.first = stamp
         if stamp > self.last:
             self.last = stamp

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from perflaw.collect.privacy import is_secret
+
 _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 LINES_LIMIT = 1 << 30
 """Files above this size are not read through to count their lines."""
@@ -20,6 +22,8 @@ def argument_features(template: Sequence[str], arguments: Sequence[str]) -> dict
     """
     features: dict[str, float] = {}
     for name, value in _named(template, arguments):
+        if is_secret(name):
+            continue
         number = as_number(value)
         if number is not None:
             features[name] = number

@@ -26,6 +26,8 @@ class _Learnt:
     cells: Cells
     per_call: Learnt
     per_run: Learnt | None
+    negligible: bool
+    """Its per-call law was a dependence too small to matter, and is told as a constant."""
 
 
 def annotate(evidence: Sequence[Evidence], at: Point | None = None, quantum: float = 1.0) -> list[Annotation]:
@@ -35,11 +37,12 @@ def annotate(evidence: Sequence[Evidence], at: Point | None = None, quantum: flo
     """
     present = [one for one in evidence if one.cost.size]
     cells = [make_cells(one, tuple(at or ())) for one in present]
-    per_call = _learn_calls(present, cells, quantum)
+    per_call, negligible = _learn_calls(present, cells, quantum)
     per_run = _learn_runs(present, tuple(at or ()), quantum)
     whole = _whole_cost(present)
     annotations = [
-        _annotation(_Learnt(*parts), at, whole) for parts in zip(present, cells, per_call, per_run, strict=True)
+        _annotation(_Learnt(*parts), at, whole)
+        for parts in zip(present, cells, per_call, per_run, negligible, strict=True)
     ]
     return sorted(annotations, key=_rank)
 
@@ -49,7 +52,10 @@ def _rank(annotation: Annotation) -> tuple[float, float, str]:
     return -predicted, -annotation.share, annotation.component.name
 
 
-def _learn_calls(evidence: Sequence[Evidence], cells: Sequence[Cells], quantum: float) -> list[Learnt]:
+def _learn_calls(
+    evidence: Sequence[Evidence], cells: Sequence[Cells], quantum: float
+) -> tuple[list[Learnt], list[bool]]:
+    """The law of a call for each component, and whether a dependence was found that is too small to matter."""
     series = [
         Series(one.component.name, cell.y, cell.features, cell.run, quantum=quantum)
         for one, cell in zip(evidence, cells, strict=True)
@@ -59,7 +65,7 @@ def _learn_calls(evidence: Sequence[Evidence], cells: Sequence[Cells], quantum: 
     plain = [Series(one.name, one.y, {}, one.runs, quantum=quantum) for one in (series[index] for index in small)]
     for index, constant in zip(small, learn(plain) if plain else [], strict=True):
         learnt[index] = constant
-    return learnt
+    return learnt, [index in small for index in range(len(learnt))]
 
 
 def _negligible(learnt: Learnt) -> bool:
@@ -112,6 +118,8 @@ def _whole_cost(evidence: Sequence[Evidence]) -> float:
 
 def _annotation(learnt: _Learnt, at: Point | None, whole: float) -> Annotation:
     evidence, law = learnt.evidence, _asked(learnt.per_call, at)
+    if learnt.negligible:
+        law = replace(law, verdict="none", reason="it varies by less than 10 % over the sizes seen")
     total = sum(cost.total for cost in evidence.runs)
     self_total = sum(cost.self_total for cost in evidence.runs)
     return Annotation(
@@ -139,15 +147,10 @@ def _asked(learnt: Learnt, at: Point | None) -> Law:
 
 
 def _predicted(learnt: _Learnt, at: Point | None) -> Prediction | None:
-    """Cost of a whole run at ``at``; where only the law of a call knows its features, of one call."""
-    if not at:
+    """Cost of a whole run at ``at``, None where the law of its runs needs a feature that ``at`` does not say."""
+    if not at or learnt.per_run is None or not set(at) <= _known(learnt.evidence):
         return None
-    for candidate in (learnt.per_run, learnt.per_call):
-        if candidate and candidate.law.features and set(candidate.law.features) <= set(at):
-            return candidate.predict([at])[0]
-    if learnt.per_run and not learnt.per_run.law.features and set(at) <= _known(learnt.evidence):
-        return learnt.per_run.predict([at])[0]
-    return None
+    return learnt.per_run.predict([at])[0] if set(learnt.per_run.law.features) <= set(at) else None
 
 
 def _known(evidence: Evidence) -> set[str]:

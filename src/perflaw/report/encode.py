@@ -13,9 +13,14 @@ def dumps(document: Mapping[str, Any]) -> str:
     return json.dumps(_finite(document), indent=1, allow_nan=False, ensure_ascii=False)
 
 
+def finite(value: float | None) -> float | None:
+    """The number, or None where JSON has none for it."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return finite(value)
     if isinstance(value, Mapping):
         return {str(key): _finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from perflaw.report.encode import finite
 from perflaw.types import Alternative, Law, Prediction
 
 
@@ -19,17 +19,17 @@ def law_document(law: Law) -> dict[str, Any]:
         "slope": _numbers(law.slope),
         "slope_low": _numbers(law.slope_low),
         "slope_high": _numbers(law.slope_high),
-        "noise": {"distribution": law.noise.distribution, "scale": _finite(law.noise.scale)},
+        "noise": {"distribution": law.noise.distribution, "scale": finite(law.noise.scale)},
         "n": law.n,
         "runs": law.runs,
-        "r2": _finite(law.r2),
+        "r2": finite(law.r2),
         "verdict": law.verdict,
         "reason": law.reason,
-        "exponent": _finite(law.exponent),
-        "log_exponent": _finite(law.log_exponent),
-        "coefficient": _finite(law.coefficient),
-        "intercept": _finite(law.intercept),
-        "range": {name: [_finite(low), _finite(high)] for name, (low, high) in law.range.items()},
+        "exponent": finite(law.exponent),
+        "log_exponent": finite(law.log_exponent),
+        "coefficient": finite(law.coefficient),
+        "intercept": finite(law.intercept),
+        "range": {name: [finite(low), finite(high)] for name, (low, high) in law.range.items()},
         "alternatives": [_alternative(one) for one in law.alternatives],
         "predictions": predictions_document(law.predictions),
     }
@@ -40,11 +40,11 @@ def predictions_document(predictions: Iterable[Prediction]) -> list[dict[str, An
     return [
         {
             "features": _numbers(one.features),
-            "mean": _finite(one.mean),
-            "mean_low": _finite(one.mean_low),
-            "mean_high": _finite(one.mean_high),
-            "new_low": _finite(one.new_low),
-            "new_high": _finite(one.new_high),
+            "mean": finite(one.mean),
+            "mean_low": finite(one.mean_low),
+            "mean_high": finite(one.mean_high),
+            "new_low": finite(one.new_low),
+            "new_high": finite(one.new_high),
         }
         for one in predictions
     ]
@@ -55,13 +55,9 @@ def _alternative(one: Alternative) -> dict[str, Any]:
         "family": one.family,
         "expression": one.expression,
         "slope": _numbers(one.slope),
-        "delta": _finite(one.delta),
+        "delta": finite(one.delta),
     }
 
 
 def _numbers(values: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: _finite(value) for name, value in values.items()}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return {name: finite(value) for name, value in values.items()}

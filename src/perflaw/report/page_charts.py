@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from perflaw.report.encode import finite
 from perflaw.types import Annotation, Curve, Law, Points
 
 Json = dict[str, Any]
@@ -81,11 +82,6 @@ def _constant(law: Law) -> Json | None:
     p = law.predictions[0]
     ends = {"mean": p.mean, "meanLow": p.mean_low, "meanHigh": p.mean_high, "newLow": p.new_low, "newHigh": p.new_high}
     return {name: finite(value) for name, value in ends.items()}
-
-
-def finite(value: float | None) -> float | None:
-    """The value, or null where JSON has no number for it."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _short(values: Iterable[float | None], digits: int = 5) -> list[float | None]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perflaw.report import text
-from perflaw.report.page_charts import charts, finite
+from perflaw.report.encode import finite
+from perflaw.report.page_charts import charts
 from perflaw.report.page_detail import detail
 from perflaw.types import Annotation, Prediction
 
@@ -109,7 +110,6 @@ def _row(annotation: Annotation, key: str, scope: str) -> Json:
         "predicted": text.prediction_text(predicted, annotation.metric.unit) if predicted else "—",
         "at": text.features_text(predicted.features) if predicted else "",
         "cost": finite(predicted.mean) if predicted else None,
-        "overtakes": text.features_text(annotation.overtakes_at),
         "calls": annotation.calls,
         "callsText": text.count(annotation.calls),
         "verdict": text.verdict(annotation),

@@ -19,7 +19,7 @@ class Page:
     command: str
     """Command that was recorded."""
     created: str
-    """When the report was made, as ISO text."""
+    """When the newest run was recorded, as ISO text."""
     runs: Sequence[Mapping[str, object]]
     """One mapping a run: ``id``, ``features``, ``wall_ns``, ``complete``, ``calls``."""
     annotations: Sequence[Annotation]

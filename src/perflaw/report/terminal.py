@@ -36,12 +36,12 @@ def _matters(one: Annotation, annotations: Sequence[Annotation]) -> bool:
 def _at_heading(at: Mapping[str, float] | None) -> str:
     if not at:
         return "self"
-    return "run at " + ", ".join(f"{name}={value:g}" for name, value in at.items())
+    return "at " + ", ".join(f"{name}={value:g}" for name, value in at.items())
 
 
 def _row(one: Annotation, at: Mapping[str, float] | None) -> list[str]:
     law = one.scopes[0].law
-    growth = f"{grows_as(law)}\n{slope_interval(law)}" if law.features else grows_as(law)
+    growth = f"{grows_as(law)}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
     last = percent(one.self_share)
     if at:
         last = prediction_text(one.predicted, one.metric.unit).replace(" (", "\n(") if one.predicted else "—"

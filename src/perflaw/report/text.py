@@ -115,11 +115,18 @@ def _growth(law: Law) -> str:
 
 
 def slope_interval(law: Law) -> str:
-    """95 % interval of the local exponent, such as ``(1.94–2.02)``; empty where the law has no feature or several."""
+    """95 % interval of the local exponent, such as ``(1.94–2.02)``; empty where the law has no feature or several.
+
+    Where an intercept still weighs, the growth at the upper end of the data is not the leading term's: it stands before.
+    Two points have no interval.
+    """
     if len(law.features) != 1 or law.features[0] not in law.slope_low:
         return ""
-    name = law.features[0]
-    return f"({law.slope_low[name]:.2f}–{law.slope_high[name]:.2f})"
+    low, now, high = (ends[law.features[0]] for ends in (law.slope_low, law.slope, law.slope_high))
+    if low == high and law.verdict != "law":
+        return ""
+    leading = law.exponent if law.exponent is not None and not law.log_exponent else now
+    return f"{'' if abs(leading - now) < 0.05 else f'now n^{now:.2f} '}({low:.2f}–{high:.2f})"
 
 
 def noise_text(noise: Noise, unit: str) -> str:

@@ -57,7 +57,8 @@ class Experiment:
     def _folders(self) -> list[Path]:
         if not self.runs_folder.is_dir():
             return []
-        return sorted(path for path in self.runs_folder.iterdir() if path.name.isdigit())
+        found = [path for path in self.runs_folder.iterdir() if path.name.isdigit()]
+        return sorted(found, key=lambda path: int(path.name))
 
     def recording(self, run: str) -> Recording:
         """One recording by its id (leading zeros may be left out); StoreError where there is none or it is damaged."""
@@ -67,6 +68,13 @@ class Experiment:
             known = ", ".join(self.ids()[-5:]) or "none"
             raise StoreError(f"no run {run} in experiment {self.name}", f"there are: {known}", "perflaw runs")
         return Recording(read_manifest(folder), folder)
+
+    def manifest(self, run: str) -> Run | None:
+        """Manifest of one run, None where it cannot be read."""
+        try:
+            return read_manifest(self.runs_folder / run)
+        except StoreError:
+            return None
 
     def recordings(self, runs: tuple[str, ...] = ()) -> list[Recording]:
         """The chosen recordings, or all; StoreError where there is none to read."""
@@ -87,7 +95,9 @@ class Experiment:
                 others = " ".join(one for one in self.ids() if one != run)
                 if not others:
                     raise
-                raise StoreError(error.what, error.why, f"name the runs to use: perflaw annotate {others}") from error
+                raise StoreError(
+                    error.what, error.why, f"perflaw annotate -e {self.name} {others} (names the runs to use)"
+                ) from error
         return found
 
     def new_run(self) -> Path:

@@ -33,7 +33,7 @@ def read_manifest(folder: Path) -> Run:
     _check_version(path, document)
     try:
         return _run(document)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"{path}: a field is missing or wrong", f"damaged ({error})", "perflaw runs") from error
 
 
@@ -50,6 +50,10 @@ def _check_version(path: Path, document: Any) -> None:
 def _run(document: dict[str, Any]) -> Run:
     values = {field.name: document[field.name] for field in fields(Run)}
     values["command"] = tuple(values["command"])
+    values["features"] = {str(name): float(number) for name, number in values["features"].items()}
+    values["configuration"] = {str(name): str(text) for name, text in values["configuration"].items()}
+    for name in ("wall_ns", "span_ns", "status", "calls", "functions", "nodes"):
+        values[name] = int(values[name])
     values["clock"] = Clock(**values["clock"])
     values["lost"] = Losses(**values["lost"])
     return Run(**values)

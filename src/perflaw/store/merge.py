@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflaw.store.schema import LOCAL, OTHER, Row, Tables, empty_tables
+from perflaw.store.schema import LOCAL, OTHER, PER_STRATUM, UNIFORM, Row, Tables, empty_tables
 
-UNIFORM, PER_STRATUM = 512, 32
 _ADDED = {"components": 7, "moments": 2, "pairs": 3, "links": 2, "histograms": 2, "strata": 2}
 """Table → index of its first summed column; the ones before are the key."""
 

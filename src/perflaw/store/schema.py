@@ -16,7 +16,12 @@ Row = tuple[Any, ...]
 Tables = dict[str, list[Row]]
 """Table name → rows in the order of its columns."""
 
-INT, SUM, REAL, TEXT, FLAG = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR", "BOOLEAN"
+INT, SUM, REAL, TEXT = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR"
+
+UNIFORM: Final = 512
+"""Invocations of a function that the uniform part of the sample keeps."""
+PER_STRATUM: Final = 32
+"""Invocations that each power of two of the duration keeps."""
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
     # One row a function. total: cost of its outermost invocations; self: without recorded callees.

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import StoreError
-from perflaw.store.schema import COLUMNS, FLAG, INT, REAL, SUM, Row, Tables
+from perflaw.store.schema import COLUMNS, INT, REAL, SUM, Row, Tables
 
 if TYPE_CHECKING:
     import duckdb
 
-_DTYPES: dict[str, Any] = {INT: np.int64, REAL: np.float64, FLAG: np.bool_}
+_DTYPES: dict[str, Any] = {INT: np.int64, REAL: np.float64}
 
 
 @lru_cache(maxsize=1)

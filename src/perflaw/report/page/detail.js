@@ -35,7 +35,6 @@ function words(row, detail) {
     featureList(detail),
     ...laws,
     run ? lawSection("per run:", { ...run, predictions: runPredictions(run, detail) }, named("span", { class: "readable" }, run.text)) : "",
-    row.overtakes ? named("p", { class: "overtakes" }, `Costs more than all ranked above it from ${row.overtakes} on.`) : "",
   ];
 }
 

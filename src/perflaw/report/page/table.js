@@ -47,8 +47,7 @@ function rowElement(row, index, several) {
       named("div", { class: "clip small quiet" }, row.place + metric)),
     cell({ class: "c-law" }, named("div", { class: "clip2", title: row.law }, row.law)),
     cell({ class: "c-grows" }, named("div", { class: "clip", title: row.grows }, row.grows), element("div", { class: "small quiet" }, row.slopes)),
-    cell({ class: "c-predicted number", title: row.at ? `at ${row.at}` : null }, predictedText(row.predicted),
-      row.overtakes ? named("div", { class: "clip small overtakes" }, `overtakes at ${row.overtakes}`) : ""),
+    cell({ class: "c-predicted number", title: row.at ? `at ${row.at}` : null }, predictedText(row.predicted)),
     cell({ class: "c-calls number" }, row.callsText),
     cell({ class: "c-verdict", title: row.reason || null }, badge(row.verdict)));
 }

@@ -60,7 +60,7 @@ def _page(
     return Page(
         target=runs[-1].target,
         experiment=experiment,
-        command=" ".join(runs[-1].command),
+        command=" ".join((Path(runs[-1].command[0]).name, *runs[-1].command[1:])),
         created=max(run.started for run in runs),
         runs=[
             {

@@ -96,7 +96,7 @@ def _row(annotation: Annotation, key: str, scope: str) -> Json:
     return {
         "key": key,
         "name": component.name,
-        "place": f"{component.file}:{component.line}" if component.file else "",
+        "place": f"{text.short_path(component.file)}:{component.line}" if component.file else "",
         "parameters": list(component.parameters),
         "metric": annotation.metric.name,
         "share": finite(annotation.share),

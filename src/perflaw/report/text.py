@@ -31,6 +31,7 @@ __all__ = [
     "percent",
     "prediction_text",
     "quantity",
+    "short_path",
     "significant",
     "slope_interval",
     "verdict",
@@ -127,6 +128,15 @@ def slope_interval(law: Law) -> str:
         return ""
     leading = law.exponent if law.exponent is not None and not law.log_exponent else now
     return f"{'' if abs(leading - now) < 0.05 else f'now n^{now:.2f} '}({low:.2f}–{high:.2f})"
+
+
+def short_path(path: str) -> str:
+    """A source file's path without the part that every installed module shares.
+
+    >>> short_path("/home/me/venv/lib/python3.11/site-packages/summa/graph.py"), short_path("/home/me/app.py")
+    ('summa/graph.py', '/home/me/app.py')
+    """
+    return re.split(r"/(?:site|dist)-packages/|/lib/python\d\.\d+/", path)[-1]
 
 
 def noise_text(noise: Noise, unit: str) -> str:

@@ -46,7 +46,7 @@ function rowElement(row, index, several) {
       element("div", { class: "clip" }, named("span", { class: "name" }, row.name), named("span", { class: "quiet" }, parameters)),
       named("div", { class: "clip small quiet" }, row.place + metric)),
     cell({ class: "c-law" }, named("div", { class: "clip2", title: row.law }, row.law)),
-    cell({ class: "c-grows" }, named("div", { class: "clip", title: row.grows }, row.grows), element("div", { class: "small quiet" }, row.slopes)),
+    cell({ class: "c-grows" }, named("div", { class: "clip", title: row.grows }, row.grows), element("div", { class: "clip small quiet", title: row.slopes }, row.slopes)),
     cell({ class: "c-predicted number", title: row.at ? `at ${row.at}` : null }, predictedText(row.predicted)),
     cell({ class: "c-calls number" }, row.callsText),
     cell({ class: "c-verdict", title: row.reason || null }, badge(row.verdict)));

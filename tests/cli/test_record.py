@@ -162,6 +162,7 @@ def test_an_experiment_of_two_programs_is_told(perflaw, app):
         (["--feature", "x=inf"], "is no number"),
         (["--repeat", "0"], "0"),
         (["-e", "../up"], "experiment name"),
+        (["--frobnicate"], "no option --frobnicate"),
         (["--tracer", "magic"], "there are auto, python and nothing"),
         (["--select", "nope.*"], "nothing selected: no function that ran matches nope.*"),
     ],
@@ -198,7 +199,7 @@ def test_secrets_do_not_enter_the_recording(perflaw, app):
 def test_files_named_in_the_arguments_are_features(perflaw, app):
     (app / "data.txt").write_text("one\ntwo\n")
     (app / "files.py").write_text("def main(): pass\nmain()\n")
-    perflaw("record", "--", "files.py", "data.txt", "--input", "data.txt", "--size=7", "-3")
+    perflaw("record", "--", "files.py", "data.txt", "--input", "data.txt", "--size=7", "-3", "-o", "data.txt")
     assert runs(perflaw)[0]["features"] == {
         "argv1.bytes": 8.0,
         "argv1.lines": 2.0,

@@ -57,6 +57,12 @@ def command(
     from perflaw.collect.session import record_all
     from perflaw.store.experiment import open_experiment
 
+    if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
+        raise UsageError(
+            f"no option {command[0]}",
+            "options of perflaw stand before --, the command after it",
+            "perflaw record --help",
+        )
     target = open_experiment(experiment)
     others = {run.target for run in map(target.manifest, target.ids()) if run}
     plan = make_plan(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature))

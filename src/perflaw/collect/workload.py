@@ -10,6 +10,8 @@ from pathlib import Path
 from perflaw.collect.privacy import is_secret
 
 _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+OUTPUTS = {"o", "out", "output"}
+"""Options that name what a program writes: an earlier run's result is no feature of this one's work."""
 LINES_LIMIT = 1 << 30
 """Files above this size are not read through to count their lines."""
 
@@ -22,7 +24,7 @@ def argument_features(template: Sequence[str], arguments: Sequence[str]) -> dict
     """
     features: dict[str, float] = {}
     for name, value in _named(template, arguments):
-        if is_secret(name):
+        if is_secret(name) or name in OUTPUTS:
             continue
         number = as_number(value)
         if number is not None:

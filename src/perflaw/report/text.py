@@ -136,7 +136,7 @@ def short_path(path: str) -> str:
     >>> short_path("/home/me/venv/lib/python3.11/site-packages/summa/graph.py"), short_path("/home/me/app.py")
     ('summa/graph.py', '/home/me/app.py')
     """
-    return re.split(r"/(?:site|dist)-packages/|/lib/python\d\.\d+/", path)[-1]
+    return re.sub(r"^.*/(?:site-packages|dist-packages|lib/python\d\.\d+)/", "", path)
 
 
 def noise_text(noise: Noise, unit: str) -> str:

@@ -143,6 +143,8 @@ def test_a_run_named_twice_counts_once(perflaw, tmp_path):
 
 def test_a_folder_removed_meanwhile_is_told(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("import shutil\nshutil.rmtree('.perflaw')\n")
-    done = perflaw("record", "--", "app.py", status=2)
-    assert "cannot be written" in done.stderr
-    shutil.rmtree(Path(done.stderr.split("the recording is in ")[1].split()[0]).parent)
+    told = perflaw("record", "--", "app.py", status=2).stderr
+    # Whether the recorder had read the tracer's beginning by then is up to the scheduler.
+    assert "was removed while the program ran" in told or "cannot be written" in told
+    if "the recording is in " in told:
+        shutil.rmtree(Path(told.split("the recording is in ")[1].split()[0]).parent)

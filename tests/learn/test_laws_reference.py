@@ -90,7 +90,8 @@ def test_cluster_covariance_is_the_jackknife_over_runs() -> None:
     ours = cluster_covariance(design.T, np.ones(60), np.asarray(whole.resid), run)
     assert ours == pytest.approx(0.8 * moves.T @ moves)
     robust = whole.get_robustcov_results("cluster", groups=run).cov_params()
-    assert np.diag(ours) == pytest.approx(np.diag(robust), rel=1.0), "of the size of the sandwich"
+    ratio = np.diag(ours) / np.diag(robust)
+    assert (ratio > 0.1).all() and (ratio < 10).all(), "of the size of the sandwich"
 
 
 def evaluate(expression: str, values: dict[str, float]) -> float:

@@ -103,7 +103,7 @@ class Recorder:
             handler = _make_handler(self, self.threads)
         except OSError as error:
             self.stop(f"cannot write: {error}")
-            self.spool.define("failed", self.lost)
+            self.say("failed", self.lost)
             return None
         self.handlers.append(handler)
         return handler
@@ -130,10 +130,14 @@ class Recorder:
         self.active = False
         setprofile(None)
         spent = sum(own() for own in self.own)
+        self.say("end", self.clock(), spent, self.missed, self.lost, *self.functions.left_out())
+
+    def say(self, *fields: object) -> None:
+        """Tell the reader, if the disk lets us; it sees what is missing."""
         try:
-            self.spool.define("end", self.clock(), spent, self.missed, self.lost, *self.functions.left_out())
+            self.spool.define(*fields)
         except OSError:
-            pass  # a full disk: the reader sees that the end is missing
+            pass
 
 
 _TRIAL_CALLS, _TRIALS = 200, 9
@@ -191,6 +195,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
     known, look_up = functions.known, functions.look_up
     segment, position, taken_out, last = recorder.spool.segment(thread), 0, 0, 0
     opened: list[int] = []
+    alive: set[int] = set()  # the same as ``opened``: most returns are of frames that are not in it
     seed = recorder.seed + thread * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
 
     def room(records: int) -> None:
@@ -224,6 +229,12 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                 pack_feature(segment, position, value, id(frame), feature, -1, -1, FEATURE)
                 position += RECORD
 
+    def bury(identity: int) -> None:
+        """Forget the frames above this one: they died without an event."""
+        above = opened.index(identity) + 1
+        alive.difference_update(opened[above:])
+        del opened[above:]
+
     def called(frame: Any, function: Function, stamp: int) -> None:
         site, back = -1, frame.f_back
         if function.mode == FROM_OWN and (back is None or not look_up(back).own):
@@ -233,12 +244,13 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                 site = back.f_lasti
             elif id(back) in opened[-NEAR:]:
                 # The caller lies deeper: frames above it died without an event, of an exception through the handler.
-                del opened[opened.index(id(back)) + 1 :]
+                bury(id(back))
                 site = back.f_lasti
                 write_record(DEAD, back, function, -1, -1, stamp)
         if not function.number and function.name:
             functions.define(function)
         opened.append(id(frame))
+        alive.add(id(frame))
         if function.start >= 0 and frame.f_lasti != function.start:
             write_record(RESUME, frame, function, site, -1, stamp)
         else:
@@ -246,12 +258,12 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
 
     def returned(frame: Any, function: Function, stamp: int) -> None:
         identity = id(frame)
-        if not opened or opened[-1] != identity:
-            if identity not in opened:
-                return
-            # Frames above it died without an event: they are closed by the reader when this one ends.
-            del opened[opened.index(identity) + 1 :]
+        if identity not in alive:
+            return
+        if opened[-1] != identity:
+            bury(identity)  # the reader closes what was above when this one ends
         opened.pop()
+        alive.discard(identity)
         write_record(YIELD if frame.f_lasti in function.yields else EXIT, frame, function, -1, -1, stamp)
 
     def handler(frame: Any, event: str, arg: Any) -> None:
@@ -280,10 +292,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
 
 def start(settings: dict[str, str]) -> None:
     """Begin to record this process as the recorder's settings say; called once, before the target's first line."""
-    try:
-        recorder = Recorder(settings)
-    except OSError:
-        return  # the recorder sees the missing definitions and says so
+    recorder = Recorder(settings)
     handler = recorder.new_handler()
     if handler is None:
         return
@@ -293,5 +302,5 @@ def start(settings: dict[str, str]) -> None:
     atexit.register(recorder.finish)
     os.register_at_fork(before=recorder.pause, after_in_parent=recorder.go_on, after_in_child=recorder.leave)
     threading.setprofile(recorder.start_thread)
-    recorder.spool.define("start", recorder.clock(), recorder.dispatch_ns, recorder.foreign_ns, sys.version.split()[0])
+    recorder.say("start", recorder.clock(), recorder.dispatch_ns, recorder.foreign_ns, sys.version.split()[0])
     setprofile(handler)

@@ -1,0 +1,68 @@
+#include "table.h"
+
+enum { FIRST = 64 };
+
+static uint32_t home(uint32_t a, uint32_t b, uint32_t c, uint32_t capacity) {
+    uint64_t mixed = ((uint64_t)a << 32 | b) * 0x9E3779B97F4A7C15ull ^ (uint64_t)c * 0xC2B2AE3D27D4EB4Full;
+    mixed = (mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9ull;
+    return (uint32_t)(mixed >> 32) & (capacity - 1);
+}
+
+/* The slot of the key, or the empty one where it would go. There is one: at most half are used. */
+static Slot *seek(const Arena *arena, const Table *table, uint32_t a, uint32_t b, uint32_t c) {
+    Slot *slots = arena_at(arena, table->slots);
+    uint32_t at = home(a, b, c, table->capacity);
+    while (slots[at].value && (slots[at].a != a || slots[at].b != b || slots[at].c != c))
+        at = (at + 1) & (table->capacity - 1);
+    return &slots[at];
+}
+
+static int grow(Arena *arena, Table *table) {
+    Table larger = {.capacity = table->capacity ? table->capacity * 2 : FIRST, .used = table->used};
+    larger.slots = arena_alloc(arena, (uint64_t)larger.capacity * sizeof(Slot));
+    if (!larger.slots) return 0;
+    const Slot *old = arena_at(arena, table->slots);
+    for (uint32_t at = 0; at < table->capacity; at++)
+        if (old[at].value) *seek(arena, &larger, old[at].a, old[at].b, old[at].c) = old[at];
+    Table before = *table;
+    *table = larger;
+    arena_free(arena, before.slots, (uint64_t)before.capacity * sizeof(Slot));
+    return 1;
+}
+
+uint32_t table_get(const Arena *arena, const Table *table, uint32_t a, uint32_t b, uint32_t c) {
+    return table->used ? seek(arena, table, a, b, c)->value : 0;
+}
+
+int table_put(Arena *arena, Table *table, uint32_t a, uint32_t b, uint32_t c, uint32_t value) {
+    if (table->used * 2 >= table->capacity && !grow(arena, table)) return 0;
+    Slot *slot = seek(arena, table, a, b, c);
+    table->used += !slot->value;
+    *slot = (Slot){a, b, c, value};
+    return 1;
+}
+
+/* Close the gap at a deleted slot, so that no tombstones pile up (Knuth, TAOCP 3, 6.4, algorithm R). */
+static void close_gap(Slot *slots, uint32_t gap, uint32_t capacity) {
+    uint32_t mask = capacity - 1, at = gap;
+    for (;;) {
+        at = (at + 1) & mask;
+        if (!slots[at].value) break;
+        uint32_t wanted = home(slots[at].a, slots[at].b, slots[at].c, capacity);
+        if (((at - wanted) & mask) < ((at - gap) & mask)) continue; /* it stands between its home and the gap: stays */
+        slots[gap] = slots[at];
+        gap = at;
+    }
+    slots[gap] = (Slot){0};
+}
+
+uint32_t table_pop(Arena *arena, Table *table, uint32_t a, uint32_t b, uint32_t c) {
+    if (!table->used) return 0;
+    Slot *slots = arena_at(arena, table->slots), *slot = seek(arena, table, a, b, c);
+    uint32_t value = slot->value;
+    if (value) {
+        close_gap(slots, (uint32_t)(slot - slots), table->capacity);
+        table->used--;
+    }
+    return value;
+}

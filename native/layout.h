@@ -16,7 +16,7 @@
 
 enum { EVENT_ENTER = 1, EVENT_EXIT, EVENT_YIELD, EVENT_RESUME, EVENT_FEATURE, EVENT_DEAD };
 enum { ROOT = 0, LOCAL = -1, OTHER = -2 };
-enum { MAX_DISTANCE = 16, MAX_KIDS_APART = 64, UNIFORM = 512, PER_STRATUM = 32, MAX_CODE = 1 << 24 };
+enum { MAX_DISTANCE = 16, MAX_KIDS_APART = 64, UNIFORM = 512, PER_STRATUM = 32, MAX_CODE = 1 << 20 };
 enum { ARENA_CLASSES = 160, GRID_CHUNKS = 26, STRATA = 65, LOG_BUCKETS = 65 * 4 };
 
 typedef uint64_t Offset;        /* bytes from the start of the file; 0 = nothing there */

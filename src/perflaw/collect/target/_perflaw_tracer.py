@@ -59,7 +59,7 @@ class Recorder:
         self.fake = settings.get("PERFLAW_TARGET_CLOCK") == "fake"
         self.clock = _fake_clock if self.fake else perf_counter_ns
         self.seed = int(settings.get("PERFLAW_TARGET_SEED", "0"))
-        self.dispatch_ns = self.foreign_ns = self.threads = self.missed = 0
+        self.threads = self.missed = 0
         self.handlers: list[Any] = []
         self.own: list[Any] = []
         self.active, self.lost, self.pid = True, "", getpid()
@@ -109,17 +109,22 @@ class Recorder:
         return handler
 
     def calibrate(self, handler: Any, own: Any) -> None:
-        """Measure what a call event costs beyond the handler's own clock reads, and all that a foreign (C) event costs.
+        """Measure what events cost beyond the handler's own clock reads; see :class:`Costs`.
 
         Loops of calls are held against the same loops without the handler, recorded like any of the target's functions
-        (the reader drops records of function 0). The median of several differences is taken.
+        (the reader drops records of function 0), in frames of no variables and of many.
         """
-        if not self.fake:
-            trial = self.functions.known[id(_nothing.__code__)] = Function(_nothing.__code__, "", ALWAYS, True)
-            trial.bound = 1 << 15  # most calls are not sampled, as in a long run
-            events = 2 * _TRIAL_CALLS
-            self.foreign_ns = max(0, _extra(_foreign_calls, handler, own) // events)
-            self.dispatch_ns = max(0, _extra(_python_calls, handler, own) // events)
+        if self.fake:
+            return
+        known, costs = self.functions.known, self.functions.costs
+        for trial in (_nothing, _nothing_wide):
+            known[id(trial.__code__)] = Function(trial.__code__, "", ALWAYS, True, costs)
+            known[id(trial.__code__)].bound = 1 << 15  # most calls are not sampled, as in a long run
+        narrow, wide = _extra(_calls, handler, own), _extra(_calls_wide, handler, own)
+        foreign, foreign_wide = _extra(_foreign_calls, handler, own), _extra(_foreign_calls_wide, handler, own)
+        costs.event_ns, costs.foreign_ns = max(0.0, narrow), max(0.0, foreign)
+        costs.event_variable_ns = max(0.0, wide - narrow) / _VARIABLES
+        costs.foreign_variable_ns = max(0.0, foreign_wide - foreign) / _VARIABLES
 
     def finish(self) -> None:
         """At exit: say that the end was reached, and what the recording cost."""
@@ -140,16 +145,25 @@ class Recorder:
             pass
 
 
-_TRIAL_CALLS, _TRIALS = 200, 9
+_TRIAL_CALLS, _TRIALS, _VARIABLES = 200, 9, 10
 
 
 def _nothing() -> None:
     pass
 
 
-def _python_calls() -> None:
+def _nothing_wide() -> None:
+    a = b = c = d = e = f = g = h = i = j = None  # noqa: F841
+
+
+def _calls() -> None:
     for _ in range(_TRIAL_CALLS):
         _nothing()
+
+
+def _calls_wide() -> None:
+    for _ in range(_TRIAL_CALLS):
+        _nothing_wide()
 
 
 def _foreign_calls() -> None:
@@ -157,8 +171,14 @@ def _foreign_calls() -> None:
         len(())
 
 
-def _extra(body: Any, handler: Any, own: Any) -> int:
-    """What a loop costs more under the handler, beyond what the handler takes out by itself."""
+def _foreign_calls_wide() -> None:
+    a = b = c = d = e = f = g = h = i = j = None  # noqa: F841
+    for _ in range(_TRIAL_CALLS):
+        len(())
+
+
+def _extra(body: Any, handler: Any, own: Any) -> float:
+    """What an event of a loop costs more under the handler, beyond what that takes out itself: the median of trials."""
     extra: list[int] = []
     for _ in range(_TRIALS):
         plain = _timed(body)
@@ -167,7 +187,7 @@ def _extra(body: Any, handler: Any, own: Any) -> int:
         spent = _timed(body)
         setprofile(None)
         extra.append(spent - (own() - before) - plain)
-    return sorted(extra)[_TRIALS // 2]
+    return sorted(extra)[_TRIALS // 2] / (2 * _TRIAL_CALLS)
 
 
 def _timed(body: Any) -> int:
@@ -268,12 +288,14 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
 
     def handler(frame: Any, event: str, arg: Any) -> None:
         nonlocal taken_out, last
+        function = known.get(id(frame.f_code))
         if event[0] == "c" and event != "call":
-            taken_out += recorder.foreign_ns
+            taken_out += function.foreign_ns if function else 0
             return
         begin = now()
         try:
-            function = known.get(id(frame.f_code)) or look_up(frame)
+            if function is None:
+                function = look_up(frame)
             if function.mode:
                 last = max(last, begin - taken_out)
                 (called if event == "call" else returned)(frame, function, last)
@@ -284,7 +306,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                 raise  # a signal handler of the target's raised it while we ran
             recorder.stop(f"cannot write: {error.strerror}")
         if not fake:
-            taken_out += now() - begin + recorder.dispatch_ns
+            taken_out += now() - begin + (function.event_ns if function else 0)
 
     recorder.own.append(lambda: taken_out)
     return handler
@@ -302,5 +324,6 @@ def start(settings: dict[str, str]) -> None:
     atexit.register(recorder.finish)
     os.register_at_fork(before=recorder.pause, after_in_parent=recorder.go_on, after_in_child=recorder.leave)
     threading.setprofile(recorder.start_thread)
-    recorder.say("start", recorder.clock(), recorder.dispatch_ns, recorder.foreign_ns, sys.version.split()[0])
+    costs = recorder.functions.costs
+    recorder.say("start", recorder.clock(), round(costs.event_ns), round(costs.foreign_ns), sys.version.split()[0])
     setprofile(handler)

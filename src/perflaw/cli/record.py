@@ -82,22 +82,27 @@ def _warn_of_others(experiment: str, others: set[str], attempts: list[Attempt]) 
 
 
 def _collected(attempts: Iterator[Attempt], planned: int) -> list[Attempt]:
-    """Make the runs; failures are told at once, progress only on a terminal."""
+    """Make the runs; failures are told at once, and on a terminal a bar shows how far it is."""
     done: list[Attempt] = []
     told: set[str] = set()
-    for attempt in attempts:
-        done.append(attempt)
-        label = f" of {attempt.planned.label}" if attempt.planned.label else ""
-        if attempt.error:
-            if str(attempt.error) not in told:
-                click.echo(f"perflaw: run{label}: {attempt.error}", err=True)
-            told.add(str(attempt.error))
-        elif attempt.outcome and not attempt.outcome.run.complete:
-            run = attempt.outcome.run
-            click.echo(f"perflaw: run {run.id}{label} is incomplete: {run.ended}; what completed is kept", err=True)
-        if planned > 1 and sys.stderr.isatty():
-            click.echo(f"recorded {len(done)} of {planned}{label}", err=True)
+    hidden = planned < 2 or not sys.stderr.isatty()
+    with click.progressbar(length=planned, label="recording", file=sys.stderr, hidden=hidden) as bar:
+        for attempt in attempts:
+            done.append(attempt)
+            _tell_failure(attempt, told)
+            bar.update(1)
     return done
+
+
+def _tell_failure(attempt: Attempt, told: set[str]) -> None:
+    """Say what went wrong with a run; what went wrong with an earlier one in the same way is not said again."""
+    label = f" of {attempt.planned.label}" if attempt.planned.label else ""
+    if attempt.error and str(attempt.error) not in told:
+        told.add(str(attempt.error))
+        click.echo(f"perflaw: run{label}: {attempt.error}", err=True)
+    elif attempt.outcome and not attempt.outcome.run.complete:
+        run = attempt.outcome.run
+        click.echo(f"perflaw: run {run.id}{label} is incomplete: {run.ended}; what completed is kept", err=True)
 
 
 def _conclude(folder: Path, attempts: list[Attempt], select: tuple[str, ...]) -> int:

@@ -46,7 +46,7 @@ static Bag *grow(Arena *arena, Offset *bag) {
     return larger;
 }
 
-static void append(Arena *arena, Offset *bag, const Touch *touch) {
+void bag_append(Arena *arena, Offset *bag, const Touch *touch) {
     Bag *held = bag_at(arena, *bag);
     if (!held || held->count == held->capacity) held = grow(arena, bag);
     if (!held) return;
@@ -54,22 +54,19 @@ static void append(Arena *arena, Offset *bag, const Touch *touch) {
     if (held->capacity > SCANNED) *slot_of(held, touch->node) = held->count;
 }
 
-void bag_add(Arena *arena, Offset *bag, const Touch *touch, uint32_t *cursor) {
+void bag_search(Arena *arena, Offset *bag, const Touch *touch, uint32_t *cursor) {
     Bag *held = bag_at(arena, *bag);
-    uint32_t count = bag_count(held), at = *cursor;
-    if (at >= count || held->items[at].node != touch->node) at = held ? seek(held, touch->node) : 0;
-    *cursor = at + 1;
-    if (at == count) {
-        append(arena, bag, touch);
+    *cursor = held ? seek(held, touch->node) : 0;
+    if (*cursor < bag_count(held)) {
+        bag_add(arena, bag, touch, cursor);
         return;
     }
-    held->items[at].cost = (int64_t)((uint64_t)held->items[at].cost + (uint64_t)touch->cost);
-    held->items[at].calls += touch->calls;
+    bag_append(arena, bag, touch);
+    ++*cursor;
 }
 
-void bag_clear(Arena *arena, Offset *bag) {
+void bag_empty(Arena *arena, Offset *bag) {
     Bag *held = bag_at(arena, *bag);
-    if (!held || !held->count) return;
     if (held->capacity > SCANNED && held->count * 4 < held->capacity) {
         arena_free(arena, *bag, bytes(held->capacity));
         *bag = 0;

@@ -61,8 +61,10 @@ static void dump_links(const Arena *arena, uint32_t number, const Node *node, FI
     Link *links = sorted(arena, node->links, sizeof(Link), by_node);
     for (uint32_t at = 0; links && at < row_count(arena, node->links); at++) {
         const Link *link = &links[at];
-        fprintf(out, "link %u %d %" PRIu64 " %" PRIu64 " %" PRIu64, number, link->node, link->n, link->n_once, link->sum_k);
-        print_sums(out, (Sum[]){link->sum_kk, link->sum_ky, link->sum_y, link->sum_yy, link->sum_yx}, 5);
+        fprintf(out, "link %u %d %" PRIu64 " %" PRIu64 " %" PRIu64, number, link->node, link->n, link->n - link->n_more,
+                link->n + link->more_k);
+        Sum kk = link->n + link->more_kk, ky = link->sum_y + link->more_ky;
+        print_sums(out, (Sum[]){kk, ky, link->sum_y, link->sum_yy, link->sum_yx}, 5);
         fputc('\n', out);
     }
     free(links);
@@ -94,8 +96,8 @@ static void dump_node(const Arena *arena, uint32_t number, uint64_t standing, FI
     dump_waits(arena, number, node, out);
 }
 
-static void count_open(const Arena *arena, uint64_t *standing, uint32_t number) {
-    const Invocation *open = grid_at(arena, &arena->head->tree.invocations, number);
+static void count_open(const Arena *arena, uint64_t *standing, Offset invocation) {
+    const Invocation *open = arena_at(arena, invocation);
     if ((uint32_t)open->node < arena->head->tree.nodes.count) standing[open->node]++;
 }
 
@@ -105,12 +107,12 @@ static uint64_t *count_standing(const Arena *arena) {
     uint64_t *standing = calloc(tree->nodes.count + 1, sizeof(uint64_t));
     for (uint32_t at = 0; standing && at < tree->threads.count; at++) {
         const Thread *thread = grid_at(arena, &tree->threads, at);
-        for (uint32_t up = 0; up < thread->height; up++)
-            count_open(arena, standing, *(uint32_t *)grid_at(arena, &thread->stack, up));
+        const Offset *stack = arena_at(arena, thread->stack);
+        for (uint32_t level = 0; level < thread->height; level++) count_open(arena, standing, stack[level]);
     }
     const Slot *suspended = arena_at(arena, tree->suspended.slots);
     for (uint32_t at = 0; standing && at < tree->suspended.capacity; at++)
-        if (suspended[at].value) count_open(arena, standing, suspended[at].value);
+        if (suspended[at].value) count_open(arena, standing, (Offset)suspended[at].value * 16);
     return standing;
 }
 

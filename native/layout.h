@@ -53,10 +53,12 @@ typedef struct Pair {
     uint64_t unused;
     Sum sum_yy;
 } Pair;
+/* Nearly always K is 1, so what several calls add is kept apart and one call costs little (dump.c puts it together):
+ * n_more counts K != 1; more_k, more_kk and more_ky are the sums of K - 1, K * K - 1 and (K - 1) * Y. */
 typedef struct Link {
     int32_t node, unused;
-    uint64_t n, n_once, sum_k;
-    Sum sum_kk, sum_ky, sum_y, sum_yy, sum_yx;
+    uint64_t n, n_more, more_k;
+    Sum sum_y, sum_yy, sum_yx, more_kk, more_ky;
 } Link;
 typedef struct Feature {
     int64_t number, bits; /* bits of the float64 */
@@ -92,23 +94,25 @@ typedef struct Node {
     uint64_t n, open;
     int64_t min_x, max_x;
     Sum sum_x, sum_xx, local_xx; /* local_xx: the pair (LOCAL, LOCAL), apart because leaves have no other */
-    uint32_t local_seen, hot_child;
+    uint32_t local_seen, number;
     Offset histogram, pairs, links, waits;
+    Offset hot_child, sums; /* the Node called last from here; the Code of this function */
 } Node;
 
-/* An execution that has not ended. Its bags stay with it when it goes back to the pool. */
+/* An execution that has not ended, a block of its own. Its bags stay with it when it goes back to the pool. */
 typedef struct Invocation {
     int64_t frame, started, segment, x, waited;
     int32_t code, node, slot, key;
-    uint32_t fresh, next_free;
-    Offset kids, deeper, features;
+    uint64_t fresh;
+    Offset place, kids, deeper, features, next_free; /* place: the Node of number node */
 } Invocation;
 
 typedef struct Thread {
     int64_t number;
-    uint32_t height, unused;
-    Grid stack;    /* uint32_t: invocations, outermost first */
-    Grid depth_of; /* int32_t by code: open invocations on this thread */
+    uint32_t height, capacity;
+    Offset stack;    /* Offset[capacity]: invocations, outermost first */
+    Offset depth_of; /* int32_t[codes]: open invocations on this thread by code */
+    uint64_t codes;
 } Thread;
 
 /* One kept invocation. sequence stands first: freeing overwrites it, so that a reader knows a stale reference. */
@@ -142,9 +146,11 @@ typedef struct Code {
 typedef struct Tree {
     uint64_t seed, calls, lost;
     int64_t first, last;
-    uint32_t seen, max_distance, free_invocation, busy; /* busy: 1 + the node that an invocation is being added to */
-    Grid nodes, codes, threads, invocations;
-    Table children, pair_index, link_index, suspended;
+    uint32_t seen, max_distance, unused, busy; /* busy: 1 + the node that an invocation is being added to */
+    Offset free_invocation;
+    Grid nodes, codes, threads;
+    Table children, pair_index, link_index;
+    Table suspended; /* frame -> Offset of its Invocation in units of 16 bytes */
 } Tree;
 
 typedef struct Header {

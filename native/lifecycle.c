@@ -11,10 +11,8 @@ int calltree_begin(Arena *arena, uint64_t seed, uint32_t max_distance) {
     tree->nodes.item = sizeof(Node);
     tree->codes.item = sizeof(Code);
     tree->threads.item = sizeof(Thread);
-    tree->invocations.item = sizeof(Invocation);
-    /* Invocation 0 stands for none, so that a zero anywhere is harmless. */
     Node *root = grid_reach(arena, &tree->nodes, ROOT);
-    if (!root || !grid_reach(arena, &tree->invocations, 0)) return ENOSPC;
+    if (!root) return ENOSPC;
     *root = (Node){.parent = -1, .site = -1, .code = -1};
     return 0;
 }
@@ -27,7 +25,7 @@ Thread *calltree_thread(Arena *arena, int64_t number) {
     }
     Thread *thread = grid_next(arena, threads);
     if (!thread) return NULL;
-    *thread = (Thread){.number = number, .stack.item = sizeof(uint32_t), .depth_of.item = sizeof(int32_t)};
+    *thread = (Thread){.number = number};
     grid_publish(threads);
     return thread;
 }
@@ -51,8 +49,8 @@ void calltree_feed(Arena *arena, Thread *thread, const Event *event) {
     }
 }
 
-static void count_open(Arena *arena, uint32_t number) {
-    const Invocation *open = grid_at(arena, &arena->head->tree.invocations, number);
+static void count_open(Arena *arena, Offset invocation) {
+    const Invocation *open = arena_at(arena, invocation);
     node_at(arena, open->node)->open++;
 }
 
@@ -61,11 +59,11 @@ void calltree_finish(Arena *arena) {
     for (uint32_t at = 0; at < tree->threads.count; at++) {
         Thread *thread = grid_at(arena, &tree->threads, at);
         for (; thread->height; thread->height--)
-            count_open(arena, *(uint32_t *)grid_at(arena, &thread->stack, thread->height - 1));
+            count_open(arena, ((Offset *)arena_at(arena, thread->stack))[thread->height - 1]);
     }
     Slot *suspended = arena_at(arena, tree->suspended.slots);
     for (uint32_t at = 0; at < tree->suspended.capacity; at++) {
-        if (suspended[at].value) count_open(arena, suspended[at].value);
+        if (suspended[at].value) count_open(arena, (Offset)suspended[at].value * 16);
         suspended[at].value = 0;
     }
     tree->suspended.used = 0;

@@ -93,9 +93,10 @@ static unsigned gather(Part *parts, const Bag *kids, int64_t local) {
 }
 
 /* The pair (i, j) of a node. *cursor guesses: the same children come in the same order time and again. */
-static Pair *pair_of(Arena *arena, uint32_t number, Offset *row, int32_t i, int32_t j, uint32_t *cursor) {
+static Pair *pair_of(Arena *arena, Node *node, int32_t i, int32_t j, uint32_t *cursor) {
+    Offset *row = &node->pairs;
     Pair *pairs = row_items(arena, *row);
-    uint32_t at = *cursor;
+    uint32_t at = *cursor, number = node->number;
     if (at >= row_count(arena, *row) || pairs[at].i != i || pairs[at].j != j) {
         Table *index = &arena->head->tree.pair_index;
         at = table_get(arena, index, number, (uint32_t)i, (uint32_t)j);
@@ -107,8 +108,7 @@ static Pair *pair_of(Arena *arena, uint32_t number, Offset *row, int32_t i, int3
     return (Pair *)row_items(arena, *row) + at;
 }
 
-static void add_pairs(Arena *arena, uint32_t number, int64_t local, const Bag *kids) {
-    Node *node = grid_at(arena, &arena->head->tree.nodes, number);
+static void add_pairs(Arena *arena, Node *node, int64_t local, const Bag *kids) {
     Part parts[MAX_KIDS_APART + 1];
     unsigned size = gather(parts, kids, local);
     uint32_t cursor = 0;
@@ -120,7 +120,7 @@ static void add_pairs(Arena *arena, uint32_t number, int64_t local, const Bag *k
                 node->local_xx += yy;
                 continue;
             }
-            Pair *pair = pair_of(arena, number, &node->pairs, parts[a].node, parts[b].node, &cursor);
+            Pair *pair = pair_of(arena, node, parts[a].node, parts[b].node, &cursor);
             if (!pair) return;
             pair->sum_yy += yy;
         }
@@ -128,9 +128,10 @@ static void add_pairs(Arena *arena, uint32_t number, int64_t local, const Bag *k
 
 /* ---- links to descendants ---- */
 
-static Link *link_of(Arena *arena, uint32_t number, Offset *row, int32_t below, uint32_t *cursor) {
+static Link *link_of(Arena *arena, Node *node, int32_t below, uint32_t *cursor) {
+    Offset *row = &node->links;
     Link *links = row_items(arena, *row);
-    uint32_t at = *cursor;
+    uint32_t at = *cursor, number = node->number;
     if (at >= row_count(arena, *row) || links[at].node != below) {
         Table *index = &arena->head->tree.link_index;
         at = table_get(arena, index, number, (uint32_t)below, 0);
@@ -145,19 +146,19 @@ static Link *link_of(Arena *arena, uint32_t number, Offset *row, int32_t below, 
 static void add_link(Link *link, const Touch *below, int64_t x) {
     uint64_t k = below->calls;
     link->n++;
-    link->n_once += k == 1;
-    link->sum_k += k;
-    link->sum_kk += (Sum)k * k;
-    link->sum_ky += (Sum)((__int128)below->cost * (__int128)k);
     link->sum_y += widened(below->cost);
     link->sum_yy += product(below->cost, below->cost);
     link->sum_yx += product(below->cost, x);
+    if (k == 1) return;
+    link->n_more++;
+    link->more_k += k - 1;
+    link->more_kk += (Sum)k * k - 1;
+    link->more_ky += ((Sum)k - 1) * widened(below->cost);
 }
 
-static void add_links(Arena *arena, uint32_t number, int64_t x, const Bag *below, uint32_t *cursor) {
-    Node *node = grid_at(arena, &arena->head->tree.nodes, number);
+static void add_links(Arena *arena, Node *node, int64_t x, const Bag *below, uint32_t *cursor) {
     for (uint32_t at = 0; below && at < below->count; at++) {
-        Link *link = link_of(arena, number, &node->links, below->items[at].node, cursor);
+        Link *link = link_of(arena, node, below->items[at].node, cursor);
         if (!link) return;
         add_link(link, &below->items[at], x);
     }
@@ -172,8 +173,7 @@ static void add_cost(Node *node, int64_t x) {
     node->sum_xx += product(x, x);
 }
 
-int64_t moments_add(Arena *arena, uint32_t number, int64_t x, const Bag *kids, const Bag *deeper) {
-    Node *node = grid_at(arena, &arena->head->tree.nodes, number);
+int64_t moments_add(Arena *arena, Node *node, int64_t x, const Bag *kids, const Bag *deeper) {
     int64_t local = x;
     add_cost(node, x);
     count(arena, &node->histogram, log_bucket(x));
@@ -181,10 +181,10 @@ int64_t moments_add(Arena *arena, uint32_t number, int64_t x, const Bag *kids, c
         uint32_t cursor = 0;
         for (uint32_t at = 0; at < kids->count; at++)
             local = (int64_t)((uint64_t)local - (uint64_t)kids->items[at].cost);
-        add_pairs(arena, number, local, kids);
+        add_pairs(arena, node, local, kids);
         if (arena->head->tree.max_distance) {
-            add_links(arena, number, x, kids, &cursor);
-            add_links(arena, number, x, deeper, &cursor);
+            add_links(arena, node, x, kids, &cursor);
+            add_links(arena, node, x, deeper, &cursor);
         }
     } else {
         node->local_seen = 1;

@@ -9,7 +9,7 @@
 #include "arena.h"
 
 /* Take in a completed invocation of cost x; its local time x - sum(kids). The node's n is stored last. */
-int64_t moments_add(Arena *arena, uint32_t node, int64_t x, const Bag *kids, const Bag *deeper);
+int64_t moments_add(Arena *arena, Node *node, int64_t x, const Bag *kids, const Bag *deeper);
 /* Take in how long a completed generator or coroutine was suspended. */
 void moments_wait(Arena *arena, Node *node, int64_t waited);
 

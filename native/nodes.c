@@ -14,25 +14,29 @@ static int32_t folded(const Arena *arena, int32_t parent, int32_t site, int32_t 
     return repeated >= 2 ? outermost : ROOT;
 }
 
-static int32_t made(Arena *arena, int32_t parent, int32_t site, int32_t code) {
+static int32_t made(Arena *arena, const Node *parent, int32_t site, int32_t code) {
     Grid *nodes = &arena->head->tree.nodes;
-    Node *node = grid_next(arena, nodes);
+    Code *sums = grid_reach(arena, &arena->head->tree.codes, (uint32_t)code);
+    Node *node = sums ? grid_next(arena, nodes) : NULL;
     if (!node) return ROOT;
-    *node = (Node){.parent = parent, .site = site, .code = code, .depth = node_at(arena, parent)->depth + 1};
+    *node = (Node){
+        .parent = (int32_t)parent->number, .site = site, .code = code, .depth = parent->depth + 1,
+        .number = nodes->count, .sums = (Offset)((uint8_t *)sums - arena->base),
+    };
     grid_publish(nodes);
-    return (int32_t)nodes->count - 1;
+    return (int32_t)node->number;
 }
 
-int32_t nodes_child(Arena *arena, int32_t parent, int32_t site, int32_t code) {
-    Node *caller = node_at(arena, parent), *hot = node_at(arena, (int32_t)caller->hot_child);
-    if (hot->code == code && hot->site == site && caller->hot_child) return (int32_t)caller->hot_child;
+Node *nodes_seek(Arena *arena, Node *parent, int32_t site, int32_t code) {
     Table *children = &arena->head->tree.children;
-    int32_t child = (int32_t)table_get(arena, children, (uint32_t)parent, (uint32_t)site, (uint32_t)code);
+    int32_t child = (int32_t)table_get(arena, children, parent->number, (uint32_t)site, (uint32_t)code);
     if (!child) {
-        child = folded(arena, parent, site, code);
+        child = folded(arena, (int32_t)parent->number, site, code);
         if (!child) child = made(arena, parent, site, code);
-        if (child) table_put(arena, children, (uint32_t)parent, (uint32_t)site, (uint32_t)code, (uint32_t)child);
+        if (!child) return NULL;
+        table_put(arena, children, parent->number, (uint32_t)site, (uint32_t)code, (uint32_t)child);
     }
-    caller->hot_child = (uint32_t)child;
-    return child;
+    Node *node = node_at(arena, child);
+    parent->hot_child = (Offset)((uint8_t *)node - arena->base);
+    return node;
 }

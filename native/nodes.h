@@ -9,7 +9,11 @@ static inline Node *node_at(const Arena *arena, int32_t number) {
     return grid_at(arena, &arena->head->tree.nodes, (uint32_t)number);
 }
 
-/* The node for a call of code at site from parent, made if new; ROOT if the arena is full. */
-int32_t nodes_child(Arena *arena, int32_t parent, int32_t site, int32_t code);
+/* The node for a call of code at site from a node, made if new; NULL if the arena is full. */
+Node *nodes_seek(Arena *arena, Node *parent, int32_t site, int32_t code);
+static inline Node *nodes_child(Arena *arena, Node *parent, int32_t site, int32_t code) {
+    Node *hot = arena_at(arena, parent->hot_child);
+    return parent->hot_child && hot->code == code && hot->site == site ? hot : nodes_seek(arena, parent, site, code);
+}
 
 #endif

@@ -2,6 +2,7 @@
  *
  *     replay run  [--seed N] [--distance N] ARENA THREAD:FILE...   one file of records after the other
  *     replay dump ARENA                                           as text, see dump.h
+ *     replay layout                                               fields of a record: name, offset, bytes
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -59,8 +60,20 @@ static int dump(const char *path) {
     return fflush(stdout) ? fail("cannot write", "standard output", "disk full?") : 0;
 }
 
+#define FIELD(name) printf("%s %zu %zu\n", #name, offsetof(Event, name), sizeof(((Event *)0)->name))
+static int layout(void) {
+    FIELD(value);
+    FIELD(frame);
+    FIELD(code);
+    FIELD(site);
+    FIELD(key);
+    FIELD(kind);
+    return 0;
+}
+
 int main(int count, char **words) {
     if (count == 3 && !strcmp(words[1], "dump")) return dump(words[2]);
     if (count >= 3 && !strcmp(words[1], "run")) return run(count - 2, words + 2);
-    return fail("usage:", words[0], "run [--seed N] [--distance N] ARENA THREAD:FILE... | dump ARENA");
+    if (count == 2 && !strcmp(words[1], "layout")) return layout();
+    return fail("usage:", words[0], "run [--seed N] [--distance N] ARENA THREAD:FILE... | dump ARENA | layout");
 }

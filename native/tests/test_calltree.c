@@ -18,7 +18,7 @@ static void dead_frames_are_closed_without_a_sample(Tally *tally) {
 
 static void recursion_folds_at_the_third_repetition(Tally *tally) {
     Arena arena = fresh(tally, 1 << 24);
-    int32_t first = nodes_child(&arena, ROOT, 7, 1), second = nodes_child(&arena, first, 7, 1);
+    Node *first = nodes_child(&arena, node_at(&arena, ROOT), 7, 1), *second = nodes_child(&arena, first, 7, 1);
     CHECK(tally, first != second);
     CHECK(tally, nodes_child(&arena, second, 7, 1) == first);
     CHECK(tally, nodes_child(&arena, second, 8, 1) != first);
@@ -65,7 +65,6 @@ static void memory_is_bounded(Tally *tally) {
                       {now + 4, frame, 1, 0, -1, EVENT_EXIT}});
         if (turn == 100) early = arena.head->used;
     }
-    CHECK(tally, arena.head->tree.invocations.count < 10);
     CHECK(tally, arena.head->used - early < 1 << 14);
     arena_forget(&arena);
 }

@@ -17,10 +17,9 @@ static void buckets_are_four_to_a_power_of_two(Tally *tally) {
 
 static void large_numbers_lose_nothing(Tally *tally) {
     Arena arena = fresh(tally, 1 << 24);
-    uint32_t number = (uint32_t)nodes_child(&arena, ROOT, 0, 1);
+    Node *node = nodes_child(&arena, node_at(&arena, ROOT), 0, 1);
     int64_t big = 1000000000, spread = 1000;
-    for (int at = 0; at < 1000; at++) moments_add(&arena, number, at % 2 ? big + spread : big - spread, NULL, NULL);
-    const Node *node = node_at(&arena, (int32_t)number);
+    for (int at = 0; at < 1000; at++) moments_add(&arena, node, at % 2 ? big + spread : big - spread, NULL, NULL);
     CHECK(tally, node->n * node->sum_xx - node->sum_x * node->sum_x == (Sum)node->n * node->n * 1000000);
     CHECK(tally, node->min_x == big - spread && node->max_x == big + spread);
     arena_forget(&arena);
@@ -37,13 +36,13 @@ static void sums_are_printed_whole(Tally *tally) {
 /* 200 children, of which 63 and LOCAL are kept: the pairs still add up to the square of the cost. */
 static void pairs_add_up_beyond_the_kids_apart(Tally *tally) {
     Arena arena = fresh(tally, 1 << 24);
-    uint32_t number = (uint32_t)nodes_child(&arena, ROOT, 0, 1), cursor = 0;
+    Node *node = nodes_child(&arena, node_at(&arena, ROOT), 0, 1);
+    uint32_t cursor = 0;
     Offset bag = 0;
     int64_t x = 12345;
     for (int at = 0; at < 200; at++, x += at)
-        bag_add(&arena, &bag, &(Touch){nodes_child(&arena, (int32_t)number, at, 2), 2, 1, at}, &cursor);
-    moments_add(&arena, number, x, bag_at(&arena, bag), NULL);
-    const Node *node = node_at(&arena, (int32_t)number);
+        bag_add(&arena, &bag, &(Touch){(int32_t)nodes_child(&arena, node, at, 2)->number, 2, 1, at}, &cursor);
+    moments_add(&arena, node, x, bag_at(&arena, bag), NULL);
     Sum all = node->local_xx;
     const Pair *pairs = row_items(&arena, node->pairs);
     for (uint32_t at = 0; at < row_count(&arena, node->pairs); at++)

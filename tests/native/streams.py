@@ -106,11 +106,11 @@ def wide_program(seed: int, calls: int) -> list[Piece]:
 
 
 def deep_program(depth: int, rounds: int) -> list[Piece]:
-    """Chains of calls deeper than links reach; every tenth function calls itself."""
-    program = Program(codes=1 << 20, sites=1)
+    """Chains of calls deeper than links reach, of different functions, which end in a recursion of two."""
+    program = Program(codes=1 << 19, sites=1)
     for turn in range(rounds):
         for level in range(depth):
-            program.step(1, 0, level // 2 * 2 + 1 if level % 10 < 8 else 1, turn + level)
+            program.step(1, 0, 1 + 7 * (level if level < depth // 2 else level % 2), turn + level)
         for level in range(depth):
             program.step(1, 2, 1, 3 * level + turn % 5)
     return program.pieces

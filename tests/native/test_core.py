@@ -186,3 +186,10 @@ def assert_whole(lines: list[str]) -> None:
         if row[0] == "node" and int(row[1]) not in (0, busy):
             assert squares.get(int(row[1]), 0) == int(row[9])
             assert counts.get(int(row[1]), 0) == int(row[6])
+
+
+def test_the_record_is_laid_out_as_numpy_reads_it(native):
+    out = subprocess.run([native / "replay", "layout"], capture_output=True, text=True, check=True).stdout
+    fields = RECORD.fields
+    assert fields is not None
+    assert out.splitlines() == [f"{name} {at} {kind.itemsize}" for name, (kind, at) in fields.items()]

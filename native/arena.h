@@ -1,40 +1,38 @@
-/* One growable region in a shared file, which outlives the process that writes it.
+/* Memory of a tree: blocks out of one reserved range, which the kernel fills with zero pages as they are touched.
  *
- * Ownership: the caller owns the Arena and passes it on; blocks belong to the arena until arena_free.
- * Threads: no locks. One thread at a time (Python: who holds the GIL), or an arena each.
- * Cost: allocation about 5 ns from a free list; growth is two system calls per 256 kB to 4 MB.
- * Fork: the child shares the mapping. It must arena_forget before its first event.
+ * Ownership: the caller owns the Arena; blocks belong to it until arena_free, and all go with arena_forget.
+ * Threads: one at a time. Cost: allocation about 5 ns; a block that is used again is zeroed first.
  */
 #ifndef PERFLAW_ARENA_H
 #define PERFLAW_ARENA_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-#include "layout.h"
+enum { ARENA_CLASSES = 160 };
 
 typedef struct Arena {
-    uint8_t *base; /* constant for the arena's life: address space is reserved once, so pointers into it stay valid */
-    Header *head;
-    uint64_t reserved, mapped;
-    int file;
+    char *base;
+    uint64_t used, size;
+    int full; /* a block was refused */
+    void *free[ARENA_CLASSES];
 } Arena;
 
-/* Create (or replace) the file at path, of at most limit bytes. 0 or errno. */
-int arena_create(Arena *arena, const char *path, uint64_t limit);
-/* Map an existing file for reading only. 0 or errno; EPROTO if it is not an arena of this version. */
-int arena_attach(Arena *arena, const char *path);
-/* Unmap; the file stays. */
+/* Reserve up to limit bytes, less where the system refuses as much. 0 or errno. */
+int arena_create(Arena *arena, uint64_t limit);
 void arena_forget(Arena *arena);
 
-/* A zeroed block of 16-byte alignment; 0 if the disk or the limit refuses, which head->full then says. */
-Offset arena_alloc(Arena *arena, uint64_t size);
-/* Give back a block of this size; nothing may refer to it any more. 0 is allowed. */
-void arena_free(Arena *arena, Offset block, uint64_t size);
+/* A zeroed block of 16-byte alignment; NULL if there is no more, which `full` then says. */
+void *arena_alloc(Arena *arena, uint64_t size);
+/* Give back a block of this size. NULL is allowed. */
+void arena_free(Arena *arena, void *block, uint64_t size);
+/* Replace a block by a larger one of the same content. 0 if there is no more, and nothing has changed. */
+int arena_enlarge(Arena *arena, void **block, uint64_t size, uint64_t larger);
 
-static inline void *arena_at(const Arena *arena, Offset offset) { return arena->base + offset; }
-
-/* Make what was stored before visible before what is stored after, to whoever reads a killed writer's file. The kernel
- * keeps a dead thread's stores in order, so only the compiler has to be held back. */
-static inline void arena_publish(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+/* A block as a number for a Table, which holds 32 bits. */
+static inline uint32_t arena_number(const Arena *arena, const void *block) {
+    return (uint32_t)(((uint64_t)((const char *)block - arena->base)) / 16);
+}
+static inline void *arena_block(const Arena *arena, uint32_t number) { return arena->base + (uint64_t)number * 16; }
 
 #endif

@@ -2,76 +2,76 @@
 
 #include <string.h>
 
+#include "lanes.h"
+
 enum { FIRST = 4, SCANNED = 16 };
 
-static uint64_t bytes(uint32_t capacity) {
-    uint64_t index = capacity > SCANNED ? 2 * sizeof(uint32_t) : 0; /* twice as many slots as items */
-    return sizeof(Bag) + capacity * (sizeof(Touch) + index);
+static uint64_t index_bytes(uint32_t capacity) { return capacity * 2 * sizeof(uint32_t); } /* half of it is used */
+
+/* Let go of the index; it is made anew when a search is long. */
+static void forget_index(Arena *arena, Bag *bag) {
+    arena_free(arena, bag->index, index_bytes(bag->capacity));
+    bag->index = NULL;
+    bag->indexed = 0;
 }
 
+int bag_grow(Arena *arena, Bag *bag) {
+    uint32_t capacity = bag->capacity ? bag->capacity * 2 : FIRST;
+    uint64_t old = bag->capacity * sizeof(Touch), size = bag->capacity * sizeof(Lane *);
+    if (bag->changes && !arena_enlarge(arena, (void **)&bag->changes, size, 2 * size)) return 0;
+    if (!arena_enlarge(arena, (void **)&bag->items, old, capacity * sizeof(Touch))) return 0;
+    forget_index(arena, bag);
+    bag->capacity = capacity;
+    return 1;
+}
+
+Lane **bag_changes(Arena *arena, Bag *bag, uint32_t at) {
+    if (!bag->changes) bag->changes = arena_alloc(arena, bag->capacity * sizeof(Lane *));
+    return bag->changes ? &bag->changes[at] : NULL;
+}
+
+/* The slot of a node, which holds its position + 1, or the empty one where it would go. */
 static uint32_t *slot_of(const Bag *bag, int32_t node) {
-    uint32_t *slots = (uint32_t *)(bag->items + bag->capacity), mask = bag->capacity * 2 - 1;
-    uint32_t at = (uint32_t)node * 0x9E3779B1u;
+    uint32_t mask = bag->capacity * 2 - 1, at = (uint32_t)node * 0x9E3779B1u;
     at ^= at >> 15;
-    while (slots[at & mask] && bag->items[slots[at & mask] - 1].node != node) at++;
-    return &slots[at & mask];
+    while (bag->index[at & mask] && bag->items[bag->index[at & mask] - 1].node != node) at++;
+    return &bag->index[at & mask];
 }
 
-/* Position of the node, or count where it is not in. */
-static uint32_t seek(const Bag *bag, int32_t node) {
-    if (bag->capacity > SCANNED) {
-        uint32_t slot = *slot_of(bag, node);
-        return slot ? slot - 1 : bag->count;
-    }
+static uint32_t look_up(Arena *arena, Bag *bag, int32_t node) {
+    if (!bag->index) bag->index = arena_alloc(arena, index_bytes(bag->capacity));
+    if (!bag->index) return bag->count;
+    for (; bag->indexed < bag->count; bag->indexed++) *slot_of(bag, bag->items[bag->indexed].node) = bag->indexed + 1;
+    uint32_t slot = *slot_of(bag, node);
+    return slot ? slot - 1 : bag->count;
+}
+
+uint32_t bag_seek(Arena *arena, Bag *bag, int32_t node) {
+    if (bag->next && bag->items[bag->next - 1].node == node) return bag->next - 1; /* the same once more */
+    if (bag->count > SCANNED) return look_up(arena, bag, node);
     uint32_t at = 0;
     while (at < bag->count && bag->items[at].node != node) at++;
     return at;
 }
 
-static Bag *grow(Arena *arena, Offset *bag) {
-    Bag *old = bag_at(arena, *bag);
-    uint32_t capacity = old ? old->capacity * 2 : FIRST;
-    Offset block = arena_alloc(arena, bytes(capacity));
-    if (!block) return NULL;
-    Bag *larger = arena_at(arena, block);
-    larger->capacity = capacity;
-    if (old) {
-        larger->count = old->count;
-        memcpy(larger->items, old->items, old->count * sizeof(Touch));
-        arena_free(arena, *bag, bytes(old->capacity));
-    }
-    for (uint32_t at = 0; capacity > SCANNED && at < larger->count; at++)
-        *slot_of(larger, larger->items[at].node) = at + 1;
-    *bag = block;
-    return larger;
+Touch *bag_search(Arena *arena, Bag *bag, int32_t node, int32_t depth) {
+    uint32_t at = bag->count ? bag_seek(arena, bag, node) : 0;
+    if (at == bag->capacity && !bag_grow(arena, bag)) return NULL;
+    if (at == bag->count) bag->items[bag->count++] = (Touch){.node = node, .depth = depth};
+    bag->next = at + 1;
+    return &bag->items[at];
 }
 
-void bag_append(Arena *arena, Offset *bag, const Touch *touch) {
-    Bag *held = bag_at(arena, *bag);
-    if (!held || held->count == held->capacity) held = grow(arena, bag);
-    if (!held) return;
-    held->items[held->count++] = *touch;
-    if (held->capacity > SCANNED) *slot_of(held, touch->node) = held->count;
-}
-
-void bag_search(Arena *arena, Offset *bag, const Touch *touch, uint32_t *cursor) {
-    Bag *held = bag_at(arena, *bag);
-    *cursor = held ? seek(held, touch->node) : 0;
-    if (*cursor < bag_count(held)) {
-        bag_add(arena, bag, touch, cursor);
-        return;
+void bag_empty(Arena *arena, Bag *bag) {
+    for (uint32_t at = 0; bag->changes && at < bag->count; at++) lane_clear(arena, &bag->changes[at]);
+    arena_free(arena, bag->changes, bag->capacity * sizeof(Lane *));
+    bag->changes = NULL;
+    if (bag->capacity > 64 && bag->count * 8 < bag->capacity) {
+        forget_index(arena, bag);
+        arena_free(arena, bag->items, bag->capacity * sizeof(Touch));
+        *bag = (Bag){0};
+    } else if (bag->indexed) {
+        memset(bag->index, 0, index_bytes(bag->capacity));
+        bag->indexed = 0;
     }
-    bag_append(arena, bag, touch);
-    ++*cursor;
-}
-
-void bag_empty(Arena *arena, Offset *bag) {
-    Bag *held = bag_at(arena, *bag);
-    if (held->capacity > SCANNED && held->count * 4 < held->capacity) {
-        arena_free(arena, *bag, bytes(held->capacity));
-        *bag = 0;
-        return;
-    }
-    if (held->capacity > SCANNED) memset(held->items + held->capacity, 0, held->capacity * 2 * sizeof(uint32_t));
-    held->count = 0;
 }

@@ -1,36 +1,42 @@
-/* What an open invocation touched: cost and calls of each descendant node.
+/* What an open invocation touched: calls and costs of each descendant node.
  *
- * Ownership: an Invocation holds the offset; the bag grows, moves and is reused with it. Threads: as the arena.
- * Cost: a touch is about 2 ns where the order repeats (the cursor guesses), else a scan of 16 or a hash look-up.
+ * Ownership: a Frame holds the bag; its items lie in the arena and move as it grows. Threads: one at a time.
+ * Cost: a touch is about 2 ns where the order repeats (`next` guesses), else a scan of 16 or a hash look-up.
  */
 #ifndef PERFLAW_BAG_H
 #define PERFLAW_BAG_H
 
-#include "arena.h"
+#include "layout.h"
 
-/* The bag, or NULL if nothing was ever put there. */
-static inline Bag *bag_at(const Arena *arena, Offset bag) { return bag ? arena_at(arena, bag) : NULL; }
-static inline uint32_t bag_count(const Bag *bag) { return bag ? bag->count : 0; }
+/* Position of a node in the bag, or count where it is not in. */
+uint32_t bag_seek(Arena *arena, Bag *bag, int32_t node);
+/* Room for one more item. 0 if the arena is full. */
+int bag_grow(Arena *arena, Bag *bag);
+/* The changes beside an item, all made if there were none; NULL if the arena is full. */
+Lane **bag_changes(Arena *arena, Bag *bag, uint32_t at);
 
-/* Append a node that is not in yet, which nobody checks. Moves *bag. */
-void bag_append(Arena *arena, Offset *bag, const Touch *touch);
-/* Add to what is known of a node. *cursor is the guessed position: start a series at 0 and hand it on. Moves *bag. */
-void bag_search(Arena *arena, Offset *bag, const Touch *touch, uint32_t *cursor);
-static inline void bag_add(Arena *arena, Offset *bag, const Touch *touch, uint32_t *cursor) {
-    Bag *held = bag_at(arena, *bag);
-    if (!held || *cursor >= held->count || held->items[*cursor].node != touch->node) {
-        bag_search(arena, bag, touch, cursor);
-        return;
-    }
-    Touch *item = &held->items[(*cursor)++];
-    item->cost = (int64_t)((uint64_t)item->cost + (uint64_t)touch->cost);
+/* What is known of a node, zero when new; NULL if the arena is full. */
+Touch *bag_search(Arena *arena, Bag *bag, int32_t node, int32_t depth);
+static inline Touch *bag_item(Arena *arena, Bag *bag, int32_t node, int32_t depth) {
+    if (bag->next < bag->count && bag->items[bag->next].node == node) return &bag->items[bag->next++];
+    return bag_search(arena, bag, node, depth);
+}
+
+/* Add to what is known of a node. Field by field: a copy of what was just written in parts would wait for the parts. */
+static inline void bag_add(Arena *arena, Bag *bag, const Touch *touch) {
+    Touch *item = bag_item(arena, bag, touch->node, touch->depth);
+    if (!item) return;
     item->calls += touch->calls;
+    item->time = (int64_t)((uint64_t)item->time + (uint64_t)touch->time);
+    item->events = (int64_t)((uint64_t)item->events + (uint64_t)touch->events);
 }
 
 /* Empty it for the next invocation; a bag far larger than was needed goes back to the arena. */
-void bag_empty(Arena *arena, Offset *bag);
-static inline void bag_clear(Arena *arena, Offset *bag) {
-    if (bag_count(bag_at(arena, *bag))) bag_empty(arena, bag);
+void bag_empty(Arena *arena, Bag *bag);
+static inline void bag_clear(Arena *arena, Bag *bag) {
+    if (!bag->count) return;
+    if (bag->indexed || bag->changes || bag->capacity > 64) bag_empty(arena, bag);
+    bag->count = bag->next = 0;
 }
 
 #endif

@@ -1,36 +1,28 @@
-/* Everything that lies in an arena file, defined once. Another process reads the file after the writer was killed, so:
- * offsets instead of pointers; an item is complete before the count or offset that makes it visible is stored.
+/* What the call tree consists of. All of it lies in one arena and refers to each other by plain pointers.
  *
- *     | Header | blocks: grids, tables, rows, bags, samples ... | space not used yet |
- *     0        sizeof(Header)                                   used                 size
+ *     Tree -- nodes: Node -- links: Link, pairs: Pair, lanes: NodeLane ...
+ *          \- codes: Code -- reservoir: Bottom -- Sample
+ *          \- Source -- Stack -- Frame -- bags: Touch
  *
- * Change anything here and LAYOUT_VERSION goes up: readers refuse what they do not know.
+ * A lane is a metric. Time and events are counted for every call. Any other lane is a list of cells that hang only where
+ * something of it was seen, so that an absent lane costs nothing; CPU time is such a lane: time less what was off it.
  */
 #ifndef PERFLAW_LAYOUT_H
 #define PERFLAW_LAYOUT_H
 
-#include <stdint.h>
+#include "arena.h"
+#include "record.h"
 
-#define LAYOUT_MAGIC 0x314c574146524550ull /* "PERFAWL1" */
-#define LAYOUT_VERSION 1u
+enum { ROOT = 0, LOCAL = -1, OTHER = -2, ELSEWHERE = -2 }; /* ELSEWHERE: site of the node for contexts beyond the bound */
+enum { MAX_DISTANCE = 16, MAX_KIDS_APART = 64, MAX_CODE = 1 << 20, MAX_LANES = 32 };
+enum { UNIFORM = 512, PER_STRATUM = 32, FEWER = 4, STRATA = 65 };
+enum { GRID_CHUNKS = 26 };
 
-enum { EVENT_ENTER = 1, EVENT_EXIT, EVENT_YIELD, EVENT_RESUME, EVENT_FEATURE, EVENT_DEAD };
-enum { ROOT = 0, LOCAL = -1, OTHER = -2 };
-enum { MAX_DISTANCE = 16, MAX_KIDS_APART = 64, UNIFORM = 512, PER_STRATUM = 32, MAX_CODE = 1 << 20 };
-enum { ARENA_CLASSES = 160, GRID_CHUNKS = 26, STRATA = 65, LOG_BUCKETS = 65 * 4 };
-
-typedef uint64_t Offset;        /* bytes from the start of the file; 0 = nothing there */
-typedef unsigned __int128 Sum;  /* exact; two's complement where a cost can be negative */
-
-/* The record of an event: the same 32 bytes as collect/layout.py. */
-typedef struct Event {
-    int64_t value, frame;
-    int32_t code, site, key, kind;
-} Event;
+typedef unsigned __int128 Sum; /* exact; two's complement where a cost can be negative */
 
 /* An array whose items never move: chunk k holds 64 << k items. */
 typedef struct Grid {
-    Offset chunks[GRID_CHUNKS];
+    void *chunks[GRID_CHUNKS];
     uint32_t count, item;
 } Grid;
 
@@ -39,41 +31,72 @@ typedef struct Slot {
     uint32_t a, b, c, value;
 } Slot;
 typedef struct Table {
-    Offset slots;
+    Slot *slots;
     uint32_t capacity, used;
 } Table;
 
-/* Head of a growing row of equal items; the items follow it. */
-typedef struct Row {
-    uint32_t count, capacity;
-    uint64_t unused;
-} Row;
+/* ---- cells of the lanes that not every call has something of; each begins with a Lane ---- */
+
+typedef struct Lane {
+    struct Lane *next;
+    uint64_t metric;
+} Lane;
+typedef struct Change {
+    Lane lane;
+    int64_t value; /* METRIC_CPU: ns off the CPU */
+} Change;
+typedef struct Extremes {
+    int64_t least, most;
+} Extremes;
+/* Over the n invocations that have a cell, less what their time gives where the lane is METRIC_CPU. */
+typedef struct NodeLane {
+    Lane lane;
+    uint64_t n;
+    Extremes cost, time;
+    Sum x, xx;
+} NodeLane;
+typedef struct PairLane {
+    Lane lane;
+    Sum yy;
+} PairLane;
+typedef struct LinkSums {
+    Sum ky, y, yy, yx;
+} LinkSums;
+typedef struct LinkLane {
+    Lane lane;
+    LinkSums sums;
+} LinkLane;
+typedef struct CodeLane {
+    Lane lane;
+    Sum total, self;
+} CodeLane;
+
+/* ---- sums of a node ---- */
+
 typedef struct Pair {
     int32_t i, j;
-    uint64_t unused;
-    Sum sum_yy;
+    Lane *lanes; /* PairLane */
+    Sum time, events;
 } Pair;
-/* Nearly always K is 1, so what several calls add is kept apart and one call costs little (dump.c puts it together):
- * n_more counts K != 1; more_k, more_kk and more_ky are the sums of K - 1, K * K - 1 and (K - 1) * Y. */
-typedef struct Link {
-    int32_t node, unused;
-    uint64_t n, n_more, more_k;
-    Sum sum_y, sum_yy, sum_yx, more_kk, more_ky;
-} Link;
-typedef struct Feature {
-    int64_t number, bits; /* bits of the float64 */
-} Feature;
 
-/* What an invocation touched: node -> cost and calls, in order of first touch. Beyond 16 items an index follows them. */
-typedef struct Touch {
-    int32_t node, depth;
-    uint64_t calls;
-    int64_t cost;
-} Touch;
-typedef struct Bag {
-    uint32_t count, capacity;
-    Touch items[];
-} Bag;
+/* Nearly always a descendant has as many calls and events in an ancestor's next invocation as in the one before. So a
+ * link counts such a run, and what follows from it is added to Settled at its end: one cache line a link and call. */
+typedef struct Link {
+    int32_t node;
+    uint32_t repeats, calls, events; /* of the run, and the K and Y of each of its invocations */
+    int64_t time;                    /* sum of Y over the run */
+    uint64_t ancestor_events;        /* sum of X over the run, in events */
+    Sum time_yy, time_yx;            /* over all invocations */
+} Link;
+typedef struct Settled {
+    uint64_t n, n_once;
+    Sum k, kk, time_ky, time_y;
+    LinkSums events;
+} Settled;
+typedef struct LinkMore {
+    Settled *settled;
+    Lane *lanes; /* LinkLane */
+} LinkMore;
 
 /* Counts of the buckets [low, low + length) of a log histogram. */
 typedef struct Window {
@@ -83,86 +106,135 @@ typedef struct Window {
 
 typedef struct Waits {
     uint64_t n;
-    int64_t least, most;
+    Extremes extremes;
     uint64_t unused;
     Sum sum_w, sum_ww;
 } Waits;
 
-/* A calling context. n is stored last of all that one invocation adds. */
+typedef struct Bottom Bottom;
+typedef struct Code {
+    Sum total_time, self_time;
+    int64_t total_events, self_events;
+    Lane *lanes; /* CodeLane */
+    Bottom **reservoir; /* uniform, then one a stratum; an absent one is NULL */
+    int32_t number;
+    uint32_t closed, recorded; /* whether an outermost segment, a whole invocation has ended */
+} Code;
+
+/* A calling context. */
 typedef struct Node {
-    int32_t parent, site, code, depth;
+    int32_t parent, site, code, depth, number;
+    uint32_t pair_count, pair_capacity, link_count, link_capacity;
     uint64_t n, open;
-    int64_t min_x, max_x;
-    Sum sum_x, sum_xx, local_xx; /* local_xx: the pair (LOCAL, LOCAL), apart because leaves have no other */
-    uint32_t local_seen, number;
-    Offset histogram, pairs, links, waits;
-    Offset hot_child, sums; /* the Node called last from here; the Code of this function */
+    Extremes time, events; /* time: of those invocations only that were never off the CPU */
+    Sum time_x, time_xx, events_x, events_xx;
+    Pair local; /* (LOCAL, LOCAL), apart because leaves have no other */
+    Pair *pairs;
+    Link *links;
+    LinkMore *more; /* beside links */
+    Window *histogram;
+    Waits *waits;
+    Lane *lanes; /* NodeLane */
+    Code *sums;
+    struct Node *hot_child; /* called last from here */
+    uint64_t unused;
 } Node;
 
-/* An execution that has not ended, a block of its own. Its bags stay with it when it goes back to the pool. */
-typedef struct Invocation {
-    int64_t frame, started, segment, x, waited;
-    int32_t code, node, slot, key;
+/* ---- what is going on ---- */
+
+/* What an open invocation touched of a descendant. */
+typedef struct Touch {
+    int32_t node, depth;
+    uint64_t calls;
+    int64_t time, events;
+} Touch;
+typedef struct Bag {
+    Touch *items;    /* in order of first touch */
+    Lane **changes;  /* beside items: Change; NULL where there is none at all */
+    uint32_t *index; /* of the first `indexed` items, once a search was long */
+    uint32_t count, capacity, next, indexed; /* next: where the next touch is guessed to be */
+} Bag;
+
+typedef struct Feature {
+    int64_t number, bits; /* bits of the float64 */
+} Feature;
+
+/* An execution that has not ended. Its empty bags stay in the stack for the next one. */
+typedef struct Frame {
+    int64_t frame, started, segment, x, waited; /* segment: clock of the stack where it was last (re)entered */
+    int64_t events_segment, events;
+    Node *node, *slot;
+    int32_t code, key;
     uint64_t fresh;
-    Offset place, kids, deeper, features, next_free; /* place: the Node of number node */
-} Invocation;
+    Bag kids, deeper;
+    Feature *features;
+    uint32_t feature_count, feature_capacity;
+    Lane *segment_changes, *changes; /* Change: in this segment, in those before it; descendants included */
+    struct Frame *next_free;
+} Frame;
 
-typedef struct Thread {
-    int64_t number;
-    uint32_t height, capacity;
-    Offset stack;    /* Offset[capacity]: invocations, outermost first */
-    Offset depth_of; /* int32_t[codes]: open invocations on this thread by code */
-    uint64_t codes;
-} Thread;
+/* The open invocations of a thread, or of one of its greenlets; frames[0] stands for the root. */
+typedef struct Stack {
+    Frame *frames;
+    int32_t *depth_of; /* open invocations by code */
+    uint32_t height, capacity, codes;
+    int64_t events, away, left; /* away: ns that it was switched out; left: when it was last */
+    int64_t serial;
+    struct Stack *before, *after; /* of the same thread */
+} Stack;
+/* Where the events of one ring come in: the thread that it serves. Rings share none, so what one says harms no other. */
+typedef struct Source {
+    Stack *current, *stacks; /* current: NULL until the thread's first event */
+    uint32_t number;
+} Source;
 
-/* One kept invocation. sequence stands first: freeing overwrites it, so that a reader knows a stale reference. */
+/* ---- samples ---- */
+
+typedef struct Callee {
+    int64_t node, calls, time, cpu;
+} Callee;
+typedef struct Cost {
+    int64_t metric, value;
+} Cost;
 typedef struct Sample {
     uint64_t sequence;
-    int64_t started, x;
+    int64_t started, time, events;
     int32_t node, key;
-    uint32_t references, kids, features, unused;
-} Sample; /* Touch[kids] and Feature[features] follow */
+    uint32_t references, callees, features, costs;
+} Sample; /* Callee[callees], Feature[features] and Cost[costs] follow */
 
 typedef struct Ticket {
     uint64_t key, sequence;
-    Offset sample;
+    Sample *sample;
 } Ticket;
-typedef struct Bottom {
-    uint64_t offered, bound;
-    uint32_t size, kept, capacity, unused;
-    Offset heap; /* Ticket[capacity], largest (key, sequence) first */
-} Bottom;
-typedef struct Reservoir {
-    Bottom uniform;
-    Offset strata[STRATA]; /* Bottom, by bit length of the cost */
-} Reservoir;
+/* The samples of smallest key; a heap, the largest (key, sequence) first. */
+struct Bottom {
+    uint64_t bound;
+    Ticket *heap;
+    uint32_t kept, capacity;
+};
 
-typedef struct Code {
-    Sum total, self;
-    Offset reservoir;
-    uint64_t unused;
-} Code;
+/* Bounds of the memory, see collect/call_tree.py: Limits. */
+typedef struct Limits {
+    uint32_t nodes, links, pairs, components;
+} Limits;
+static const Limits USUAL_LIMITS = {1 << 16, 1 << 18, 1 << 19, 256};
 
 typedef struct Tree {
-    uint64_t seed, calls, lost;
+    Arena arena;
+    Limits limits;
+    uint64_t seed, calls;
+    uint64_t lost, folded, links_left_out, pairs_left_out; /* records, calls, touches and products that met a bound */
     int64_t first, last;
-    uint32_t seen, max_distance, unused, busy; /* busy: 1 + the node that an invocation is being added to */
-    Offset free_invocation;
-    Grid nodes, codes, threads;
-    Table children, pair_index, link_index;
-    Table suspended; /* frame -> Offset of its Invocation in units of 16 bytes */
+    uint32_t seen, max_distance, lanes, links, pairs, components, uniform, per_stratum;
+    Grid nodes, codes; /* codes: Code * */
+    Table children, pair_index, link_index, stacks;
+    Table suspended; /* frame -> block with its Frame */
+    Frame *free_frames;
+    Stack *free_stacks;
 } Tree;
 
-typedef struct Header {
-    uint64_t magic;
-    uint32_t version, size_of_header;
-    uint64_t used, size;
-    uint32_t full, unused; /* full: errno of the first allocation that was refused; nothing is recorded from then on */
-    Offset free[ARENA_CLASSES];
-    Tree tree;
-} Header;
-
-_Static_assert(sizeof(Event) == 32, "the record of collect/layout.py");
-_Static_assert(sizeof(Link) % 16 == 0 && sizeof(Pair) % 16 == 0 && sizeof(Node) % 16 == 0, "sums are aligned");
+_Static_assert(sizeof(Link) == 64, "one cache line");
+_Static_assert(sizeof(Node) % 16 == 0 && sizeof(Code) % 16 == 0, "sums are aligned");
 
 #endif

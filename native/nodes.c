@@ -3,40 +3,63 @@
 #include "table.h"
 
 /* The head of a recursion that would repeat (site, callee) for the third time on this path; ROOT if there is none. */
-static int32_t folded(const Arena *arena, int32_t parent, int32_t site, int32_t code) {
+static int32_t folded(const Tree *tree, int32_t parent, int32_t site, int32_t code) {
     int32_t outermost = ROOT;
     unsigned repeated = 0;
-    for (int32_t at = parent; at > ROOT; at = node_at(arena, at)->parent)
-        if (node_at(arena, at)->site == site && node_at(arena, at)->code == code) {
+    for (int32_t at = parent; at > ROOT;) {
+        const Node *node = node_at(tree, at);
+        if (node->site == site && node->code == code) {
             outermost = at;
             repeated++;
         }
+        at = node->parent;
+    }
     return repeated >= 2 ? outermost : ROOT;
 }
 
-static int32_t made(Arena *arena, const Node *parent, int32_t site, int32_t code) {
-    Grid *nodes = &arena->head->tree.nodes;
-    Code *sums = grid_reach(arena, &arena->head->tree.codes, (uint32_t)code);
-    Node *node = sums ? grid_next(arena, nodes) : NULL;
-    if (!node) return ROOT;
-    *node = (Node){
-        .parent = (int32_t)parent->number, .site = site, .code = code, .depth = parent->depth + 1,
-        .number = nodes->count, .sums = (Offset)((uint8_t *)sums - arena->base),
-    };
-    grid_publish(nodes);
-    return (int32_t)node->number;
+Code *nodes_code(Tree *tree, int32_t number) {
+    Code **place = grid_reach(&tree->arena, &tree->codes, (uint32_t)number);
+    if (!place) return NULL;
+    if (!*place && (*place = arena_alloc(&tree->arena, sizeof(Code)))) (*place)->number = number;
+    return *place;
 }
 
-Node *nodes_seek(Arena *arena, Node *parent, int32_t site, int32_t code) {
-    Table *children = &arena->head->tree.children;
-    int32_t child = (int32_t)table_get(arena, children, parent->number, (uint32_t)site, (uint32_t)code);
+/* A new node, entered into the index; ROOT if the arena is full. */
+static int32_t made(Tree *tree, const Node *parent, int32_t site, int32_t code) {
+    uint32_t number = tree->nodes.count;
+    Code *sums = nodes_code(tree, code);
+    Node *node = sums ? grid_reach(&tree->arena, &tree->nodes, number) : NULL;
+    if (!node) return ROOT;
+    node->parent = parent->number;
+    node->site = site;
+    node->code = code;
+    node->depth = parent->depth + 1;
+    node->number = (int32_t)number;
+    node->sums = sums;
+    return node->number;
+}
+
+static int32_t kept(Tree *tree, const Node *parent, int32_t site, int32_t code, int32_t child) {
+    Table *children = &tree->children;
+    if (child) table_put(&tree->arena, children, (uint32_t)parent->number, (uint32_t)site, (uint32_t)code, (uint32_t)child);
+    return child;
+}
+
+/* Beyond the bound there is one node a function, whatever the context. Contexts are not remembered then. */
+static Node *elsewhere(Tree *tree, int32_t code) {
+    const Node *root = node_at(tree, ROOT);
+    int32_t child = (int32_t)table_get(&tree->children, ROOT, (uint32_t)ELSEWHERE, (uint32_t)code);
+    if (!child) child = kept(tree, root, ELSEWHERE, code, made(tree, root, ELSEWHERE, code));
+    return child ? node_at(tree, child) : NULL;
+}
+
+Node *nodes_seek(Tree *tree, Node *parent, int32_t site, int32_t code) {
+    int32_t child = (int32_t)table_get(&tree->children, (uint32_t)parent->number, (uint32_t)site, (uint32_t)code);
+    if (!child && tree->nodes.count >= tree->limits.nodes) return elsewhere(tree, code);
     if (!child) {
-        child = folded(arena, (int32_t)parent->number, site, code);
-        if (!child) child = made(arena, parent, site, code);
-        if (!child) return NULL;
-        table_put(arena, children, parent->number, (uint32_t)site, (uint32_t)code, (uint32_t)child);
+        child = folded(tree, parent->number, site, code);
+        if (!child) child = made(tree, parent, site, code);
+        if (!kept(tree, parent, site, code, child)) return NULL;
     }
-    Node *node = node_at(arena, child);
-    parent->hot_child = (Offset)((uint8_t *)node - arena->base);
-    return node;
+    return parent->hot_child = node_at(tree, child);
 }

@@ -2,20 +2,11 @@
 
 #include <string.h>
 
-#include "bag.h"
 #include "grid.h"
+#include "lanes.h"
 #include "moments.h"
 
-static uint64_t bytes(uint64_t kids, uint64_t features) {
-    return sizeof(Sample) + kids * sizeof(Touch) + features * sizeof(Feature);
-}
-
-uint64_t scramble(uint64_t number) {
-    uint64_t mixed = number * 0x9E3779B97F4A7C15ull;
-    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9ull;
-    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBull;
-    return (mixed ^ mixed >> 31) >> 2;
-}
+/* ---- one bottom ---- */
 
 static int above(const Ticket *a, const Ticket *b) {
     return a->key != b->key ? a->key > b->key : a->sequence > b->sequence;
@@ -37,80 +28,116 @@ static void sift_up(Ticket *heap, uint32_t at, Ticket ticket) {
     heap[at] = ticket;
 }
 
+static uint64_t bytes(const Sample *sample) {
+    return sizeof(Sample) + sample->callees * sizeof(Callee) + sample->features * sizeof(Feature) +
+           sample->costs * sizeof(Cost);
+}
+
+static void release(Arena *arena, Sample *sample) {
+    if (!--sample->references) arena_free(arena, sample, bytes(sample));
+}
+
 static int make_room(Arena *arena, Bottom *bottom) {
-    uint32_t capacity = bottom->capacity ? bottom->capacity * 2 : 4;
-    Offset larger = arena_alloc(arena, capacity * sizeof(Ticket)), old = bottom->heap;
-    if (!larger) return 0;
-    if (old) memcpy(arena_at(arena, larger), arena_at(arena, old), bottom->kept * sizeof(Ticket));
-    arena_publish();
-    bottom->heap = larger;
-    arena_publish();
-    if (old) arena_free(arena, old, bottom->capacity * sizeof(Ticket));
-    bottom->capacity = capacity;
+    uint64_t old = bottom->capacity, new = old ? old * 2 : 4;
+    if (!arena_enlarge(arena, (void **)&bottom->heap, old * sizeof(Ticket), new * sizeof(Ticket))) return 0;
+    bottom->capacity = (uint32_t)new;
     return 1;
 }
 
-static void release(Arena *arena, Offset block) {
-    Sample *sample = arena_at(arena, block);
-    if (!--sample->references) arena_free(arena, block, bytes(sample->kids, sample->features));
-}
-
 /* Keep a ticket whose key is below the bound; of more than size the largest goes. */
-static void keep(Arena *arena, Bottom *bottom, Ticket ticket) {
-    if (bottom->kept == bottom->capacity && bottom->kept < bottom->size && !make_room(arena, bottom)) return;
-    Ticket *heap = arena_at(arena, bottom->heap);
-    ((Sample *)arena_at(arena, ticket.sample))->references++;
-    if (bottom->kept < bottom->size) {
-        sift_up(heap, bottom->kept, ticket);
-        arena_publish();
-        bottom->kept++;
-    } else {
-        Offset gone = heap[0].sample;
-        sift_down(heap, bottom->kept, ticket);
-        arena_publish();
-        release(arena, gone);
+static void keep(Arena *arena, Bottom *bottom, uint32_t size, Ticket ticket) {
+    if (bottom->kept == bottom->capacity && bottom->kept < size && !make_room(arena, bottom)) return;
+    ticket.sample->references++;
+    if (bottom->kept < size) sift_up(bottom->heap, bottom->kept++, ticket);
+    else {
+        release(arena, bottom->heap[0].sample);
+        sift_down(bottom->heap, size, ticket);
     }
-    if (bottom->kept == bottom->size) bottom->bound = heap[0].key;
+    if (bottom->kept == size) bottom->bound = bottom->heap[0].key;
 }
 
-static Offset copy(Arena *arena, uint64_t sequence, const Invocation *from) {
-    const Bag *kids = bag_at(arena, from->kids);
-    uint32_t touched = bag_count(kids), features = row_count(arena, from->features);
-    Offset block = arena_alloc(arena, bytes(touched, features));
-    if (!block) return 0;
-    Sample *sample = arena_at(arena, block);
-    *sample = (Sample){sequence, from->started, from->x, from->node, from->key, 0, touched, features, 0};
-    if (touched) memcpy(sample_kids(sample), kids->items, touched * sizeof(Touch));
-    if (features) memcpy(sample_features(sample), row_items(arena, from->features), features * sizeof(Feature));
-    return block;
+static void shrink(Arena *arena, Bottom *bottom, uint32_t size) {
+    while (bottom->kept > size) {
+        release(arena, bottom->heap[0].sample);
+        bottom->kept--;
+        sift_down(bottom->heap, bottom->kept, bottom->heap[bottom->kept]);
+    }
+    if (bottom->kept == size) bottom->bound = bottom->heap[0].key;
 }
 
-static Bottom *stratum_of(Arena *arena, Reservoir *reservoir, unsigned stratum) {
-    Offset *place = &reservoir->strata[stratum];
-    if (!*place && (*place = arena_alloc(arena, sizeof(Bottom))))
-        *(Bottom *)arena_at(arena, *place) = (Bottom){.size = PER_STRATUM, .bound = 1ull << 62};
-    return *place ? arena_at(arena, *place) : NULL;
+/* ---- all functions' ---- */
+
+/* With many functions each keeps less. A bottom-k sample can be cut at any time: what is left is the smaller sample. */
+static void shrink_all(Tree *tree) {
+    tree->uniform /= FEWER;
+    tree->per_stratum /= FEWER;
+    for (uint32_t number = 0; number < tree->codes.count; number++) {
+        Code *code = *(Code **)grid_at(&tree->codes, number);
+        for (unsigned at = 0; code && code->reservoir && at <= STRATA; at++)
+            if (code->reservoir[at]) shrink(&tree->arena, code->reservoir[at], at ? tree->per_stratum : tree->uniform);
+    }
 }
 
-static Reservoir *opened(Arena *arena, Offset *place) {
-    if (!*place && (*place = arena_alloc(arena, sizeof(Reservoir))))
-        ((Reservoir *)arena_at(arena, *place))->uniform = (Bottom){.size = UNIFORM, .bound = 1ull << 62};
-    return *place ? arena_at(arena, *place) : NULL;
+static Bottom **opened(Tree *tree, Code *code) {
+    code->reservoir = arena_alloc(&tree->arena, (STRATA + 1) * sizeof(Bottom *));
+    if (code->reservoir && tree->components++ == tree->limits.components) shrink_all(tree);
+    return code->reservoir;
 }
 
-void reservoir_offer(Arena *arena, Offset *place, uint64_t sequence, const Invocation *invocation) {
-    Reservoir *reservoir = opened(arena, place);
-    Bottom *stratum = reservoir ? stratum_of(arena, reservoir, bit_length(invocation->x)) : NULL;
+static Bottom *bottom_of(Arena *arena, Bottom **place) {
+    if (!*place && (*place = arena_alloc(arena, sizeof(Bottom)))) (*place)->bound = 1ull << 62;
+    return *place;
+}
+
+/* ---- samples ---- */
+
+static uint32_t length(const Lane *list) {
+    uint32_t count = 0;
+    for (; list; list = list->next) count++;
+    return count;
+}
+
+static void copy_callees(Callee *to, const Bag *kids) {
+    for (uint32_t at = 0; at < kids->count; at++) {
+        const Touch *kid = &kids->items[at];
+        int64_t off = kids->changes ? lane_value(kids->changes[at], METRIC_CPU) : 0;
+        to[at] = (Callee){kid->node, (int64_t)kid->calls, kid->time, since(kid->time, off)};
+    }
+}
+
+static Sample *copy(Tree *tree, uint64_t sequence, const Frame *done) {
+    Sample sample = {sequence, done->started, done->x, done->events, done->node->number, done->key,
+                     1, done->kids.count, done->feature_count, length(done->changes)};
+    Sample *new = arena_alloc(&tree->arena, bytes(&sample));
+    if (!new) return NULL;
+    *new = sample;
+    copy_callees(sample_callees(new), &done->kids);
+    if (done->feature_count) memcpy(sample_features(new), done->features, done->feature_count * sizeof(Feature));
+    Cost *cost = sample_costs(new);
+    for (const Lane *lane = done->changes; lane; lane = lane->next)
+        *cost++ = (Cost){(int64_t)lane->metric, ((const Change *)lane)->value};
+    return new;
+}
+
+uint64_t scramble(uint64_t number) {
+    uint64_t mixed = number * 0x9E3779B97F4A7C15ull;
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9ull;
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBull;
+    return (mixed ^ mixed >> 31) >> 2;
+}
+
+void reservoir_offer(Tree *tree, Code *code, uint64_t sequence, const Frame *done) {
+    Arena *arena = &tree->arena;
+    Bottom **reservoir = code->reservoir ? code->reservoir : opened(tree, code);
+    Bottom *uniform = reservoir ? bottom_of(arena, &reservoir[0]) : NULL;
+    Bottom *stratum = uniform ? bottom_of(arena, &reservoir[1 + bit_length(done->x)]) : NULL;
     if (!stratum) return;
-    uint64_t key = scramble(sequence ^ arena->head->tree.seed);
-    int uniform = invocation->key >= 0 && (uint64_t)invocation->key < reservoir->uniform.bound;
-    int apart = key < stratum->bound;
-    stratum->offered++;
-    if (!uniform && !apart) return;
-    Offset sample = copy(arena, sequence, invocation);
+    uint64_t key = scramble(sequence ^ tree->seed);
+    int drawn = done->key >= 0 && (uint64_t)done->key < uniform->bound, apart = key < stratum->bound;
+    if (!drawn && !apart) return;
+    Sample *sample = copy(tree, sequence, done);
     if (!sample) return;
-    ((Sample *)arena_at(arena, sample))->references = 1; /* ours, while both parts take theirs */
-    if (uniform) keep(arena, &reservoir->uniform, (Ticket){(uint64_t)invocation->key, sequence, sample});
-    if (apart) keep(arena, stratum, (Ticket){key, sequence, sample});
-    release(arena, sample);
+    if (drawn) keep(arena, uniform, tree->uniform, (Ticket){(uint64_t)done->key, sequence, sample});
+    if (apart) keep(arena, stratum, tree->per_stratum, (Ticket){key, sequence, sample});
+    release(arena, sample); /* the copy's own reference, which it had while both parts took theirs */
 }

@@ -9,8 +9,8 @@ static uint32_t home(uint32_t a, uint32_t b, uint32_t c, uint32_t capacity) {
 }
 
 /* The slot of the key, or the empty one where it would go. There is one: at most half are used. */
-static Slot *seek(const Arena *arena, const Table *table, uint32_t a, uint32_t b, uint32_t c) {
-    Slot *slots = arena_at(arena, table->slots);
+static Slot *seek(const Table *table, uint32_t a, uint32_t b, uint32_t c) {
+    Slot *slots = table->slots;
     uint32_t at = home(a, b, c, table->capacity);
     while (slots[at].value && (slots[at].a != a || slots[at].b != b || slots[at].c != c))
         at = (at + 1) & (table->capacity - 1);
@@ -19,24 +19,23 @@ static Slot *seek(const Arena *arena, const Table *table, uint32_t a, uint32_t b
 
 static int grow(Arena *arena, Table *table) {
     Table larger = {.capacity = table->capacity ? table->capacity * 2 : FIRST, .used = table->used};
+    const Slot *old = table->slots;
     larger.slots = arena_alloc(arena, (uint64_t)larger.capacity * sizeof(Slot));
     if (!larger.slots) return 0;
-    const Slot *old = arena_at(arena, table->slots);
     for (uint32_t at = 0; at < table->capacity; at++)
-        if (old[at].value) *seek(arena, &larger, old[at].a, old[at].b, old[at].c) = old[at];
-    Table before = *table;
+        if (old[at].value) *seek(&larger, old[at].a, old[at].b, old[at].c) = old[at];
+    arena_free(arena, table->slots, (uint64_t)table->capacity * sizeof(Slot));
     *table = larger;
-    arena_free(arena, before.slots, (uint64_t)before.capacity * sizeof(Slot));
     return 1;
 }
 
-uint32_t table_get(const Arena *arena, const Table *table, uint32_t a, uint32_t b, uint32_t c) {
-    return table->used ? seek(arena, table, a, b, c)->value : 0;
+uint32_t table_get(const Table *table, uint32_t a, uint32_t b, uint32_t c) {
+    return table->used ? seek(table, a, b, c)->value : 0;
 }
 
 int table_put(Arena *arena, Table *table, uint32_t a, uint32_t b, uint32_t c, uint32_t value) {
     if (table->used * 2 >= table->capacity && !grow(arena, table)) return 0;
-    Slot *slot = seek(arena, table, a, b, c);
+    Slot *slot = seek(table, a, b, c);
     table->used += !slot->value;
     *slot = (Slot){a, b, c, value};
     return 1;
@@ -56,12 +55,12 @@ static void close_gap(Slot *slots, uint32_t gap, uint32_t capacity) {
     slots[gap] = (Slot){0};
 }
 
-uint32_t table_pop(Arena *arena, Table *table, uint32_t a, uint32_t b, uint32_t c) {
+uint32_t table_pop(Table *table, uint32_t a, uint32_t b, uint32_t c) {
     if (!table->used) return 0;
-    Slot *slots = arena_at(arena, table->slots), *slot = seek(arena, table, a, b, c);
+    Slot *slot = seek(table, a, b, c);
     uint32_t value = slot->value;
     if (value) {
-        close_gap(slots, (uint32_t)(slot - slots), table->capacity);
+        close_gap(table->slots, (uint32_t)(slot - table->slots), table->capacity);
         table->used--;
     }
     return value;

@@ -53,21 +53,55 @@ def recorded(perflaw: Run, tmp_path: Path) -> Callable[..., list[Recording]]:
     return record
 
 
+def costs_of(recording: Recording, metric: str = "time") -> dict[str, tuple[int, int, int, int]]:
+    """Component → calls, open, total and self."""
+    tables = recording.tables()
+    costs = {row[0]: row[2:] for row in tables["component_costs"] if row[1] == metric}
+    return {row[1]: (*row[7:9], *costs[row[0]]) for row in tables["components"] if row[0] in costs}
+
+
 def assert_identities(tables: Tables) -> None:
-    """ΣΣP == ΣX² on every node with a completed call, weights add up to calls, parents stand before children."""
-    squares: dict[int, int] = {}
-    for node, i, j, total in tables["pairs"]:
-        squares[node] = squares.get(node, 0) + (total if i == j else 2 * total)
+    """ΣΣP == ΣX² on every node and metric, weights add up to calls, parents stand before children."""
+    squares: dict[tuple[int, str], int] = {}
+    for node, metric, i, j, total in tables["pairs"]:
+        squares[node, metric] = squares.get((node, metric), 0) + (total if i == j else 2 * total)
     waiting = {row[0] for row in tables["components"] if row[1] == "(waiting)"}
-    for node, _, n, sum_x, sum_xx, low, high, _ in tables["moments"]:
+    for node, metric, n, sum_x, sum_xx, low, high, _ in tables["moments"]:
         if n:
-            assert squares[node] == sum_xx
+            assert squares[node, metric] == sum_xx
             assert n * sum_xx - sum_x**2 >= 0
             assert n * low <= sum_x <= n * high
+    assert_links(tables)
+    assert_costs(tables, waiting)
     assert all(row[1] < row[0] for row in tables["calltree"])
     weights: dict[int, float] = {}
     for row in tables["invocations"]:
-        weights[row[2]] = weights.get(row[2], 0.0) + row[9]
+        weights[row[2]] = weights.get(row[2], 0.0) + row[-1]
     calls = {row[0]: row[7] for row in tables["components"] if row[0] not in waiting}
     for number, count in calls.items():
         assert weights.get(number, 0.0) == pytest.approx(count)
+
+
+def assert_links(tables: Tables) -> None:
+    """What a link says of calls is the same in every metric of the same runs; sums of products obey Cauchy and Schwarz."""
+    counts: dict[tuple[int, int, int], tuple[int, ...]] = {}
+    squares = {(row[0], row[1]): (row[2], row[4]) for row in tables["moments"]}
+    for above, below, metric, n, n_once, sum_k, sum_kk, sum_ky, _, sum_yy, sum_yx in tables["links"]:
+        calls, sum_xx = squares[above, metric]
+        assert counts.setdefault((above, below, calls), (n, n_once, sum_k, sum_kk)) == (n, n_once, sum_k, sum_kk)
+        assert n_once <= n <= calls
+        assert sum_ky**2 <= sum_kk * sum_yy
+        assert sum_yx**2 <= sum_yy * sum_xx
+
+
+def assert_costs(tables: Tables, waiting: set[int]) -> None:
+    """Every function has its costs in every metric; apart from its callees an invocation has one event: itself."""
+    metrics = {row[1] for row in tables["moments"]}
+    numbers = {row[0] for row in tables["components"]} - waiting
+    assert {row[:2] for row in tables["component_costs"] if row[0] not in waiting} >= {
+        (number, metric) for number in numbers for metric in metrics
+    }
+    calls = {row[0]: row[7] for row in tables["components"]}
+    selves = {row[0]: row[3] for row in tables["component_costs"] if row[1] == "events"}
+    if not any(row[8] for row in tables["components"]):  # what has not ended counted its calls and has no self
+        assert all(selves[number] == calls[number] for number in numbers)

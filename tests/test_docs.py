@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from perflaw.collect.build import cache_folder
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BY_CI = {"make demo", "make test"}
@@ -31,7 +33,8 @@ def test_commands(page, tmp_path):
             continue
         done = subprocess.run(
             ["bash", "-c", command],
-            cwd=tmp_path, env={"PATH": path, "HOME": str(tmp_path), "LANG": "C.UTF-8"},
+            cwd=tmp_path,
+            env={"PATH": path, "HOME": str(tmp_path), "LANG": "C.UTF-8", "PERFLAW_CACHE": str(cache_folder())},
             capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"

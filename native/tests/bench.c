@@ -1,80 +1,143 @@
-/* ns an event of the core alone: a chain of calls down to a depth and back, with and without links to descendants. */
+/* ns an event of the tree alone, and what it takes in memory: chains of calls, a program-like tree, and a hostile one. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "calltree.h"
 #include "clock.h"
 
-enum { CALLS = 2000000 };
+enum { CALLS = 1000000, RECORDS = 2000, FUNCTIONS = 1000, DEPTH = 50, TRUNK = 25, CONTEXTS = 10000, CHILDREN = 20 };
+static const uint64_t MEMORY = 2ull << 30;
 
-static void chain(Arena *arena, Thread *thread, const Clock *clock, int depth) {
-    for (int at = 1; at <= depth; at++)
-        calltree_enter(arena, thread, &(Event){clock_ns(clock), at, at, at, -1, EVENT_ENTER});
-    for (int at = depth; at; at--) calltree_exit(arena, thread, clock_ns(clock), at);
+/* The linear congruential generator of Knuth's MMIX. */
+static uint64_t draw(uint64_t *chance) {
+    *chance = *chance * 6364136223846793005u + 1442695040888963407u;
+    return *chance >> 33;
 }
 
-static double events(const Clock *clock, int depth, uint32_t distance, const char *path) {
-    Arena arena;
-    if (arena_create(&arena, path, 1ull << 33) || calltree_begin(&arena, 0, distance)) exit(1);
-    Thread *thread = calltree_thread(&arena, 1);
-    chain(&arena, thread, clock, depth);
+static Tree *begun(Source *source, uint32_t distance) {
+    Tree *tree = malloc(sizeof(Tree));
+    if (!tree || calltree_begin(tree, 0, distance, MEMORY)) exit(1);
+    *source = (Source){0};
+    return tree;
+}
+
+/* ---- chains ---- */
+
+/* Calls down to a depth and back, time and again, as they lie in a ring; how many records. */
+static int chain(Event *events, int depth) {
+    int64_t now = 0;
+    Event *to = events;
+    while (to + 2 * depth <= events + RECORDS) {
+        for (int at = 1; at <= depth; at++) *to++ = (Event){now += 10 + (at & 3), at, at, at, -1, EVENT_ENTER};
+        for (int at = depth; at; at--) *to++ = (Event){now += 20, at, at, -1, -1, EVENT_EXIT};
+    }
+    return (int)(to - events);
+}
+
+static double chains(int depth, uint32_t distance) {
+    static Event events[RECORDS];
+    Source source;
+    Tree *tree = begun(&source, distance);
+    int count = chain(events, depth), turns = 2 * CALLS / count;
     int64_t start = clock_plain_ns();
-    for (int at = 0; at < CALLS / depth; at++) chain(&arena, thread, clock, depth);
-    double passed = (double)(clock_plain_ns() - start) / (2.0 * (CALLS / depth) * depth);
-    arena_forget(&arena);
+    for (int turn = 0; turn < turns; turn++)
+        for (int at = 0; at < count; at++) calltree_feed(tree, &source, &events[at]);
+    double passed = (double)(clock_plain_ns() - start) / ((double)turns * count);
+    calltree_forget(tree);
+    free(tree);
     return passed;
 }
 
-static void best(const Clock *clock, const char *name, int depth, uint32_t distance, const char *path) {
+static void best_chain(int depth, uint32_t distance) {
     double least = 1e9;
-    for (int at = 0; at < 5; at++) {
-        double passed = events(clock, depth, distance, path);
+    for (int at = 0; at < 15; at++) {
+        double passed = chains(depth, distance);
         least = passed < least ? passed : least;
     }
-    printf("%s, depth %2d: %6.1f ns an event, links %s\n", name, depth, least, distance ? "on" : "off");
+    printf("chain, depth %2d: %6.1f ns an event, links %s\n", depth, least, distance ? "on" : "off");
 }
 
-/* Calls over 1,000 functions and depth 50 at random, every other call drawn for the sample: what it takes in memory. */
-static void churn(const char *path, uint32_t calls) {
-    Arena arena;
-    if (arena_create(&arena, path, 1ull << 33) || calltree_begin(&arena, 0, MAX_DISTANCE)) exit(1);
-    Thread *thread = calltree_thread(&arena, 1);
-    uint64_t chance = 1;
-    int64_t now = 0, start = clock_plain_ns();
-    for (uint32_t called = 0; called < calls;) {
-        chance = chance * 6364136223846793005u + 1442695040888963407u;
-        now += chance >> 54;
-        if (thread->height && (thread->height == 50 || chance >> 63)) {
-            calltree_exit(&arena, thread, now, thread->height);
-            continue;
-        }
-        /* Each function calls four others, as a program does, and the last few levels are where most happens. */
-        int32_t code = (int32_t)((thread->height * 20 + (chance >> 40 & 3)) % 1000 + 1), key = (int32_t)(chance >> 20 & INT32_MAX);
-        calltree_enter(&arena, thread, &(Event){now, thread->height + 1, code, 0, chance & 256 ? key : -1, EVENT_ENTER});
-        called++;
+/* ---- churn: random calls, every other one a candidate for the sample ---- */
+
+typedef struct Context {
+    uint32_t depth, count;
+    int32_t children[CHILDREN];
+} Context;
+typedef struct Walk {
+    Tree *tree;
+    Source source;
+    int64_t now;
+    uint64_t chance;
+    uint32_t height, called;
+    int32_t context[DEPTH + 2];
+    Context contexts[CONTEXTS];
+} Walk;
+
+static void go(Walk *walk, int32_t code, int32_t site) {
+    int32_t key = draw(&walk->chance) & 1 ? (int32_t)(draw(&walk->chance) & INT32_MAX) : -1;
+    walk->height++;
+    walk->called++;
+    walk->now += (int64_t)(draw(&walk->chance) & 255);
+    calltree_feed(walk->tree, &walk->source, &(Event){walk->now, walk->height, code, site, key, EVENT_ENTER});
+}
+
+static void back(Walk *walk) {
+    walk->now += (int64_t)(draw(&walk->chance) & 255);
+    calltree_feed(walk->tree, &walk->source, &(Event){walk->now, walk->height--, 1, -1, -1, EVENT_EXIT});
+}
+
+/* As in a program, which calls in many contexts but not in any: a trunk, and a tree of them above it, drawn beforehand. */
+static void draw_program(Walk *walk) {
+    Context *contexts = walk->contexts;
+    for (int32_t at = 1; at < CONTEXTS; at++) {
+        int32_t chosen = at <= TRUNK ? at - 1 : TRUNK + (int32_t)(draw(&walk->chance) % (uint64_t)(at - TRUNK));
+        while (contexts[chosen].depth == DEPTH || contexts[chosen].count == CHILDREN) chosen++;
+        Context *parent = &contexts[chosen];
+        contexts[at].depth = parent->depth + 1;
+        parent->children[parent->count++] = at;
     }
+}
+
+/* Down the trunk and seldom back; above it calls and returns in turn. */
+static void program_step(Walk *walk) {
+    const Context *top = &walk->contexts[walk->context[walk->height]];
+    uint64_t die = draw(&walk->chance), chance = walk->height > TRUNK ? 2 : 1024;
+    if (walk->height && (!top->count || die % chance == 0)) {
+        back(walk);
+        return;
+    }
+    int32_t child = top->children[(die >> 10) % top->count];
+    go(walk, child % FUNCTIONS + 1, child);
+    walk->context[walk->height] = child;
+}
+
+/* Each function calls any of four at random: as many contexts as there are calls. */
+static void hostile_step(Walk *walk) {
+    if (walk->height == DEPTH || (walk->height && draw(&walk->chance) & 1)) back(walk);
+    else go(walk, (int32_t)((walk->height * 20 + (draw(&walk->chance) & 3)) % FUNCTIONS + 1), 0);
+}
+
+static void churn(const char *name, void (*step)(Walk *), uint32_t calls) {
+    static Walk walk;
+    walk = (Walk){.chance = 1};
+    draw_program(&walk);
+    walk.tree = begun(&walk.source, MAX_DISTANCE);
+    int64_t start = clock_plain_ns();
+    while (walk.called < calls) step(&walk);
     double passed = (double)(clock_plain_ns() - start) / (2.0 * calls);
-    printf("churn, %u calls: %.1f ns an event, %u nodes, %.1f MB\n", calls, passed, arena.head->tree.nodes.count - 1,
-           (double)arena.head->used / 1e6);
-    arena_forget(&arena);
+    printf("%s, %u calls: %.1f ns an event, %u nodes, %u links, %u pairs, %lu folded, %.1f MB\n", name, calls, passed,
+           walk.tree->nodes.count - 1, walk.tree->links, walk.tree->pairs, (unsigned long)walk.tree->folded,
+           (double)walk.tree->arena.used / 1e6);
+    calltree_forget(walk.tree);
+    free(walk.tree);
 }
 
 int main(void) {
-    char path[] = "/dev/shm/perflaw-bench-XXXXXX";
-    if (mkstemp(path) < 0) return 1;
-    Clock clock;
-    int64_t still = 0;
-    printf("clock: %s\n", clock_start(&clock));
-    Clock fake = clock_fake(&still);
     for (int depth = 5; depth <= 50; depth *= 10)
-        for (uint32_t distance = 0; distance <= MAX_DISTANCE; distance += MAX_DISTANCE) {
-            best(&fake, "tree alone    ", depth, distance, path);
-            best(&clock, "with the clock", depth, distance, path);
-        }
-    churn(path, 1000000);
-    churn(path, 10000000);
-    unlink(path);
+        for (uint32_t distance = 0; distance <= MAX_DISTANCE; distance += MAX_DISTANCE) best_chain(depth, distance);
+    churn("program", program_step, 1000000);
+    churn("program", program_step, 10000000);
+    churn("hostile", hostile_step, 1000000);
+    churn("hostile", hostile_step, 10000000);
     return 0;
 }

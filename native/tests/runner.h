@@ -2,19 +2,23 @@
 #ifndef PERFLAW_RUNNER_H
 #define PERFLAW_RUNNER_H
 
-#include "arena.h"
+#include "layout.h"
 
 /* The run so far, handed to every suite: no global state. */
 typedef struct Tally {
     int passed, failed;
-    const char *path; /* of an arena file that each test may create anew */
 } Tally;
 
 void check(Tally *tally, int fine, const char *what, const char *file, int line);
 #define CHECK(tally, condition) check(tally, !!(condition), #condition, __FILE__, __LINE__)
 
-/* A new arena with a begun tree at tally->path. */
-Arena fresh(Tally *tally, uint64_t limit);
+/* A tree in a new arena of so many bytes, which the caller hands to done(). */
+Tree *fresh(Tally *tally, uint64_t memory);
+void done(Tree *tree);
+/* Feed events to a tree. */
+void play(Tree *tree, Source *source, const Event *events, int count);
+#define PLAY(tree, source, ...) \
+    play(tree, source, (Event[])__VA_ARGS__, sizeof((Event[])__VA_ARGS__) / sizeof(Event))
 
 void test_arena(Tally *tally);
 void test_containers(Tally *tally);
@@ -22,5 +26,7 @@ void test_clock(Tally *tally);
 void test_moments(Tally *tally);
 void test_reservoir(Tally *tally);
 void test_calltree(Tally *tally);
+void test_stacks(Tally *tally);
+void test_core(Tally *tally);
 
 #endif

@@ -1,70 +1,55 @@
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "calltree.h"
 #include "runner.h"
 
 static void blocks_are_zero_aligned_and_used_again(Tally *tally) {
-    Arena arena = fresh(tally, 1 << 26);
+    Tree *tree = fresh(tally, 1 << 26);
     for (uint64_t size = 1; size < 100000; size = size * 3 / 2 + 1) {
-        Offset block = arena_alloc(&arena, size);
-        CHECK(tally, block && block % 16 == 0);
-        memset(arena_at(&arena, block), 0xff, size);
-        arena_free(&arena, block, size);
-        CHECK(tally, arena_alloc(&arena, size) == block);
-        const char *bytes = arena_at(&arena, block);
-        CHECK(tally, bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+        char *block = arena_alloc(&tree->arena, size);
+        CHECK(tally, block && (uintptr_t)block % 16 == 0);
+        memset(block, 0xff, size);
+        arena_free(&tree->arena, block, size);
+        CHECK(tally, arena_alloc(&tree->arena, size) == block);
+        CHECK(tally, block[0] == 0 && memcmp(block, block + 1, size - 1) == 0);
+        CHECK(tally, arena_block(&tree->arena, arena_number(&tree->arena, block)) == block);
     }
-    arena_forget(&arena);
+    done(tree);
 }
 
 static void blocks_do_not_overlap(Tally *tally) {
-    Arena arena = fresh(tally, 1 << 26);
+    Tree *tree = fresh(tally, 1 << 26);
     for (uint64_t size = 1; size < 5000; size += 7) {
-        Offset block = arena_alloc(&arena, size), next = arena_alloc(&arena, 1);
+        char *block = arena_alloc(&tree->arena, size), *next = arena_alloc(&tree->arena, 1);
         CHECK(tally, next >= block + size || next < block);
     }
-    arena_forget(&arena);
+    done(tree);
 }
 
-static void growth_moves_no_pointer(Tally *tally) {
-    Arena arena = fresh(tally, 1 << 28);
-    uint64_t *first = arena_at(&arena, arena_alloc(&arena, 64));
-    *first = 42;
-    for (int at = 0; at < 100; at++) arena_alloc(&arena, 1 << 20);
-    *first += 1;
-    Arena reader;
-    CHECK(tally, arena_attach(&reader, tally->path) == 0);
-    CHECK(tally, *(uint64_t *)(reader.base + ((uint8_t *)first - arena.base)) == 43);
-    arena_forget(&reader);
-    arena_forget(&arena);
+static void larger_blocks_keep_what_was_there(Tally *tally) {
+    Tree *tree = fresh(tally, 1 << 26);
+    void *block = NULL;
+    CHECK(tally, arena_enlarge(&tree->arena, &block, 0, 40));
+    memset(block, 1, 40);
+    CHECK(tally, arena_enlarge(&tree->arena, &block, 40, 80));
+    CHECK(tally, ((char *)block)[39] == 1 && ((char *)block)[40] == 0);
+    done(tree);
 }
 
-static void the_limit_is_an_error_code(Tally *tally) {
-    Arena arena = fresh(tally, 1 << 20);
-    while (arena_alloc(&arena, 4096)) continue;
-    CHECK(tally, arena.head->full == ENOMEM);
-    Thread thread = {0};
-    calltree_feed(&arena, &thread, &(Event){0, 1, 1, 0, -1, EVENT_ENTER});
-    CHECK(tally, arena.head->tree.lost == 1 && thread.height == 0);
-    arena_forget(&arena);
-}
-
-static void other_files_are_refused(Tally *tally) {
-    Arena arena = fresh(tally, 1 << 20), reader;
-    arena.head->version++;
-    CHECK(tally, arena_attach(&reader, tally->path) == EPROTO);
-    arena_forget(&arena);
-    CHECK(tally, truncate(tally->path, 100) == 0);
-    CHECK(tally, arena_attach(&reader, tally->path) == EPROTO);
-    CHECK(tally, arena_attach(&reader, "/nonexistent/arena") == ENOENT);
+/* A full arena refuses, and the tree takes nothing in from then on. */
+static void the_limit_is_told(Tally *tally) {
+    Tree *tree = fresh(tally, 1 << 20);
+    while (arena_alloc(&tree->arena, 4096)) continue;
+    CHECK(tally, tree->arena.full);
+    Source source = {0};
+    calltree_feed(tree, &source, &(Event){0, 1, 1, 0, -1, EVENT_ENTER});
+    CHECK(tally, tree->lost == 1 && !source.current);
+    done(tree);
 }
 
 void test_arena(Tally *tally) {
     blocks_are_zero_aligned_and_used_again(tally);
     blocks_do_not_overlap(tally);
-    growth_moves_no_pointer(tally);
-    the_limit_is_an_error_code(tally);
-    other_files_are_refused(tally);
+    larger_blocks_keep_what_was_there(tally);
+    the_limit_is_told(tally);
 }

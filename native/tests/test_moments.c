@@ -1,9 +1,6 @@
 #include "moments.h"
 
-#include <string.h>
-
 #include "bag.h"
-#include "dump.h"
 #include "nodes.h"
 #include "runner.h"
 
@@ -12,49 +9,101 @@ static void buckets_are_four_to_a_power_of_two(Tally *tally) {
     const unsigned buckets[] = {0, 4, 8, 12, 13, 14, 15, 16, 43};
     for (int at = 0; at < 9; at++) CHECK(tally, log_bucket(costs[at]) == buckets[at]);
     CHECK(tally, log_bucket(INT64_MAX) == 63 * 4 + 3);
-    CHECK(tally, log_bucket(INT64_MIN) < LOG_BUCKETS);
+    CHECK(tally, log_bucket(INT64_MIN) / 4 < STRATA);
 }
 
 static void large_numbers_lose_nothing(Tally *tally) {
-    Arena arena = fresh(tally, 1 << 24);
-    Node *node = nodes_child(&arena, node_at(&arena, ROOT), 0, 1);
+    Tree *tree = fresh(tally, 1 << 24);
+    Node *node = nodes_child(tree, node_at(tree, ROOT), 0, 1);
     int64_t big = 1000000000, spread = 1000;
-    for (int at = 0; at < 1000; at++) moments_add(&arena, node, at % 2 ? big + spread : big - spread, NULL, NULL);
-    CHECK(tally, node->n * node->sum_xx - node->sum_x * node->sum_x == (Sum)node->n * node->n * 1000000);
-    CHECK(tally, node->min_x == big - spread && node->max_x == big + spread);
-    arena_forget(&arena);
+    for (int at = 0; at < 1000; at++) {
+        Frame frame = {.node = node, .x = at % 2 ? big + spread : big - spread, .events = 1};
+        moments_add(tree, &frame, NULL);
+    }
+    CHECK(tally, node->n * node->time_xx - node->time_x * node->time_x == (Sum)node->n * node->n * 1000000);
+    CHECK(tally, node->time.least == big - spread && node->time.most == big + spread);
+    CHECK(tally, node->events_x == 1000 && node->events.most == 1);
+    done(tree);
 }
 
-static void sums_are_printed_whole(Tally *tally) {
-    char text[41];
-    CHECK(tally, !strcmp(dump_sum(0, text), "0"));
-    CHECK(tally, !strcmp(dump_sum(-(Sum)1, text), "-1"));
-    CHECK(tally, !strcmp(dump_sum((Sum)1 << 126, text), "85070591730234615865843651857942052864"));
-    CHECK(tally, !strcmp(dump_sum((Sum)1 << 127, text), "-170141183460469231731687303715884105728"));
+/* The sum over all pairs, those of two different parts twice. */
+static Sum whole(const Node *node, int events) {
+    Sum all = events ? node->local.events : node->local.time;
+    for (uint32_t at = 0; at < node->pair_count; at++) {
+        const Pair *pair = &node->pairs[at];
+        all += (events ? pair->events : pair->time) * (pair->i == pair->j ? 1 : 2);
+    }
+    return all;
+}
+
+static void many_children(Tree *tree, Node *node, Frame *frame) {
+    *frame = (Frame){.node = node, .x = 12345};
+    for (int at = 0; at < 200; at++) {
+        const Node *kid = nodes_child(tree, node, at, 2);
+        bag_add(&tree->arena, &frame->kids, &(Touch){kid->number, 2, 1, at, at % 3 + 1});
+        frame->x += at;
+        frame->events += at % 3 + 1;
+    }
+    frame->events++;
+    moments_add(tree, frame, NULL);
 }
 
 /* 200 children, of which 63 and LOCAL are kept: the pairs still add up to the square of the cost. */
 static void pairs_add_up_beyond_the_kids_apart(Tally *tally) {
-    Arena arena = fresh(tally, 1 << 24);
-    Node *node = nodes_child(&arena, node_at(&arena, ROOT), 0, 1);
-    uint32_t cursor = 0;
-    Offset bag = 0;
-    int64_t x = 12345;
-    for (int at = 0; at < 200; at++, x += at)
-        bag_add(&arena, &bag, &(Touch){(int32_t)nodes_child(&arena, node, at, 2)->number, 2, 1, at}, &cursor);
-    moments_add(&arena, node, x, bag_at(&arena, bag), NULL);
-    Sum all = node->local_xx;
-    const Pair *pairs = row_items(&arena, node->pairs);
-    for (uint32_t at = 0; at < row_count(&arena, node->pairs); at++)
-        all += pairs[at].i == pairs[at].j ? pairs[at].sum_yy : 2 * pairs[at].sum_yy;
-    CHECK(tally, all == node->sum_xx);
-    CHECK(tally, row_count(&arena, node->pairs) == 65 * 66 / 2 - 1);
-    arena_forget(&arena);
+    Tree *tree = fresh(tally, 1 << 24);
+    Node *node = nodes_child(tree, node_at(tree, ROOT), 0, 1);
+    Frame frame;
+    many_children(tree, node, &frame);
+    CHECK(tally, whole(node, 0) == node->time_xx && whole(node, 1) == node->events_xx);
+    CHECK(tally, node->pair_count == 65 * 66 / 2 - 1);
+    done(tree);
+}
+
+static void pairs_add_up_beyond_the_bound(Tally *tally) {
+    Tree *tree = fresh(tally, 1 << 24);
+    tree->limits.pairs = 10;
+    Node *node = nodes_child(tree, node_at(tree, ROOT), 0, 1);
+    Frame frame;
+    many_children(tree, node, &frame);
+    CHECK(tally, whole(node, 0) == node->time_xx && whole(node, 1) == node->events_xx);
+    CHECK(tally, node->pair_count == 10 && tree->pairs_left_out > 2000);
+    done(tree);
+}
+
+static void links_are_bounded(Tally *tally) {
+    Tree *tree = fresh(tally, 1 << 24);
+    tree->limits.links = 150;
+    Node *node = nodes_child(tree, node_at(tree, ROOT), 0, 1);
+    Frame frame;
+    many_children(tree, node, &frame);
+    CHECK(tally, node->link_count == 150 && tree->links_left_out == 50);
+    done(tree);
+}
+
+/* K and events of 1, 1, 3 and 2^33: runs end and what is too large for one is exact as well. */
+static void runs_of_a_link_are_settled(Tally *tally) {
+    Tree *tree = fresh(tally, 1 << 24);
+    Node *node = nodes_child(tree, node_at(tree, ROOT), 0, 1);
+    const uint64_t calls[] = {1, 1, 3, 1ull << 33};
+    for (int at = 0; at < 4; at++) {
+        Frame frame = {.node = node, .x = 10, .events = (int64_t)calls[at] + 1};
+        bag_add(&tree->arena, &frame.kids, &(Touch){7, 2, calls[at], 5, (int64_t)calls[at]});
+        moments_add(tree, &frame, NULL);
+    }
+    Settled all = *node->more[0].settled;
+    links_settle(&node->links[0], &all);
+    Sum huge = 1ull << 33;
+    CHECK(tally, all.n == 4 && all.n_once == 2 && all.k == 5 + huge && all.kk == 11 + huge * huge);
+    CHECK(tally, all.time_y == 20 && all.time_ky == 5 * (5 + huge) && all.events.yy == 11 + huge * huge);
+    CHECK(tally, all.events.yx == 2 + 2 + 12 + huge * (huge + 1) && node->links[0].time_yx == 200);
+    done(tree);
 }
 
 void test_moments(Tally *tally) {
     buckets_are_four_to_a_power_of_two(tally);
     large_numbers_lose_nothing(tally);
-    sums_are_printed_whole(tally);
     pairs_add_up_beyond_the_kids_apart(tally);
+    pairs_add_up_beyond_the_bound(tally);
+    links_are_bounded(tally);
+    runs_of_a_link_are_settled(tally);
 }

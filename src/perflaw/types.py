@@ -6,7 +6,7 @@ A recording is evidence, a law is a claim with its uncertainty. Learners return 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ class Metric:
 
 TIME = Metric("time", "ns")
 """Wall time of an invocation, the tracer's own time taken out."""
+CPU = Metric("cpu", "ns")
+"""The part of it in which the invocation's thread was on a CPU."""
+EVENTS = Metric("events", "calls")
+"""Recorded calls: the invocation itself and all below it."""
 
 
 MOST_SLOWDOWN = 100.0
@@ -81,6 +85,10 @@ class Losses:
     """Functions left out by ``--select`` and ``--exclude``."""
     reason: str = ""
     """Why the recording stopped before the program did; empty if it did not."""
+    folded_calls: int = 0
+    """Calls from further contexts than are kept apart: put together by function."""
+    unlinked: int = 0
+    """How often a descendant's part in an invocation was not kept, because there were too many pairs of the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,14 @@ class Run:
     """Functions recorded."""
     nodes: int
     """Nodes of its call tree."""
+    metrics: tuple[Metric, ...] = (TIME, EVENTS)
+    """What was measured of every invocation."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What the tracer says of its measurements, by topic: ``clock``, ``cpu``, ``tracer``."""
+    pid: int = 0
+    """Process id of the target, 0 where the tracer does not say."""
+    parent: str = ""
+    """Id of the run of the process that started this one; empty for the program that was recorded."""
 
     @property
     def slowdown(self) -> float:

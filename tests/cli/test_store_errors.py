@@ -43,9 +43,15 @@ def test_an_unknown_run(perflaw, experiment):
 def test_a_recording_from_a_newer_version_is_refused(perflaw, experiment, verb):
     path = experiment / "runs/0001/run.json"
     document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "schema": "perflaw.run/2"}))
-    assert_one_line(perflaw(*verb, status=2), "version 2, this perflaw reads 1", "--upgrade")
-    assert "version 2" in " ".join(perflaw("runs").stdout.split())
+    path.write_text(json.dumps({**document, "schema": "perflaw.run/99"}))
+    assert_one_line(perflaw(*verb, status=2), "version 99, this perflaw reads 2", "--upgrade")
+    assert "version 99" in " ".join(perflaw("runs").stdout.split())
+
+
+def test_a_recording_from_an_older_version_is_refused(perflaw, experiment):
+    path = experiment / "runs/0001/run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": "perflaw.run/1"}))
+    assert_one_line(perflaw("annotate", status=2), "version 1, this perflaw reads 2", "perflaw record -e NAME")
 
 
 def test_a_wrongly_typed_manifest(perflaw, experiment):
@@ -55,7 +61,7 @@ def test_a_wrongly_typed_manifest(perflaw, experiment):
     assert "0001" in perflaw("runs").stdout
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": "other/1"}', '{"schema": "perflaw.run/1"}', "\0\0"])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": "other/1"}', '{"schema": "perflaw.run/2"}', "\0\0"])
 def test_a_damaged_manifest(perflaw, experiment, content):
     (experiment / "runs/0001/run.json").write_text(content)
     assert_one_line(perflaw("annotate", status=2), "run.json")
@@ -121,13 +127,17 @@ def test_a_full_disk_stops_the_recording_and_never_the_target(tmp_path):
     assert "nothing was recorded (exit status 0): cannot write" in done.stderr
 
 
-def test_a_disk_that_fills_up_while_recording_keeps_what_was_recorded(perflaw, tmp_path):
+# The native tracer takes its room on the disk when a thread begins, the other one as it goes.
+@pytest.mark.parametrize(
+    ("tracer", "begin"), [("python", "call()"), ("native", "t = Thread(target=call); t.start(); t.join()")]
+)
+def test_a_disk_that_fills_up_while_recording_keeps_what_was_recorded(perflaw, tmp_path, tracer, begin):
     (tmp_path / "app.py").write_text(
-        "import os, resource\ndef f(n): return n\n[f(i) for i in range(1000)]\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "print(sum(f(i) for i in range(100_000)))\n"
+        "import os, resource\nfrom threading import Thread\ndef f(n): return n\n[f(i) for i in range(10000)]\n"
+        "def call(): print(sum(f(i) for i in range(100_000)))\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n{begin}\n"
     )
-    done = perflaw("record", "--", "app.py")
+    done = perflaw("record", "--tracer", tracer, "--", "app.py")
     assert done.stdout == "4999950000\n"
     assert "incomplete: recording stopped early" in done.stderr
     run = json.loads(perflaw("runs", "--json").stdout)["runs"][0]

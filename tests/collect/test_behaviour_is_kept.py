@@ -26,7 +26,7 @@ def test_output_and_modules(perflaw, tmp_path):
     (tmp_path / "app.py").write_text(
         "import os, sys\n"
         "ours = [m for m in sys.modules if 'perflaw' in m]\n"
-        "assert ours in ([], ['_perflaw_tracer']), ours\n"
+        "assert ours in ([], ['_perflaw_tracer'], ['_perflaw_native']), ours\n"
         "print(__name__, __file__, sys.argv, sys.path, sys.orig_argv[1:], 'sitecustomize' in sys.modules)\n"
         "print({k: v for k, v in os.environ.items() if 'PYTHON' in k or 'PERFLAW' in k})\n"
         "print(sys.modules['__main__'].__dict__['__name__'], sys.flags)\n"

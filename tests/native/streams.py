@@ -1,28 +1,42 @@
-"""Random streams of events for the native core, and the tables that its Python twin makes of them as `replay dump` text."""
+"""Random streams of events for the native core and its Python twin."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from random import Random
 
-from perflaw.collect.layout import DEAD, ENTER, EXIT, FEATURE, RESUME, YIELD
-from perflaw.collect.tree_builder import Event, TreeBuilder
+from perflaw.collect.layout import CHANGE, DEAD, END, ENTER, EXIT, FEATURE, RESUME, SWITCH, THREAD, YIELD
+from perflaw.collect.tree_builder import Event
 
 Piece = tuple[int, list[Event]]
-"""Thread, its next events."""
+"""Ring, its next events."""
 
 
 class Program:
     """Interprets random choices as a program of threads whose frames call, return, yield, die and stay open.
 
-    A frame keeps its code. Frames of closed generators are used again, as addresses are.
+    A frame keeps its code. Frames of closed generators are used again, as addresses are. ``more`` adds counters that
+    change, greenlets that are switched to, and threads that end.
     """
 
-    def __init__(self, codes: int = 4, sites: int = 3) -> None:
+    def __init__(self, codes: int = 4, sites: int = 3, more: bool = False) -> None:
         self.codes, self.sites = codes, sites
+        self.actions = [
+            self._call,
+            self._call,
+            self._leave,
+            self._leave,
+            self._yield,
+            self._resume,
+            self._die,
+            self._read,
+        ]
+        if more:
+            self.actions += [self._count, self._count, self._switch, self._end]
         self.clock, self.frame = 0, 0
-        self.stacks: dict[int, list[int]] = {}
+        self.serials: dict[int, int] = {}
+        """Thread → serial number of its stack that runs."""
+        self.stacks: dict[tuple[int, int], list[int]] = {}
         self.code_of: dict[int, int] = {}
         self.suspended: list[int] = []
         self.unknown: set[int] = set()
@@ -32,9 +46,9 @@ class Program:
     def step(self, thread: int, choice: int, argument: int, passed: int) -> None:
         """Let a thread do one thing."""
         self.clock += passed
-        stack = self.stacks.setdefault(thread, [])
-        actions = (self._call, self._call, self._leave, self._leave, self._yield, self._resume, self._die, self._read)
-        event = actions[choice % len(actions)](stack, argument)
+        self.thread = thread
+        stack = self.stacks.setdefault((thread, self.serials.get(thread, 0)), [])
+        event = self.actions[choice % len(self.actions)](stack, argument)
         if event is None:
             return
         if not self.pieces or self.pieces[-1][0] != thread:
@@ -88,6 +102,22 @@ class Program:
         del stack[argument % len(stack) + 1 :]
         return (self.clock, stack[-1], 0, -1, -1, DEAD)
 
+    def _count(self, stack: list[int], argument: int) -> Event:
+        """Time off the CPU, or something else; also of metrics that there are none of."""
+        return (argument * 7919 % 1000003 * (-1 if argument % 17 == 0 else 1), 0, argument % 7, -1, -1, CHANGE)
+
+    def _switch(self, stack: list[int], argument: int) -> Event:
+        self.serials[self.thread] = argument % 3
+        return (self.clock, argument % 3, 0, -1, -1, SWITCH)
+
+    def _end(self, stack: list[int], argument: int) -> Event | None:
+        if argument % 9:
+            return None
+        for owner in [owner for owner in self.stacks if owner[0] == self.thread]:
+            del self.stacks[owner]
+        self.serials.pop(self.thread, None)
+        return (argument, 0, 0, -1, -1, END if argument % 2 else THREAD)
+
     def _read(self, stack: list[int], argument: int) -> Event | None:
         bits = struct.unpack("<q", struct.pack("<d", argument / 7))[0]
         return (bits, stack[-1] if stack else 0, argument % 5, -1, -1, FEATURE)
@@ -114,40 +144,3 @@ def deep_program(depth: int, rounds: int) -> list[Piece]:
         for level in range(depth):
             program.step(1, 2, 1, 3 * level + turn % 5)
     return program.pieces
-
-
-def text_of_twin(pieces: list[Piece], seed: int) -> list[str]:
-    """What `replay dump` should print, its lines sorted, according to the Python twin."""
-    builder = TreeBuilder(seed)
-    for thread, events in pieces:
-        builder.feed(thread, events)
-    builder.finish()
-    rows = [("head", 1, builder.calls, 0, 0, builder.first or 0, builder.last, -1)]
-    return sorted(" ".join(map(str, row)) for row in (*rows, *_nodes(builder), *_codes(builder)))
-
-
-def _nodes(builder: TreeBuilder) -> Iterator[tuple[object, ...]]:
-    for number, at in enumerate(builder.nodes):
-        sums = (at.n, at.open, at.sum_x, at.sum_xx, at.min_x, at.max_x)
-        yield ("node", number, at.parent, at.code, at.site, at.depth, *sums)
-        yield from (("pair", number, i, j, total) for (i, j), total in at.pairs.items())
-        for below, k in at.links.items():
-            counts = (k.n, k.n_once, k.sum_k, k.sum_kk, k.sum_ky)
-            yield ("link", number, below, *counts, k.sum_y, k.sum_yy, k.sum_yx)
-        yield from (("histogram", number, bucket, count) for bucket, count in at.histogram.items())
-        if at.waits[0]:
-            yield ("wait", number, *at.waits)
-
-
-def _codes(builder: TreeBuilder) -> Iterator[tuple[object, ...]]:
-    for code in {*builder.totals, *builder.selves}:
-        yield ("code", code, builder.totals.get(code, 0), builder.selves.get(code, 0))
-    for code, reservoir in builder.samples.items():
-        yield from (("stratum", code, stratum, count) for stratum, count in reservoir.counts.items())
-        for sample, uniform in reservoir.samples():
-            key = sample.uniform_key if uniform else -1
-            what = (sample.sequence, sample.node, sample.started, sample.x, key, sample.stratum_key)
-            yield ("sample", code, *what, len(sample.callees), len(sample.features))
-            yield from (("callee", sample.sequence, *callee) for callee in sample.callees)
-            for number, value in sample.features:
-                yield ("feature", sample.sequence, number, struct.unpack("<q", struct.pack("<d", value))[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import at_option, experiment_option, json_option, parse_points
+from perflaw.cli.options import at_option, experiment_option, json_option, metric_option, parse_points
 from perflaw.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("annotate", short_help="the law of each function's cost")
 @experiment_option
+@metric_option
 @at_option
 @json_option
 @click.option("--text", "as_text", is_flag=True, help="The annotations in the annotation language.")
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 def command(
     experiment: str,
+    metric: str,
     at: tuple[str, ...],
     as_json: bool,
     as_text: bool,
@@ -40,7 +42,7 @@ def command(
     With --at, functions are ranked by what a run of that size will cost in them.
     """
     point = point_of(at)
-    recordings, annotations = learn_experiment(experiment, runs, point)
+    recordings, annotations = learn_experiment(experiment, runs, point, metric)
     check_point(point, annotations)
     if output:
         _write(Path(output), annotations)
@@ -68,16 +70,17 @@ def point_of(at: tuple[str, ...]) -> dict[str, float] | None:
 
 
 def learn_experiment(
-    experiment: str, runs: tuple[str, ...], at: dict[str, float] | None
+    experiment: str, runs: tuple[str, ...], at: dict[str, float] | None, name: str
 ) -> tuple[Sequence[Recording], list[Annotation]]:
-    """The experiment's recordings and what is learnt from them."""
+    """The experiment's recordings and what is learnt from them of the metric of that name."""
     from perflaw.learn.annotate import annotate
-    from perflaw.store.evidence import gather
+    from perflaw.store.evidence import gather, measured
     from perflaw.store.experiment import open_experiment
 
     recordings = open_experiment(experiment).recordings(runs)
-    quantum = max(1.0, *(float(one.run.clock.tick_ns) for one in recordings))
-    return recordings, annotate(gather(recordings), at, quantum)
+    metric = measured(recordings, name)
+    quantum = max(1.0, *(float(one.run.clock.tick_ns) for one in recordings)) if metric.unit == "ns" else 1.0
+    return recordings, annotate(gather(recordings, metric), at, quantum, metric)
 
 
 def check_point(at: dict[str, float] | None, annotations: Sequence[Annotation]) -> None:

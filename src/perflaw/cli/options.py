@@ -13,6 +13,9 @@ experiment_option = click.option(
     "-e", "--experiment", default="default", show_default=True, metavar="NAME", help="Experiment under .perflaw/."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+metric_option = click.option(
+    "--metric", default="time", show_default=True, metavar="NAME", help="The cost to learn: cpu, events, …"
+)
 at_option = click.option(
     "--at", "at", multiple=True, metavar="NAME=NUMBER", help="Predict at this point (several features: x=1e6,z=3)."
 )

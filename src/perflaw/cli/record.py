@@ -15,7 +15,7 @@ from perflaw.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perflaw.collect.record import Outcome
+    from perflaw.collect.keep import Outcome
     from perflaw.collect.session import Attempt
     from perflaw.types import Run
 
@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of the workload.")
 @click.option("--select", multiple=True, metavar="GLOB", help="Record these functions only, wherever they are.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Never record these functions.")
-@click.option("--tracer", default="auto", show_default=True, help="auto, python, or nothing (the floor of the cost).")
+@click.option(
+    "--metric",
+    multiple=True,
+    metavar="NAME,…",
+    help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's.",
+)
+@click.option("--tracer", default="auto", show_default=True, help="auto, native, python, or nothing (the floor).")
 @click.option("--clock", default="real", type=click.Choice(["real", "fake"]), help="fake: the program advances it.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -41,6 +47,7 @@ def command(
     feature: tuple[str, ...],
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    metric: tuple[str, ...],
     tracer: str,
     clock: str,
     command: tuple[str, ...],
@@ -51,10 +58,10 @@ def command(
     perflaw record --vary n=100,1000,10000 --repeat 3 -- app.py {n}
     perflaw record -e nightly -- python -m mypackage input.txt
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.collect.core import choose
+    from perflaw.collect.metrics import settings_of
     from perflaw.collect.plan import make_plan
     from perflaw.collect.record import Settings
-    from perflaw.collect.session import record_all
+    from perflaw.collect.session import Tracers, record_all
     from perflaw.store.experiment import open_experiment
 
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
@@ -64,10 +71,13 @@ def command(
             "perflaw record --help",
         )
     target = open_experiment(experiment)
-    others = {run.target for run in map(target.manifest, target.ids()) if run}
+    others = {run.target for run in map(target.manifest, target.ids()) if run and not run.parent}
     plan = make_plan(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature))
-    attempts = _collected(record_all(target, plan, choose(tracer), Settings(select, exclude, clock)), len(plan.runs))
+    settings = Settings(select, exclude, settings_of(metric, tracer), clock)
+    attempts = _collected(record_all(target, plan, Tracers(tracer, _tell_build), settings), len(plan.runs))
     _warn_of_others(experiment, others, attempts)
+    _warn_of_fallback(tracer, attempts)
+    _warn_unmeasured(settings.metrics, attempts)
     return _conclude(target.folder, attempts, select)
 
 
@@ -79,6 +89,32 @@ def _warn_of_others(experiment: str, others: set[str], attempts: list[Attempt]) 
         click.echo(
             f"perflaw: experiment {experiment} holds runs of {names} as well; -e NAME keeps programs apart", err=True
         )
+
+
+def _warn_unmeasured(asked: tuple[str, ...], attempts: list[Attempt]) -> None:
+    """A metric that was asked for and could not be measured is not passed over in silence."""
+    from perflaw.collect.metrics import names_of
+
+    for run in [attempt.outcome.run for attempt in attempts if attempt.outcome][:1]:
+        missing = [name for name in names_of(asked) if name not in {metric.name for metric in run.metrics}]
+        if missing:
+            why = run.words.get("metrics") or f"the tracer cannot ({run.tracer})"
+            click.echo(f"perflaw: not measured: {', '.join(missing)}: {why}", err=True)
+
+
+def _tell_build(text: str) -> None:
+    """What is being compiled, which takes a while once: for a person who waits."""
+    if sys.stderr.isatty():
+        click.echo(text, nl=False, err=True)
+
+
+def _warn_of_fallback(wish: str, attempts: list[Attempt]) -> None:
+    """The pure-Python tracer slows a program down far more than the native one: say why that is not there."""
+    tracers = {attempt.outcome.run.tracer for attempt in attempts if attempt.outcome}
+    for tracer in sorted(tracers):
+        name, _, why = tracer.partition(": ")
+        if wish == "auto" and name == "python":
+            click.echo(f"perflaw: recorded by the slower pure-Python tracer: {why}", err=True)
 
 
 def _collected(attempts: Iterator[Attempt], planned: int) -> list[Attempt]:
@@ -112,7 +148,8 @@ def _conclude(folder: Path, attempts: list[Attempt], select: tuple[str, ...]) ->
     if outcomes and not kept and not any(outcome.run.status for outcome in outcomes):
         raise _nothing_selected(outcomes, select)
     if kept:
-        click.echo(_summary(folder, kept), err=True)
+        children = [run for outcome in outcomes for run in outcome.children]
+        click.echo(_summary(folder, kept, children), err=True)
     failed = next((outcome.run.status for outcome in outcomes if outcome.run.status), 0)
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
@@ -127,19 +164,27 @@ def _nothing_selected(outcomes: list[Outcome], select: tuple[str, ...]) -> Usage
     return UsageError(what, f"seen among others: {seen}", "perflaw record without --select, then perflaw annotate")
 
 
-def _summary(folder: Path, runs: list[Run]) -> str:
+def _summary(folder: Path, runs: list[Run], children: list[Run]) -> str:
     """What was recorded, what it cost, what is missing, and where it is."""
     from perflaw.report.quantity import count
 
-    calls, functions = sum(run.calls for run in runs), max(run.functions for run in runs)
+    every = runs + children
+    calls, functions = sum(run.calls for run in every), max(run.functions for run in every)
     slowdown = statistics.median(run.slowdown for run in runs)
+    what = f"{len(runs)} run{'s' * (len(runs) != 1)} of {runs[0].target}"
+    if children:
+        what += f" and {len(children)} child process{'es' * (len(children) != 1)}"
+    return (
+        f"recorded {what}, {functions} functions, {count(calls)} calls"
+        f" · slowdown {slowdown:.1f}x · {_missing(runs, every)} · {folder}"
+    )
+
+
+def _missing(runs: list[Run], every: list[Run]) -> str:
+    """What is missing, in words; how a child ended is its parent's affair, so only the programs can be incomplete."""
     incomplete = sum(not run.complete for run in runs)
-    opened = sum(run.lost.open_invocations for run in runs)
-    missed = sum(run.lost.missed_calls for run in runs)
+    opened = sum(run.lost.open_invocations for run in every)
+    missed = sum(run.lost.missed_calls for run in every)
     lost = [f"{incomplete} incomplete"] * bool(incomplete) + [f"{opened} calls had not ended"] * bool(opened)
     lost += [f"{missed} calls at the recursion limit"] * bool(missed)
-    plural = "s" * (len(runs) != 1)
-    return (
-        f"recorded {len(runs)} run{plural} of {runs[0].target}, {functions} functions, {count(calls)} calls"
-        f" · slowdown {slowdown:.1f}x · {', '.join(lost) or 'nothing lost'} · {folder}"
-    )
+    return ", ".join(lost) or "nothing lost"

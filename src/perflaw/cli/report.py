@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.annotate import check_point, learn_experiment, point_of
-from perflaw.cli.options import at_option, experiment_option
+from perflaw.cli.options import at_option, experiment_option, metric_option
 from perflaw.errors import StoreError
 
 if TYPE_CHECKING:
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 
 @click.command("report", short_help="all laws as one page to open in a browser")
 @experiment_option
+@metric_option
 @at_option
 @click.option(
     "-o", "--output", default="report.html", show_default=True, metavar="FILE.html", help="Where to write it."
 )
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-def command(experiment: str, at: tuple[str, ...], output: str, runs: tuple[str, ...]) -> int:
+def command(experiment: str, metric: str, at: tuple[str, ...], output: str, runs: tuple[str, ...]) -> int:
     """Write one HTML file with every law, its evidence and its uncertainty; it opens without a network."""
     from perflaw.report.html import render
 
     point = point_of(at)
-    recordings, annotations = learn_experiment(experiment, runs, point)
+    recordings, annotations = learn_experiment(experiment, runs, point, metric)
     check_point(point, annotations)
     text = render(_page(experiment, recordings, annotations, point))
     try:

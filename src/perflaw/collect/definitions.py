@@ -6,7 +6,20 @@ import ast
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perflaw.types import Component
+from perflaw.collect.layout import CPU_LANE, EVENTS_LANE, TIME_LANE
+from perflaw.types import CPU, EVENTS, TIME, Component, Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Which process a spool is of."""
+
+    pid: int
+    """Its number."""
+    ppid: int
+    """Its parent's."""
+    argv: tuple[str, ...]
+    """Its command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,12 @@ class Definitions:
     """Number of a feature → its name."""
     types: dict[int, str] = field(default_factory=dict)
     """Number of a dynamic type → its name."""
+    metrics: dict[int, Metric] = field(default_factory=lambda: {TIME_LANE: TIME, EVENTS_LANE: EVENTS})
+    """Number of a metric that was measured → what it is. Time and events always are."""
+    words: dict[str, str] = field(default_factory=dict)
+    """What the tracer has to say for the manifest, by topic: ``clock``, ``cpu``, ``tracer``."""
+    process: Process | None = None
+    """Which process it is; None where the tracer does not say."""
     started: Started | None = None
     """How the recording began; None if it never did."""
     failed: str = ""
@@ -81,12 +100,24 @@ class Definitions:
             self.features[fields[0]] = _clean(fields[2])
         elif kind == "type":
             self.types[fields[0]] = _clean(fields[1])
+        elif kind == "metric":
+            self.metrics[fields[0]] = Metric(_clean(fields[1]), _clean(fields[2]))
+        elif kind == "say":
+            self.words[fields[0]] = _clean(fields[1])
+        elif kind == "process":
+            pid, ppid, argv = fields
+            self.process = Process(pid, ppid, tuple(map(_clean, argv)))
         elif kind == "start":
             self.started = Started(*fields)
         elif kind == "failed":
             self.failed = fields[0]
         elif kind == "end":
             self.ended = Ended(*fields)
+
+    def lanes(self) -> tuple[str, ...]:
+        """Names of the lanes of a call tree. All metrics of a process are defined before its first record."""
+        known = {CPU_LANE: CPU, **self.metrics}
+        return tuple(known[lane].name if lane in known else "" for lane in range(max(known) + 1))
 
     def line_at(self, code: int, offset: int) -> int:
         """Source line of a call site, 0 where unknown."""

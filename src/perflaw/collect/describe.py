@@ -7,33 +7,59 @@ import signal
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
+from perflaw.collect.call_tree import CallTree
+from perflaw.collect.command_line import parse
 from perflaw.collect.core import Tracer
 from perflaw.collect.definitions import Definitions
-from perflaw.collect.launch import Launch
 from perflaw.collect.privacy import allowed_environment, masked
-from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.collect.recorded import Recorded
 from perflaw.types import Clock, Losses, Run
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """The target's process, seen from outside."""
+    """A process that was recorded, seen from outside."""
 
-    launch: Launch
+    argv: tuple[str, ...]
     """What was run."""
+    name: str
+    """Short name of it."""
     started: str
     """When, UTC, ISO 8601."""
     wall_ns: int
     """For how long."""
-    code: int
-    """As ``subprocess`` gives it: the exit status, or the negated signal that killed it."""
+    code: int | None
+    """As ``subprocess`` gives it: the exit status, or the negated signal that killed it. None: only its parent knows."""
+    parent: str = ""
+    """Id of its parent's run; empty for the program itself."""
 
     @property
     def status(self) -> int:
-        """Exit status, 128 + signal when it was killed."""
-        return 128 - self.code if self.code < 0 else self.code
+        """Exit status, 128 + signal when it was killed, 0 where it is not known."""
+        code = self.code or 0
+        return 128 - code if code < 0 else code
+
+
+def child_process(child: Recorded, parent: Run, first: Process, began: int) -> Process:
+    """A child as its own recording tells it; ``first`` is the program, and ``began`` its tracer's clock at its start."""
+    known = child.definitions
+    begin = known.started.clock if known.started else began
+    end = known.ended.clock if known.ended else max(child.tree.last, begin)
+    started = datetime.fromisoformat(first.started) + timedelta(microseconds=(begin - began) / 1000)
+    argv = known.process.argv if known.process else ()
+    return Process(
+        argv, _child_name(argv, parent), started.isoformat(timespec="milliseconds"), end - begin, None, parent.id
+    )
+
+
+def _child_name(argv: tuple[str, ...], parent: Run) -> str:
+    """A forked child, and one that multiprocessing started, runs its parent's program."""
+    line = parse(argv)
+    same = masked(argv) == parent.command or line.kind == "nothing"
+    return parent.target if same or line.what.startswith("from multiprocessing.") else line.name
 
 
 def describe(
@@ -42,45 +68,61 @@ def describe(
     features: Mapping[str, float],
     tracer: Tracer,
     configuration: Mapping[str, str],
-    builder: TreeBuilder,
-    known: Definitions,
+    recorded: Recorded,
 ) -> Run:
     """The manifest of run ``run``. It is complete if the program ended by itself with status 0 and nothing stopped us."""
-    ended = known.ended
+    known, tree = recorded.definitions, recorded.tree
     return Run(
         id=run,
-        command=masked(process.launch.argv),
-        target=process.launch.name,
+        command=masked(process.argv),
+        target=process.name,
         features=dict(features),
         started=process.started,
         wall_ns=process.wall_ns,
-        span_ns=max(0, builder.last - (builder.first or 0)),
+        span_ns=max(0, tree.last - (tree.first or 0)),
         status=process.status,
-        complete=process.status == 0 and ended is not None and not ended.lost,
-        ended=_ending(process.code, known),
+        complete=process.status == 0 and _is_whole(process, known),
+        ended=_ending(process.code, recorded),
         tracer=f"{tracer.name}: {tracer.reason}",
         python=known.started.python if known.started else "",
         configuration=dict(configuration),
         clock=_clock(configuration.get("clock", "real"), known),
-        lost=_losses(builder, known),
+        lost=_losses(tree, known),
         host=socket.gethostname(),
         environment=allowed_environment(os.environ),
-        calls=builder.calls,
-        functions=len({node.code for node in builder.nodes[1:]}),
-        nodes=len(builder.nodes) - 1,
+        calls=tree.calls,
+        functions=len({node.code for node in tree.nodes[1:]}),
+        nodes=len(tree.nodes) - 1,
+        metrics=tuple(metric for _, metric in sorted(known.metrics.items())),
+        words=known.words,
+        pid=known.process.pid if known.process else 0,
+        parent=process.parent,
     )
 
 
-def _ending(code: int, known: Definitions) -> str:
+def _is_whole(process: Process, known: Definitions) -> bool:
+    """Whether the recording reaches to the end of the program; workers of multiprocessing regularly end by os._exit."""
+    ended = known.ended
+    return ended is not None and not ended.lost and ("end" not in known.words or bool(process.parent))
+
+
+def _ending(code: int | None, recorded: Recorded) -> str:
     """How the run ended, in words."""
-    if code < 0:
+    ended = recorded.definitions.ended
+    if recorded.alive:
+        return "still running when the recording ended"
+    if code is not None and code < 0:
         names = {number.value: number.name for number in signal.Signals}
         return f"killed by {names.get(-code, f'signal {-code}')}"
-    if known.ended and known.ended.lost:
-        return f"recording stopped early: {known.ended.lost}"
+    if ended and ended.lost:
+        return f"recording stopped early: {ended.lost}"
     if code:
         return f"exit status {code}"
-    return "normally" if known.ended else "without the interpreter's shutdown (os._exit, exec)"
+    if told := recorded.definitions.words.get("end"):
+        return told
+    if ended:
+        return "normally"
+    return f"without the interpreter's shutdown (os._exit, exec{', a signal' * (code is None)})"
 
 
 def _clock(clock: str, known: Definitions) -> Clock:
@@ -93,9 +135,16 @@ def _tick_ns() -> int:
     return max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
 
 
-def _losses(builder: TreeBuilder, known: Definitions) -> Losses:
-    opened = sum(node.open for node in builder.nodes)
-    if known.ended is None:
-        return Losses(opened)
+def _losses(tree: CallTree, known: Definitions) -> Losses:
+    opened = sum(node.open for node in tree.nodes)
+    losses = Losses(opened, folded_calls=tree.folded, unlinked=tree.unlinked)
     ended = known.ended
-    return Losses(opened, ended.missed, ended.library, ended.unselected, ended.lost)
+    if ended is None:
+        return losses
+    return replace(
+        losses,
+        missed_calls=ended.missed,
+        library_functions=ended.library,
+        unselected_functions=ended.unselected,
+        reason=ended.lost,
+    )

@@ -7,12 +7,17 @@ import platform
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perflaw.collect.core import choose
+from perflaw.collect.build import cache_folder
+from perflaw.collect.compiler import compiler
+from perflaw.collect.core import WAYS, foresee
+from perflaw.collect.interpreter import Interpreter, probe
 from perflaw.collect.launch import understand
-from perflaw.errors import PerflawError
+from perflaw.errors import PerflawError, TargetError
 from perflaw.store.experiment import STORE
 
 PERF_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
@@ -31,13 +36,46 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings; takes well under a second."""
-    return [_tracer(), _python(), _clock(), _store(), _native(), _counters()]
+    """All findings; takes about a second where many Pythons are installed, for each of them is started."""
+    tracers = [_tracer(interpreter) for interpreter in pythons()]
+    return [*tracers, _compiler(), _python(), _clock(), _store(), _native(), _counters()]
 
 
-def _tracer() -> Finding:
-    tracer = choose()
-    return Finding("calls of Python functions", True, f"tracer {tracer.name}: {tracer.reason}")
+def pythons() -> Iterator[Interpreter]:
+    """Every different Python that perflaw can record: our own, the active environment's, those on PATH and pyenv's."""
+    seen: set[Path] = set()
+    for path in _candidates():
+        real = path.resolve()  # the interpreter of a virtual environment is that which it was made from
+        if real in seen or not os.access(real, os.X_OK):
+            continue
+        seen.add(real)
+        with suppress(TargetError):
+            yield probe(str(path))
+
+
+def _candidates() -> Iterator[Path]:
+    yield Path(sys.executable)
+    if active := os.environ.get("VIRTUAL_ENV"):
+        yield Path(active, "bin", "python")
+    names = ("python3", *(f"python{major}.{minor}" for major, minor in WAYS))
+    for folder in os.get_exec_path():
+        if Path(folder).name != "shims":  # pyenv's: scripts that choose one of the versions below
+            yield from (Path(folder, name) for name in names)
+    root = os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()
+    yield from sorted(Path(root, "versions").glob("*/bin/python"))
+
+
+def _tracer(interpreter: Interpreter) -> Finding:
+    name, why = foresee(interpreter)
+    what = f"calls of functions in Python {interpreter.version}"
+    return Finding(what, True, f"tracer {name}: {why} ({interpreter.path})")
+
+
+def _compiler() -> Finding:
+    what, command = "building the native core", " ".join(compiler())
+    if not command:
+        return Finding(what, False, "no C compiler found (CC, cc, gcc, clang); apt-get install -y gcc libc6-dev")
+    return Finding(what, True, f"{command}; kept in {cache_folder()}")
 
 
 def _python() -> Finding:

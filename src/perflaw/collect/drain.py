@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from perflaw.collect.definitions import DefinitionsReader
-from perflaw.collect.layout import DEAD, RECORD
+from perflaw.collect.layout import RECORD
+from perflaw.collect.recorded import Recorded
 from perflaw.collect.tree_builder import TreeBuilder
 
 
 class Drain:
     """The reading side of one spool. Whole segments are removed once read; the last of each thread is read as it fills."""
 
+    idle_s = 0.005
+
     def __init__(self, folder: Path, seed: int = 0) -> None:
-        self.folder = folder
-        self.builder = TreeBuilder(seed)
+        self.folder, self.seed = folder, seed
+        self.builder: TreeBuilder | None = None
+        """Made when the first records are there: the metrics are defined by then."""
         self.definitions = DefinitionsReader(folder / "definitions")
         self.read: dict[Path, int] = {}
 
@@ -30,13 +35,12 @@ class Drain:
             taken += self._take(path, may_grow=newest[_thread(path)] == path)
         return taken
 
-    def finish(self) -> TreeBuilder:
-        """Take in everything that is left, the target being gone."""
-        self.definitions.update()
+    def finish(self, pid: int) -> Iterator[Recorded]:
+        """Take in everything that is left, the target being gone. This tracer records one process alone."""
         while self.step():
             pass
-        self.builder.finish()
-        return self.builder
+        known = self.definitions.update()
+        yield Recorded(known, (self.builder or TreeBuilder(self.seed, known.lanes())).finish())
 
     def _take(self, path: Path, may_grow: bool) -> int:
         offset = self.read.get(path, 0) * RECORD.itemsize
@@ -45,8 +49,10 @@ class Drain:
         if count:
             # Read again: a record may have been half written when the kernel copied its first bytes, and whole at its last.
             batch = np.fromfile(path, dtype=RECORD, offset=offset, count=count)
-            batch = batch[(batch["code"] != 0) | (batch["kind"] == DEAD)]  # function 0 is the tracer's calibration
-            self.builder.same = self.definitions.update().same
+            known = self.definitions.update()
+            if self.builder is None:
+                self.builder = TreeBuilder(self.seed, known.lanes())
+            self.builder.same = known.same
             columns = (batch[name].tolist() for name in ("value", "frame", "code", "site", "key", "kind"))
             self.builder.feed(_thread(path), zip(*columns, strict=True))
             self.read[path] = self.read.get(path, 0) + count

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from perflaw.collect.command_line import parse
+from perflaw.collect.interpreter import Interpreter, probe
 from perflaw.errors import TargetError
 
 TARGET_FOLDER = Path(__file__).parent / "target"
-OLDEST = (3, 11)
 _PYTHON_NAMES = ("python", "pypy")
-_VALUE_OPTIONS = "WX"
-_ISOLATING = "IES"
 _NEXT = "perflaw record -- python app.py"
 
 
@@ -33,8 +31,13 @@ class Launch:
     """Module name that functions of the main script are shown under."""
     own: str
     """Top-level package that is the person's own wherever it is installed, empty if none."""
-    python: str
-    """Version of the interpreter."""
+    interpreter: Interpreter
+    """What runs it."""
+
+    @property
+    def python(self) -> str:
+        """Version of the interpreter."""
+        return self.interpreter.version
 
 
 def understand(command: tuple[str, ...]) -> Launch:
@@ -99,8 +102,8 @@ def _script(found: str, arguments: tuple[str, ...]) -> Launch:
             f"{path}: not a Python program", "its first line names no Python", f"perflaw record -- python {path}"
         )
     python = next(word for word in words if Path(word).name.startswith(_PYTHON_NAMES))
-    version = _probe(shutil.which(python) or python)
-    return Launch((found, *arguments), arguments, path.name, path.stem, _entry_package(text), version)
+    run_by = probe(shutil.which(python) or python)
+    return Launch((found, *arguments), arguments, path.name, path.stem, _entry_package(text), run_by)
 
 
 def _entry_package(text: bytes) -> str:
@@ -114,59 +117,26 @@ def _entry_package(text: bytes) -> str:
 
 def _python(argv: tuple[str, ...]) -> Launch:
     """An interpreter with options, then a script, ``-m module`` or ``-c code``."""
-    index = 1
-    while index < len(argv):
-        word = argv[index]
-        if word == "-" or not word.startswith("-"):
-            break
-        if word.startswith("--"):
-            index += 2 if word == "--check-hash-based-pycs" else 1
-            continue
-        for position, letter in enumerate(word[1:], 1):
-            if letter in _ISOLATING:
-                raise TargetError(
-                    f"{' '.join(argv[:3])} …: option -{letter} shuts the recorder out",
-                    "the interpreter then ignores PYTHONPATH, through which recording begins",
-                    "leave -" + letter + " out",
-                )
-            if letter in "mc":
-                value = word[position + 1 :] or (argv[index + 1] if index + 1 < len(argv) else "")
-                used = index + (1 if word[position + 1 :] else 2)
-                return _module(argv, value, used) if letter == "m" else _code(argv, used)
-            if letter in _VALUE_OPTIONS:
-                index += not word[position + 1 :]
-                break
-        index += 1
-    if index >= len(argv) or argv[index] == "-":
+    line = parse(argv)
+    if line.isolating:
+        raise TargetError(
+            f"{' '.join(argv[:3])} …: option -{line.isolating} shuts the recorder out",
+            "the interpreter then ignores PYTHONPATH, through which recording begins",
+            f"leave -{line.isolating} out",
+        )
+    if line.kind == "nothing":
         raise TargetError("an interpreter without a script", "an interactive session cannot be recorded", _NEXT)
-    script = Path(argv[index])
-    _readable(script)
-    name = script.resolve().name
-    main = name if script.is_dir() else script.stem
-    return Launch(argv, argv[index + 1 :], name, main, "", _probe(argv[0]))
-
-
-def _module(argv: tuple[str, ...], module: str, used: int) -> Launch:
-    if not module:
+    if line.kind == "module" and not line.what:
         raise TargetError("-m without a module", "the module's name is missing", "perflaw record -- -m json.tool")
-    return Launch(argv, argv[used:], f"-m {module}", module, module.split(".")[0], _probe(argv[0]))
-
-
-def _code(argv: tuple[str, ...], used: int) -> Launch:
-    return Launch(argv, argv[used:], "-c", "__main__", "", _probe(argv[0]))
-
-
-def _probe(python: str) -> str:
-    """Version of an interpreter; TargetError where it does not run or is too old."""
-    question = "import sys; print(sys.implementation.name, '.'.join(map(str, sys.version_info[:3])))"
-    try:
-        answer = subprocess.run([python, "-I", "-S", "-c", question], capture_output=True, text=True, timeout=60)
-        name, version = answer.stdout.split()
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise TargetError(f"{python}: does not start", str(error), f"{python} --version") from error
-    if name != "cpython" or tuple(map(int, version.split(".")))[:2] < OLDEST:
-        raise TargetError(f"{python}: {name} {version}", "perflaw records CPython 3.11 and newer", "perflaw doctor")
-    return version
+    main, own, name = "__main__", "", line.name
+    if line.kind == "module":
+        main, own = line.what, line.what.split(".")[0]
+    elif line.kind == "script":
+        script = Path(line.what)
+        _readable(script)
+        name = script.resolve().name
+        main = name if script.is_dir() else script.stem
+    return Launch(argv, argv[line.used :], name, main, own, probe(argv[0]))
 
 
 def environment(launch: Launch, tracer: str, settings: dict[str, str]) -> dict[str, str]:

@@ -6,20 +6,10 @@ merge in any order to the same result. A stratum is a power of two of the durati
 
 from __future__ import annotations
 
+from perflaw.collect.call_tree import Sample
 from perflaw.collect.invocation import Invocation
-from perflaw.store.schema import PER_STRATUM, UNIFORM
-
-
-class Sample:
-    """One kept invocation."""
-
-    __slots__ = ("callees", "features", "node", "sequence", "started", "stratum_key", "uniform_key", "x")
-
-    def __init__(self, sequence: int, invocation: Invocation, stratum_key: int) -> None:
-        self.sequence, self.node, self.started, self.x = sequence, invocation.node, invocation.started, invocation.x
-        self.uniform_key, self.stratum_key = invocation.key, stratum_key
-        self.features = tuple(invocation.features)
-        self.callees = tuple((node, calls, cost) for node, (cost, calls) in invocation.kids.items())
+from perflaw.collect.layout import CPU_LANE, TIME_LANE
+from perflaw.store.schema import sample_sizes
 
 
 class Bottom:
@@ -49,39 +39,84 @@ class Bottom:
 class Reservoir:
     """The samples of one function in one run."""
 
-    __slots__ = ("counts", "seed", "strata", "uniform")
+    __slots__ = ("counts", "per_stratum", "seed", "strata", "uniform")
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.uniform = Bottom(UNIFORM)
+    def __init__(self, seed: int, sizes: tuple[int, int]) -> None:
+        self.seed, self.per_stratum = seed, sizes[1]
+        self.uniform = Bottom(sizes[0])
         self.strata: dict[int, Bottom] = {}
         self.counts: dict[int, int] = {}
         """Stratum → completed invocations in it."""
 
+    def shrink(self, sizes: tuple[int, int]) -> None:
+        """Keep fewer from now on. A bottom-k sample is exact whenever it is cut."""
+        self.uniform.size, self.per_stratum = sizes
+        for bottom in self.strata.values():
+            bottom.size = self.per_stratum
+        for bottom in (self.uniform, *self.strata.values()):
+            bottom.trim()
+
     def offer(self, sequence: int, invocation: Invocation) -> None:
         """Consider a completed invocation. Its uniform priority was drawn at entry, where its features were read."""
-        stratum = invocation.x.bit_length()
+        stratum = invocation.costs[TIME_LANE].bit_length()
         bottom = self.strata.get(stratum)
         if bottom is None:
-            bottom = self.strata[stratum] = Bottom(PER_STRATUM)
+            bottom = self.strata[stratum] = Bottom(self.per_stratum)
             self.counts[stratum] = 0
         self.counts[stratum] += 1
         stratum_key = scramble(sequence ^ self.seed)
         uniform = 0 <= invocation.key < self.uniform.bound
         if uniform or stratum_key < bottom.bound:
-            sample = Sample(sequence, invocation, stratum_key)
+            sample = _sample(sequence, invocation, stratum_key)
             if uniform:
                 self.uniform.add(invocation.key, sample)
             if stratum_key < bottom.bound:
                 bottom.add(stratum_key, sample)
 
-    def samples(self) -> list[tuple[Sample, bool]]:
-        """Every kept sample once, in order of completion, and whether it belongs to the uniform part."""
+    def finish(self) -> list[Sample]:
+        """Every kept sample once, in order of completion; only those of the uniform part have a uniform key."""
         uniform = {sample.sequence: sample for sample in self.uniform.trim()}
-        kept = dict(uniform)
-        for bottom in self.strata.values():
-            kept.update({sample.sequence: sample for sample in bottom.trim()})
-        return [(kept[sequence], sequence in uniform) for sequence in sorted(kept)]
+        kept = {sample.sequence: sample for bottom in self.strata.values() for sample in bottom.trim()}
+        for sequence in kept.keys() - uniform.keys():
+            kept[sequence].uniform_key = -1
+        kept.update(uniform)
+        return [kept[sequence] for sequence in sorted(kept)]
+
+
+class Reservoirs:
+    """The samples of all functions: fewer of each where there are more than ``many`` of them."""
+
+    def __init__(self, seed: int, many: int) -> None:
+        self.seed, self.many = seed, many
+        self.sizes = sample_sizes(0, many)
+        self.of: dict[int, Reservoir] = {}
+
+    def offer(self, code: int, sequence: int, invocation: Invocation) -> None:
+        """Consider a completed invocation of function ``code``."""
+        found = self.of.get(code)
+        if found is None:
+            self._shrink(sample_sizes(len(self.of) + 1, self.many))
+            found = self.of[code] = Reservoir(self.seed, self.sizes)
+        found.offer(sequence, invocation)
+
+    def _shrink(self, sizes: tuple[int, int]) -> None:
+        if sizes != self.sizes:
+            self.sizes = sizes
+            for reservoir in self.of.values():
+                reservoir.shrink(sizes)
+
+
+def _sample(sequence: int, invocation: Invocation, stratum_key: int) -> Sample:
+    return Sample(
+        sequence,
+        invocation.node,
+        invocation.started,
+        invocation.key,
+        stratum_key,
+        tuple(invocation.costs),
+        tuple((node, kid[0], kid[1 + TIME_LANE], kid[1 + CPU_LANE]) for node, kid in invocation.kids.items()),
+        tuple(invocation.features),
+    )
 
 
 def scramble(number: int) -> int:

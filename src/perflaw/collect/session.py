@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from perflaw.collect.core import Tracer
+from perflaw.collect.build import Tell
+from perflaw.collect.core import Tracer, choose
+from perflaw.collect.interpreter import Interpreter
+from perflaw.collect.keep import Outcome
 from perflaw.collect.launch import understand
 from perflaw.collect.plan import Plan, PlannedRun
-from perflaw.collect.record import Outcome, Settings, record_run
+from perflaw.collect.record import Settings, record_run
 from perflaw.collect.stdin import StandardInput
 from perflaw.collect.workload import run_features
 from perflaw.errors import TargetError
@@ -27,7 +30,21 @@ class Attempt:
     """Why not."""
 
 
-def record_all(experiment: Experiment, plan: Plan, tracer: Tracer, settings: Settings) -> Iterator[Attempt]:
+class Tracers:
+    """The tracer for each interpreter of a session: chosen once, for a failed build is slow and does not get better."""
+
+    def __init__(self, wish: str, tell: Tell) -> None:
+        self.wish, self.tell = wish, tell
+        self.chosen: dict[Interpreter, Tracer] = {}
+
+    def tracer(self, interpreter: Interpreter) -> Tracer:
+        """The tracer for targets of this interpreter."""
+        if interpreter not in self.chosen:
+            self.chosen[interpreter] = choose(self.wish, interpreter, self.tell)
+        return self.chosen[interpreter]
+
+
+def record_all(experiment: Experiment, plan: Plan, tracers: Tracers, settings: Settings) -> Iterator[Attempt]:
     """Make the planned runs and give each as soon as it is kept.
 
     A signal to the recorder ends the session after the run it met; StoreError ends it, for the next would fail too.
@@ -35,7 +52,7 @@ def record_all(experiment: Experiment, plan: Plan, tracer: Tracer, settings: Set
     stdin = StandardInput()
     for planned in plan.runs:
         try:
-            outcome = _record_one(experiment, plan, planned, tracer, settings, stdin)
+            outcome = _record_one(experiment, plan, planned, tracers, settings, stdin)
         except TargetError as error:
             yield Attempt(planned, None, error)
             continue
@@ -48,11 +65,12 @@ def _record_one(
     experiment: Experiment,
     plan: Plan,
     planned: PlannedRun,
-    tracer: Tracer,
+    tracers: Tracers,
     settings: Settings,
     stdin: StandardInput,
 ) -> Outcome:
     launch = understand(planned.command)
+    tracer = tracers.tracer(launch.interpreter)
     template = plan.template[len(plan.template) - len(launch.arguments) :]
     features = run_features(template, launch.arguments, planned.varied, plan.declared)
     return record_run(experiment, tracer, launch, features, replace(settings, varied=planned.varied), stdin)

@@ -1,204 +1,213 @@
 """Call events to a call tree with exact integer moments (specs: Moments; Kumar & Pande §2.2, one pass).
 
-The tree is keyed by (parent, call site, callee); from the third repetition of a (site, callee) on a path, recursion is
-folded into the first. Sums are exact, so trees of threads and runs add in any order to the same result.
+The readable twin of the C core, which is compared with it to the last bit. An invocation has a cost in every lane (time,
+cpu, events, and what is measured besides). Sums are exact, so trees of threads and runs add in any order to the same result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from struct import pack, unpack
 
-from perflaw.collect.invocation import Invocation
-from perflaw.collect.layout import DEAD, ENTER, EXIT, FEATURE, RESUME, YIELD
-from perflaw.collect.moments import Node
-from perflaw.collect.reservoir import Reservoir
-
-ROOT = 0
-MAX_DISTANCE = 16
-"""Ancestor–descendant moments are kept for the nearest ancestors up to this distance."""
+from perflaw.collect.call_tree import CallTree, Limits
+from perflaw.collect.contexts import Contexts
+from perflaw.collect.invocation import Below, Invocation
+from perflaw.collect.layout import (
+    CHANGE,
+    DEAD,
+    ELSEWHERE,
+    END,
+    ENTER,
+    EVENTS_LANE,
+    EXIT,
+    FEATURE,
+    MAX_CODE,
+    MAX_DISTANCE,
+    RESUME,
+    SWITCH,
+    THREAD,
+    YIELD,
+)
+from perflaw.collect.moments import Moments, add_wait
+from perflaw.collect.reservoir import Reservoirs
+from perflaw.collect.stacks import Stack, Thread
 
 Event = tuple[int, int, int, int, int, int]
 """value, frame, code, site, key, kind: one record of ``layout``."""
-
-
-class Thread:
-    """The open invocations of one thread."""
-
-    __slots__ = ("depth_of", "stack")
-
-    def __init__(self) -> None:
-        self.stack: list[Invocation] = [Invocation(0, 0, ROOT, 0, -1)]
-        self.depth_of: dict[int, int] = {}
-        """Code → its open invocations on this thread."""
+ALWAYS = ("time", "cpu", "events")
+"""The lanes that every recording has."""
+LIMITS = Limits()
 
 
 class TreeBuilder:
-    """Consumes the events of a run's threads and holds the call tree, moments and samples learnt from them."""
+    """Consumes the events of a run's threads and builds the call tree, moments and samples learnt from them."""
 
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
+    def __init__(self, seed: int = 0, metrics: Sequence[str] = ALWAYS, limits: Limits = LIMITS) -> None:
+        self.metrics = tuple(metrics)
+        self.lanes = len(self.metrics)
         self.same: dict[int, int] = {}
         """Number of a function → number of its component; the same where it is not in."""
-        self.nodes: list[Node] = [Node(-1, -1, -1, 0)]
-        self.children: dict[tuple[int, int, int], int] = {}
+        self.contexts = Contexts(self.lanes, limits.nodes)
+        self.moments = Moments(self.lanes, limits)
+        self.reservoirs = Reservoirs(seed, limits.components)
         self.threads: dict[int, Thread] = {}
+        """Number of a ring or of a series of segments → the thread that writes there."""
         self.suspended: dict[int, Invocation] = {}
-        self.samples: dict[int, Reservoir] = {}
-        self.totals: dict[int, int] = {}
-        self.selves: dict[int, int] = {}
-        self.calls = 0
+        """Frame → generator or coroutine that waits."""
+        self.totals: dict[int, list[int]] = {}
+        self.selves: dict[int, list[int]] = {}
+        self.calls = self.folded = 0
         self.first: int | None = None
         self.last = 0
 
-    def feed(self, thread: int, events: Iterable[Event]) -> None:
+    def feed(self, ring: int, events: Iterable[Event]) -> None:
         """Take the next events of a thread, in order."""
-        state = self.threads.setdefault(thread, Thread())
+        thread = self.threads.get(ring) or self._new_thread(ring)
         for value, frame, code, site, key, kind in events:
             if kind == FEATURE:
-                top = state.stack[-1]
+                top = thread.current.open[-1]
                 if top.frame == frame:
                     top.features.append((code, _as_float(value)))
-            elif kind == ENTER:
-                self._enter(state, value, frame, self.same.get(code, code), site, key)
-            elif kind == EXIT:
-                self._exit(state, value, frame)
-            elif kind == YIELD:
-                self._yield(state, value, frame)
-            elif kind == RESUME:
-                self._resume(state, value, frame, self.same.get(code, code), site)
+            elif kind == CHANGE:
+                thread.current.change(code, value)
             elif kind == DEAD:
-                self._bury(state, frame)
+                self._bury(thread.current, frame)
+            elif kind == SWITCH:
+                thread.switch(frame, value)
+            elif kind in (THREAD, END):
+                self._end(thread)
+                thread = self._new_thread(ring)
+            elif 0 < code < MAX_CODE:  # function 0 is the tracer's calibration
+                self._call_event(thread.current, kind, value, frame, self.same.get(code, code), site, key)
 
-    def finish(self) -> None:
-        """Count what is still open: such invocations give no sample."""
+    def _call_event(self, stack: Stack, kind: int, stamp: int, frame: int, code: int, site: int, key: int) -> None:
+        if kind == ENTER:
+            self._enter(stack, stamp, frame, code, site, key)
+        elif kind == EXIT:
+            self._exit(stack, stamp, frame)
+        elif kind == YIELD:
+            self._yield(stack, stamp, frame)
+        elif kind == RESUME:
+            self._resume(stack, stamp, frame, code, site)
+
+    def finish(self) -> CallTree:
+        """The call tree. What is still open is counted and gives no sample; nothing can be fed from now on."""
         for thread in self.threads.values():
-            for invocation in thread.stack[1:]:
-                self.nodes[invocation.node].open += 1
-            del thread.stack[1:]
+            self._end(thread)
+        self.threads.clear()
         for invocation in self.suspended.values():
-            self.nodes[invocation.node].open += 1
+            self.contexts.nodes[invocation.node].open += 1
         self.suspended.clear()
+        return CallTree(
+            self.metrics,
+            self.contexts.nodes,
+            self.totals,
+            self.selves,
+            strata={code: reservoir.counts for code, reservoir in self.reservoirs.of.items()},
+            samples={code: reservoir.finish() for code, reservoir in self.reservoirs.of.items()},
+            calls=self.calls,
+            first=self.first,
+            last=self.last,
+            folded=self.folded,
+            unlinked=self.moments.unlinked,
+        )
 
-    def _enter(self, thread: Thread, stamp: int, frame: int, code: int, site: int, key: int) -> None:
+    def _new_thread(self, ring: int) -> Thread:
+        thread = self.threads[ring] = Thread(self.lanes)
+        return thread
+
+    def _end(self, thread: Thread) -> None:
+        for invocation in thread.invocations():
+            self.contexts.nodes[invocation.node].open += 1
+
+    def _enter(self, stack: Stack, stamp: int, frame: int, code: int, site: int, key: int) -> None:
         if frame in self.suspended:
             # A generator was closed unseen and its frame's address is in use again: it has all the cost it will have.
-            self._record(self.suspended.pop(frame), thread.stack[0])
-        node = self._child(thread.stack[-1].node, site, code)
-        thread.stack.append(Invocation(frame, code, node, stamp, key))
-        thread.depth_of[code] = thread.depth_of.get(code, 0) + 1
+            unseen = self.suspended.pop(frame)
+            if unseen.code > 0:
+                self._record(unseen, stack.open[0])
+        node = self.contexts.child(stack.open[-1].node, site, code)
+        self.folded += self.contexts.nodes[node].site == ELSEWHERE
+        stack.open.append(Invocation(frame, code, node, stamp, key, stack.reading(stamp)))
+        stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
+        stack.counters[EVENTS_LANE] += 1
         self._see(stamp)
 
-    def _resume(self, thread: Thread, stamp: int, frame: int, code: int, site: int) -> None:
+    def _resume(self, stack: Stack, stamp: int, frame: int, code: int, site: int) -> None:
         invocation = self.suspended.pop(frame, None)
-        slot = self._child(thread.stack[-1].node, site, code)
+        slot = self.contexts.child(stack.open[-1].node, site, code)
         if invocation is None:  # it began before the recording did
-            invocation = Invocation(frame, -code, slot, stamp, -1)
+            invocation = Invocation(frame, -code, slot, stamp, -1, ())
         else:
-            invocation.waited += stamp - invocation.segment
-        invocation.slot, invocation.segment = slot, stamp
-        thread.stack.append(invocation)
-        thread.depth_of[code] = thread.depth_of.get(code, 0) + 1
+            invocation.waited += stamp - invocation.suspended
+        invocation.slot, invocation.marks = slot, stack.reading(stamp)
+        stack.open.append(invocation)
+        stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
 
-    def _yield(self, thread: Thread, stamp: int, frame: int) -> None:
-        invocation = self._pop(thread, frame)
+    def _yield(self, stack: Stack, stamp: int, frame: int) -> None:
+        invocation = self._pop(stack, frame)
         if invocation is not None:
-            self._close_segment(thread, invocation, stamp)
-            invocation.segment = stamp
+            self._close_segment(stack, invocation, stamp)
+            invocation.suspended = stamp
             self.suspended[frame] = invocation
 
-    def _exit(self, thread: Thread, stamp: int, frame: int) -> None:
-        invocation = self._pop(thread, frame)
+    def _exit(self, stack: Stack, stamp: int, frame: int) -> None:
+        invocation = self._pop(stack, frame)
         if invocation is None:
             return
-        self._close_segment(thread, invocation, stamp)
+        self._close_segment(stack, invocation, stamp)
         if invocation.code > 0:
-            self._record(invocation, thread.stack[-1])
+            self._record(invocation, stack.open[-1])
         self._see(stamp)
 
-    def _pop(self, thread: Thread, frame: int) -> Invocation | None:
+    def _pop(self, stack: Stack, frame: int) -> Invocation | None:
         """The invocation of this frame; whatever stands above it died without an event."""
-        stack = thread.stack
-        if len(stack) > 1 and stack[-1].frame == frame:
-            return stack.pop()
-        return stack.pop() if self._bury(thread, frame) else None
+        if stack.open[-1].frame != frame or len(stack.open) == 1:
+            if not stack.find(frame):
+                return None
+            self._bury(stack, frame)
+        return stack.open.pop()
 
-    def _bury(self, thread: Thread, frame: int) -> bool:
-        """Close what stands above the invocation of this frame, without a sample; False if the frame is not open."""
-        stack = thread.stack
-        for index in range(len(stack) - 1, 0, -1):
-            if stack[index].frame == frame:
-                for dead in stack[index + 1 :]:
-                    self.nodes[dead.node].open += 1
-                    thread.depth_of[abs(dead.code)] -= 1
-                del stack[index + 1 :]
-                return True
-        return False
+    def _bury(self, stack: Stack, frame: int) -> None:
+        """Close what stands above the invocation of this frame, without a sample."""
+        for dead in stack.bury(frame):
+            self.contexts.nodes[dead.node].open += 1
 
-    def _close_segment(self, thread: Thread, invocation: Invocation, stamp: int) -> None:
-        """Give the time since the invocation was last (re)entered to it and to its caller."""
-        spent, code = stamp - invocation.segment, abs(invocation.code)
-        kids = thread.stack[-1].kids
-        found = kids.get(invocation.slot)
-        if found is None:
-            kids[invocation.slot] = [spent, int(invocation.fresh)]
-        else:
-            found[0] += spent
-            found[1] += invocation.fresh
+    def _close_segment(self, stack: Stack, invocation: Invocation, stamp: int) -> None:
+        """Give what was spent since the invocation was last (re)entered to it and to its caller."""
+        code = abs(invocation.code)
+        spent = [now - then for now, then in zip(stack.reading(stamp), invocation.marks, strict=True)]
+        _touch(stack.open[-1].kids, invocation.slot, [int(invocation.fresh), *spent])
         invocation.fresh = False
-        invocation.x += spent
-        thread.depth_of[code] -= 1
-        if thread.depth_of[code] == 0:
-            self.totals[code] = self.totals.get(code, 0) + spent
+        if invocation.costs:
+            _add(invocation.costs, spent)
+        else:
+            invocation.costs = spent
+        stack.depth_of[code] -= 1
+        if stack.depth_of[code] == 0:
+            _add(self.totals.setdefault(code, [0] * self.lanes), spent)
 
     def _record(self, invocation: Invocation, caller: Invocation) -> None:
         """Add a completed invocation to every moment it has a part in."""
-        node = self.nodes[invocation.node]
-        local = node.add(invocation.x, invocation.kids, invocation.deeper)
+        node = self.contexts.nodes[invocation.node]
+        local = self.moments.add(node, invocation.costs, invocation.kids, invocation.deeper)
         if invocation.waited:
-            node.wait(invocation.waited)
+            add_wait(node, invocation.waited)
         code = invocation.code
-        self.selves[code] = self.selves.get(code, 0) + local
+        _add(self.selves.setdefault(code, [0] * self.lanes), local)
         self.calls += 1
         if invocation.kids:
             self._pass_up(invocation, caller)
-        reservoir = self.samples.get(code)
-        if reservoir is None:
-            reservoir = self.samples[code] = Reservoir(self.seed)
-        reservoir.offer(self.calls, invocation)
+        self.reservoirs.offer(code, self.calls, invocation)
 
     def _pass_up(self, invocation: Invocation, caller: Invocation) -> None:
         """Let the caller know of everything below the invocation, within MAX_DISTANCE."""
-        nodes, deeper = self.nodes, caller.deeper
+        nodes = self.contexts.nodes
         floor = nodes[caller.node].depth
         for below in (invocation.kids, invocation.deeper):
-            for descendant, (cost, calls) in below.items():
+            for descendant, done in below.items():
                 if 1 < nodes[descendant].depth - floor <= MAX_DISTANCE:
-                    found = deeper.get(descendant)
-                    if found is None:
-                        deeper[descendant] = [cost, calls]
-                    else:
-                        found[0] += cost
-                        found[1] += calls
-
-    def _child(self, parent: int, site: int, code: int) -> int:
-        key = (parent, site, code)
-        found = self.children.get(key)
-        if found is None:
-            found = self.children[key] = self._fold(parent, site, code)
-        return found
-
-    def _fold(self, parent: int, site: int, code: int) -> int:
-        """A new node, or the head of a recursion that repeats (site, callee) for the third time."""
-        repeated, node = [], parent
-        while node > ROOT:
-            if self.nodes[node].site == site and self.nodes[node].code == code:
-                repeated.append(node)
-            node = self.nodes[node].parent
-        if len(repeated) >= 2:
-            return repeated[-1]
-        self.nodes.append(Node(parent, site, code, self.nodes[parent].depth + 1))
-        return len(self.nodes) - 1
+                    _touch(caller.deeper, descendant, done)
 
     def _see(self, stamp: int) -> None:
         if self.first is None:
@@ -207,8 +216,20 @@ class TreeBuilder:
             self.last = stamp
 
 
-def _as_float(bits: Any) -> float:
-    """The float64 that an int64 of the record holds."""
-    from struct import pack, unpack
+def _touch(below: Below, node: int, done: list[int]) -> None:
+    """Add calls and costs to what was done at a node."""
+    found = below.get(node)
+    if found is None:
+        below[node] = done.copy()
+    else:
+        _add(found, done)
 
+
+def _add(sums: list[int], more: Sequence[int]) -> None:
+    for lane, value in enumerate(more):
+        sums[lane] += value
+
+
+def _as_float(bits: int) -> float:
+    """The float64 that an int64 of the record holds."""
     return float(unpack("<d", pack("<q", bits))[0])

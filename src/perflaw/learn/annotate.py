@@ -9,7 +9,7 @@ import numpy as np
 
 from perflaw.learn.cells import Array, Cells, make_cells
 from perflaw.learn.laws import Learnt, Series, learn
-from perflaw.types import TIME, Annotation, Curve, Evidence, Law, Points, Prediction, Run, Scope
+from perflaw.types import TIME, Annotation, Curve, Evidence, Law, Metric, Points, Prediction, Run, Scope
 
 MIN_EFFECT = 1.1
 """A law whose mean varies by less than this factor over its data is told as a constant: it does not matter to anyone."""
@@ -30,10 +30,13 @@ class _Learnt:
     """Its per-call law was a dependence too small to matter, and is told as a constant."""
 
 
-def annotate(evidence: Sequence[Evidence], at: Point | None = None, quantum: float = 1.0) -> list[Annotation]:
+def annotate(
+    evidence: Sequence[Evidence], at: Point | None = None, quantum: float = 1.0, metric: Metric = TIME
+) -> list[Annotation]:
     """Laws of all components, ranked by predicted cost at ``at`` where given, else by share of the cost.
 
-    ``quantum`` is the clock's tick in ns. The result is deterministic. Components without a completed call are left out.
+    ``quantum`` is the smallest step of the metric (of time: the clock's tick in ns). The result is deterministic.
+    Components without a completed call are left out.
     """
     present = [one for one in evidence if one.cost.size]
     cells = [make_cells(one, tuple(at or ())) for one in present]
@@ -41,7 +44,7 @@ def annotate(evidence: Sequence[Evidence], at: Point | None = None, quantum: flo
     per_run = _learn_runs(present, tuple(at or ()), quantum)
     whole = _whole_cost(present)
     annotations = [
-        _annotation(_Learnt(*parts), at, whole)
+        _annotation(_Learnt(*parts), at, whole, metric)
         for parts in zip(present, cells, per_call, per_run, negligible, strict=True)
     ]
     return sorted(annotations, key=_rank)
@@ -84,24 +87,39 @@ def _corners(law: Law) -> list[Point]:
 
 
 def _learn_runs(evidence: Sequence[Evidence], preferred: tuple[str, ...], quantum: float) -> list[Learnt | None]:
-    """Cost per whole run as a law of the workload's features; incomplete runs say nothing of it."""
+    """Cost per whole execution as a law of the workload's features; incomplete ones say nothing of it."""
+    runs = {cost.run.id: cost.run for one in evidence for cost in one.runs}
     series: list[Series] = []
     places: list[int] = []
     for place, one in enumerate(evidence):
-        complete = [cost for cost in one.runs if cost.run.complete]
-        if complete:
-            y = np.array([float(cost.total) for cost in complete])
-            runs = np.array([cost.run.id for cost in complete])
-            series.append(
-                Series(
-                    one.component.name, y, _workload([cost.run for cost in complete], preferred), runs, None, quantum
-                )
-            )
+        executions = _executions(one, runs)
+        if executions:
+            y = np.array([total for _, total in executions])
+            roots = [root for root, _ in executions]
+            names = np.array([root.id for root in roots])
+            series.append(Series(one.component.name, y, _workload(roots, preferred), names, None, quantum))
             places.append(place)
     found: list[Learnt | None] = [None] * len(evidence)
     for place, learnt in zip(places, learn(series) if series else [], strict=True):
         found[place] = learnt
     return found
+
+
+def _executions(evidence: Evidence, runs: Mapping[str, Run]) -> list[tuple[Run, float]]:
+    """What a component cost in each execution that was recorded whole: in the program's process and its children's."""
+    totals: dict[str, float] = {}
+    for cost in evidence.runs:
+        root = _root(cost.run, runs)
+        totals[root.id] = totals.get(root.id, 0.0) + cost.total
+    torn = {_root(cost.run, runs).id for cost in evidence.runs if not cost.run.complete}
+    return [(runs[name], total) for name, total in totals.items() if name not in torn and runs[name].complete]
+
+
+def _root(run: Run, runs: Mapping[str, Run]) -> Run:
+    """The program's own run; the uppermost that is there where its was removed."""
+    while run.parent in runs:
+        run = runs[run.parent]
+    return run
 
 
 def _workload(runs: Sequence[Run], preferred: tuple[str, ...]) -> dict[str, Array]:
@@ -116,7 +134,7 @@ def _whole_cost(evidence: Sequence[Evidence]) -> float:
     return float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
 
 
-def _annotation(learnt: _Learnt, at: Point | None, whole: float) -> Annotation:
+def _annotation(learnt: _Learnt, at: Point | None, whole: float, metric: Metric) -> Annotation:
     evidence, law = learnt.evidence, _asked(learnt.per_call, at)
     if learnt.negligible:
         law = replace(law, verdict="none", reason="it varies by less than 10 % over the sizes seen")
@@ -124,7 +142,7 @@ def _annotation(learnt: _Learnt, at: Point | None, whole: float) -> Annotation:
     self_total = sum(cost.self_total for cost in evidence.runs)
     return Annotation(
         component=evidence.component,
-        metric=TIME,
+        metric=metric,
         features=tuple(dict.fromkeys([*evidence.features, *(f for cost in evidence.runs for f in cost.run.features)])),
         scopes=(Scope("", 1.0, law),),
         calls=sum(cost.calls for cost in evidence.runs),

@@ -54,19 +54,24 @@ def make_cells(evidence: Evidence, preferred: Collection[str] = ()) -> Cells:
 def candidates(evidence: Evidence, preferred: Collection[str] = ()) -> dict[str, Array]:
     """Features that vary and were mostly read: the arguments', then the runs' (the preferred ones first).
 
-    Those that say the same as an earlier one are left out.
+    Those that say the same as an earlier one are left out; an argument goes before a run's feature of its name.
     """
     of_runs = _run_features(evidence)
     order = sorted(of_runs, key=lambda name: name not in preferred)
-    named = {**evidence.features, **{name: of_runs[name] for name in order}}
+    named = {name: values for name, values in evidence.features.items() if _mostly_read(values)}
+    named = {**{name: of_runs[name] for name in order}, **named}
     kept: dict[str, Array] = {}
-    for name, values in named.items():
-        read = values[~np.isnan(values)]
-        if read.size < max(1.0, MIN_PRESENT * values.size) or np.ptp(read) == 0:
+    for name in dict.fromkeys([*evidence.features, *order]):
+        values = named.get(name)
+        if values is None or not _mostly_read(values) or np.ptp(values[~np.isnan(values)]) == 0:
             continue
         if not any(_collinear(values, other) for other in kept.values()):
             kept[name] = values
     return kept
+
+
+def _mostly_read(values: Array) -> bool:
+    return bool(np.count_nonzero(~np.isnan(values)) >= max(1.0, MIN_PRESENT * values.size))
 
 
 def _run_features(evidence: Evidence) -> dict[str, Array]:

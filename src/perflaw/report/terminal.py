@@ -20,7 +20,8 @@ def annotations_table(
 ) -> str:
     """The laws as a table, those of small share summed up in a last line."""
     shown = [one for one in annotations if every or _matters(one, annotations)]
-    headings = ["share", "function", "time per call", "grows as", _at_heading(at)]
+    metric = annotations[0].metric.name if annotations else "time"
+    headings = ["share", "function", f"{metric} per call", "grows as", _at_heading(at)]
     table = text_table(headings, [_row(one, at) for one in shown], right=(0,), colour=colour)
     return table + _rest(annotations, shown)
 
@@ -89,7 +90,7 @@ def runs_table(runs: Sequence[Run], unfinished: Sequence[str], damaged: Mapping[
         [
             run.id,
             run.started[:16].replace("T", " "),
-            run.target,
+            run.target + (f" (child of {run.parent})" if run.parent else ""),
             " ".join(f"{name}={value:g}" for name, value in run.features.items()),
             f"{run.calls:,}",
             quantity(run.wall_ns, "ns"),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.errors import UsageError
 from perflaw.store.experiment import Recording
+from perflaw.store.schema import Row
 from perflaw.store.tables import read_table
-from perflaw.types import Component, Evidence, Run, RunCost
+from perflaw.types import CPU, EVENTS, TIME, Component, Evidence, Metric, RunCost
 
 Key = tuple[str, str, int]
 """Name, file and first line: what makes a component the same in two runs."""
@@ -29,50 +31,74 @@ class _Gathered:
     runs: list[RunCost] = field(default_factory=list)
 
 
-def gather(recordings: Sequence[Recording]) -> list[Evidence]:
-    """Evidence per component, ordered by name. StoreError where a table is missing or damaged."""
+def gather(recordings: Sequence[Recording], metric: Metric = TIME) -> list[Evidence]:
+    """Evidence per component of its cost in a metric, ordered by name. StoreError where a table is missing or damaged."""
     found: dict[Key, _Gathered] = {}
     for recording in recordings:
-        _gather_run(recording, found)
+        _gather_run(recording, metric, found)
     return [_evidence(found[key]) for key in sorted(found)]
 
 
-def _gather_run(recording: Recording, found: dict[Key, _Gathered]) -> None:
-    components = read_table(recording.folder, "components")
-    cost = _cost_of_run(recording)
+def measured(recordings: Sequence[Recording], name: str) -> Metric:
+    """The metric of that name; UsageError where a recording does not have it."""
+    for recording in recordings:
+        known = {metric.name: metric for metric in recording.run.metrics}
+        if name not in known:
+            what, why = f"--metric {name}: not measured in run {recording.run.id}", f"it has {', '.join(known)}"
+            raise UsageError(what, why, f"perflaw record --metric {name} -- …")
+    return known[name]
+
+
+def _gather_run(recording: Recording, metric: Metric, found: dict[Key, _Gathered]) -> None:
+    costs = {row[0]: row[2:] for row in read_table(recording.folder, "component_costs") if row[1] == metric.name}
+    whole = _cost_of_run(recording, metric)
     here: dict[int, _Gathered] = {}
-    for number, name, file, line, language, origin, parameters, calls, _, total, self_total in components:
+    for number, name, file, line, language, origin, parameters, calls, _ in read_table(recording.folder, "components"):
         names = tuple(parameters.split(",")) if parameters else ()
         entry = found.setdefault((name, file, line), _Gathered(Component(name, file, line, language, origin, names)))
-        entry.runs.append(RunCost(recording.run, calls, total, self_total, cost))
+        total, self_total = costs.get(number, (0, 0))
+        entry.runs.append(RunCost(recording.run, calls, total, self_total, whole))
         here[number] = entry
-    places = _gather_samples(recording.run, read_table(recording.folder, "invocations"), here)
+    places = _gather_samples(recording, metric, here)
     for _, sequence, feature, value, _ in read_table(recording.folder, "features"):
         if value is not None:
             entry, index = places[sequence]
             entry.features.setdefault(feature, {})[index] = value
 
 
-def _cost_of_run(recording: Recording) -> int:
-    """Wall time between the first and last event, or the top functions' time over all threads where that is more."""
+def _cost_of_run(recording: Recording, metric: Metric) -> int:
+    """Cost of the top functions over all threads; of time at least what passed between the first and last event."""
     tops = {row[0] for row in read_table(recording.folder, "calltree") if row[5] == 1}
-    busy = sum(row[3] for row in read_table(recording.folder, "moments") if row[0] in tops)
-    return max(recording.run.span_ns, int(busy))
+    moments = read_table(recording.folder, "moments")
+    busy = int(sum(row[3] for row in moments if row[0] in tops and row[1] == metric.name))
+    return max(recording.run.span_ns, busy) if metric == TIME else busy
 
 
 def _gather_samples(
-    run: Run, invocations: Iterable[tuple[Any, ...]], here: dict[int, _Gathered]
+    recording: Recording, metric: Metric, here: dict[int, _Gathered]
 ) -> dict[int, tuple[_Gathered, int]]:
     """Append a run's sampled invocations; returns where each went, by its sequence number."""
     places: dict[int, tuple[_Gathered, int]] = {}
-    for _, sequence, component, _, _, x, _, uniform_key, _, weight in invocations:
-        entry = here[component]
+    cost_of = _sample_costs(recording, metric)
+    for row in read_table(recording.folder, "invocations"):
+        sequence, uniform_key, weight = row[1], row[9], row[11]
+        entry = here[row[2]]
         places[sequence] = (entry, len(entry.cost))
-        entry.cost.append(x)
+        entry.cost.append(cost_of(row))
         entry.weight.append(weight)
         entry.uniform.append(uniform_key >= 0)
-        entry.run.append(run.id)
+        entry.run.append(recording.run.id)
     return places
+
+
+def _sample_costs(recording: Recording, metric: Metric) -> Callable[[Row], int]:
+    """What gives the cost of a row of the invocations."""
+    column = {TIME.name: 5, CPU.name: 6, EVENTS.name: 7}.get(metric.name)
+    if column is not None:
+        return itemgetter(column)
+    rows = read_table(recording.folder, "invocation_costs")
+    costs = {sequence: cost for _, sequence, name, cost in rows if name == metric.name}
+    return lambda row: costs.get(row[1], 0)
 
 
 def _evidence(gathered: _Gathered) -> Evidence:

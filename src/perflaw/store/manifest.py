@@ -9,7 +9,7 @@ from typing import Any
 
 from perflaw.errors import StoreError
 from perflaw.store.schema import RUN_SCHEMA
-from perflaw.types import Clock, Losses, Run
+from perflaw.types import Clock, Losses, Metric, Run
 
 
 def write_manifest(folder: Path, run: Run) -> None:
@@ -42,8 +42,11 @@ def _check_version(path: Path, document: Any) -> None:
     if schema == RUN_SCHEMA:
         return
     if isinstance(schema, str) and schema.startswith("perflaw.run/"):
-        why = f"it is of version {schema.split('/')[1]}, this perflaw reads {RUN_SCHEMA.split('/')[1]}"
-        raise StoreError(f"{path}: recorded by another version of perflaw", why, "pip install --upgrade perflaw")
+        its, ours = schema.split("/")[1], RUN_SCHEMA.split("/")[1]
+        older = its.isdigit() and int(its) < int(ours)
+        remedy = "perflaw record -e NAME -- … (records anew)" if older else "pip install --upgrade perflaw"
+        why = f"it is of version {its}, this perflaw reads {ours}"
+        raise StoreError(f"{path}: recorded by another version of perflaw", why, remedy)
     raise StoreError(f"{path}: not a manifest of perflaw's", "its schema is missing or unknown", "perflaw runs")
 
 
@@ -52,8 +55,11 @@ def _run(document: dict[str, Any]) -> Run:
     values["command"] = tuple(values["command"])
     values["features"] = {str(name): float(number) for name, number in values["features"].items()}
     values["configuration"] = {str(name): str(text) for name, text in values["configuration"].items()}
-    for name in ("wall_ns", "span_ns", "status", "calls", "functions", "nodes"):
+    for name in ("wall_ns", "span_ns", "status", "calls", "functions", "nodes", "pid"):
         values[name] = int(values[name])
+    values["metrics"] = tuple(Metric(**metric) for metric in values["metrics"])
+    values["words"] = {str(topic): str(text) for topic, text in values["words"].items()}
+    values["parent"] = str(values["parent"])
     values["clock"] = Clock(**values["clock"])
     values["lost"] = Losses(**values["lost"])
     return Run(**values)

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflaw.store.schema import LOCAL, OTHER, PER_STRATUM, UNIFORM, Row, Tables, empty_tables
+from perflaw.store.schema import LOCAL, OTHER, Row, Tables, empty_tables, sample_sizes
 
-_ADDED = {"components": 7, "moments": 2, "pairs": 3, "links": 2, "histograms": 2, "strata": 2}
+_ADDED = {
+    "components": 7, "component_costs": 2, "moments": 2, "pairs": 4, "links": 3, "histograms": 2, "strata": 2,
+}  # fmt: skip
 """Table → index of its first summed column; the ones before are the key."""
+_OF_SAMPLES = ("features", "invocation_costs", "callees")
+"""Tables whose rows go with a sampled invocation."""
+_WITH_NULLS = ("features", "callees")
+_STRATUM, _UNIFORM_KEY, _STRATUM_KEY = 8, 9, 10
+"""Columns of an invocation."""
 
 
 def merge(recordings: Sequence[Tables]) -> Tables:
@@ -23,7 +30,7 @@ def merge(recordings: Sequence[Tables]) -> Tables:
         _append(merged, _renumbered(tables, _component_map(tables, numbering), paths))
     for name in _ADDED:
         merged[name] = _summed(name, merged[name])
-    for name in ("features", "callees", "invocations"):
+    for name in (*_OF_SAMPLES, "invocations"):
         merged[name] = list(dict.fromkeys(merged[name]))
     merged["calltree"] = list({row[0]: row for row in sorted(merged["calltree"], reverse=True)}.values())
     return canonical(merged)
@@ -34,11 +41,12 @@ def canonical(tables: Tables) -> Tables:
     order = sorted(tables["components"], key=lambda row: row[1:7])
     components = {row[0]: number for number, row in enumerate(order)}
     renumbered = _renumbered(tables, components, {}, _node_order(tables, components))
-    renumbered["invocations"] = _weighted(_cut(renumbered["invocations"]), renumbered["strata"])
+    sizes = sample_sizes(len({row[0] for row in renumbered["strata"]}))
+    renumbered["invocations"] = _weighted(_cut(renumbered["invocations"], sizes), renumbered["strata"])
     kept = {row[:2] for row in renumbered["invocations"]}
-    for name in ("features", "callees"):
+    for name in _OF_SAMPLES:
         renumbered[name] = [row for row in renumbered[name] if row[:2] in kept]
-    return {name: sorted(rows, key=_sort_key) for name, rows in renumbered.items()}
+    return {name: sorted(rows, key=_sort_key if name in _WITH_NULLS else None) for name, rows in renumbered.items()}
 
 
 def _sort_key(row: Row) -> tuple[tuple[bool, object], ...]:
@@ -77,16 +85,18 @@ def _renumbered(
         result["calltree"].append((nodes[number], key[0], key[2], site, line, depth))
     result["components"] = [(components[row[0]], *row[1:]) for row in tables["components"]]
     result["moments"] = [(nodes[row[0]], *row[1:]) for row in tables["moments"]]
+    result["component_costs"] = [(components[row[0]], *row[1:]) for row in tables["component_costs"]]
     # Where two callees become one, their product stands twice in its square.
     result["pairs"] = [
-        (nodes[n], *sorted((nodes[i], nodes[j])), total * (1 + (i != j and nodes[i] == nodes[j])))
-        for n, i, j, total in tables["pairs"]
+        (nodes[n], metric, *sorted((nodes[i], nodes[j])), total * (1 + (i != j and nodes[i] == nodes[j])))
+        for n, metric, i, j, total in tables["pairs"]
     ]
     result["links"] = [(nodes[row[0]], nodes[row[1]], *row[2:]) for row in tables["links"]]
     result["histograms"] = [(nodes[row[0]], *row[1:]) for row in tables["histograms"]]
     result["strata"] = [(components[row[0]], *row[1:]) for row in tables["strata"]]
     result["invocations"] = [(*row[:2], components[row[2]], nodes[row[3]], *row[4:]) for row in tables["invocations"]]
     result["features"] = list(tables["features"])
+    result["invocation_costs"] = list(tables["invocation_costs"])
     result["callees"] = [(*row[:2], nodes[row[2]], *row[3:]) for row in tables["callees"]]
     return result
 
@@ -117,19 +127,20 @@ def _added_moments(a: list[int], b: list[int]) -> list[int]:
     return [a[0] + b[0], a[1] + b[1], a[2] + b[2], least, max(a[4], b[4]), a[5] + b[5]]
 
 
-def _cut(rows: list[Row]) -> list[Row]:
+def _cut(rows: list[Row], sizes: tuple[int, int]) -> list[Row]:
     """The samples that stay: per component the smallest uniform priorities, and the smallest of each stratum."""
+    in_uniform, in_stratum = sizes
     kept: set[Row] = set()
     uniform: dict[int, list[Row]] = {}
     strata: dict[tuple[int, int], list[Row]] = {}
     for row in rows:
-        if row[7] >= 0:
+        if row[_UNIFORM_KEY] >= 0:
             uniform.setdefault(row[2], []).append(row)
-        strata.setdefault((row[2], row[6]), []).append(row)
+        strata.setdefault((row[2], row[_STRATUM]), []).append(row)
     for group in uniform.values():
-        kept.update(sorted(group, key=lambda row: (row[7], row[0], row[1]))[:UNIFORM])
+        kept.update(sorted(group, key=lambda row: (row[_UNIFORM_KEY], row[0], row[1]))[:in_uniform])
     for group in strata.values():
-        kept.update(sorted(group, key=lambda row: (row[8], row[0], row[1]))[:PER_STRATUM])
+        kept.update(sorted(group, key=lambda row: (row[_STRATUM_KEY], row[0], row[1]))[:in_stratum])
     return [row for row in rows if row in kept]
 
 
@@ -138,5 +149,5 @@ def _weighted(rows: list[Row], strata: list[Row]) -> list[Row]:
     counts = {row[:2]: row[2] for row in strata}
     sampled: dict[tuple[int, int], int] = {}
     for row in rows:
-        sampled[row[2], row[6]] = sampled.get((row[2], row[6]), 0) + 1
-    return [(*row[:9], counts[row[2], row[6]] / sampled[row[2], row[6]]) for row in rows]
+        sampled[row[2], row[_STRATUM]] = sampled.get((row[2], row[_STRATUM]), 0) + 1
+    return [(*row[:-1], counts[row[2], row[_STRATUM]] / sampled[row[2], row[_STRATUM]]) for row in rows]

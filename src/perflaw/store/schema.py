@@ -1,14 +1,15 @@
 """The tables of a recording, defined once: names, columns, types and what they mean.
 
-Sums are exact integers of 128 bits (``DECIMAL(38,0)`` on disk, ``int`` in memory). ``LOCAL`` stands for the time of an
-invocation outside its recorded callees (Y_0), ``OTHER`` for callees beyond the ones kept apart.
+Sums are exact integers of 128 bits (``DECIMAL(38,0)`` on disk, ``int`` in memory). ``LOCAL`` stands for the cost of an
+invocation outside its recorded callees (Y_0), ``OTHER`` for callees beyond the ones kept apart. Rows with a ``metric``
+stand for themselves, counts included: where recordings of different metrics are merged, their populations differ.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-RUN_SCHEMA: Final = "perflaw.run/1"
+RUN_SCHEMA: Final = "perflaw.run/2"
 LOCAL: Final = -1
 OTHER: Final = -2
 
@@ -16,15 +17,18 @@ Row = tuple[Any, ...]
 Tables = dict[str, list[Row]]
 """Table name → rows in the order of its columns."""
 
-INT, SUM, REAL, TEXT = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR"
+INT, SUM, REAL, TEXT, OPTIONAL = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR", "INT64"
+"""Types as DuckDB calls them; ``OPTIONAL`` is an ``INT`` that may be null."""
 
 UNIFORM: Final = 512
 """Invocations of a function that the uniform part of the sample keeps."""
 PER_STRATUM: Final = 32
 """Invocations that each power of two of the duration keeps."""
+MANY_COMPONENTS: Final = 256
+"""Where more functions than this have samples, all keep a quarter."""
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
-    # One row a function. total: cost of its outermost invocations; self: without recorded callees.
+    # One row a function.
     "components": {
         "component": INT,
         "name": TEXT,
@@ -35,9 +39,9 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "parameters": TEXT,
         "calls": INT,
         "open": INT,
-        "total": SUM,
-        "self": SUM,
     },
+    # total: cost of a function's outermost invocations; self: without recorded callees.
+    "component_costs": {"component": INT, "metric": TEXT, "total": SUM, "self": SUM},
     # One row a calling context: keyed by (parent, site, component). Node 0 is the root, its component -1.
     "calltree": {"node": INT, "parent": INT, "component": INT, "site": INT, "site_line": INT, "depth": INT},
     # Raw moments of the inclusive cost X of a node's completed invocations.
@@ -52,11 +56,12 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "open": INT,
     },
     # Per pair (i <= j) of a node's children touched in one invocation, LOCAL and OTHER included: sum of Y_i * Y_j.
-    "pairs": {"node": INT, "i": INT, "j": INT, "sum_yy": SUM},
+    "pairs": {"node": INT, "metric": TEXT, "i": INT, "j": INT, "sum_yy": SUM},
     # Per (ancestor H, descendant A) that meet in one invocation of H: Y is A's cost and K its calls within it.
     "links": {
         "ancestor": INT,
         "descendant": INT,
+        "metric": TEXT,
         "n": INT,
         "n_once": INT,
         "sum_k": SUM,
@@ -66,11 +71,12 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "sum_yy": SUM,
         "sum_yx": SUM,
     },
-    # Log histogram of X per node: four buckets a power of two.
+    # Log histogram of the time X per node: four buckets a power of two.
     "histograms": {"node": INT, "bucket": INT, "count": INT},
-    # Completed invocations per component and power-of-two stratum of X: what the samples' weights come from.
+    # Completed invocations per component and power-of-two stratum of the time X: what the samples' weights come from.
     "strata": {"component": INT, "stratum": INT, "count": INT},
     # The stratified reservoir. sequence: order of completion within the run; uniform_key < 0: only in its stratum.
+    # x: time; x_cpu: its part on the CPU where that was measured; x_events: calls.
     "invocations": {
         "run": TEXT,
         "sequence": INT,
@@ -78,6 +84,8 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "node": INT,
         "started": INT,
         "x": INT,
+        "x_cpu": OPTIONAL,
+        "x_events": INT,
         "stratum": INT,
         "uniform_key": INT,
         "stratum_key": INT,
@@ -85,9 +93,17 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     },
     # Features read at entry of sampled invocations; text for dynamic types, value for the rest.
     "features": {"run": TEXT, "sequence": INT, "feature": TEXT, "value": REAL, "text": TEXT},
-    # Children of sampled invocations: calls K_i and cost Y_i.
-    "callees": {"run": TEXT, "sequence": INT, "node": INT, "k": INT, "y": INT},
+    # Their costs X in further metrics; no row: nothing, if the run has the metric.
+    "invocation_costs": {"run": TEXT, "sequence": INT, "metric": TEXT, "x": INT},
+    # Children of sampled invocations: calls K_i, time Y_i, and its part on the CPU where that was measured.
+    "callees": {"run": TEXT, "sequence": INT, "node": INT, "k": INT, "y": INT, "y_cpu": OPTIONAL},
 }
+
+
+def sample_sizes(components: int, many: int = MANY_COMPONENTS) -> tuple[int, int]:
+    """Invocations that the uniform part and each stratum of a function keep, where so many functions have samples."""
+    part = 4 if components > many else 1
+    return UNIFORM // part, PER_STRATUM // part
 
 
 def empty_tables() -> Tables:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import StoreError
-from perflaw.store.schema import COLUMNS, INT, REAL, SUM, Row, Tables
+from perflaw.store.schema import COLUMNS, INT, REAL, SUM, TEXT, Row, Tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,34 +43,34 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
 
 def _columns(name: str, rows: list[Row]) -> dict[str, NDArray[Any]]:
-    """Columns of a table as arrays; sums travel as text, for no array type holds 128 bits."""
+    """Columns of a table as arrays."""
     kinds = COLUMNS[name]
     turned = list(zip(*rows, strict=True)) if rows else [()] * len(kinds)
     return {column: _array(kind, values) for (column, kind), values in zip(kinds.items(), turned, strict=True)}
 
 
 def _array(kind: str, values: Row) -> NDArray[Any]:
+    """A column as an array. Integers of more than 64 bits travel as text, for no array type holds them."""
     if kind in _DTYPES:
         return np.array(values, dtype=_DTYPES[kind])
+    if kind != TEXT and None not in values:
+        try:
+            return np.array(values, dtype=np.int64)
+        except OverflowError:
+            pass
     texts = [None if value is None else str(value) for value in values]
     return np.array(texts, dtype=object) if texts else np.array([], dtype=np.str_)
 
 
 def read_table(folder: Path, name: str) -> list[Row]:
     """All rows of one table, sums as ``int``; StoreError where the file is missing or damaged."""
-    columns = ", ".join(
-        f'CAST("{column}" AS VARCHAR)' if kind == SUM else f'"{column}"' for column, kind in COLUMNS[name].items()
+    return _fetch(
+        folder,
+        name,
+        ", ".join(
+            f'CAST("{column}" AS HUGEINT)' if kind == SUM else f'"{column}"' for column, kind in COLUMNS[name].items()
+        ),
     )
-    rows = _fetch(folder, name, columns)
-    sums = [index for index, kind in enumerate(COLUMNS[name].values()) if kind == SUM]
-    return [_with_ints(row, sums) for row in rows] if sums else rows
-
-
-def _with_ints(row: Row, sums: list[int]) -> Row:
-    values = list(row)
-    for index in sums:
-        values[index] = int(values[index])
-    return tuple(values)
 
 
 def _fetch(folder: Path, name: str, columns: str) -> list[Row]:

@@ -5,9 +5,9 @@ Record, 32 bytes, little endian (``collect/layout.py`` reads it, a test compares
     0       8        16      20      24      28     32
     | value | frame  | code  | site  | key   | kind |
 
-    value  FEATURE: float64; all others: int64 clock in ns, the tracer's own time taken out
+    value  FEATURE: float64; CHANGE: int64 increase; all others: int64 clock in ns, the tracer's own time taken out
     frame  identity of the frame (its address): pairs the events of one invocation
-    code   number of the function's definition; FEATURE: number of the feature
+    code   number of the function's definition; FEATURE: of the feature; CHANGE: of the metric
     site   bytecode offset of the call in the caller, -1 unknown
     key    sampling priority if the reservoir may keep the invocation, else -1
     kind   written last, 0 = not written yet
@@ -23,7 +23,7 @@ from os import open as open_file
 from struct import Struct
 from time import monotonic, sleep
 
-ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD = 1, 2, 3, 4, 5, 6
+ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE = 1, 2, 3, 4, 5, 6, 7
 RECORD = 32
 SEGMENT = 32768 * RECORD
 PENDING_SEGMENTS, PATIENCE_S = 64, 10.0

@@ -14,10 +14,11 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 
 from _perflaw_functions import ALWAYS, FROM_OWN, Function, Functions
 from _perflaw_spool import (
+    CHANGE,
     DEAD,
     ENTER,
     EXIT,
@@ -37,17 +38,23 @@ if TYPE_CHECKING:
 
 RESERVOIR = 512
 NEAR = 8
+CPU, LEAST_CHANGE_NS = 1, 1000  # number of the metric; what is less is told with the next change
 setprofile, getprofile, getpid = sys.setprofile, sys.getprofile, os.getpid
-_fake_now = [0]
+_fake_now = [0, 0]
 
 
-def advance(ns: int) -> None:
-    """Move the fake clock (``--clock fake``) forward by ``ns``; programs of known cost call it."""
+def advance(ns: int, busy: bool = True) -> None:
+    """Move the fake clock (``--clock fake``) forward by ``ns``, on the CPU or off it; programs of known cost call it."""
     _fake_now[0] += ns
+    _fake_now[1] += ns * busy
 
 
 def _fake_clock() -> int:
     return _fake_now[0]
+
+
+def _fake_cpu_clock() -> int:
+    return _fake_now[1]
 
 
 class Recorder:
@@ -58,6 +65,10 @@ class Recorder:
         self.functions = Functions(self.spool, settings)
         self.fake = settings.get("PERFLAW_TARGET_CLOCK") == "fake"
         self.clock = _fake_clock if self.fake else perf_counter_ns
+        self.cpu_clock: Any = None
+        if "cpu" in settings.get("PERFLAW_TARGET_METRICS", "").split("\n"):
+            self.cpu_clock = _fake_cpu_clock if self.fake else thread_time_ns
+            self.say("metric", CPU, "cpu", "ns")
         self.seed = int(settings.get("PERFLAW_TARGET_SEED", "0"))
         self.threads = self.missed = 0
         self.handlers: list[Any] = []
@@ -196,6 +207,17 @@ def _timed(body: Any) -> int:
     return perf_counter_ns() - start
 
 
+def _reading_ns(clock: Any, cpu_clock: Any) -> int:
+    """What reading the CPU clock at both ends costs beyond what it shows itself: the median of trials."""
+    extra: list[int] = []
+    for _ in range(99):
+        begin = clock()
+        cpu_begin = cpu_clock()
+        cpu_end = cpu_clock()
+        extra.append(clock() - begin - (cpu_end - cpu_begin))
+    return sorted(extra)[len(extra) // 2]
+
+
 def _is_ours(error: OSError) -> bool:
     """Whether the error comes from the spool's own calls: then no frame between them and the handler is the target's."""
     trace = error.__traceback__
@@ -214,6 +236,8 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
     now, fake, functions = recorder.clock, recorder.fake, recorder.functions
     known, look_up = functions.known, functions.look_up
     segment, position, taken_out, last = recorder.spool.segment(thread), 0, 0, 0
+    cpu_now, cpu_taken_out, off_told = recorder.cpu_clock, 0, 0
+    reading_ns = _reading_ns(now, cpu_now) if cpu_now else 0
     opened: list[int] = []
     alive: set[int] = set()  # the same as ``opened``: most returns are of frames that are not in it
     seed = recorder.seed + thread * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
@@ -248,6 +272,18 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             for feature, value in functions.read(function, frame.f_locals):
                 pack_feature(segment, position, value, id(frame), feature, -1, -1, FEATURE)
                 position += RECORD
+
+    def tell_off(off: int) -> None:
+        """Tell for how long the thread was off the CPU since this was told last, if that is worth a record.
+
+        The first of a thread is the distance of two clocks and meets nothing open.
+        """
+        nonlocal position, off_told
+        if abs(off - off_told) >= (1 if fake else LEAST_CHANGE_NS):
+            room(1)
+            pack_event(segment, position, off - off_told, 0, CPU, -1, -1, CHANGE)
+            position += RECORD
+            off_told = off
 
     def bury(identity: int) -> None:
         """Forget the frames above this one: they died without an event."""
@@ -287,17 +323,21 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
         write_record(YIELD if frame.f_lasti in function.yields else EXIT, frame, function, -1, -1, stamp)
 
     def handler(frame: Any, event: str, arg: Any) -> None:
-        nonlocal taken_out, last
+        nonlocal taken_out, cpu_taken_out, last
         function = known.get(id(frame.f_code))
         if event[0] == "c" and event != "call":
             taken_out += function.foreign_ns if function else 0
+            cpu_taken_out += function.foreign_ns if function else 0
             return
         begin = now()
+        cpu_begin = cpu_now() if cpu_now else 0
         try:
             if function is None:
                 function = look_up(frame)
             if function.mode:
                 last = max(last, begin - taken_out)
+                if cpu_now:
+                    tell_off(last - (cpu_begin - cpu_taken_out))
                 (called if event == "call" else returned)(frame, function, last)
         except RecursionError:
             recorder.missed += 1  # the target stands at its limit and will see so itself; this call has no sample
@@ -306,7 +346,10 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                 raise  # a signal handler of the target's raised it while we ran
             recorder.stop(f"cannot write: {error.strerror}")
         if not fake:
-            taken_out += now() - begin + (function.event_ns if function else 0)
+            event_ns = function.event_ns if function else 0
+            if cpu_now:
+                cpu_taken_out += cpu_now() - cpu_begin + reading_ns + event_ns
+            taken_out += now() - begin + event_ns
 
     recorder.own.append(lambda: taken_out)
     return handler

@@ -24,7 +24,7 @@ function title(row, detail) {
   return element("header", { class: "detail-title" },
     element("h2", null, named("span", null, row.name), named("span", { class: "quiet" }, parameters), " ", badge(row.verdict)),
     element("p", { class: "quiet" }, named("span", null, row.place), row.place ? " · " : "",
-      `${row.shares[0]} of the time, ${row.shares[1]} without its callees · ${row.callsText} calls · ${detail.total} in all`));
+      `${row.shares[0]} of the ${row.metric}, ${row.shares[1]} without its callees · ${row.callsText} calls · ${detail.total} in all`));
 }
 
 function words(row, detail) {

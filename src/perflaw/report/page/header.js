@@ -10,10 +10,10 @@ function showHeader(header) {
     header.command ? named("code", { class: "command" }, header.command) : "",
     element("p", { class: "recorded" }, recorded(header)),
     header.runs.length ? runTable(header.runs) : "",
-    report.rows.length ? element("p", { class: "help" }, HELP) : "");
+    report.rows.length ? element("p", { class: "help" }, help(report.rows[0].metric)) : "");
 }
 
-const HELP = "Each row is a function: the share of the recorded time spent in it, and the law its time follows. "
+const help = (metric) => `Each row is a function: the share of the recorded ${metric} spent in it, and the law its ${metric} follows. `
   + "Select one (click, or ↑ ↓) to see the evidence; brackets hold 95 % intervals.";
 
 function recorded(header) {

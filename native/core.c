@@ -1,0 +1,113 @@
+#include "core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calltree.h"
+#include "export.h"
+#include "ring.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { BATCH = 256 };
+static const uint64_t MEMORY = 2ull << 30; /* the usual limits take a quarter of it: this is for what is hostile */
+
+typedef struct Feed {
+    Ring ring;
+    Source source;
+} Feed;
+struct Core {
+    Tree tree;
+    Feed *feeds;
+    uint32_t count, next; /* next: the ring whose turn it is */
+    Event batch[BATCH];   /* a copy: the writer could change a record between our looks at it */
+};
+
+EXPORTED Core *core_open(uint64_t seed, uint32_t max_distance) {
+    Core *core = calloc(1, sizeof(Core));
+    if (core && !calltree_begin(&core->tree, seed, max_distance, MEMORY)) return core;
+    free(core);
+    return NULL;
+}
+
+EXPORTED void core_limits(Core *core, uint32_t nodes, uint32_t links, uint32_t pairs, uint32_t components) {
+    core->tree.limits = (Limits){nodes, links, pairs, components};
+}
+
+EXPORTED int core_ring(Core *core, const char *path) {
+    Feed *larger = realloc(core->feeds, (core->count + 1) * sizeof(Feed));
+    if (!larger) return ENOMEM;
+    core->feeds = larger;
+    Feed *feed = &core->feeds[core->count];
+    *feed = (Feed){.source.number = core->count};
+    int error = ring_attach(&feed->ring, path);
+    if (!error) core->count++;
+    return error;
+}
+
+EXPORTED void core_metrics(Core *core, uint32_t count) {
+    if (count > MAX_LANES) count = MAX_LANES;
+    if (count > core->tree.lanes) core->tree.lanes = count;
+}
+
+/* Take what lies side by side in a ring, at most a batch and `most`; how many there were. */
+static uint64_t take(Core *core, Feed *feed, uint64_t most) {
+    const Event *first;
+    uint64_t count = ring_peek(&feed->ring, &first);
+    if (count > BATCH) count = BATCH;
+    if (count > most) count = most;
+    if (!count) return 0;
+    memcpy(core->batch, first, count * sizeof(Event));
+    ring_release(&feed->ring, count);
+    for (uint64_t at = 0; at < count; at++) calltree_feed(&core->tree, &feed->source, &core->batch[at]);
+    return count;
+}
+
+EXPORTED uint64_t core_step(Core *core, uint64_t most) {
+    uint64_t taken = 0;
+    for (uint32_t idle = 0; taken < most && idle < core->count; core->next++) {
+        if (core->next >= core->count) core->next = 0;
+        uint64_t count = take(core, &core->feeds[core->next], most - taken);
+        idle = count ? 0 : idle + 1;
+        taken += count;
+    }
+    return taken;
+}
+
+EXPORTED void core_stop(Core *core) {
+    for (uint32_t at = 0; at < core->count; at++) ring_stop(&core->feeds[at].ring);
+}
+
+EXPORTED void core_leave(Core *core) {
+    for (uint32_t at = 0; at < core->count; at++) {
+        calltree_end(&core->tree, &core->feeds[at].source);
+        ring_forget(&core->feeds[at].ring);
+    }
+    core->count = 0;
+}
+
+EXPORTED void core_finish(Core *core) {
+    core_leave(core);
+    calltree_finish(&core->tree);
+}
+
+EXPORTED size_t core_export(const Core *core, uint32_t table, void *buffer, size_t size) {
+    return export_table(&core->tree, table, buffer, size);
+}
+
+EXPORTED size_t core_row_size(uint32_t table) { return export_row_size(table); }
+
+#define FIELD(name, offset, size) #name " " #offset " " #size "\n"
+_Static_assert(offsetof(Event, value) == 0 && offsetof(Event, frame) == 8 && offsetof(Event, code) == 16 &&
+               offsetof(Event, site) == 20 && offsetof(Event, key) == 24 && offsetof(Event, kind) == 28, "as told");
+EXPORTED const char *core_event_layout(void) {
+    return FIELD(value, 0, 8) FIELD(frame, 8, 8) FIELD(code, 16, 4) FIELD(site, 20, 4) FIELD(key, 24, 4) FIELD(kind, 28, 4);
+}
+
+EXPORTED void core_close(Core *core) {
+    core_leave(core);
+    calltree_forget(&core->tree);
+    free(core->feeds);
+    free(core);
+}

@@ -1,0 +1,46 @@
+/* The call-tree core as the recorder process uses it, by ctypes: rings go in, tables come out.
+ *
+ * Ownership: a handle is the opener's until core_close. Threads: one at a time for a handle; none of it needs the GIL.
+ * Rings may hold anything, for they are written by somebody else's process: nonsense is counted as lost.
+ * Not covered: a ring file that is truncated while it is mapped.
+ */
+#ifndef PERFLAW_CORE_H
+#define PERFLAW_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Core Core;
+
+/* Tables of core_export, whose rows are structs of export.h. */
+enum {
+    TABLE_HEAD, TABLE_NODES, TABLE_NODE_LANES, TABLE_PAIRS, TABLE_PAIR_LANES, TABLE_LINKS, TABLE_LINK_LANES,
+    TABLE_HISTOGRAM, TABLE_WAITS, TABLE_CODES, TABLE_CODE_LANES, TABLE_SAMPLES, TABLE_COSTS, TABLE_CALLEES,
+    TABLE_FEATURES, TABLES
+};
+
+/* A core without rings; NULL if there is no memory. max_distance: how far links reach, 0 for none. */
+Core *core_open(uint64_t seed, uint32_t max_distance);
+/* Other bounds than the usual ones. Before the first step. */
+void core_limits(Core *core, uint32_t nodes, uint32_t links, uint32_t pairs, uint32_t components);
+/* Read this ring too from now on. 0 or errno; EPROTO if it is no ring of this version. */
+int core_ring(Core *core, const char *path);
+/* There are so many metrics from now on, time, cpu and events included. */
+void core_metrics(Core *core, uint32_t count);
+/* Take up to `most` records, some of each ring in turn; how many there were. Does not wait. */
+uint64_t core_step(Core *core, uint64_t most);
+/* Ask the writers of all rings to write no more. */
+void core_stop(Core *core);
+/* Let go of all rings: what is open on their threads' stacks is counted so. The tree stays, and other rings may come. */
+void core_leave(Core *core);
+/* Leave, and count what is suspended as open. No step after this. */
+void core_finish(Core *core);
+/* Bytes of a table; its rows are copied if they fit into size bytes at buffer. */
+size_t core_export(const Core *core, uint32_t table, void *buffer, size_t size);
+/* Bytes of one row; 0 if there is no such table. */
+size_t core_row_size(uint32_t table);
+/* Fields of an Event as text: name, offset and bytes, one a line. */
+const char *core_event_layout(void);
+void core_close(Core *core);
+
+#endif

@@ -1,0 +1,42 @@
+/* Time that a thread spent off the CPU, at the price of a test of memory instead of a system call.
+ *
+ * CLOCK_THREAD_CPUTIME_ID costs some 370 ns, too dear for every event. The kernel clears a thread's rseq->rseq_cs
+ * whenever it was switched out; so it points to a descriptor that covers no code, and only where it no longer does is
+ * the CPU clock read. Without rseq (glibc before 2.35) the clock is read when so much time passed since the last event
+ * that a switch may have been part of it.
+ *
+ * Ownership: a Cpu is its thread's. Threads: only its own thread may touch it. Cost: cpu_may_be_off 1 ns.
+ */
+#ifndef PERFLAW_CPU_H
+#define PERFLAW_CPU_H
+
+#include "clock.h"
+
+enum { CPU_GAP_NS = 5000 }; /* no switch away and back is shorter */
+
+typedef struct Cpu {
+    volatile uint64_t *flag; /* rseq_cs of this thread, NULL where there is none */
+    int64_t seen;            /* without rseq: time of the last event */
+    int64_t wall, spent;     /* both clocks at the beginning */
+    int64_t off;             /* told so far */
+} Cpu;
+
+extern const uint64_t cpu_armed; /* what the flag holds while the thread was not switched out */
+
+/* Begin for the calling thread. Returns how its CPU time is known, in words. */
+const char *cpu_start(Cpu *cpu, const Clock *clock);
+/* ns off the CPU since the last time this was asked, never negative; arms the flag again. */
+int64_t cpu_off(Cpu *cpu, const Clock *clock);
+/* Leave out what passed between two readings, as if the thread had not existed meanwhile. */
+void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent);
+int64_t cpu_spent_ns(void);
+
+/* Whether the thread may have been switched out since the last event, which was before now. */
+static inline int cpu_may_be_off(Cpu *cpu, int64_t now) {
+    if (cpu->flag) return *cpu->flag != cpu_armed;
+    int64_t passed = now - cpu->seen;
+    cpu->seen = now;
+    return passed > CPU_GAP_NS;
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* Rows of the finished tree's tables: plain int64 columns; exact sums are two, low word first. collect/core_library.py
+ * says the same for NumPy (a test compares the sizes).
+ *
+ * A table of lanes has one row a lane for every row of the table above it, in the same order; so have the costs of
+ * samples. Callees and features follow in the order of the samples, which say how many they have.
+ */
+#ifndef PERFLAW_EXPORT_H
+#define PERFLAW_EXPORT_H
+
+#include <stddef.h>
+
+#include "layout.h"
+
+typedef struct HeadRow {
+    int64_t lanes, calls, seen, first, last, folded, links_left_out, pairs_left_out, lost, full, memory;
+} HeadRow;
+typedef struct NodeRow {
+    int64_t parent, site, code, depth, n, open;
+} NodeRow;
+typedef struct NodeLaneRow {
+    int64_t sum_x[2], sum_xx[2], min_x, max_x;
+} NodeLaneRow;
+typedef struct PairRow {
+    int64_t node, i, j;
+} PairRow;
+typedef struct PairLaneRow {
+    int64_t sum_yy[2];
+} PairLaneRow;
+typedef struct LinkRow {
+    int64_t ancestor, descendant, n, n_once, sum_k[2], sum_kk[2];
+} LinkRow;
+typedef struct LinkLaneRow {
+    int64_t sum_ky[2], sum_y[2], sum_yy[2], sum_yx[2];
+} LinkLaneRow;
+typedef struct HistogramRow {
+    int64_t node, bucket, count;
+} HistogramRow;
+typedef struct WaitRow {
+    int64_t node, n, sum_w[2], sum_ww[2], least, most;
+} WaitRow;
+typedef struct CodeRow {
+    int64_t code, closed, recorded;
+} CodeRow;
+typedef struct CodeLaneRow {
+    int64_t total[2], self[2];
+} CodeLaneRow;
+typedef struct SampleRow {
+    int64_t code, sequence, node, started, uniform_key, stratum_key, callees, features;
+} SampleRow;
+typedef struct CostRow {
+    int64_t cost;
+} CostRow;
+/* Rows of callees are Callee, rows of features are Feature (layout.h). */
+
+/* Where rows go: counted always, copied while they fit. */
+typedef struct Sink {
+    char *to;
+    size_t size, needed;
+} Sink;
+void sink_put(Sink *sink, const void *row, size_t size);
+void sink_sum(int64_t *words, Sum sum);
+
+/* As core_export and core_row_size. */
+size_t export_table(const Tree *tree, uint32_t table, void *buffer, size_t size);
+size_t export_row_size(uint32_t table);
+
+/* Writers of tables, by file. */
+void export_nodes(const Tree *tree, uint32_t table, Sink *sink);
+void export_pairs(const Tree *tree, uint32_t table, Sink *sink);
+void export_links(const Tree *tree, uint32_t table, Sink *sink);
+void export_samples(const Tree *tree, uint32_t table, Sink *sink);
+
+#endif

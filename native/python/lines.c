@@ -1,0 +1,56 @@
+/* The source lines of bytecode, decoded from co_linetable (Objects/locations.md of CPython 3.11 to 3.13).
+ *
+ * PyCode_Addr2Line would walk the table anew for every offset; co_lines() makes tuples, which wake the collector. */
+#include "tracer.h"
+
+enum { NO_LOCATION = 15, LONG_FORM = 14, NO_COLUMNS = 13, ONE_LINE = 10 };
+
+static unsigned varint(const uint8_t **at) {
+    unsigned value = 0, shift = 0, byte;
+    do {
+        byte = *(*at)++;
+        value |= (byte & 63) << shift;
+        shift += 6;
+    } while (byte & 64);
+    return value;
+}
+
+static int line_delta(const uint8_t *entry) {
+    unsigned kind = *entry >> 3 & 15;
+    entry++;
+    if (kind == LONG_FORM || kind == NO_COLUMNS) {
+        unsigned value = varint(&entry);
+        return value & 1 ? -(int)(value >> 1) : (int)(value >> 1);
+    }
+    return kind >= ONE_LINE && kind < NO_COLUMNS ? (int)kind - ONE_LINE : 0;
+}
+
+static void add_range(Text *text, int first, int last, int line) {
+    if (first == last || line < 0) return;
+    text_word(text, "(");
+    text_number(text, first);
+    text_word(text, ", ");
+    text_number(text, last);
+    text_word(text, ", ");
+    text_number(text, line);
+    text_word(text, "), ");
+}
+
+void lines_of(PyCodeObject *code, Text *text) {
+    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(code->co_linetable);
+    const uint8_t *end = at + PyBytes_GET_SIZE(code->co_linetable);
+    int computed = code->co_firstlineno, offset = 0, first = 0, shown = -1;
+    while (at < end) {
+        computed += line_delta(at);
+        int line = (*at >> 3 & 15) == NO_LOCATION ? -1 : computed;
+        if (line != shown) {
+            add_range(text, first, offset, shown);
+            first = offset;
+            shown = line;
+        }
+        offset += ((*at & 7) + 1) * (int)sizeof(_Py_CODEUNIT);
+        do at++;
+        while (at < end && !(*at & 128)); /* the first byte of an entry has its high bit set, no other has */
+    }
+    add_range(text, first, offset, shown);
+}

@@ -1,0 +1,162 @@
+/* Events of Python 3.12 and later: sys.monitoring (PEP 669).
+ *
+ * All events are global; the first one of a function that is not recorded answers DISABLE, after which the interpreter
+ * runs it as if nobody watched. PY_UNWIND and PY_THROW exist only as global events and cannot be disabled. */
+#include "event.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+const char *events_name(void) { return "sys.monitoring (PEP 669)"; }
+
+static PyObject *monitoring, *disable;
+static int tool = -1;
+
+typedef PyObject *(*Handler)(PyObject *callback, PyObject *const *arguments, size_t count, PyObject *names);
+
+/* A callable of ours: a bare vectorcall, which spares the interpreter the checks of a built-in function's arguments. */
+typedef struct Callback {
+    PyObject_HEAD
+    vectorcallfunc call;
+} Callback;
+
+static PyTypeObject callback_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_perflaw_native.Callback",
+    .tp_basicsize = sizeof(Callback),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Callback, call),
+    .tp_call = PyVectorcall_Call,
+};
+
+/* What an event of the frame at hand is about; NULL where nothing is recorded. */
+static inline Function *function_at(Frame *frame, Thread **thread) {
+    *thread = recorder.active ? thread_get() : NULL;
+    return *thread ? function_of(frame) : NULL;
+}
+
+static PyObject *other(Thread *thread, const Function *function) {
+    if (function && function->mode == SKIP) return Py_NewRef(disable);
+    if (thread) thread->taken += recorder.costs.other_ns;
+    Py_RETURN_NONE;
+}
+
+static PyObject *started(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)arguments, (void)count, (void)names;
+    int64_t now = clock_ns(&recorder.clock);
+    Thread *thread;
+    Frame *frame = frame_current();
+    Function *function = function_at(frame, &thread);
+    if (!function || function->mode == SKIP) return other(thread, function);
+    if (!event_wanted(function, frame->previous)) return other(thread, function);
+    event_enter(thread, function, frame, frame->previous, now);
+    Py_RETURN_NONE;
+}
+
+static PyObject *resumed(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)arguments, (void)count, (void)names;
+    int64_t now = clock_ns(&recorder.clock);
+    Thread *thread;
+    Frame *frame = frame_current();
+    Function *function = function_at(frame, &thread);
+    if (!function || function->mode == SKIP) return other(thread, function);
+    if (!event_wanted(function, frame->previous)) return other(thread, function);
+    event_resume(thread, function, frame, frame->previous, now);
+    Py_RETURN_NONE;
+}
+
+/* PY_THROW, which may not be disabled. */
+static PyObject *thrown(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    Py_DECREF(resumed(self, arguments, count, names));
+    Py_RETURN_NONE;
+}
+
+static inline int leave(int kind, Frame *frame, int64_t now) {
+    Thread *thread = recorder.active ? current_thread : NULL;
+    return thread && event_leave(thread, kind, frame, now);
+}
+
+static PyObject *returned(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)arguments, (void)count, (void)names;
+    int64_t now = clock_ns(&recorder.clock);
+    Frame *frame = frame_current();
+    if (leave(EVENT_EXIT, frame, now)) Py_RETURN_NONE;
+    Thread *thread;
+    return other(thread, function_at(frame, &thread));
+}
+
+static PyObject *yielded(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)arguments, (void)count, (void)names;
+    int64_t now = clock_ns(&recorder.clock);
+    Frame *frame = frame_current();
+    if (leave(EVENT_YIELD, frame, now)) Py_RETURN_NONE;
+    Thread *thread;
+    return other(thread, function_at(frame, &thread));
+}
+
+static PyObject *unwound(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)arguments, (void)count, (void)names;
+    leave(EVENT_EXIT, frame_current(), clock_ns(&recorder.clock));
+    Py_RETURN_NONE;
+}
+
+static const struct {
+    const char *name;
+    Handler handler;
+} watched[] = {
+    {"PY_START", started}, {"PY_RESUME", resumed}, {"PY_THROW", thrown},
+    {"PY_RETURN", returned}, {"PY_YIELD", yielded}, {"PY_UNWIND", unwound},
+};
+
+static long event_number(const char *name) {
+    PyObject *events = PyObject_GetAttrString(monitoring, "events");
+    PyObject *number = events ? PyObject_GetAttrString(events, name) : NULL;
+    long value = number ? PyLong_AsLong(number) : 0;
+    Py_XDECREF(number);
+    Py_XDECREF(events);
+    return value;
+}
+
+static int call(const char *method, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    PyObject *arguments = Py_VaBuildValue(format, values), *bound = PyObject_GetAttrString(monitoring, method);
+    va_end(values);
+    PyObject *result = arguments && bound ? PyObject_CallObject(bound, arguments) : NULL;
+    Py_XDECREF(arguments);
+    Py_XDECREF(bound);
+    Py_XDECREF(result);
+    if (!result) PyErr_Clear();
+    return result != NULL;
+}
+
+static int register_one(const char *name, Handler handler) {
+    Callback *callback = PyObject_New(Callback, &callback_type);
+    if (!callback) return 0;
+    callback->call = (vectorcallfunc)handler;
+    int done = call("register_callback", "(ilO)", tool, event_number(name), callback);
+    Py_DECREF(callback);
+    return done;
+}
+
+int events_start(void) {
+    monitoring = PySys_GetObject("monitoring");
+    if (!monitoring || PyType_Ready(&callback_type) < 0) return 0;
+    disable = PyObject_GetAttrString(monitoring, "DISABLE");
+    /* 0, 1, 2 and 5 are for debuggers, coverage, profilers and optimizers; a tool that looks for a free one begins low. */
+    tool = call("use_tool_id", "(is)", 4, "perflaw") ? 4 : call("use_tool_id", "(is)", 3, "perflaw") ? 3 : -1;
+    if (tool < 0 || !disable) return 0;
+    long all = 0;
+    for (size_t at = 0; at < sizeof watched / sizeof *watched; at++) {
+        if (!register_one(watched[at].name, watched[at].handler)) return 0;
+        all |= event_number(watched[at].name);
+    }
+    return call("set_events", "(il)", tool, all);
+}
+
+void events_stop(void) {
+    if (tool < 0) return;
+    call("set_events", "(il)", tool, 0l);
+    call("free_tool_id", "(i)", tool);
+    tool = -1;
+}
+
+#endif

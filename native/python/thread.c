@@ -1,0 +1,127 @@
+/* A ring and a stack of open frames for every thread. The ring of a thread that has ended serves a later one. */
+#include "event.h"
+#include "stack.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Many threads seldom all run. */
+enum { LARGE = 1 << 17, SMALL = 1 << 13, LARGE_RINGS = 4 };
+static const int64_t PATIENCE_NS = 10000000000, PAUSE_NS = 50000;
+
+__thread Thread *current_thread __attribute__((tls_model("initial-exec")));
+static Thread *all, *idle;
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER; /* threads end without the GIL */
+static pthread_key_t at_end;
+
+Thread *threads_all(void) { return all; }
+
+void threads_forget(void) {
+    current_thread = NULL;
+    all = idle = NULL; /* what they point to is lost: a child that frees after a fork may deadlock */
+    pthread_mutex_init(&idle_lock, NULL);
+}
+
+static Thread *take_idle(void) {
+    pthread_mutex_lock(&idle_lock);
+    Thread *thread = idle;
+    if (thread) idle = thread->free;
+    pthread_mutex_unlock(&idle_lock);
+    return thread;
+}
+
+/* The thread has ended; the GIL may be anybody's. */
+static void ended(void *held) {
+    Thread *thread = held;
+    if (!recorder.active || thread != current_thread) return;
+    event_write(thread, thread->last, 0, 0, -1, -1, EVENT_END);
+    current_thread = NULL;
+    pthread_mutex_lock(&idle_lock);
+    thread->free = idle;
+    idle = thread;
+    pthread_mutex_unlock(&idle_lock);
+}
+
+int threads_start(void) { return !pthread_key_create(&at_end, ended); }
+
+static Thread *made(void) {
+    Thread *thread = calloc(1, sizeof *thread);
+    if (!thread) return NULL;
+    char path[sizeof recorder.folder + 16];
+    snprintf(path, sizeof path, "%s/%04u.ring", recorder.folder, ++recorder.rings);
+    int error = ring_create(&thread->ring, path, recorder.rings > LARGE_RINGS ? SMALL : LARGE);
+    if (error) {
+        free(thread);
+        process_stop(error == ENOSPC ? "cannot write to the spool: the disk is full" : "cannot write to the spool");
+        return NULL;
+    }
+    thread->next = all;
+    return all = thread;
+}
+
+Thread *thread_begin(void) {
+    if (!recorder.active || (recorder.forked && !process_continue())) return NULL;
+    Thread *thread = take_idle();
+    if (!thread) thread = made();
+    if (!thread) return NULL;
+    thread->number = ++recorder.threads;
+    thread->height = 0;
+    thread->stacks = NULL; /* a thread that ended with greenlets unfinished leaves their few bytes behind */
+    thread->chance = recorder.settings.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
+    stack_find_bounds(thread);
+    metrics_begin(thread);
+    event_write(thread, thread->number, 0, 0, -1, -1, EVENT_THREAD);
+    pthread_setspecific(at_end, thread);
+    return current_thread = thread;
+}
+
+int thread_grow(Thread *thread) {
+    uint32_t room = thread->room ? thread->room * 2 : 64;
+    Frame **open = realloc(thread->open, room * sizeof *open);
+    if (!open) return 0;
+    thread->open = open;
+    thread->room = room;
+    return 1;
+}
+
+int event_uncover(Thread *thread, const Frame *frame) {
+    for (uint32_t at = thread->height; at--;)
+        if (thread->open[at] == frame) {
+            thread->height = at + 1;
+            return 1;
+        }
+    return 0;
+}
+
+/* ---- a full ring ---- */
+
+static int recorder_lives(void) { return !recorder.settings.recorder || !kill(recorder.settings.recorder, 0) || errno == EPERM; }
+
+static int wait_for_room(Thread *thread) {
+    struct timespec pause = {.tv_nsec = PAUSE_NS};
+    for (int64_t waited = 0; waited < PATIENCE_NS && recorder_lives(); waited += PAUSE_NS) {
+        nanosleep(&pause, NULL);
+        if (ring_has_room(&thread->ring)) return 1;
+        if (thread->ring.head->stop) return 0;
+    }
+    process_stop("the recorder does not keep up or has gone");
+    return 0;
+}
+
+int thread_make_room(Thread *thread) {
+    if (!recorder.active) return 0;
+    if (ring_has_room(&thread->ring)) return 1;
+    if (thread->ring.head->stop) {
+        process_stop("the recorder asked to stop");
+        return 0;
+    }
+    int64_t wall = clock_plain_ns(), spent = cpu_spent_ns();
+    int found = wait_for_room(thread);
+    wall = clock_plain_ns() - wall;
+    cpu_leave_out(&thread->cpu, wall, cpu_spent_ns() - spent);
+    if (!recorder.settings.fake) thread->taken += wall;
+    return found;
+}

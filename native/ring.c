@@ -1,0 +1,98 @@
+#include "ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint64_t bytes(uint32_t capacity) { return RING_START + (uint64_t)capacity * sizeof(Event); }
+
+static int map(Ring *ring, int file, uint32_t capacity, int flags) {
+    void *place = mmap(NULL, bytes(capacity), PROT_READ | PROT_WRITE, MAP_SHARED | flags, file, 0);
+    if (place == MAP_FAILED) return errno;
+    ring->head = place;
+    ring->records = (Event *)((char *)place + RING_START);
+    ring->mask = capacity - 1;
+    return 0;
+}
+
+/* Disk space is taken before it is mapped: a full disk is an error here, never a SIGBUS at some later store. */
+static int fill(Ring *ring, int file, uint32_t capacity) {
+    int error = posix_fallocate(file, 0, (off_t)bytes(capacity));
+    if (!error) error = map(ring, file, capacity, MAP_POPULATE);
+    if (error) return error;
+    /* A forked child must not write into its parent's ring: it has no mapping of it at all. */
+    if (madvise(ring->head, bytes(capacity), MADV_DONTFORK)) return errno;
+    *ring->head = (RingHead){.magic = RING_MAGIC, .version = RING_VERSION, .capacity = capacity};
+    ring->limit = capacity;
+    return 0;
+}
+
+int ring_create(Ring *ring, const char *path, uint32_t capacity) {
+    char part[4096];
+    *ring = (Ring){0};
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part) return ENAMETOOLONG;
+    int file = open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return errno;
+    int error = fill(ring, file, capacity);
+    close(file);
+    if (!error && rename(part, path)) error = errno;
+    if (error) {
+        unlink(part);
+        ring_forget(ring);
+    }
+    return error;
+}
+
+int ring_has_room(Ring *ring) {
+    if (__atomic_load_n(&ring->head->stop, __ATOMIC_RELAXED)) return 0;
+    ring->limit = __atomic_load_n(&ring->head->read, __ATOMIC_ACQUIRE) + ring->mask + 1;
+    return ring->position < ring->limit;
+}
+
+static int known(const RingHead *head, uint64_t size) {
+    uint32_t capacity = head->capacity;
+    return head->magic == RING_MAGIC && head->version == RING_VERSION && capacity && !(capacity & (capacity - 1)) &&
+           bytes(capacity) <= size;
+}
+
+static int attach(Ring *ring, int file) {
+    RingHead head;
+    struct stat about;
+    if (fstat(file, &about)) return errno;
+    if (pread(file, &head, sizeof head, 0) != sizeof head || !known(&head, (uint64_t)about.st_size)) return EPROTO;
+    int error = map(ring, file, head.capacity, 0);
+    if (!error) ring->position = head.read;
+    return error;
+}
+
+int ring_attach(Ring *ring, const char *path) {
+    *ring = (Ring){0};
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return errno;
+    int error = attach(ring, file);
+    close(file);
+    return error;
+}
+
+size_t ring_peek(Ring *ring, const Event **first) {
+    uint64_t written = __atomic_load_n(&ring->head->written, __ATOMIC_ACQUIRE), at = ring->position & ring->mask;
+    uint64_t unread = written - ring->position, side_by_side = ring->mask + 1 - at;
+    *first = &ring->records[at];
+    return unread < side_by_side ? unread : side_by_side;
+}
+
+void ring_release(Ring *ring, size_t count) {
+    ring->position += count;
+    __atomic_store_n(&ring->head->read, ring->position, __ATOMIC_RELEASE);
+}
+
+void ring_stop(Ring *ring) { __atomic_store_n(&ring->head->stop, 1, __ATOMIC_RELAXED); }
+
+void ring_forget(Ring *ring) {
+    if (ring->head) munmap(ring->head, bytes(ring->mask + 1));
+    *ring = (Ring){0};
+}

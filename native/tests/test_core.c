@@ -1,0 +1,70 @@
+#include "core.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "export.h"
+#include "ring.h"
+#include "runner.h"
+
+enum { CAPACITY = 1024 };
+
+static void write_calls(Ring *ring, int count) {
+    for (int at = 0; at < count && (ring->position < ring->limit || ring_has_room(ring)); at++) {
+        *ring_next(ring) = (Event){at, 1, 1, 0, -1, at % 2 ? EVENT_EXIT : EVENT_ENTER};
+        ring_publish(ring);
+    }
+}
+
+static HeadRow head_of(const Core *core) {
+    HeadRow head = {0};
+    core_export(core, TABLE_HEAD, &head, sizeof head);
+    return head;
+}
+
+static void rings_are_read_and_stopped(Tally *tally, const char *path) {
+    Ring ring;
+    Core *core = core_open(1, MAX_DISTANCE);
+    CHECK(tally, core_ring(core, path) == ENOENT);
+    CHECK(tally, ring_create(&ring, path, CAPACITY) == 0 && core_ring(core, path) == 0);
+    for (int turn = 0; turn < 5; turn++) {
+        write_calls(&ring, CAPACITY);
+        CHECK(tally, core_step(core, 1000) == 1000 && core_step(core, 1000) == CAPACITY - 1000);
+    }
+    CHECK(tally, head_of(core).calls == 5 * CAPACITY / 2);
+    core_stop(core);
+    CHECK(tally, !ring_has_room(&ring));
+    ring_forget(&ring);
+    core_close(core);
+}
+
+static void tables_say_how_large_they_are(Tally *tally, const char *path) {
+    Ring ring;
+    Core *core = core_open(1, MAX_DISTANCE);
+    CHECK(tally, ring_create(&ring, path, CAPACITY) == 0 && core_ring(core, path) == 0);
+    write_calls(&ring, 11);
+    while (core_step(core, 3)) continue;
+    core_finish(core);
+    NodeRow nodes[2] = {0};
+    CHECK(tally, core_export(core, TABLE_NODES, nodes, sizeof nodes) == sizeof nodes);
+    CHECK(tally, nodes[1].n == 5 && nodes[1].open == 1 && nodes[0].parent == -1);
+    for (uint32_t table = 0; table < TABLES; table++)
+        CHECK(tally, core_export(core, table, NULL, 0) % core_row_size(table) == 0);
+    CHECK(tally, core_export(core, TABLES, NULL, 0) == 0 && core_row_size(TABLES) == 0);
+    ring_forget(&ring);
+    core_close(core);
+}
+
+void test_core(Tally *tally) {
+    char folder[] = "/tmp/perflaw-unit-XXXXXX", path[64];
+    CHECK(tally, mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/ring", folder);
+    rings_are_read_and_stopped(tally, path);
+    unlink(path);
+    tables_say_how_large_they_are(tally, path);
+    unlink(path);
+    rmdir(folder);
+}

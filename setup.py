@@ -1,0 +1,42 @@
+"""Beside pyproject.toml only this: an installed perflaw carries the C sources, for it compiles them where it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+PATTERNS = ("*.[ch]", "SOURCES", "python/*.[ch]", "python/SOURCES")
+
+
+class BuildWithSources(build_py):
+    """Puts ``native/`` beside the modules of the package; an editable installation reads it where it stands."""
+
+    def run(self) -> None:
+        """Build as always, then copy."""
+        super().run()
+        if self.editable_mode:
+            return
+        for path in native_files():
+            self.copy_file(str(path), str(self.place_of(path)), preserve_mode=False)
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:
+        """What was built, the sources among it."""
+        ours = [] if self.editable_mode else [str(self.place_of(path)) for path in native_files()]
+        return [*super().get_outputs(include_bytecode), *ours]
+
+    def place_of(self, path: Path) -> Path:
+        """Where a file of ``native/`` goes."""
+        place = Path(self.build_lib, "perflaw", path.relative_to(ROOT))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place
+
+
+def native_files() -> list[Path]:
+    """The C sources and the lists of them."""
+    return sorted(path for pattern in PATTERNS for path in (ROOT / "native").glob(pattern))
+
+
+setup(cmdclass={"build_py": BuildWithSources})

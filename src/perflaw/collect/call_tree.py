@@ -1,0 +1,145 @@
+"""The finished call tree of a recording: what every builder gives, and what the tables are made of.
+
+Sums are exact integers. A lane is a metric: time, cpu, events, then what the recording measured besides; costs are
+inclusive (descendants and own), in the lane's unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds a builder's memory whatever the program does. The C core has the same in native/layout.h."""
+
+    nodes: int = 65_536
+    """Beyond it, a call in a new context goes to the node (root, site -2, function)."""
+    links: int = 1 << 18
+    """Beyond it no new link is made; those that exist go on."""
+    pairs: int = 1 << 19
+    """Beyond it, what a new pair would get goes to its node's pair (OTHER, OTHER), twice where i != j."""
+    components: int = 256
+    """Beyond it, every function keeps a quarter of the samples."""
+
+
+@dataclass
+class Sums:
+    """One lane of a node: the inclusive costs X of its completed invocations."""
+
+    sum_x: int = 0
+    """ΣX."""
+    sum_xx: int = 0
+    """ΣX²."""
+    min_x: int = 0
+    """The least X; 0 where none is complete."""
+    max_x: int = 0
+    """The greatest X; 0 where none is complete or none is positive."""
+
+
+@dataclass
+class LinkSums:
+    """One lane of a link: a descendant's cost Y within invocations of its ancestor, whose cost is X."""
+
+    sum_ky: int = 0
+    """ΣKY, K being the descendant's calls within the invocation."""
+    sum_y: int = 0
+    """ΣY."""
+    sum_yy: int = 0
+    """ΣY²."""
+    sum_yx: int = 0
+    """ΣYX."""
+
+
+@dataclass
+class Link:
+    """Sums over the invocations of an ancestor in which a descendant took part."""
+
+    n: int = 0
+    """How many they are."""
+    n_once: int = 0
+    """How many of them called the descendant exactly once."""
+    sum_k: int = 0
+    """ΣK."""
+    sum_kk: int = 0
+    """ΣK²."""
+    lanes: list[LinkSums] = field(default_factory=list)
+    """One a lane."""
+
+
+@dataclass
+class Node:
+    """A calling context and the sums over its completed invocations."""
+
+    parent: int
+    """Number of the node that called it; -1 for the root."""
+    site: int
+    """Call site within the parent's code; -2 where contexts were put together because a bound was reached."""
+    code: int
+    """Number of the function; -1 for the root."""
+    depth: int
+    """Edges to the root."""
+    n: int = 0
+    """Completed invocations."""
+    open: int = 0
+    """Invocations that never completed."""
+    lanes: list[Sums] = field(default_factory=list)
+    """One a lane."""
+    pairs: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    """Parts i <= j of the cost (LOCAL, OTHER or a callee's node) → ΣY_i·Y_j, one a lane."""
+    links: dict[int, Link] = field(default_factory=dict)
+    """Node of a descendant → its sums."""
+    histogram: dict[int, int] = field(default_factory=dict)
+    """Log bucket of the time → invocations in it."""
+    waits: list[int] = field(default_factory=lambda: [0, 0, 0, 0, 0])
+    """n, ΣW, ΣW², least and most of the time that generators and coroutines were suspended: outside X."""
+
+
+@dataclass
+class Sample:
+    """One kept invocation."""
+
+    sequence: int
+    """Its place in the order of completion, from 1."""
+    node: int
+    """Its node."""
+    started: int
+    """Stamp of its start."""
+    uniform_key: int
+    """Its priority in the function's uniform sample; -1: it is only in its stratum's."""
+    stratum_key: int
+    """Its priority in its stratum's sample."""
+    costs: tuple[int, ...] = ()
+    """One a lane."""
+    callees: tuple[tuple[int, int, int, int], ...] = ()
+    """node, calls, time, cpu of each direct callee."""
+    features: tuple[tuple[int, float], ...] = ()
+    """Number and value of each feature read at its entry."""
+
+
+@dataclass
+class CallTree:
+    """Everything that was learnt from a recording's events."""
+
+    metrics: tuple[str, ...]
+    """Name of each lane."""
+    nodes: list[Node]
+    """By number; 0 is the root, which stands for what is outside any recorded call."""
+    totals: dict[int, list[int]]
+    """Function → inclusive cost, one a lane; recursion counted once."""
+    selves: dict[int, list[int]]
+    """Function → cost outside its callees, one a lane."""
+    strata: dict[int, dict[int, int]]
+    """Function → stratum (bits of the time) → completed invocations in it."""
+    samples: dict[int, list[Sample]]
+    """Function → its samples, in order of completion."""
+    calls: int = 0
+    """Completed invocations."""
+    first: int | None = None
+    """Stamp of the first entry or exit."""
+    last: int = 0
+    """Stamp of the last entry or exit."""
+    folded: int = 0
+    """Calls that were put into coarser nodes because a bound was reached: 0 as a rule."""
+    unlinked: int = 0
+    """How often a descendant's part in an invocation was not kept, because there were too many links."""

@@ -1,0 +1,107 @@
+"""The C core of the call tree (native/core.h) as the recorder uses it: rings go in, a :class:`CallTree` comes out.
+
+ctypes lets go of the GIL for the length of a call, so several cores can work at once; one core belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from perflaw.collect.call_tree import CallTree, Limits
+from perflaw.collect.core_tables import DTYPES, Table, call_tree
+
+MAX_DISTANCE: Final = 16
+"""How far links reach."""
+STEP: Final = 1 << 16
+"""Records that one step takes at most: a few milliseconds."""
+
+_HANDLE, _U64, _U32, _SIZE = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_size_t
+_FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
+    "core_open": (_HANDLE, _U64, _U32),
+    "core_limits": (None, _HANDLE, _U32, _U32, _U32, _U32),
+    "core_metrics": (None, _HANDLE, _U32),
+    "core_ring": (ctypes.c_int, _HANDLE, ctypes.c_char_p),
+    "core_step": (_U64, _HANDLE, _U64),
+    "core_stop": (None, _HANDLE),
+    "core_leave": (None, _HANDLE),
+    "core_finish": (None, _HANDLE),
+    "core_export": (_SIZE, _HANDLE, _U32, _HANDLE, _SIZE),
+    "core_row_size": (_SIZE, _U32),
+    "core_event_layout": (ctypes.c_char_p,),
+    "core_close": (None, _HANDLE),
+}
+"""Result and arguments of each function of native/core.h."""
+
+
+def load(library: Path) -> ctypes.CDLL:
+    """The shared library, its functions declared; OSError if it cannot be loaded."""
+    loaded = ctypes.CDLL(str(library))
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+class Core:
+    """The call tree of one process."""
+
+    def __init__(
+        self,
+        library: Path,
+        seed: int,
+        metrics: tuple[str, ...] = ("time", "cpu", "events"),
+        limits: Limits | None = None,
+        max_distance: int = MAX_DISTANCE,
+    ) -> None:
+        self.metrics = metrics
+        self._library = load(library)
+        self._handle: int | None = self._library.core_open(seed, max_distance)
+        if not self._handle:
+            raise MemoryError("no address space for a call tree: lift the limit of virtual memory (ulimit -v)")
+        self._library.core_metrics(self._handle, len(metrics))
+        if limits:
+            self._library.core_limits(self._handle, limits.nodes, limits.links, limits.pairs, limits.components)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def attach(self, path: Path) -> None:
+        """Read this ring from now on; OSError if it cannot be read or is of another version."""
+        if error := self._library.core_ring(self._handle, os.fsencode(path)):
+            raise OSError(error, os.strerror(error), str(path))
+
+    def step(self, most: int = STEP) -> int:
+        """Take in what has arrived, at most so many records, some of each ring in turn; how many there were."""
+        return int(self._library.core_step(self._handle, most))
+
+    def stop(self) -> None:
+        """Ask the writers of all rings to write no more."""
+        self._library.core_stop(self._handle)
+
+    def leave(self) -> None:
+        """Unmap all rings; the tree stays."""
+        self._library.core_leave(self._handle)
+
+    def finish(self) -> CallTree:
+        """The call tree; what is still open is counted and gives no sample. The core is closed then."""
+        self._library.core_finish(self._handle)
+        tables = {table: self._export(table) for table in Table}
+        self.close()
+        return call_tree(self.metrics, tables)
+
+    def close(self) -> None:
+        """Give everything back; nothing else may be called afterwards."""
+        self._library.core_close(self._handle)
+        self._handle = None
+
+    def _export(self, table: Table) -> np.ndarray[Any, np.dtype[Any]]:
+        size = self._library.core_export(self._handle, table, None, 0)
+        rows = np.empty(size // DTYPES[table].itemsize, DTYPES[table])
+        self._library.core_export(self._handle, table, rows.ctypes.data, size)
+        return rows

@@ -1,0 +1,65 @@
+"""What is known of a target's interpreter: one call of it tells all, and is remembered for the session."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+
+from perflaw.errors import TargetError
+
+OLDEST = (3, 11)
+_QUESTION = """
+import sys, sysconfig
+from importlib.machinery import EXTENSION_SUFFIXES
+version = '.'.join(map(str, sys.version_info[:3]))
+print(sys.implementation.name, version, EXTENSION_SUFFIXES[0], sysconfig.get_path('include'))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python that can run a target."""
+
+    path: str
+    """Its executable."""
+    implementation: str
+    """``cpython``."""
+    version: str
+    """``3.13.0``."""
+    suffix: str
+    """How the file of an extension for it ends: ``.cpython-313-x86_64-linux-gnu.so``."""
+    include: str
+    """Folder of its ``Python.h``, whether that is installed or not."""
+
+    @property
+    def short(self) -> str:
+        """``3.13``."""
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """``(3, 13)``."""
+        major, minor = self.version.split(".")[:2]
+        return int(major), int(minor)
+
+    @property
+    def free_threaded(self) -> bool:
+        """Whether it is a build without the global interpreter lock, whose ABI is another one."""
+        return f"-{self.numbers[0]}{self.numbers[1]}t" in self.suffix
+
+
+@cache
+def probe(python: str) -> Interpreter:
+    """Ask an interpreter what it is; TargetError where it does not start or is not one that perflaw records."""
+    try:
+        answer = subprocess.run([python, "-I", "-S", "-c", _QUESTION], capture_output=True, text=True, timeout=60)
+        name, version, *rest = answer.stdout.strip().split(" ", 3)
+        suffix, include = [*rest, "", ""][:2]
+        found = Interpreter(python, name, version, suffix, include)
+        numbers = found.numbers
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise TargetError(f"{python}: does not start", str(error), f"{python} --version") from error
+    if name != "cpython" or numbers < OLDEST:
+        raise TargetError(f"{python}: {name} {version}", "perflaw records CPython 3.11 and newer", "perflaw doctor")
+    return found

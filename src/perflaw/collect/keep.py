@@ -1,0 +1,139 @@
+"""What came of a recorded run: the program and each child that recorded a call become a run of the experiment."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from perflaw.collect.core import Tracer
+from perflaw.collect.describe import Process, child_process, describe
+from perflaw.collect.recorded import Recorded
+from perflaw.collect.tabulate import tabulate
+from perflaw.errors import StoreError, TargetError
+from perflaw.store.experiment import Experiment, discard, save
+from perflaw.store.schema import Tables
+from perflaw.types import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one run."""
+
+    run: Run
+    """The manifest."""
+    folder: Path | None
+    """Where the recording is; None where nothing was recorded and nothing was kept."""
+    unselected: tuple[str, ...] = ()
+    """Names of some functions that were seen and left out by the selection."""
+    children: tuple[Run, ...] = ()
+    """Runs of its child processes."""
+    silent: int = 0
+    """Child processes without a recorded call: they are not kept."""
+    interrupted: int | None = None
+    """Signal that asked the recorder to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class What:
+    """What was recorded, how and for which experiment: the same for all processes of a run."""
+
+    experiment: Experiment
+    """Where the runs go."""
+    tracer: Tracer
+    """What recorded them."""
+    configuration: Mapping[str, str]
+    """What was asked of the recorder."""
+    features: Mapping[str, float]
+    """Of the workload: they describe the whole execution, so children have them as well."""
+    selected: bool
+    """Whether functions were selected: then a program in which none ran is not kept."""
+
+    def run(self, folder: Path, process: Process, recorded: Recorded) -> Run:
+        """The manifest of one of its processes."""
+        return describe(folder.name, process, self.features, self.tracer, self.configuration, recorded)
+
+
+def conclude(what: What, folder: Path, process: Process, recorded: Iterator[Recorded]) -> Outcome:
+    """The target has ended: describe its run and those of its children, and keep them. ``folder`` is that of its run."""
+    program = next(recorded)
+    known = program.definitions
+    if known.started is None:
+        raise _never_began(folder, process, known.failed)
+    run = what.run(folder, process, program)
+    kept: Path | None = _keep(folder, run, _tables(run, program))  # first of all: whatever befalls the children
+    children, silent = _keep_children(what, run, process, known.started.clock, recorded)
+    if what.selected and not run.functions and not children:
+        discard(folder)
+        kept = None
+    return Outcome(run, kept, known.ended.names if known.ended else (), children, silent)
+
+
+def _keep_children(
+    what: What, program: Run, process: Process, began: int, recorded: Iterator[Recorded]
+) -> tuple[tuple[Run, ...], int]:
+    """Keep the runs of all children; gives them, and how many had no recorded call."""
+    runs: list[Run] = [program]
+    """By the child's place in the recording; where a child is not kept, its parent's run stands for it."""
+    for child in recorded:
+        parent = runs[child.parent or 0]
+        if len(child.tree.nodes) < 2:
+            runs.append(parent)
+            continue
+        folder = _new_run(what.experiment)
+        run = what.run(folder, child_process(child, parent, process, began), child)
+        _keep(folder, run, _tables(run, child))
+        runs.append(run)
+    kept = {run.id: run for run in runs if run is not program}
+    return tuple(kept.values()), len(runs) - 1 - len(kept)
+
+
+def _new_run(experiment: Experiment) -> Path:
+    try:
+        return experiment.new_run()
+    except OSError as error:
+        why = f"{error.strerror}; the program's own run is kept, a child's is not"
+        raise StoreError(f"{experiment.folder}: cannot be written", why, "df -h") from error
+
+
+def _tables(run: Run, recorded: Recorded) -> Tables:
+    return tabulate(f"{run.id}-{secrets.token_hex(4)}", recorded.tree, recorded.definitions)
+
+
+def _never_began(folder: Path, process: Process, failed: str) -> TargetError:
+    why = failed or "the tracer never began: the program did not start Python, or its environment was replaced"
+    if not (folder / "spool").exists():
+        why = f"{folder / 'spool'} was removed while the program ran"
+    discard(folder)
+    what = f"{process.name}: nothing was recorded (exit status {process.status})"
+    return TargetError(what, why, "perflaw doctor", status=process.status)
+
+
+def _keep(folder: Path, run: Run, tables: Tables) -> Path:
+    """Write the recording where it belongs; on a full disk in the room its spool took, or in the temporary folder."""
+    for spool_stays in (True, False):
+        if not spool_stays:
+            shutil.rmtree(folder / "spool", ignore_errors=True)
+        try:
+            save(folder, run, tables)
+        except OSError as error:
+            reason = error
+        else:
+            shutil.rmtree(folder / "spool", ignore_errors=True)
+            return folder
+    raise _kept_elsewhere(folder, run, tables, reason)
+
+
+def _kept_elsewhere(folder: Path, run: Run, tables: Tables, reason: OSError) -> StoreError:
+    refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
+    refuge.mkdir(mode=0o700)
+    try:
+        save(refuge, run, tables)
+    except OSError as error:
+        return StoreError(f"{folder} and {refuge}: cannot be written", f"the recording is lost ({error})", "df -h")
+    discard(folder)
+    why = f"{reason}; the recording is in {refuge}"
+    return StoreError(f"{folder}: cannot be written", why, f"mkdir -p {folder.parent} && mv {refuge} {folder}")

@@ -1,0 +1,45 @@
+"""What a recording gives when it has ended: each process of it, with its definitions and its call tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from perflaw.collect.call_tree import CallTree, Node
+from perflaw.collect.definitions import Definitions
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One process of a recording."""
+
+    definitions: Definitions
+    """What its tracer told: also its number, its parent's and its command line, where it says so."""
+    tree: CallTree
+    """Its calls."""
+    parent: int | None = None
+    """Place of its parent among the processes of the recording; None for the first, which is the program itself."""
+    alive: bool = False
+    """Whether it still ran when the recording ended."""
+
+
+class Reader(Protocol):
+    """The recorder's side of a recording, in a process of its own: takes in while the target runs, and after."""
+
+    idle_s: float
+    """How long to wait where nothing is new: less than the target takes to fill what it appends to."""
+
+    def step(self) -> int:
+        """Take in what has arrived since; returns how many records that was (0: nothing new, wait a little)."""
+
+    def finish(self, pid: int) -> Iterator[Recorded]:
+        """Take in the rest, the process ``pid`` having ended; give it first, then its descendants, parents before children.
+
+        Each call tree is made when it is asked for, so that only one is held at a time.
+        """
+
+
+def empty_tree(metrics: tuple[str, ...]) -> CallTree:
+    """The tree of a process without a recorded call: a root and nothing else."""
+    return CallTree(metrics, [Node(-1, -1, -1, 0)], {}, {}, {}, {})

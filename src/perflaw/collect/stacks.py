@@ -1,0 +1,74 @@
+"""Threads, their stacks of open invocations, and the counters that costs are differences of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perflaw.collect.invocation import Invocation
+from perflaw.collect.layout import CPU_LANE, EVENTS_LANE, ROOT
+
+
+class Stack:
+    """Open invocations, outermost first, and what passed while they ran; a thread has one, and one a greenlet.
+
+    What passes while the stack is switched out is no cost of anything open on it.
+    """
+
+    __slots__ = ("away", "counters", "depth_of", "left", "open")
+
+    def __init__(self, lanes: int) -> None:
+        self.open = [Invocation(0, 0, ROOT, 0, -1, ())]
+        self.depth_of: dict[int, int] = {}
+        """Code → its open invocations here."""
+        self.counters = [0] * lanes
+        """By lane; in CPU_LANE the time off it, in TIME_LANE nothing: events carry the clock."""
+        self.away = self.left = 0
+        """Time for which it was switched out; stamp at which it was last."""
+
+    def change(self, lane: int, increase: int) -> None:
+        """Move a counter; lanes that are counted otherwise or not at all are left alone."""
+        if lane == CPU_LANE or EVENTS_LANE < lane < len(self.counters):
+            self.counters[lane] += increase
+
+    def reading(self, stamp: int) -> list[int]:
+        """What stands on the clock of every lane: costs are differences of such readings."""
+        clock = stamp - self.away
+        return [clock, clock - self.counters[CPU_LANE], *self.counters[EVENTS_LANE:]]
+
+    def find(self, frame: int) -> int:
+        """Place of this frame's invocation, 0 where it is not here."""
+        return next((place for place in range(len(self.open) - 1, 0, -1) if self.open[place].frame == frame), 0)
+
+    def bury(self, frame: int) -> Iterator[Invocation]:
+        """Remove and yield what stands above the invocation of this frame, if it is here."""
+        place = self.find(frame)
+        while place and len(self.open) > place + 1:
+            dead = self.open.pop()
+            self.depth_of[abs(dead.code)] -= 1
+            yield dead
+
+
+class Thread:
+    """The stacks of a thread, by serial number."""
+
+    __slots__ = ("current", "lanes", "stacks")
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.current = Stack(lanes)
+        self.stacks = {0: self.current}
+
+    def switch(self, serial: int, stamp: int) -> None:
+        """Leave the current stack at ``stamp`` for another one, made on first sight."""
+        self.current.left = stamp
+        found = self.stacks.get(serial)
+        if found is None:
+            found = self.stacks[serial] = Stack(self.lanes)
+        else:
+            found.away += stamp - found.left
+        self.current = found
+
+    def invocations(self) -> Iterator[Invocation]:
+        """Everything open on any stack."""
+        for stack in self.stacks.values():
+            yield from stack.open[1:]

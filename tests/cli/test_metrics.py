@@ -1,0 +1,105 @@
+"""``--metric``: what can be asked for, what is refused and how, and laws of other costs than time."""
+
+import json
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from perflaw.collect import metrics
+from perflaw.collect.metrics import MetricPlugin, names_of, settings_of
+from perflaw.errors import UsageError
+from tests.conftest import PROGRAMS
+
+PLUGIN = MetricPlugin("queries", "queries", __file__, "queries_total")
+NO_LIBRARY = MetricPlugin("missing", "queries", "/no/such.so", "queries_total")
+OTHER_NAME = MetricPlugin("another", "queries", __file__, "queries_total")
+NO_PLUGIN = "queries"
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    names = {
+        "queries": "PLUGIN",
+        "missing": "NO_LIBRARY",
+        "misnamed": "OTHER_NAME",
+        "text": "NO_PLUGIN",
+        "gone": "GONE",
+    }
+    points = [EntryPoint(name, f"{__name__}:{value}", metrics.GROUP) for name, value in names.items()]
+    monkeypatch.setattr(metrics, "entry_points", lambda group: [one for one in points if one.group == group])
+
+
+def test_names_and_groups_of_names():
+    assert settings_of(("time,cpu", "memory", "cpu"), "auto") == ("cpu", "allocated_bytes", "allocated_blocks")
+    assert settings_of((), "auto") == ()
+
+
+def test_a_plugin_is_told_to_the_tracer(plugins):
+    found = settings_of(("queries,gc",), "native")
+    assert found == (f"plugin:queries:queries:{__file__}:queries_total", "gc")
+    assert names_of(found) == ["queries", "gc"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "wish", "words"),
+    [
+        ("heat", "auto", "there are time, cpu, events, allocated_bytes"),
+        ("heat", "auto", "queries"),
+        ("", "auto", "no such metric"),
+        ("gc", "python", "that tracer measures time, cpu, events"),
+        ("queries", "python", "that tracer measures time, cpu, events"),
+        ("missing", "auto", "its library /no/such.so is missing"),
+        ("misnamed", "auto", "calls itself 'another'"),
+        ("text", "auto", "is a str and no MetricPlugin"),
+        ("gone", "auto", "AttributeError"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(plugins, asked, wish, words):
+    with pytest.raises(UsageError, match=words):
+        settings_of((asked,), wish)
+
+
+def test_an_unknown_metric_ends_in_one_line(perflaw, tmp_path):
+    (tmp_path / "app.py").write_text("print('must not run')\n")
+    done = perflaw("record", "--metric", "heat", "--", "app.py", status=2)
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert "there are time, cpu, events" in line
+
+
+@pytest.fixture
+def sizes(perflaw):
+    options = ("--tracer", "python", "--clock", "fake", "--metric", "cpu")
+    for size in (10, 20, 40, 80, 160):
+        perflaw("record", *options, "--feature", f"n={size}", "--", PROGRAMS / "sleepy.py", size)
+
+
+def law_of(perflaw, metric, component):
+    document = json.loads(perflaw("annotate", "--metric", metric, "--json").stdout)
+    [one] = [one for one in document["annotations"] if one["component"] == component]
+    return one
+
+
+def test_laws_of_other_costs_than_time(perflaw, sizes):
+    found = law_of(perflaw, "cpu", "sleepy.main")
+    assert (found["metric"], found["unit"]) == ("cpu", "ns")
+    assert found["total"] == sum(500 * n + 7 for n in (10, 20, 40, 80, 160))
+    assert found["scopes"][0]["law"]["family"] == "linear"
+    events = law_of(perflaw, "events", "sleepy.main")
+    assert events["unit"] == "calls"
+    assert events["total"] == sum(2 * n + 1 for n in (10, 20, 40, 80, 160))
+    assert events["scopes"][0]["law"]["coefficient"] == pytest.approx(2, rel=0.01)
+    sleep = law_of(perflaw, "cpu", "sleepy.sleep")
+    assert sleep["total"] == 0
+    assert sleep["scopes"][0]["law"]["family"] == "constant"
+
+
+def test_what_a_person_sees(perflaw, sizes, tmp_path):
+    assert "cpu per call" in perflaw("annotate", "--metric", "cpu").stdout
+    assert "calls" in perflaw("annotate", "--metric", "events").stdout
+    assert "sleepy.main.cpu(n)" in perflaw("annotate", "--metric", "cpu", "--text").stdout
+    perflaw("report", "--metric", "cpu", "-o", "page.html")
+    assert '"metric":"cpu"' in (tmp_path / "page.html").read_text().replace(" ", "")
+    assert (
+        "not measured in run 0001: it has time, cpu, events" in perflaw("annotate", "--metric", "gc", status=2).stderr
+    )

@@ -1,0 +1,111 @@
+"""Record programs without a command line between, and bring recordings into a form in which tracers can be compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from perflaw.collect.metrics import settings_of
+from perflaw.collect.plan import make_plan
+from perflaw.collect.record import Settings
+from perflaw.collect.session import Tracers, record_all
+from perflaw.store.experiment import Recording, open_experiment
+from perflaw.store.schema import Tables
+from tests.conftest import assert_identities
+
+Key = tuple[Any, ...]
+"""What a function or a calling context is called wherever numbers are given out in another order."""
+
+
+def record_fake(
+    folder: Path,
+    tracer: str,
+    command: Sequence[object],
+    *,
+    select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    vary: dict[str, list[str]] | None = None,
+    repeat: int = 1,
+) -> list[Recording]:
+    """Recordings of a program that moves the clock itself; the identities of their moments hold."""
+    experiment = open_experiment(tracer, folder)
+    settings = Settings(tuple(select), tuple(exclude), settings_of(tuple(metrics), tracer), "fake")
+    plan = make_plan(tuple(map(str, command)), vary or {}, repeat, {})
+    for attempt in record_all(experiment, plan, Tracers(tracer, lambda text: None), settings):
+        assert attempt.error is None, attempt.error
+    recordings = experiment.recordings()
+    for recording in recordings:
+        assert_identities(recording.tables())
+    return recordings
+
+
+def comparable(recording: Recording, *, concurrent: bool = False) -> dict[str, Counter[Key]]:
+    """All of a recording that must not depend on who recorded it.
+
+    Contexts are named by their path of functions and lines: the offsets of call sites are the tracer's own. So are the
+    priorities of the sample; every invocation is in it while there are fewer than it has room for. ``concurrent``: in
+    which order invocations of different threads end is up to the scheduler.
+    """
+    tables = recording.tables()
+    names = {row[0]: row[1:4] for row in tables["components"]} | {-1: ()}
+    contexts = _contexts(tables, names)
+    ended = _ends(tables, names, contexts, concurrent)
+    return {
+        "components": Counter(row[1:] for row in tables["components"]),
+        "component_costs": Counter((*names[row[0]], *row[1:]) for row in tables["component_costs"]),
+        "calltree": Counter(contexts[row[0]] for row in tables["calltree"]),
+        "moments": Counter((contexts[row[0]], *row[1:]) for row in tables["moments"]),
+        "pairs": Counter(_pair(row, contexts) for row in tables["pairs"]),
+        "links": Counter((contexts[row[0]], contexts[row[1]], *row[2:]) for row in tables["links"]),
+        "histograms": Counter((contexts[row[0]], *row[1:]) for row in tables["histograms"]),
+        "strata": Counter((*names[row[0]], *row[1:]) for row in tables["strata"]),
+        "weights": _weights(tables, names),
+        "invocations": Counter(ended.values()),
+        "callees": _callees(tables, contexts, ended),
+    }
+
+
+def features(recording: Recording) -> Counter[Key]:
+    """What was read at the entry of invocations that were sampled: function, start, feature, value and type's name."""
+    tables = recording.tables()
+    names = {row[0]: row[1:4] for row in tables["components"]}
+    where = {row[1]: (*names[row[2]], row[4]) for row in tables["invocations"]}
+    return Counter((where[row[1]], *row[2:]) for row in tables["features"])
+
+
+def _contexts(tables: Tables, names: dict[int, Key]) -> dict[int, Key]:
+    contexts: dict[int, Key] = {-1: ("local",), -2: ("others",)}
+    for node, parent, component, _, line, depth in tables["calltree"]:  # parents stand before children
+        contexts[node] = (*contexts[parent], (*names[component], line, depth)) if node else ()
+    return contexts
+
+
+def _pair(row: Key, contexts: dict[int, Key]) -> Key:
+    node, metric, i, j, total = row
+    return (contexts[node], metric, *sorted((contexts[i], contexts[j]), key=repr), total)
+
+
+def _ends(tables: Tables, names: dict[int, Key], contexts: dict[int, Key], concurrent: bool) -> dict[int, Key]:
+    """Sequence of a sampled invocation of a function with room for all → what is known of it."""
+    kept = Counter(row[2] for row in tables["invocations"])
+    calls = {row[0]: row[7] for row in tables["components"]}
+    return {
+        row[1]: (0 if concurrent else row[1], *names[row[2]], contexts[row[3]], *row[4:9], row[11])
+        for row in tables["invocations"]
+        if kept[row[2]] == calls[row[2]]
+    }
+
+
+def _callees(tables: Tables, contexts: dict[int, Key], ended: dict[int, Key]) -> Counter[Key]:
+    return Counter((ended[row[1]], contexts[row[2]], *row[3:]) for row in tables["callees"] if row[1] in ended)
+
+
+def _weights(tables: Tables, names: dict[int, Key]) -> Counter[Key]:
+    """Whom a sample stands for: the weights of each function add up to its calls, stratum by stratum."""
+    sums: Counter[Key] = Counter()
+    for row in tables["invocations"]:
+        sums[names[row[2]], row[8]] += row[11]
+    return Counter({key: round(total) for key, total in sums.items()})

@@ -1,0 +1,209 @@
+"""The reader of native recordings, on spools written by hand: rings, several processes, those that outlive the program."""
+
+import subprocess
+
+import pytest
+
+from perflaw.collect import build
+from perflaw.collect.core import NativeTracer
+from perflaw.collect.describe import Process
+from perflaw.collect.keep import What, conclude
+from perflaw.collect.layout import ENTER
+from perflaw.collect.native import NativeReader, runs
+from perflaw.store.experiment import open_experiment
+from tests.collect.rings import CAPACITY, NO_PROCESS, READ, STOP, calls, word, write_process, write_ring
+from tests.conftest import assert_identities
+
+ROOT, CHILD, GRANDCHILD = NO_PROCESS + 1, NO_PROCESS + 2, NO_PROCESS + 3
+
+
+@pytest.fixture(scope="session")
+def library():
+    return build.build(build.core())
+
+
+@pytest.fixture
+def spool(tmp_path):
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    return folder
+
+
+def read(spool, library, pid=ROOT):
+    return list(NativeReader(spool, 1, library).finish(pid))
+
+
+def test_a_ring_is_read_as_it_was_written(spool, library):
+    write_process(spool, ROOT, 1, calls(100), ended=1000)
+    [program] = read(spool, library)
+    assert program.definitions.process.pid == ROOT
+    assert (program.tree.calls, program.tree.nodes[1].lanes[0].sum_x) == (100, 1000)
+    assert program.parent is None
+    assert not program.alive
+
+
+def test_a_ring_that_wrapped_and_was_read_before(spool, library):
+    folder = write_process(spool, ROOT, 1, ())
+    events = calls(CAPACITY)  # two records each and one more: the ring went round twice
+    write_ring(folder / "0001.ring", events, read=len(events) - CAPACITY)
+    [program] = read(spool, library)
+    assert program.tree.calls == CAPACITY // 2
+
+
+def test_rings_that_appear_while_it_reads_are_taken_in_and_room_is_given_back(spool, library):
+    folder = write_process(spool, ROOT, 1, calls(3))
+    reader = NativeReader(spool, 1, library)
+    reader.next_check = 1e18  # its process runs, as far as the reader knows
+    assert reader.step() == 7
+    assert word(folder / "0001.ring", READ) == 7
+    write_ring(folder / "0002.ring.part", calls(2))
+    assert reader.step() == 0
+    (folder / "0002.ring.part").rename(folder / "0002.ring")
+    reader.next_look = 0
+    assert reader.step() == 5
+    [program] = reader.finish(ROOT)
+    assert program.tree.calls == 5
+    assert not list(folder.glob("*.ring")), "what was read takes no disk"
+
+
+def test_each_process_has_a_tree_and_parents_stand_before_children(spool, library):
+    write_process(spool, GRANDCHILD, CHILD, calls(3), began=30)
+    write_process(spool, CHILD, ROOT, calls(2), began=20)
+    write_process(spool, ROOT, 77, calls(1), began=10)
+    write_process(spool, ROOT, 77, calls(4), serial=2, began=40)  # the program replaced itself by another one
+    write_process(spool, NO_PROCESS + 9, NO_PROCESS + 8, calls(5), began=50)  # started by one that was not recorded
+    found = [(one.definitions.process.pid, one.tree.calls, one.parent) for one in read(spool, library)]
+    assert found == [(ROOT, 1, None), (CHILD, 2, 0), (ROOT, 4, 0), (NO_PROCESS + 9, 5, 0), (GRANDCHILD, 3, 1)]
+
+
+def test_a_process_that_is_done_is_read_at_once(spool, library):
+    folder = write_process(spool, CHILD, ROOT, calls(2))
+    reader = NativeReader(spool, 1, library)
+    reader.step()
+    assert not list(folder.glob("*.ring"))
+
+
+def test_nothing_recorded(spool, library):
+    [nothing] = read(spool, library)
+    assert nothing.definitions.started is None
+    assert len(nothing.tree.nodes) == 1
+
+
+def test_why_it_could_not_begin(spool, library):
+    write_process(spool, ROOT, 1, ())
+    (spool / f"{ROOT}-1" / "definitions").write_text("")
+    (spool / f"{ROOT}-0").mkdir()
+    (spool / f"{ROOT}-0" / "definitions").write_text("('failed', 'ImportError: no')\n")
+    assert read(spool, library)[0].definitions.failed == "ImportError: no"
+
+
+def test_a_spool_that_the_program_removed(spool, library):
+    reader = NativeReader(spool / "gone", 1, library)
+    assert reader.step() == 0
+    assert [one.tree.calls for one in reader.finish(ROOT)] == [0]
+
+
+@pytest.fixture
+def sleeper():
+    process = subprocess.Popen(["sleep", "60"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def test_who_outlives_the_program_is_asked_to_stop(spool, library, sleeper):
+    write_process(spool, ROOT, 1, calls(1), ended=9)
+    folder = write_process(spool, sleeper, ROOT, calls(2), began=1)
+    kept = (folder / "0001.ring").open("rb")  # its writer has it mapped
+    program, orphan = read(spool, library)
+    assert (program.alive, orphan.alive) == (False, True)
+    kept.seek(STOP)
+    assert kept.read(4) != b"\0\0\0\0"
+    kept.close()
+
+
+def test_who_has_told_its_end_is_not_waited_for(spool, library, sleeper):
+    write_process(spool, ROOT, 1, calls(1), ended=9)
+    write_process(spool, sleeper, ROOT, calls(2), ended=9)
+    assert [one.alive for one in read(spool, library)] == [False, False]
+
+
+def test_a_dead_process_does_not_run():
+    process = subprocess.Popen(["true"])
+    while runs(process.pid):
+        pass
+    assert process.wait() == 0  # until here it was there, waiting to be asked
+
+
+def concluded(tmp_path, library, *, selected=False):
+    experiment = open_experiment("default", tmp_path)
+    folder = experiment.new_run()
+    spool = folder / "spool"
+    spool.mkdir()
+    process = Process(("python", "app.py", "--token", "x"), "app.py", "2026-01-01T00:00:00.000+00:00", 10**9, 0)
+    what = What(experiment, NativeTracer("r", library, library), {}, {"n": 5.0}, selected)
+
+    def conclude_it():
+        return conclude(what, folder, process, NativeReader(spool, 1, library).finish(ROOT))
+
+    return spool, conclude_it, experiment
+
+
+def test_children_become_runs_of_their_own(tmp_path, library):
+    spool, conclude_it, experiment = concluded(tmp_path, library)
+    argv = ("python", "app.py", "--token", "x")
+    write_process(spool, ROOT, 1, calls(1), argv, began=1_000_000_000, ended=2_000_000_000)
+    write_process(spool, CHILD, ROOT, calls(2), argv, began=1_500_000_000)
+    write_process(
+        spool, GRANDCHILD, CHILD, calls(3), ("python", "-m", "json.tool"), began=1_600_000_000, ended=1_700_000_000
+    )
+    write_process(spool, NO_PROCESS + 5, CHILD, (), began=1_600_000_001)
+    outcome = conclude_it()
+    assert (len(outcome.children), outcome.silent) == (2, 1)
+    program, child, grandchild = [experiment.recording(name).run for name in experiment.ids()]
+    assert [run.parent for run in (program, child, grandchild)] == ["", "0001", "0002"]
+    assert [run.target for run in (program, child, grandchild)] == ["app.py", "app.py", "-m json.tool"]
+    assert [run.calls for run in (program, child, grandchild)] == [1, 2, 3]
+    assert child.command == ("python", "app.py", "--token", "***")
+    assert child.features == grandchild.features == {"n": 5.0}, "they describe the whole execution"
+    assert (child.ended, grandchild.ended) == (
+        "without the interpreter's shutdown (os._exit, exec, a signal)",
+        "normally",
+    )
+    assert (child.complete, grandchild.complete) == (False, True)
+    assert (grandchild.wall_ns, grandchild.started) == (100_000_000, "2026-01-01T00:00:00.600+00:00")
+    assert child.pid == CHILD
+    for name in experiment.ids():
+        assert_identities(experiment.recording(name).tables())
+    assert not spool.exists()
+
+
+def test_an_orphan_says_so(tmp_path, library, sleeper):
+    spool, conclude_it, _ = concluded(tmp_path, library)
+    write_process(spool, ROOT, 1, calls(1), ended=9)
+    write_process(spool, sleeper, ROOT, calls(1)[:2], began=1)
+    [child] = conclude_it().children
+    assert child.ended == "still running when the recording ended"
+    assert child.lost.open_invocations == 1
+
+
+def test_a_program_in_which_nothing_selected_ran_is_kept_for_its_children(tmp_path, library):
+    spool, conclude_it, experiment = concluded(tmp_path, library, selected=True)
+    write_process(spool, ROOT, 1, (), ended=9)
+    write_process(spool, CHILD, ROOT, calls(1), began=1)
+    assert conclude_it().folder is not None
+    assert experiment.ids() == ["0001", "0002"]
+
+
+def test_nothing_selected_leaves_nothing(tmp_path, library):
+    spool, conclude_it, experiment = concluded(tmp_path, library, selected=True)
+    write_process(spool, ROOT, 1, (), ended=9)
+    assert conclude_it().folder is None
+    assert experiment.ids() == experiment.unfinished() == []
+
+
+def test_a_ring_of_another_kind_is_passed_over(spool, library):
+    folder = write_process(spool, ROOT, 1, [(5, 1, 1, -1, -1, ENTER)])
+    (folder / "0002.ring").write_bytes(b"\0" * 9000)
+    [program] = read(spool, library)
+    assert sum(node.open for node in program.tree.nodes) == 1

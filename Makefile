@@ -1,5 +1,5 @@
 # The tasks. `make` alone runs every check.
-.PHONY: test demo bench environment format clean
+.PHONY: test demo bench soak environment format clean
 
 test:            ## lint, types and all tests on every Python found
 	@sh scripts/test.sh
@@ -10,9 +10,11 @@ demo: environment ## record a real program on real text, print its laws, write t
 environment:     ## perflaw in .venv, for use and for the demo
 	@sh scripts/environment.sh .venv 3.11 demo
 
-bench: environment ## accuracy, calibration and cost, as ratios
-	@.venv/bin/python benchmarks/learner.py
-	@.venv/bin/python benchmarks/recorder.py
+bench: environment ## accuracy, calibration and cost, as ratios; status 1 where a bar is missed
+	@sh scripts/bench.sh learner overhead framework memory kills neighbour
+
+soak: environment ## long ones: test suites of real packages under the recorder, minutes of churn
+	@sh scripts/bench.sh packages churn
 
 format:          ## rewrite the sources in the house's format
 	@.venv-3.11/bin/ruff check --fix --quiet . && .venv-3.11/bin/ruff format --quiet .

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calltree.h"
+#include "cpu.h"
 #include "export.h"
 #include "ring.h"
 
@@ -110,4 +111,11 @@ EXPORTED void core_close(Core *core) {
     calltree_forget(&core->tree);
     free(core->feeds);
     free(core);
+}
+
+EXPORTED const char *core_way(const char *of) {
+    Clock clock;
+    Cpu cpu;
+    const char *way = clock_start(&clock);
+    return strcmp(of, "cpu") ? way : cpu_start(&cpu, &clock);
 }

@@ -41,6 +41,8 @@ size_t core_export(const Core *core, uint32_t table, void *buffer, size_t size);
 size_t core_row_size(uint32_t table);
 /* Fields of an Event as text: name, offset and bytes, one a line. */
 const char *core_event_layout(void);
+/* How wall and CPU time are known on this machine, in words: "clock" or "cpu". Calibrates, 5 ms. */
+const char *core_way(const char *of);
 void core_close(Core *core);
 
 #endif

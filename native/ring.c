@@ -10,8 +10,8 @@
 
 static uint64_t bytes(uint32_t capacity) { return RING_START + (uint64_t)capacity * sizeof(Event); }
 
-static int map(Ring *ring, int file, uint32_t capacity, int flags) {
-    void *place = mmap(NULL, bytes(capacity), PROT_READ | PROT_WRITE, MAP_SHARED | flags, file, 0);
+static int map(Ring *ring, int file, uint32_t capacity) {
+    void *place = mmap(NULL, bytes(capacity), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (place == MAP_FAILED) return errno;
     ring->head = place;
     ring->records = (Event *)((char *)place + RING_START);
@@ -19,13 +19,19 @@ static int map(Ring *ring, int file, uint32_t capacity, int flags) {
     return 0;
 }
 
+/* The first write to a page of a file costs a fault: here, not at some event (MAP_POPULATE only reads). */
+static void touch(Ring *ring, uint32_t capacity) {
+    for (uint64_t at = 0; at < bytes(capacity); at += RING_PAGE) ((volatile char *)ring->head)[at] = 0;
+}
+
 /* Disk space is taken before it is mapped: a full disk is an error here, never a SIGBUS at some later store. */
 static int fill(Ring *ring, int file, uint32_t capacity) {
     int error = posix_fallocate(file, 0, (off_t)bytes(capacity));
-    if (!error) error = map(ring, file, capacity, MAP_POPULATE);
+    if (!error) error = map(ring, file, capacity);
     if (error) return error;
     /* A forked child must not write into its parent's ring: it has no mapping of it at all. */
     if (madvise(ring->head, bytes(capacity), MADV_DONTFORK)) return errno;
+    touch(ring, capacity);
     *ring->head = (RingHead){.magic = RING_MAGIC, .version = RING_VERSION, .capacity = capacity};
     ring->limit = capacity;
     return 0;
@@ -64,7 +70,7 @@ static int attach(Ring *ring, int file) {
     struct stat about;
     if (fstat(file, &about)) return errno;
     if (pread(file, &head, sizeof head, 0) != sizeof head || !known(&head, (uint64_t)about.st_size)) return EPROTO;
-    int error = map(ring, file, head.capacity, 0);
+    int error = map(ring, file, head.capacity);
     if (!error) ring->position = head.read;
     return error;
 }

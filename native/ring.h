@@ -15,7 +15,7 @@
 
 #include "record.h"
 
-enum { RING_START = 4096, RING_VERSION = 1 };
+enum { RING_START = 4096, RING_PAGE = 4096, RING_VERSION = 1 };
 #define RING_MAGIC 0x31474e4952465250ull /* "PRFRING1" */
 
 typedef struct RingHead {

@@ -5,6 +5,7 @@
 #include "tracer.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,22 +79,23 @@ static int any_is_python(PyObject *paths, PyObject *words) {
 
 /* ---- what it gets ---- */
 
-/* Put NAME=VALUE into a dict of bytes. */
-static void put(PyObject *into, const char *name, const char *value) {
-    PyObject *key = PyBytes_FromString(name), *item = PyBytes_FromString(value);
-    if (key && item) PyDict_SetItem(into, key, item);
-    Py_XDECREF(key);
-    Py_XDECREF(item);
+/* Put a variable into a dict of bytes; takes both references. 0 if there is none, or of a name that is not allowed. */
+static int put(PyObject *into, PyObject *name, PyObject *value) {
+    int done = name && value && PyBytes_GET_SIZE(name) && !strchr(PyBytes_AS_STRING(name) + 1, '=') &&
+               !PyDict_SetItem(into, name, value);
+    Py_XDECREF(name);
+    Py_XDECREF(value);
+    return done;
 }
 
-static void put_pair(PyObject *into, const char *pair, Py_ssize_t length) {
+static int put_text(PyObject *into, const char *name, const char *value) {
+    return put(into, PyBytes_FromString(name), PyBytes_FromString(value));
+}
+
+static int put_pair(PyObject *into, const char *pair, Py_ssize_t length) {
     const char *equals = length ? memchr(pair + 1, '=', (size_t)length - 1) : NULL;
-    if (!equals) return;
-    PyObject *key = PyBytes_FromStringAndSize(pair, equals - pair);
-    PyObject *item = PyBytes_FromStringAndSize(equals + 1, pair + length - equals - 1);
-    if (key && item) PyDict_SetItem(into, key, item);
-    Py_XDECREF(key);
-    Py_XDECREF(item);
+    if (!equals) return 0;
+    return put(into, PyBytes_FromStringAndSize(pair, equals - pair), PyBytes_FromString(equals + 1));
 }
 
 static PyObject *find(PyObject *all, const char *name) {
@@ -109,43 +111,59 @@ static void put_settings(PyObject *into) {
     Py_ssize_t at = 0;
     while (PyDict_Next(recorder.settings.all, &at, &name, &value)) {
         const char *key = PyUnicode_AsUTF8(name), *setting = PyUnicode_AsUTF8(value);
-        if (key && setting && strcmp(key, PREFIX "PYTHONPATH")) put(into, key, setting);
+        if (key && setting && strcmp(key, PREFIX "PYTHONPATH")) put_text(into, key, setting);
     }
     const char *folder = recorder.settings.folder, *before = original ? PyBytes_AS_STRING(original) : NULL;
     PyObject *path = before ? PyBytes_FromFormat("%s:%s", folder, before) : PyBytes_FromString(folder);
-    if (before) put(into, PREFIX "PYTHONPATH", before);
-    if (path) put(into, "PYTHONPATH", PyBytes_AS_STRING(path));
+    if (before) put_text(into, PREFIX "PYTHONPATH", before);
+    if (path) put_text(into, "PYTHONPATH", PyBytes_AS_STRING(path));
     Py_XDECREF(path);
-    PyErr_Clear();
 }
 
-/* A dict of bytes: the environment given (a mapping, a sequence of NAME=VALUE, or None: the process's own) and ours. */
-static PyObject *environment(PyObject *given) {
-    PyObject *all = PyDict_New();
-    if (!all) return NULL;
-    if (given == Py_None) {
-        for (char **pair = environ; *pair; pair++) put_pair(all, *pair, (Py_ssize_t)strlen(*pair));
-    } else if (PyMapping_Check(given) && !PySequence_Check(given)) {
-        PyObject *items = PyMapping_Items(given);
-        for (Py_ssize_t at = 0; items && at < PyList_GET_SIZE(items); at++) {
-            PyObject *pair = PyList_GET_ITEM(items, at);
-            PyObject *key = path_bytes(PyTuple_GET_ITEM(pair, 0)), *value = path_bytes(PyTuple_GET_ITEM(pair, 1));
-            if (key && value) PyDict_SetItem(all, key, value);
-            Py_XDECREF(key);
-            Py_XDECREF(value);
-        }
-        Py_XDECREF(items);
-    } else {
-        PyObject *fast = PySequence_Fast(given, "");
-        for (Py_ssize_t at = 0; fast && at < PySequence_Fast_GET_SIZE(fast); at++) {
-            PyObject *pair = path_bytes(PySequence_Fast_GET_ITEM(fast, at));
-            if (pair) put_pair(all, PyBytes_AS_STRING(pair), PyBytes_GET_SIZE(pair));
-            Py_XDECREF(pair);
-        }
-        Py_XDECREF(fast);
+/* The next three put an environment into a dict of bytes. 0 where it is not as it should be: the real function says so. */
+
+static int take_own(PyObject *into) {
+    for (char **pair = environ; *pair; pair++) put_pair(into, *pair, (Py_ssize_t)strlen(*pair));
+    return 1;
+}
+
+/* A sequence of NAME=VALUE. */
+static int take_list(PyObject *into, PyObject *given) {
+    PyObject *fast = PyList_Check(given) || PyTuple_Check(given) ? PySequence_Fast(given, "") : NULL;
+    int fine = fast != NULL;
+    for (Py_ssize_t at = 0; fine && at < PySequence_Fast_GET_SIZE(fast); at++) {
+        PyObject *pair = path_bytes(PySequence_Fast_GET_ITEM(fast, at));
+        fine = pair && put_pair(into, PyBytes_AS_STRING(pair), PyBytes_GET_SIZE(pair));
+        Py_XDECREF(pair);
     }
+    Py_XDECREF(fast);
+    return fine;
+}
+
+/* A mapping, asked for its keys and values as the real functions ask it: it may be the target's own. */
+static int take_mapping(PyObject *into, PyObject *given) {
+    PyObject *names = PyMapping_Check(given) ? PyMapping_Keys(given) : NULL;
+    PyObject *values = names ? PyMapping_Values(given) : NULL;
+    int fine = values && PyList_GET_SIZE(names) == PyList_GET_SIZE(values);
+    for (Py_ssize_t at = 0; fine && at < PyList_GET_SIZE(names); at++)
+        fine = put(into, path_bytes(PyList_GET_ITEM(names, at)), path_bytes(PyList_GET_ITEM(values, at)));
+    Py_XDECREF(values);
+    Py_XDECREF(names);
+    return fine;
+}
+
+enum Shape { SEQUENCE_OR_NONE, MAPPING, MAPPING_OR_NONE };
+enum { SPAWNED = PY_VERSION_HEX < 0x030D0000 ? MAPPING : MAPPING_OR_NONE }; /* what posix_spawn takes */
+
+/* A dict of bytes: the environment given (None: the process's own) and ours. NULL: leave it as it is. */
+static PyObject *environment(PyObject *given, enum Shape shape) {
+    PyObject *all = PyDict_New();
+    int fine = 0;
+    if (all && given == Py_None && shape != MAPPING) fine = take_own(all);
+    else if (all) fine = shape == SEQUENCE_OR_NONE ? take_list(all, given) : take_mapping(all, given);
+    if (fine) put_settings(all);
+    else Py_CLEAR(all);
     PyErr_Clear();
-    put_settings(all);
     return all;
 }
 
@@ -192,43 +210,57 @@ static PyObject *fork_exec(PyObject *module, PyObject *arguments, PyObject *name
     PyObject *new = NULL;
     if (PyTuple_GET_SIZE(arguments) > ENVIRONMENT &&
         any_is_python(PyTuple_GET_ITEM(arguments, PATHS), PyTuple_GET_ITEM(arguments, WORDS)))
-        new = as_list(environment(PyTuple_GET_ITEM(arguments, ENVIRONMENT)));
+        new = as_list(environment(PyTuple_GET_ITEM(arguments, ENVIRONMENT), SEQUENCE_OR_NONE));
     return call_with(real_fork_exec, arguments, names, ENVIRONMENT, new);
+}
+
+/* execv with our variables in the environment. It stays execv: when it fails, its exception is another than execve's. */
+static PyObject *exec_with_list(PyObject *arguments, PyObject *list) {
+    Py_ssize_t size = PyList_GET_SIZE(list);
+    char **pairs = calloc((size_t)size + 1, sizeof *pairs), **before = environ;
+    for (Py_ssize_t at = 0; pairs && at < size; at++) pairs[at] = PyBytes_AS_STRING(PyList_GET_ITEM(list, at));
+    if (pairs) environ = pairs;
+    PyObject *result = PyObject_Call(real_execv, arguments, NULL);
+    environ = before;
+    free(pairs);
+    return result;
 }
 
 static PyObject *exec_inherited(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
     if (PyTuple_GET_SIZE(arguments) != 2 || names) return PyObject_Call(real_execv, arguments, names);
-    PyObject *path = PyTuple_GET_ITEM(arguments, 0), *words = PyTuple_GET_ITEM(arguments, 1), *result;
-    PyObject *all = is_python(path, words) ? environment(Py_None) : NULL;
+    PyObject *path = PyTuple_GET_ITEM(arguments, 0), *words = PyTuple_GET_ITEM(arguments, 1);
+    PyObject *list = is_python(path, words) ? as_list(environment(Py_None, SEQUENCE_OR_NONE)) : NULL;
     process_tell_end("os.exec: another program took the process over");
-    if (all) result = PyObject_CallFunctionObjArgs(real_execve, path, words, all, NULL);
-    else result = PyObject_Call(real_execv, arguments, NULL);
-    Py_XDECREF(all);
+    PyObject *result = list ? exec_with_list(arguments, list) : PyObject_Call(real_execv, arguments, NULL);
+    process_take_back_end();
+    Py_XDECREF(list);
     return result;
 }
 
-static PyObject *with_mapping(PyObject *function, PyObject *arguments, PyObject *names) {
+static PyObject *with_mapping(PyObject *function, PyObject *arguments, PyObject *names, enum Shape shape) {
     PyObject *new = NULL;
     if (PyTuple_GET_SIZE(arguments) >= 3 && is_python(PyTuple_GET_ITEM(arguments, 0), PyTuple_GET_ITEM(arguments, 1)))
-        new = environment(PyTuple_GET_ITEM(arguments, 2));
+        new = environment(PyTuple_GET_ITEM(arguments, 2), shape);
     return call_with(function, arguments, names, 2, new);
 }
 
 static PyObject *exec_with(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
     process_tell_end("os.exec: another program took the process over");
-    return with_mapping(real_execve, arguments, names);
+    PyObject *result = with_mapping(real_execve, arguments, names, MAPPING);
+    process_take_back_end();
+    return result;
 }
 
 static PyObject *spawn(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
-    return with_mapping(real_spawn, arguments, names);
+    return with_mapping(real_spawn, arguments, names, SPAWNED);
 }
 
 static PyObject *spawnp(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
-    return with_mapping(real_spawnp, arguments, names);
+    return with_mapping(real_spawnp, arguments, names, SPAWNED);
 }
 
 static PyObject *exit_now(PyObject *module, PyObject *arguments, PyObject *names) {
@@ -248,9 +280,11 @@ static PyObject **const real[] = {&real_fork_exec, &real_execv, &real_execve, &r
 static void replace(const char *home, const char *also, PyMethodDef *method, PyObject **kept) {
     PyObject *module = PyImport_ImportModule(home), *other = PyImport_ImportModule(also);
     *kept = module ? PyObject_GetAttrString(module, method->ml_name) : NULL;
-    PyObject *name = PyUnicode_FromString(home);
-    if (*kept && PyCFunction_Check(*kept)) method->ml_doc = ((PyCFunctionObject *)*kept)->m_ml->ml_doc;
-    PyObject *new = *kept ? PyCFunction_NewEx(method, NULL, name) : NULL;
+    PyObject *name = PyUnicode_FromString(home), *new = NULL;
+    if (*kept && PyCFunction_Check(*kept)) { /* what a person sees of it stays: documentation, signature, module */
+        method->ml_doc = ((PyCFunctionObject *)*kept)->m_ml->ml_doc;
+        new = PyCFunction_NewEx(method, PyCFunction_GET_SELF(*kept), name);
+    }
     if (new) PyObject_SetAttrString(module, method->ml_name, new);
     if (new && other && PyObject_HasAttrString(other, method->ml_name)) PyObject_SetAttrString(other, method->ml_name, new);
     Py_XDECREF(new);
@@ -260,7 +294,21 @@ static void replace(const char *home, const char *also, PyMethodDef *method, PyO
     PyErr_Clear();
 }
 
+/* subprocess keeps a name of its own for it, and may be imported already: by a .pth file. */
+static void replace_in_subprocess(void) {
+    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "subprocess");
+    PyObject *home = module ? PyImport_ImportModule("_posixsubprocess") : NULL;
+    PyObject *known = home ? PyObject_GetAttrString(module, "_fork_exec") : NULL;
+    PyObject *new = home ? PyObject_GetAttrString(home, "fork_exec") : NULL;
+    if (new && known == real_fork_exec) PyObject_SetAttrString(module, "_fork_exec", new);
+    Py_XDECREF(new);
+    Py_XDECREF(known);
+    Py_XDECREF(home);
+    PyErr_Clear();
+}
+
 void children_start(void) {
     for (size_t at = 0; at < sizeof replaced / sizeof *replaced; at++)
         replace(at ? "posix" : "_posixsubprocess", at ? "os" : "_posixsubprocess", &replaced[at], real[at]);
+    replace_in_subprocess();
 }

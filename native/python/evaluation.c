@@ -1,9 +1,8 @@
 /* Events of Python 3.11: a frame evaluation function (PEP 523) around the interpreter's own. */
+#define NEED_OPCODE_TABLES /* defines _PyOpcode_Deopt, which the interpreter keeps to itself */
 #include "event.h"
 
 #if PY_VERSION_HEX < 0x030C0000
-
-#include <opcode.h>
 
 #include "stack.h"
 
@@ -17,32 +16,43 @@ static int kind_of_leave(Frame *frame, int generator) {
     return generator && _PyFrame_GetGenerator(frame)->gi_frame_state == FRAME_SUSPENDED ? EVENT_YIELD : EVENT_EXIT;
 }
 
-static PyObject *record(PyThreadState *state, Frame *frame, int throws, Thread *thread, Function *function) {
+/* Everything before a frame is evaluated. Returns whether it is recorded; *thread is NULL where nothing is any more. */
+static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread **thread) {
+    *thread = recorder.active ? thread_get() : NULL;
+    if (!*thread) return 0;
+    Function *function = function_of(frame);
     Frame *caller = state->cframe->current_frame;
-    if (!event_wanted(function, caller)) {
-        thread->taken += recorder.costs.other_ns;
-        return stack_evaluate(state, frame, throws, thread);
+    int generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
+    /* A call of a generator function only makes the generator, and is nobody's cost. */
+    int makes = !generator && frame_is_generator(frame->f_code);
+    if (!function || function->mode == SKIP || makes || !event_wanted(function, caller)) {
+        (*thread)->taken += recorder.costs.other_ns;
+        return 0;
     }
-    int generator = frame->owner == FRAME_OWNED_BY_GENERATOR, entered;
     int64_t now = clock_ns(&recorder.clock);
-    if (generator && !is_fresh(frame)) entered = event_resume(thread, function, frame, caller, now);
-    else entered = event_enter(thread, function, frame, caller, now);
-    PyObject *result = stack_evaluate(state, frame, throws, thread);
-    now = clock_ns(&recorder.clock);
-    thread = current_thread; /* the child of a fork has no state yet, and the frame is its parent's */
-    if (entered && thread && recorder.active) event_leave(thread, kind_of_leave(frame, generator), frame, now);
-    return result;
+    if (generator && !is_fresh(frame)) return event_resume(*thread, function, frame, caller, now);
+    return !throws && event_enter(*thread, function, frame, caller, now); /* closed before it ran: no call */
+}
+
+/* The same while the exception is pending that a generator is to raise: what we look up must not replace it. */
+static int enter_by_throw(PyThreadState *state, Frame *frame, Thread **thread) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    int entered = enter(state, frame, 1, thread);
+    PyErr_Restore(type, value, trace);
+    return entered;
 }
 
 static PyObject *evaluate(PyThreadState *state, Frame *frame, int throws) {
-    Thread *thread = recorder.active ? thread_get() : NULL;
-    if (!thread) return _PyEval_EvalFrameDefault(state, frame, throws);
-    Function *function = function_of(frame);
-    /* A call of a generator function only makes the generator, and is nobody's cost. */
-    int makes = frame_is_generator(frame->f_code) && frame->owner != FRAME_OWNED_BY_GENERATOR;
-    if (function && function->mode != SKIP && !makes) return record(state, frame, throws, thread, function);
-    thread->taken += recorder.costs.other_ns;
-    return stack_evaluate(state, frame, throws, thread);
+    Thread *thread;
+    int generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
+    int entered = throws ? enter_by_throw(state, frame, &thread) : enter(state, frame, 0, &thread);
+    PyObject *result = thread ? stack_evaluate(state, frame, throws, thread) : _PyEval_EvalFrameDefault(state, frame, throws);
+    if (!entered) return result;
+    int64_t now = clock_ns(&recorder.clock);
+    thread = current_thread; /* the child of a fork has no state yet, and the frame is its parent's */
+    if (thread && recorder.active) event_leave(thread, kind_of_leave(frame, generator), frame, now);
+    return result;
 }
 
 int events_start(void) {

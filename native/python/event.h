@@ -23,10 +23,10 @@ static inline void event_write(Thread *thread, int64_t value, int64_t frame, int
 
 /* The clock without what was the tracer's own. */
 static inline int64_t event_stamp(Thread *thread, int64_t now) {
+    if (cpu_may_be_off(&thread->cpu, now)) now = metrics_tell_cpu(thread, now);
     int64_t stamp = now - thread->taken;
     if (stamp < thread->last) stamp = thread->last;
     thread->last = stamp;
-    if (cpu_may_be_off(&thread->cpu, now)) metrics_tell_cpu(thread);
     if (metrics_wanted) metrics_tell(thread);
     return stamp;
 }
@@ -52,9 +52,16 @@ static inline int event_push(Thread *thread, Frame *frame) {
     return 1;
 }
 
+/* The first event of a function in this process. That took time, which has been taken out: the event is now. */
+static inline int event_define(Function *function, int64_t *now) {
+    int32_t number = function_define(function);
+    *now = clock_ns(&recorder.clock);
+    return number != 0;
+}
+
 /* A function begins; linked: the frame it is called from, which need not be a person's. Returns whether it is recorded. */
 static inline int event_enter(Thread *thread, Function *function, Frame *frame, Frame *linked, int64_t now) {
-    if (function->process != recorder.process && !function_define(function)) return 0;
+    if (function->process != recorder.process && !event_define(function, &now)) return 0;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = event_stamp(thread, now);
     int32_t site = event_site(thread, linked), key = -1;
@@ -69,7 +76,7 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
 
 /* A generator or coroutine goes on. Returns whether it is recorded. */
 static inline int event_resume(Thread *thread, Function *function, Frame *frame, Frame *linked, int64_t now) {
-    if (function->process != recorder.process && !function_define(function)) return 0;
+    if (function->process != recorder.process && !event_define(function, &now)) return 0;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = event_stamp(thread, now);
     int32_t site = event_site(thread, linked);

@@ -13,6 +13,8 @@
 typedef struct _PyInterpreterFrame Frame;
 
 #if PY_VERSION_HEX < 0x030C0000
+#include <internal/pycore_opcode.h>
+#include <opcode.h>
 #define _PyThreadState_GetCurrent PyThreadState_Get
 #else
 PyAPI_FUNC(PyThreadState *) _PyThreadState_GetCurrent(void); /* without the check for NULL: events have a thread */
@@ -58,7 +60,12 @@ static inline Frame *frame_caller(const Frame *frame) {
 
 /* Bytecode offset in bytes, as f_lasti. */
 static inline int32_t frame_offset(const Frame *frame) {
-    return (int32_t)(_PyInterpreterFrame_LASTI((Frame *)frame) * (int)sizeof(_Py_CODEUNIT));
+    int place = _PyInterpreterFrame_LASTI((Frame *)frame);
+#if PY_VERSION_HEX < 0x030C0000
+    /* A call that was specialised is made from PRECALL already: one call site has one offset, that of the CALL behind it. */
+    if (_PyOpcode_Deopt[_Py_OPCODE(*frame->prev_instr)] == PRECALL) place += 1 + INLINE_CACHE_ENTRIES_PRECALL;
+#endif
+    return (int32_t)(place * (int)sizeof(_Py_CODEUNIT));
 }
 
 static inline int frame_is_generator(const PyCodeObject *code) {

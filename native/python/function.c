@@ -28,7 +28,7 @@ int function_start(void) {
 }
 
 static Function *made(Frame *frame) {
-    int64_t since = clock_ns(&recorder.clock);
+    int64_t since = thread_pause();
     Function *function = calloc(1, sizeof *function);
     if (!function) return NULL;
     function->code = frame_code(frame);
@@ -133,7 +133,7 @@ static uint64_t key_of(const Function *function) {
 int32_t function_define(Function *function) {
     if (function->process != recorder.process) {
         int new;
-        int64_t since = clock_ns(&recorder.clock);
+        int64_t since = thread_pause();
         function->number = function->name ? number_of(&components, key_of(function), MOST_COMPONENTS, &new) : 0;
         function->process = recorder.process;
         features_free(function->program); /* it knows numbers of features of the process before */

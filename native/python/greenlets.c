@@ -4,7 +4,7 @@
 
 #include "event.h"
 
-enum { GET_CURRENT = 4, CHAINS = 256 }; /* place in greenlet's table of C functions, which only ever grows */
+enum { TYPE = 0, GET_CURRENT = 4, CHAINS = 256 }; /* places in greenlet's table of C functions, which only ever grows */
 
 typedef struct Stack {
     const void *greenlet;
@@ -23,6 +23,7 @@ struct Stacks {
 
 int greenlets_in_use;
 static PyObject *(*get_current)(void);
+static PyTypeObject *greenlet_type;
 
 static Stack **chain(struct Stacks *stacks, const void *greenlet) {
     return &stacks->away[((uintptr_t)greenlet >> 4) % CHAINS];
@@ -57,6 +58,21 @@ static void take_back(Thread *thread, struct Stacks *stacks, const void *greenle
     }
 }
 
+/* The thread's own first greenlet, whose frames are open when greenlets are first heard of. By the type's descriptor:
+ * a subclass may have its own idea of a parent. */
+static const void *first_of_thread(PyObject *greenlet) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace); /* the target may be unwinding */
+    PyObject *getter = PyDict_GetItemString(greenlet_type->tp_dict, "parent");
+    descrgetfunc get = getter ? Py_TYPE(getter)->tp_descr_get : NULL;
+    for (PyObject *parent; get && (parent = get(getter, greenlet, (PyObject *)Py_TYPE(greenlet))); greenlet = parent) {
+        Py_DECREF(parent); /* its child holds it */
+        if (parent == Py_None) break;
+    }
+    PyErr_Restore(type, value, trace);
+    return greenlet;
+}
+
 void greenlets_follow(Thread *thread) {
     PyObject *greenlet = get_current();
     if (!greenlet) {
@@ -67,7 +83,7 @@ void greenlets_follow(Thread *thread) {
     struct Stacks *stacks = thread->stacks;
     if (!stacks) {
         stacks = thread->stacks = calloc(1, sizeof *stacks);
-        if (stacks) stacks->current = greenlet;
+        if (stacks) stacks->current = first_of_thread(greenlet);
     }
     if (!stacks || stacks->current == greenlet) return;
     int64_t stamp = event_stamp(thread, clock_ns(&recorder.clock));
@@ -101,6 +117,7 @@ void greenlets_look(void) {
     Py_XDECREF(capsule);
     PyErr_Clear();
     if (!functions) return;
+    greenlet_type = functions[TYPE];
     get_current = (PyObject * (*)(void)) functions[GET_CURRENT];
     greenlets_in_use = 1;
     ask_to_be_told(module);

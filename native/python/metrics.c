@@ -104,9 +104,10 @@ static void tell(Thread *thread, int32_t metric, int64_t more) {
     event_write(thread, more, 0, metric, -1, -1, EVENT_CHANGE);
 }
 
-void metrics_tell_cpu(Thread *thread) {
-    int64_t off = cpu_off(&thread->cpu, &recorder.clock);
+int64_t metrics_tell_cpu(Thread *thread, int64_t now) {
+    int64_t off = cpu_off(&thread->cpu, &recorder.clock), later = clock_ns(&recorder.clock);
     if (off) tell(thread, METRIC_CPU, off);
+    return later - now > CPU_GAP_NS ? later : now;
 }
 
 void metrics_tell_off(Thread *thread, int64_t ns) { tell(thread, METRIC_CPU, ns); }

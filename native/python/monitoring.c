@@ -41,24 +41,24 @@ static PyObject *other(Thread *thread, const Function *function) {
 
 static PyObject *started(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
     (void)self, (void)arguments, (void)count, (void)names;
-    int64_t now = clock_ns(&recorder.clock);
     Thread *thread;
     Frame *frame = frame_current();
     Function *function = function_at(frame, &thread);
     if (!function || function->mode == SKIP) return other(thread, function);
     if (!event_wanted(function, frame->previous)) return other(thread, function);
+    int64_t now = clock_ns(&recorder.clock); /* after the first sight of a function */
     event_enter(thread, function, frame, frame->previous, now);
     Py_RETURN_NONE;
 }
 
 static PyObject *resumed(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
     (void)self, (void)arguments, (void)count, (void)names;
-    int64_t now = clock_ns(&recorder.clock);
     Thread *thread;
     Frame *frame = frame_current();
     Function *function = function_at(frame, &thread);
     if (!function || function->mode == SKIP) return other(thread, function);
     if (!event_wanted(function, frame->previous)) return other(thread, function);
+    int64_t now = clock_ns(&recorder.clock); /* after the first sight of a function */
     event_resume(thread, function, frame, frame->previous, now);
     Py_RETURN_NONE;
 }

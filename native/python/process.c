@@ -120,6 +120,10 @@ void process_tell_end(const char *how) {
     define_end(how);
 }
 
+void process_take_back_end(void) {
+    if (recorder.process && !recorder.forked && recorder.active) define_words("end", "");
+}
+
 void process_finish(void) {
     process_tell_end("");
     recorder.active = 0;

@@ -42,7 +42,7 @@ static void put(void *context, int32_t feature, double value) {
 }
 
 void sampling_read(Thread *thread, Function *function, Frame *frame) {
-    int64_t begun = clock_ns(&recorder.clock);
+    int64_t begun = clock_ns(&recorder.clock), taken = thread->taken;
     Reading reading = {thread, function, (int64_t)(intptr_t)frame};
     Sink sink = {&reading, number, type_number, put};
     PyObject *called = frame_function(frame);
@@ -56,7 +56,10 @@ void sampling_read(Thread *thread, Function *function, Frame *frame) {
     PyErr_Fetch(&type, &value, &trace);
     features_read(&function->program, &entry, &sink);
     PyErr_Restore(type, value, trace);
-    int64_t spent = clock_ns(&recorder.clock) - begun;
+    /* Waiting for room in the ring has been taken out already. */
+    int64_t now = clock_ns(&recorder.clock), spent = now - begun - (thread->taken - taken);
+    /* All of it is taken out, so being off the CPU meanwhile is nobody's. */
+    if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recorder.clock);
     function->reading_ns += spent;
     thread->taken += spent;
 }

@@ -18,7 +18,7 @@ static int reach(Text *text, size_t more) {
 }
 
 void text_add(Text *text, const char *more, size_t length) {
-    if (text->torn || !reach(text, length)) return;
+    if (!length || text->torn || !reach(text, length)) return;
     memcpy(text->data + text->length, more, length);
     text->length += length;
 }

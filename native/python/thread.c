@@ -78,6 +78,19 @@ Thread *thread_begin(void) {
     return current_thread = thread;
 }
 
+int64_t thread_pause(void) {
+    int64_t now = clock_ns(&recorder.clock);
+    if (current_thread && cpu_may_be_off(&current_thread->cpu, now)) metrics_tell_cpu(current_thread, now);
+    return now;
+}
+
+void thread_take_out(int64_t since) {
+    if (!current_thread) return;
+    int64_t now = clock_ns(&recorder.clock);
+    if (cpu_may_be_off(&current_thread->cpu, now)) cpu_off(&current_thread->cpu, &recorder.clock);
+    current_thread->taken += clock_ns(&recorder.clock) - since;
+}
+
 int thread_grow(Thread *thread) {
     uint32_t room = thread->room ? thread->room * 2 : 64;
     Frame **open = realloc(thread->open, room * sizeof *open);
@@ -88,6 +101,11 @@ int thread_grow(Thread *thread) {
 }
 
 int event_uncover(Thread *thread, const Frame *frame) {
+#if PY_VERSION_HEX >= 0x030C0000
+    /* A frame that is not recorded is not looked for: the stack may be 200,000 high. */
+    const Function *function = function_of((Frame *)frame);
+    if (!function || !event_wanted(function, frame->previous)) return 0;
+#endif
     for (uint32_t at = thread->height; at--;)
         if (thread->open[at] == frame) {
             thread->height = at + 1;

@@ -97,6 +97,7 @@ int process_start(PyObject *settings, PyObject *finish);
 void process_finish(void);
 /* Say how the recording ends, which goes on if what was about to end it fails. */
 void process_tell_end(const char *how);
+void process_take_back_end(void);
 /* End the recording for good, the target goes on. */
 void process_stop(const char *why);
 /* In a forked child: begin a recording of its own. 0 if that failed. */
@@ -112,10 +113,9 @@ int threads_start(void);
 /* In a forked child: the other threads do not exist, and the rings are the parent's. Async-signal-safe. */
 void threads_forget(void);
 static inline Thread *thread_get(void) { return current_thread ? current_thread : thread_begin(); }
-/* Leave out what the tracer itself did since then. */
-static inline void thread_take_out(int64_t since) {
-    if (current_thread) current_thread->taken += clock_ns(&recorder.clock) - since;
-}
+/* Around what the tracer does for longer than an event: it is left out, and so is waiting for a CPU meanwhile. */
+int64_t thread_pause(void);
+void thread_take_out(int64_t since);
 
 /* ---- function.c, naming.c, define.c ---- */
 /* What is known of the function that a frame executes, classified on first sight; NULL if there is no memory. */

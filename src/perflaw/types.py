@@ -78,7 +78,7 @@ class Losses:
     open_invocations: int = 0
     """Invocations that had not ended when the recording did; they give no sample."""
     missed_calls: int = 0
-    """Calls not seen because the program stood at its recursion limit."""
+    """Calls that no record was made of: at the recursion limit, or for want of memory."""
     library_functions: int = 0
     """Functions of libraries that only libraries called: left out by default."""
     unselected_functions: int = 0

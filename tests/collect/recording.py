@@ -50,8 +50,7 @@ def comparable(recording: Recording, *, concurrent: bool = False) -> dict[str, C
     which order invocations of different threads end is up to the scheduler.
     """
     tables = recording.tables()
-    names = {row[0]: row[1:4] for row in tables["components"]} | {-1: ()}
-    contexts = _contexts(tables, names)
+    names, contexts = _names(tables)
     ended = _ends(tables, names, contexts, concurrent)
     return {
         "components": Counter(row[1:] for row in tables["components"]),
@@ -69,11 +68,16 @@ def comparable(recording: Recording, *, concurrent: bool = False) -> dict[str, C
 
 
 def features(recording: Recording) -> Counter[Key]:
-    """What was read at the entry of invocations that were sampled: function, start, feature, value and type's name."""
+    """What was read at the entry of invocations, of functions with room for all: function, start, name, value, type."""
     tables = recording.tables()
-    names = {row[0]: row[1:4] for row in tables["components"]}
-    where = {row[1]: (*names[row[2]], row[4]) for row in tables["invocations"]}
-    return Counter((where[row[1]], *row[2:]) for row in tables["features"])
+    where = {number: end[1:] for number, end in _ends(tables, *_names(tables), concurrent=True).items()}
+    return Counter((where[row[1]], *row[2:]) for row in tables["features"] if row[1] in where)
+
+
+def _names(tables: Tables) -> tuple[dict[int, Key], dict[int, Key]]:
+    """Functions and contexts by their numbers."""
+    names: dict[int, Key] = {row[0]: row[1:4] for row in tables["components"]} | {-1: ()}
+    return names, _contexts(tables, names)
 
 
 def _contexts(tables: Tables, names: dict[int, Key]) -> dict[int, Key]:

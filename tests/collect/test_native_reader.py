@@ -10,6 +10,7 @@ from perflaw.collect.describe import Process
 from perflaw.collect.keep import What, conclude
 from perflaw.collect.layout import ENTER
 from perflaw.collect.native import NativeReader, runs
+from perflaw.collect.tree_objects import objects
 from perflaw.store.experiment import open_experiment
 from tests.collect.rings import CAPACITY, NO_PROCESS, READ, STOP, calls, word, write_process, write_ring
 from tests.conftest import assert_identities
@@ -37,7 +38,7 @@ def test_a_ring_is_read_as_it_was_written(spool, library):
     write_process(spool, ROOT, 1, calls(100), ended=1000)
     [program] = read(spool, library)
     assert program.definitions.process.pid == ROOT
-    assert (program.tree.calls, program.tree.nodes[1].lanes[0].sum_x) == (100, 1000)
+    assert (program.tree.calls, objects(program.tree).nodes[1].lanes[0].sum_x) == (100, 1000)
     assert program.parent is None
     assert not program.alive
 
@@ -206,4 +207,4 @@ def test_a_ring_of_another_kind_is_passed_over(spool, library):
     folder = write_process(spool, ROOT, 1, [(5, 1, 1, -1, -1, ENTER)])
     (folder / "0002.ring").write_bytes(b"\0" * 9000)
     [program] = read(spool, library)
-    assert sum(node.open for node in program.tree.nodes) == 1
+    assert program.tree.nodes["open"].sum() == 1

@@ -19,6 +19,7 @@ from perflaw.collect.core_library import Core, load
 from perflaw.collect.core_tables import DTYPES
 from perflaw.collect.layout import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH
 from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.collect.tree_objects import columns, objects
 from perflaw.store.schema import OTHER
 from tests.collect.test_tree_builder import Stream, trees
 from tests.native.rings import STOP, WRITTEN, RingFile
@@ -59,7 +60,7 @@ def tree_of_core(library: Path, folder: Path, pieces: list[Piece], seed: int = 0
         rings[number].append(events)
         while core.step(1000):
             pass
-    return core.finish()
+    return objects(core.finish())
 
 
 def tree_of_twin(pieces: list[Piece], seed: int = 0, limits: Limits = USUAL) -> CallTree:
@@ -75,6 +76,7 @@ def assert_parity(library: Path, folder: Path, pieces: list[Piece], seed: int = 
     for mine, its in zip(core.nodes, twin.nodes, strict=True):
         assert mine == its
     assert core == twin
+    assert objects(columns(twin)) == twin
     assert_identity(core)
     return core
 
@@ -217,7 +219,7 @@ def test_rings_take_turns(library, tmp_path):
     assert [ring.word(STOP) for ring in rings] == [1, 1, 1]
     core.leave()
     assert core.step() == 0
-    assert sum(node.open for node in core.finish().nodes) == 3000
+    assert core.finish().nodes["open"].sum() == 3000
 
 
 def test_a_file_that_is_no_ring_is_refused(library, tmp_path):

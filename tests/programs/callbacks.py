@@ -143,8 +143,7 @@ def warm(thing, other):
     len(thing), 1 in thing, thing == other, thing != other, hash(thing), thing < other
     thing + 1
     thing += 1
-    if thing and not thing:
-        pass
+    bool(thing), not thing
     repr(thing), f"{thing:x}", f"{thing!r}"
     with thing:
         pass
@@ -155,8 +154,7 @@ def warm(thing, other):
 
 
 def dynamic(thing):
-    thing.absent
-    thing.name = 1
+    thing.name = thing.absent
     Dynamic[int]
 
 

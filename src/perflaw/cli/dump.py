@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -42,7 +42,7 @@ def _print_manifest(run: object) -> None:
         click.echo(f"run {field.name}: {getattr(run, field.name)}")
 
 
-def _lines(name: str, columns: list[str], rows: list[tuple[object, ...]]) -> Iterator[str]:
+def _lines(name: str, columns: list[str], rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
     yield ""
     yield f"{name}: {' '.join(columns)}"
     for row in rows:

@@ -182,9 +182,18 @@ def _summary(folder: Path, runs: list[Run], children: list[Run]) -> str:
 
 def _missing(runs: list[Run], every: list[Run]) -> str:
     """What is missing, in words; how a child ended is its parent's affair, so only the programs can be incomplete."""
+    lost = [run.lost for run in every]
     incomplete = sum(not run.complete for run in runs)
-    opened = sum(run.lost.open_invocations for run in every)
-    missed = sum(run.lost.missed_calls for run in every)
-    lost = [f"{incomplete} incomplete"] * bool(incomplete) + [f"{opened} calls had not ended"] * bool(opened)
-    lost += [f"{missed} calls at the recursion limit"] * bool(missed)
-    return ", ".join(lost) or "nothing lost"
+    opened, missed = sum(each.open_invocations for each in lost), sum(each.missed_calls for each in lost)
+    folded = sum(each.folded_calls for each in lost)
+    told = [
+        f"{incomplete} incomplete" * bool(incomplete),
+        f"{_calls(opened)} had not ended" * bool(opened),
+        f"{_calls(missed)} missed" * bool(missed),
+        f"contexts of {_calls(folded)} not kept apart" * bool(folded),
+    ]
+    return ", ".join(filter(None, told)) or "nothing lost"
+
+
+def _calls(number: int) -> str:
+    return f"{number} call{'s' * (number != 1)}"

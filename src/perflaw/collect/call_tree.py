@@ -143,3 +143,5 @@ class CallTree:
     """Calls that were put into coarser nodes because a bound was reached: 0 as a rule."""
     unlinked: int = 0
     """How often a descendant's part in an invocation was not kept, because there were too many links."""
+    dropped: int = 0
+    """Records that the recorder had no memory for."""

@@ -1,4 +1,4 @@
-"""The C core of the call tree (native/core.h) as the recorder uses it: rings go in, a :class:`CallTree` comes out.
+"""The C core of the call tree (native/core.h) as the recorder uses it: rings go in, a :class:`CoreTree` comes out.
 
 ctypes lets go of the GIL for the length of a call, so several cores can work at once; one core belongs to one thread.
 """
@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from perflaw.collect.call_tree import CallTree, Limits
-from perflaw.collect.core_tables import DTYPES, Table, call_tree
+from perflaw.collect.call_tree import Limits
+from perflaw.collect.core_tables import DTYPES, CoreTree, Export
 
 MAX_DISTANCE: Final = 16
 """How far links reach."""
@@ -33,6 +33,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "core_export": (_SIZE, _HANDLE, _U32, _HANDLE, _SIZE),
     "core_row_size": (_SIZE, _U32),
     "core_event_layout": (ctypes.c_char_p,),
+    "core_way": (ctypes.c_char_p, ctypes.c_char_p),
     "core_close": (None, _HANDLE),
 }
 """Result and arguments of each function of native/core.h."""
@@ -45,6 +46,11 @@ def load(library: Path) -> ctypes.CDLL:
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
     return loaded
+
+
+def way(library: Path, of: str) -> str:
+    """How this machine's ``clock`` or ``cpu`` time is known to the native tracer, in words."""
+    return str(load(library).core_way(of.encode()).decode())
 
 
 class Core:
@@ -88,19 +94,19 @@ class Core:
         """Unmap all rings; the tree stays."""
         self._library.core_leave(self._handle)
 
-    def finish(self) -> CallTree:
+    def finish(self) -> CoreTree:
         """The call tree; what is still open is counted and gives no sample. The core is closed then."""
         self._library.core_finish(self._handle)
-        tables = {table: self._export(table) for table in Table}
+        tables = {table: self._export(table) for table in Export}
         self.close()
-        return call_tree(self.metrics, tables)
+        return CoreTree(self.metrics, tables)
 
     def close(self) -> None:
         """Give everything back; nothing else may be called afterwards."""
         self._library.core_close(self._handle)
         self._handle = None
 
-    def _export(self, table: Table) -> np.ndarray[Any, np.dtype[Any]]:
+    def _export(self, table: Export) -> np.ndarray[Any, np.dtype[Any]]:
         size = self._library.core_export(self._handle, table, None, 0)
         rows = np.empty(size // DTYPES[table].itemsize, DTYPES[table])
         self._library.core_export(self._handle, table, rows.ctypes.data, size)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from perflaw.collect.call_tree import CallTree
 from perflaw.collect.command_line import parse
 from perflaw.collect.core import Tracer
+from perflaw.collect.core_tables import CoreTree
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.privacy import allowed_environment, masked
 from perflaw.collect.recorded import Recorded
@@ -47,7 +47,7 @@ def child_process(child: Recorded, parent: Run, first: Process, began: int) -> P
     """A child as its own recording tells it; ``first`` is the program, and ``began`` its tracer's clock at its start."""
     known = child.definitions
     begin = known.started.clock if known.started else began
-    end = known.ended.clock if known.ended else max(child.tree.last, begin)
+    end = known.ended.clock if known.ended else max(child.tree.told("last"), begin)
     started = datetime.fromisoformat(first.started) + timedelta(microseconds=(begin - began) / 1000)
     argv = known.process.argv if known.process else ()
     return Process(
@@ -79,7 +79,7 @@ def describe(
         features=dict(features),
         started=process.started,
         wall_ns=process.wall_ns,
-        span_ns=max(0, tree.last - (tree.first or 0)),
+        span_ns=max(0, tree.told("last") - (tree.first or 0)),
         status=process.status,
         complete=process.status == 0 and _is_whole(process, known),
         ended=_ending(process.code, recorded),
@@ -91,7 +91,7 @@ def describe(
         host=socket.gethostname(),
         environment=allowed_environment(os.environ),
         calls=tree.calls,
-        functions=len({node.code for node in tree.nodes[1:]}),
+        functions=len(set(tree.nodes["code"][1:].tolist())),
         nodes=len(tree.nodes) - 1,
         metrics=tuple(metric for _, metric in sorted(known.metrics.items())),
         words=known.words,
@@ -103,7 +103,7 @@ def describe(
 def _is_whole(process: Process, known: Definitions) -> bool:
     """Whether the recording reaches to the end of the program; workers of multiprocessing regularly end by os._exit."""
     ended = known.ended
-    return ended is not None and not ended.lost and ("end" not in known.words or bool(process.parent))
+    return ended is not None and not ended.lost and (not known.words.get("end") or bool(process.parent))
 
 
 def _ending(code: int | None, recorded: Recorded) -> str:
@@ -135,15 +135,15 @@ def _tick_ns() -> int:
     return max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
 
 
-def _losses(tree: CallTree, known: Definitions) -> Losses:
-    opened = sum(node.open for node in tree.nodes)
-    losses = Losses(opened, folded_calls=tree.folded, unlinked=tree.unlinked)
+def _losses(tree: CoreTree, known: Definitions) -> Losses:
+    opened, dropped = int(tree.nodes["open"].sum()), tree.told("lost")
+    losses = Losses(opened, dropped, folded_calls=tree.told("folded"), unlinked=tree.told("links_left_out"))
     ended = known.ended
     if ended is None:
         return losses
     return replace(
         losses,
-        missed_calls=ended.missed,
+        missed_calls=ended.missed + dropped,
         library_functions=ended.library,
         unselected_functions=ended.unselected,
         reason=ended.lost,

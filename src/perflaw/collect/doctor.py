@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perflaw.collect.build import cache_folder
+from perflaw.collect.build import BuildError, build, cache_folder, core
 from perflaw.collect.compiler import compiler
 from perflaw.collect.core import WAYS, foresee
+from perflaw.collect.core_library import way
 from perflaw.collect.interpreter import Interpreter, probe
 from perflaw.collect.launch import understand
 from perflaw.errors import PerflawError, TargetError
@@ -38,7 +39,7 @@ class Finding:
 def examine() -> list[Finding]:
     """All findings; takes about a second where many Pythons are installed, for each of them is started."""
     tracers = [_tracer(interpreter) for interpreter in pythons()]
-    return [*tracers, _compiler(), _python(), _clock(), _store(), _native(), _counters()]
+    return [*tracers, _compiler(), _python(), *_clocks(), _store(), _native(), _counters()]
 
 
 def pythons() -> Iterator[Interpreter]:
@@ -84,6 +85,15 @@ def _python() -> Finding:
     except PerflawError as error:
         return Finding("scripts named without python", False, str(error))
     return Finding("scripts named without python", True, f"run by {launch.argv[0]} (Python {launch.python})")
+
+
+def _clocks() -> list[Finding]:
+    """The native tracer's clocks where its core can be built, else Python's."""
+    try:
+        library = build(core())
+    except BuildError:
+        return [_clock(), Finding("CPU time", False, "the pure-Python tracer reads it where asked: --metric cpu")]
+    return [Finding("wall time", True, way(library, "clock")), Finding("CPU time", True, way(library, "cpu"))]
 
 
 def _clock() -> Finding:

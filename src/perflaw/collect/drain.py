@@ -11,6 +11,7 @@ from perflaw.collect.definitions import DefinitionsReader
 from perflaw.collect.layout import RECORD
 from perflaw.collect.recorded import Recorded
 from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.collect.tree_objects import columns
 
 
 class Drain:
@@ -40,7 +41,7 @@ class Drain:
         while self.step():
             pass
         known = self.definitions.update()
-        yield Recorded(known, (self.builder or TreeBuilder(self.seed, known.lanes())).finish())
+        yield Recorded(known, columns((self.builder or TreeBuilder(self.seed, known.lanes())).finish()))
 
     def _take(self, path: Path, may_grow: bool) -> int:
         offset = self.read.get(path, 0) * RECORD.itemsize

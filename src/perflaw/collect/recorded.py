@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from perflaw.collect.call_tree import CallTree, Node
+from perflaw.collect.call_tree import CallTree, Node, Sums
+from perflaw.collect.core_tables import CoreTree
 from perflaw.collect.definitions import Definitions
+from perflaw.collect.tree_objects import columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class Recorded:
 
     definitions: Definitions
     """What its tracer told: also its number, its parent's and its command line, where it says so."""
-    tree: CallTree
+    tree: CoreTree
     """Its calls."""
     parent: int | None = None
     """Place of its parent among the processes of the recording; None for the first, which is the program itself."""
@@ -40,6 +42,6 @@ class Reader(Protocol):
         """
 
 
-def empty_tree(metrics: tuple[str, ...]) -> CallTree:
+def empty_tree(metrics: tuple[str, ...]) -> CoreTree:
     """The tree of a process without a recorded call: a root and nothing else."""
-    return CallTree(metrics, [Node(-1, -1, -1, 0)], {}, {}, {}, {})
+    return columns(CallTree(metrics, [Node(-1, -1, -1, 0, lanes=[Sums() for _ in metrics])], {}, {}, {}, {}))

@@ -2,108 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from typing import Any
 
-from perflaw.collect.call_tree import CallTree, Node, Sample
+import numpy as np
+
+from perflaw.collect.call_tree import CallTree
+from perflaw.collect.core_tables import CoreTree, Export
 from perflaw.collect.definitions import Definitions
-from perflaw.collect.layout import CPU_LANE, EVENTS_LANE, ROOT
+from perflaw.collect.tabulate_samples import Lanes, add_samples, in_order
+from perflaw.collect.tree_objects import columns, costs_of_codes
+from perflaw.store.columns import Array, Column, Table, Tables, concatenated
 from perflaw.store.merge import merge
-from perflaw.store.schema import LOCAL, Row, Tables, empty_tables
+from perflaw.store.rows import table_of
+from perflaw.store.schema import COLUMNS, LOCAL
 from perflaw.types import TIME, Component
 
 WAITING = "(waiting)"
 """Pseudo-component: the time generators and coroutines were suspended. It lies outside their own time."""
 
-Lanes = list[tuple[int, str]]
-"""Number and name of the lanes that were measured."""
 
-
-def tabulate(run: str, tree: CallTree, definitions: Definitions) -> Tables:
+def tabulate(run: str, tree: CoreTree | CallTree, definitions: Definitions) -> Tables:
     """Tables of one run in canonical order: the metrics that the definitions say were measured.
 
     Functions without a definition (a torn file) are called ``(unknown)``.
     """
-    tables = empty_tables()
+    if isinstance(tree, CallTree):
+        tree = columns(tree)
     lanes = [(lane, tree.metrics[lane]) for lane in sorted(definitions.metrics) if lane < len(tree.metrics)]
+    tables: Tables = {}
     _add_components(tables, lanes, tree, definitions)
-    for number, node in enumerate(tree.nodes):
-        line = definitions.line_at(tree.nodes[node.parent].code, node.site) if number != ROOT else 0
-        tables["calltree"].append((number, node.parent, node.code, node.site, line, node.depth))
-        if number != ROOT:
-            _add_moments(tables, lanes, number, node)
+    _add_nodes(tables, lanes, tree, definitions)
     _add_waits(tables, tree)
-    for code, strata in tree.strata.items():
-        tables["strata"] += [(code, stratum, count) for stratum, count in strata.items()]
-    for code, samples in tree.samples.items():
-        for sample in samples:
-            _add_sample(tables, lanes, run, code, sample, tree.first or 0)
-            tables["features"] += [(run, sample.sequence, *feature) for feature in _features(sample, definitions)]
+    add_samples(tables, lanes, run, tree, definitions)
     return merge([tables])
 
 
-def _add_components(tables: Tables, lanes: Lanes, tree: CallTree, definitions: Definitions) -> None:
-    calls: dict[int, int] = {}
-    opened: dict[int, int] = {}
-    for node in tree.nodes[1:]:
-        calls[node.code] = calls.get(node.code, 0) + node.n
-        opened[node.code] = opened.get(node.code, 0) + node.open
+def _add_components(tables: Tables, lanes: Lanes, tree: CoreTree, definitions: Definitions) -> None:
+    nodes = tree.nodes[1:]
+    codes, at = np.unique(nodes["code"], return_inverse=True)
+    calls, opened = np.zeros((2, len(codes)), np.int64)
+    np.add.at(calls, at, nodes["n"])
+    np.add.at(opened, at, nodes["open"])
+    rows, costs = [], []
+    totals, selves = costs_of_codes(tree)
     nothing = [0] * len(tree.metrics)
-    for code in sorted(calls):
+    for code, *counts in zip(codes.tolist(), calls.tolist(), opened.tolist(), strict=True):
         what = definitions.components.get(code, Component("(unknown)"))
         names = ",".join(what.parameters)
-        row = (code, what.name, what.file, what.line, what.language, what.origin, names, calls[code], opened[code])
-        tables["components"].append(row)
-        totals, selves = tree.totals.get(code, nothing), tree.selves.get(code, nothing)
-        tables["component_costs"] += [(code, metric, totals[lane], selves[lane]) for lane, metric in lanes]
+        rows.append((code, what.name, what.file, what.line, what.language, what.origin, names, *counts))
+        total, own = totals.get(code, nothing), selves.get(code, nothing)
+        costs += [(code, metric, total[lane], own[lane]) for lane, metric in lanes]
+    tables["components"], tables["component_costs"] = table_of("components", rows), table_of("component_costs", costs)
 
 
-def _add_moments(tables: Tables, lanes: Lanes, number: int, node: Node) -> None:
-    for lane, metric in lanes:
-        x = node.lanes[lane]
-        tables["moments"].append((number, metric, node.n, x.sum_x, x.sum_xx, x.min_x, x.max_x, node.open))
-        tables["pairs"] += [(number, metric, i, j, sums[lane]) for (i, j), sums in node.pairs.items()]
-        for other, link in node.links.items():
-            y = link.lanes[lane]
-            counts = (link.n, link.n_once, link.sum_k, link.sum_kk)
-            tables["links"].append((number, other, metric, *counts, y.sum_ky, y.sum_y, y.sum_yy, y.sum_yx))
-    tables["histograms"] += [(number, bucket, count) for bucket, count in node.histogram.items()]
+def _add_nodes(tables: Tables, lanes: Lanes, tree: CoreTree, definitions: Definitions) -> None:
+    nodes, links, histogram = tree.nodes, tree.tables[Export.LINKS], tree.tables[Export.HISTOGRAM]
+    numbers = np.arange(len(nodes))
+    given = {"node": numbers, "component": nodes["code"], "site_line": _site_lines(nodes, definitions)}
+    tables["calltree"] = _table("calltree", nodes, given)
+    moments = _by_lane("moments", lanes, nodes, tree.by_lane(Export.NODE_LANES), {"node": numbers})
+    tables["moments"] = moments.take(np.arange(len(lanes), len(moments)))  # the root has none
+    tables["pairs"] = _by_lane("pairs", lanes, tree.tables[Export.PAIRS], tree.by_lane(Export.PAIR_LANES))
+    tables["links"] = _by_lane("links", lanes, links, tree.by_lane(Export.LINK_LANES))
+    tables["histograms"] = _table("histograms", histogram)
+    # A stratum is a power of two, which has four buckets: rows of equal stratum are added up.
+    given = {"component": nodes["code"][histogram["node"]], "stratum": histogram["bucket"] // 4}
+    tables["strata"] = _table("strata", histogram, given)
 
 
-def _add_waits(tables: Tables, tree: CallTree) -> None:
+def _table(name: str, rows: Array, given: dict[str, Array] | None = None) -> Table:
+    """Columns that are given, else of the rows."""
+    arrays = given or {}
+    return Table({of: Column(arrays[of] if of in arrays else rows[of]) for of in COLUMNS[name]})
+
+
+def _by_lane(name: str, lanes: Lanes, rows: Array, costs: Array, given: dict[str, Array] | None = None) -> Table:
+    """Each row once for each lane: with what the lanes share, the metric, and the lane's costs."""
+    chosen = np.array([lane for lane, _ in lanes], dtype=np.int32)
+    shared = np.repeat(np.arange(len(rows), dtype=np.int32), len(chosen))
+    own = (np.arange(len(rows), dtype=np.int32)[:, None] * np.int32(costs.shape[1]) + chosen).ravel()
+    codes = np.tile(np.arange(len(chosen), dtype=np.int32), len(rows))
+    found = {"metric": Column(codes, words=tuple(metric for _, metric in lanes))}
+    found |= {of: Column(array, shared) for of, array in (given or {}).items()}
+    found |= {of: Column(rows[of], shared) for of in COLUMNS[name] if of in (rows.dtype.names or ())}
+    found |= {of: Column(costs.ravel()[of], own) for of in costs.dtype.names or ()}
+    return Table(in_order(name, found))
+
+
+def _site_lines(nodes: Array, definitions: Definitions) -> Array:
+    """Source line of each node's call site, 0 where unknown."""
+    sites = np.empty(len(nodes), [("code", np.int64), ("site", np.int64)])
+    sites["code"], sites["site"] = nodes["code"][nodes["parent"]], nodes["site"]
+    sites["site"][:1] = -1  # the root was not called
+    different, at = np.unique(sites, return_inverse=True)
+    return np.array([definitions.line_at(*site) for site in different.tolist()], dtype=np.int64)[at]
+
+
+def _add_waits(tables: Tables, tree: CoreTree) -> None:
     """Give every node whose invocations were suspended a pseudo-child with the moments of the waiting."""
-    pseudo = max((row[0] for row in tables["components"]), default=0) + 1
-    waiting = [(number, node) for number, node in enumerate(tree.nodes) if node.waits[0]]
+    waits = tree.tables[Export.WAITS]
+    pseudo = int(tree.nodes["code"].max(initial=0)) + 1
+    rows: dict[str, list[tuple[Any, ...]]] = {"calltree": [], "moments": [], "pairs": []}
     total = calls = 0
-    for offset, (number, node) in enumerate(waiting):
-        child = len(tree.nodes) + offset
-        n, waited, squares, least, most = node.waits
-        tables["calltree"].append((child, number, pseudo, -1, 0, node.depth + 1))
-        tables["moments"].append((child, TIME.name, n, waited, squares, least, most, 0))
-        tables["pairs"].append((child, TIME.name, LOCAL, LOCAL, squares))
+    values = zip(*(Column(waits[name]).plain() for name in waits.dtype.names or ()), strict=True)
+    for child, (node, n, waited, squares, least, most) in enumerate(values, len(tree.nodes)):
+        rows["calltree"].append((child, node, pseudo, -1, 0, int(tree.nodes["depth"][node]) + 1))
+        rows["moments"].append((child, TIME.name, n, waited, squares, least, most, 0))
+        rows["pairs"].append((child, TIME.name, LOCAL, LOCAL, squares))
         total, calls = total + waited, calls + n
-    if waiting:
-        tables["components"].append((pseudo, WAITING, "", 0, "", "library", "", calls, 0))
-        tables["component_costs"].append((pseudo, TIME.name, total, total))
-
-
-def _add_sample(tables: Tables, lanes: Lanes, run: str, code: int, sample: Sample, first: int) -> None:
-    x, cpu, events, *_ = sample.costs
-    with_cpu = CPU_LANE in dict(lanes)
-    costs = (x, cpu if with_cpu else None, events)
-    keys = (x.bit_length(), sample.uniform_key, sample.stratum_key)
-    tables["invocations"].append((run, sample.sequence, code, sample.node, sample.started - first, *costs, *keys, 1.0))
-    others = [(metric, sample.costs[lane]) for lane, metric in lanes if lane > EVENTS_LANE]
-    tables["invocation_costs"] += [(run, sample.sequence, metric, cost) for metric, cost in others if cost]
-    tables["callees"] += _callees(run, sample, with_cpu)
-
-
-def _callees(run: str, sample: Sample, with_cpu: bool) -> Iterable[Row]:
-    for node, calls, time, cpu in sample.callees:
-        yield run, sample.sequence, node, calls, time, cpu if with_cpu else None
-
-
-def _features(sample: Sample, definitions: Definitions) -> Iterator[tuple[str, float | None, str | None]]:
-    for number, value in sample.features:
-        name = definitions.features.get(number, "(unknown)")
-        text = definitions.types.get(int(value), "?") if name.endswith(".type") else None
-        yield name, None if text else value, text
+    if total or calls:
+        rows["components"] = [(pseudo, WAITING, "", 0, "", "library", "", calls, 0)]
+        rows["component_costs"] = [(pseudo, TIME.name, total, total)]
+        tables.update({name: concatenated([tables[name], table_of(name, some)]) for name, some in rows.items()})

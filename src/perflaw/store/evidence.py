@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import UsageError
+from perflaw.store.columns import Array, Table, grouped
 from perflaw.store.experiment import Recording
-from perflaw.store.schema import Row
 from perflaw.store.tables import read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Evidence, Metric, RunCost
 
@@ -22,12 +21,14 @@ Key = tuple[str, str, int]
 @dataclass(slots=True)
 class _Gathered:
     component: Component
-    cost: list[int] = field(default_factory=list)
-    weight: list[float] = field(default_factory=list)
-    uniform: list[bool] = field(default_factory=list)
+    samples: list[Table] = field(default_factory=list)
+    """Sampled invocations of each run that has any."""
+    cost: list[Array] = field(default_factory=list)
+    """Their costs."""
     run: list[str] = field(default_factory=list)
-    features: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Feature → index of the invocation → value."""
+    """Run of each sampled invocation."""
+    features: dict[str, list[tuple[Array, Array]]] = field(default_factory=dict)
+    """Feature → places among the invocations, and the values there."""
     runs: list[RunCost] = field(default_factory=list)
 
 
@@ -59,62 +60,81 @@ def _gather_run(recording: Recording, metric: Metric, found: dict[Key, _Gathered
         total, self_total = costs.get(number, (0, 0))
         entry.runs.append(RunCost(recording.run, calls, total, self_total, whole))
         here[number] = entry
-    places = _gather_samples(recording, metric, here)
-    for _, sequence, feature, value, _ in read_table(recording.folder, "features"):
-        if value is not None:
-            entry, index = places[sequence]
-            entry.features.setdefault(feature, {})[index] = value
+    samples = read_table(recording.folder, "invocations")
+    places = _gather_samples(recording, samples, metric, here)
+    _gather_features(recording, samples, places, here)
 
 
 def _cost_of_run(recording: Recording, metric: Metric) -> int:
     """Cost of the top functions over all threads; of time at least what passed between the first and last event."""
-    tops = {row[0] for row in read_table(recording.folder, "calltree") if row[5] == 1}
-    moments = read_table(recording.folder, "moments")
-    busy = int(sum(row[3] for row in moments if row[0] in tops and row[1] == metric.name))
+    calltree = read_table(recording.folder, "calltree", ("node", "depth"))
+    tops = set(calltree["node"][calltree["depth"] == 1].tolist())
+    moments = read_table(recording.folder, "moments", ("node", "metric", "sum_x"))
+    busy = sum(int(sum_x) for node, name, sum_x in moments if node in tops and name == metric.name)
     return max(recording.run.span_ns, busy) if metric == TIME else busy
 
 
-def _gather_samples(
-    recording: Recording, metric: Metric, here: dict[int, _Gathered]
-) -> dict[int, tuple[_Gathered, int]]:
-    """Append a run's sampled invocations; returns where each went, by its sequence number."""
-    places: dict[int, tuple[_Gathered, int]] = {}
-    cost_of = _sample_costs(recording, metric)
-    for row in read_table(recording.folder, "invocations"):
-        sequence, uniform_key, weight = row[1], row[9], row[11]
-        entry = here[row[2]]
-        places[sequence] = (entry, len(entry.cost))
-        entry.cost.append(cost_of(row))
-        entry.weight.append(weight)
-        entry.uniform.append(uniform_key >= 0)
-        entry.run.append(recording.run.id)
+def _gather_samples(recording: Recording, samples: Table, metric: Metric, here: dict[int, _Gathered]) -> Array:
+    """Append a run's sampled invocations; returns the place of each among those of its component."""
+    cost = _sample_costs(recording, samples, metric)
+    places = np.empty(len(samples), np.int64)
+    for rows in _groups(samples["component"]):
+        some = samples.take(rows)
+        entry = here[int(some["component"][0])]
+        places[rows] = np.arange(len(entry.run), len(entry.run) + len(rows))
+        entry.samples.append(some)
+        entry.cost.append(cost[rows])
+        entry.run += [recording.run.id] * len(rows)
     return places
 
 
-def _sample_costs(recording: Recording, metric: Metric) -> Callable[[Row], int]:
-    """What gives the cost of a row of the invocations."""
-    column = {TIME.name: 5, CPU.name: 6, EVENTS.name: 7}.get(metric.name)
+def _groups(*keys: Array) -> list[NDArray[np.intp]]:
+    """Numbers of the rows of each group of equal keys, in order."""
+    order, starts = grouped(keys)
+    return np.split(order, starts[1:]) if len(order) else []
+
+
+def _sample_costs(recording: Recording, samples: Table, metric: Metric) -> Array:
+    """Cost of each sampled invocation."""
+    column = {TIME.name: "x", CPU.name: "x_cpu", EVENTS.name: "x_events"}.get(metric.name)
     if column is not None:
-        return itemgetter(column)
+        return samples[column]
     rows = read_table(recording.folder, "invocation_costs")
     costs = {sequence: cost for _, sequence, name, cost in rows if name == metric.name}
-    return lambda row: costs.get(row[1], 0)
+    return np.array([costs.get(sequence, 0) for sequence in samples["sequence"].tolist()], dtype=np.int64)
+
+
+def _gather_features(recording: Recording, samples: Table, places: Array, here: dict[int, _Gathered]) -> None:
+    """Append what was read at the entry of the sampled invocations, which are in order of their sequence."""
+    features = read_table(recording.folder, "features", ("sequence", "feature", "value"))
+    features = features.take(np.flatnonzero(~np.isnan(features["value"])))
+    sample = np.searchsorted(samples["sequence"], features["sequence"])
+    component, place, value = samples["component"][sample], places[sample], features["value"]
+    codes, words = features["feature"], features.columns["feature"].words or ()
+    for rows in _groups(component, codes):
+        columns = here[int(component[rows[0]])].features
+        columns.setdefault(words[codes[rows[0]]], []).append((place[rows], value[rows]))
 
 
 def _evidence(gathered: _Gathered) -> Evidence:
-    count = len(gathered.cost)
+    count = len(gathered.run)
     return Evidence(
         gathered.component,
-        np.array(gathered.cost, dtype=np.float64),
-        np.array(gathered.weight, dtype=np.float64),
-        np.array(gathered.uniform, dtype=np.bool_),
+        _joined(gathered.cost).astype(np.float64),
+        _joined([some["weight"] for some in gathered.samples]).astype(np.float64),
+        _joined([some["uniform_key"] for some in gathered.samples]) >= 0,
         np.array(gathered.run, dtype=np.str_),
         {name: _column(values, count) for name, values in gathered.features.items()},
         tuple(gathered.runs),
     )
 
 
-def _column(values: dict[int, float], count: int) -> NDArray[np.float64]:
+def _joined(parts: list[Array]) -> Array:
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _column(parts: list[tuple[Array, Array]], count: int) -> NDArray[np.float64]:
     column = np.full(count, np.nan)
-    column[list(values)] = list(values.values())
+    for places, values in parts:
+        column[places] = values
     return column

@@ -7,15 +7,13 @@ stand for themselves, counts included: where recordings of different metrics are
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from perflaw.store.columns import Tables as Tables
 
 RUN_SCHEMA: Final = "perflaw.run/2"
 LOCAL: Final = -1
 OTHER: Final = -2
-
-Row = tuple[Any, ...]
-Tables = dict[str, list[Row]]
-"""Table name → rows in the order of its columns."""
 
 INT, SUM, REAL, TEXT, OPTIONAL = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR", "INT64"
 """Types as DuckDB calls them; ``OPTIONAL`` is an ``INT`` that may be null."""
@@ -104,8 +102,3 @@ def sample_sizes(components: int, many: int = MANY_COMPONENTS) -> tuple[int, int
     """Invocations that the uniform part and each stratum of a function keep, where so many functions have samples."""
     part = 4 if components > many else 1
     return UNIFORM // part, PER_STRATUM // part
-
-
-def empty_tables() -> Tables:
-    """Every table without a row."""
-    return {name: [] for name in COLUMNS}

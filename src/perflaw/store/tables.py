@@ -1,21 +1,20 @@
-"""Rows to Parquet and back, by DuckDB. Bytes depend on the rows alone: one thread, given order."""
+"""Tables to Parquet and back, by DuckDB. Bytes depend on the rows alone: one thread, given order."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perflaw.errors import StoreError
-from perflaw.store.schema import COLUMNS, INT, REAL, SUM, TEXT, Row, Tables
+from perflaw.store.columns import NULL, WIDE, Array, Column, Table, Tables, texts
+from perflaw.store.schema import COLUMNS, SUM, TEXT
 
 if TYPE_CHECKING:
     import duckdb
-
-_DTYPES: dict[str, Any] = {INT: np.int64, REAL: np.float64}
 
 
 @lru_cache(maxsize=1)
@@ -32,9 +31,12 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
     connection = connect()
     try:
-        for name, rows in tables.items():
-            connection.register("source", _columns(name, rows))
-            casts = ", ".join(f'CAST("{column}" AS {kind}) AS "{column}"' for column, kind in COLUMNS[name].items())
+        for name, table in tables.items():
+            arrays, values = _source(table)
+            connection.register("source", arrays)
+            casts = ", ".join(
+                f'CAST({values[column]} AS {kind}) AS "{column}"' for column, kind in COLUMNS[name].items()
+            )
             target = str(folder / f"{name}.parquet").replace("'", "''")
             connection.execute(f"COPY (SELECT {casts} FROM source) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
             connection.unregister("source")
@@ -42,50 +44,67 @@ def write_tables(folder: Path, tables: Tables) -> None:
         raise OSError(str(error)) from error
 
 
-def _columns(name: str, rows: list[Row]) -> dict[str, NDArray[Any]]:
-    """Columns of a table as arrays."""
-    kinds = COLUMNS[name]
-    turned = list(zip(*rows, strict=True)) if rows else [()] * len(kinds)
-    return {column: _array(kind, values) for (column, kind), values in zip(kinds.items(), turned, strict=True)}
+def _source(table: Table) -> tuple[dict[str, Array], dict[str, str]]:
+    """What DuckDB reads of a table, and what gives each column of it, in SQL."""
+    arrays: dict[str, Array] = {}
+    values: dict[str, str] = {}
+    for name, column in table.columns.items():
+        array = column.array()
+        values[name] = f'"{name}"'
+        if column.words is not None:
+            arrays[name] = np.array([*column.words, None], dtype=object)[array] if len(array) else np.array([], np.str_)
+        elif array.dtype == WIDE and not _fits(array):
+            arrays[f"{name}.high"], arrays[f"{name}.low"] = array["high"], array["low"]
+            values[name] = f'CAST("{name}.high" AS HUGEINT) * 18446744073709551616 + "{name}.low"'
+        elif array.dtype == WIDE:
+            arrays[name] = array["low"].astype(np.int64)
+        else:
+            arrays[name] = array
+            if array.dtype == np.int64 and (array == NULL).any():
+                values[name] = f'NULLIF("{name}", {NULL})'
+    return arrays, values
 
 
-def _array(kind: str, values: Row) -> NDArray[Any]:
-    """A column as an array. Integers of more than 64 bits travel as text, for no array type holds them."""
-    if kind in _DTYPES:
-        return np.array(values, dtype=_DTYPES[kind])
-    if kind != TEXT and None not in values:
-        try:
-            return np.array(values, dtype=np.int64)
-        except OverflowError:
-            pass
-    texts = [None if value is None else str(value) for value in values]
-    return np.array(texts, dtype=object) if texts else np.array([], dtype=np.str_)
+def _fits(sums: Array) -> bool:
+    """Whether all of them are integers of 64 bits."""
+    return bool((sums["high"] == sums["low"].astype(np.int64) >> 63).all())
 
 
-def read_table(folder: Path, name: str) -> list[Row]:
-    """All rows of one table, sums as ``int``; StoreError where the file is missing or damaged."""
-    return _fetch(
-        folder,
-        name,
-        ", ".join(
-            f'CAST("{column}" AS HUGEINT)' if kind == SUM else f'"{column}"' for column, kind in COLUMNS[name].items()
-        ),
-    )
-
-
-def _fetch(folder: Path, name: str, columns: str) -> list[Row]:
+def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
+    """One table, or these columns of it; StoreError where the file is missing or damaged."""
     import duckdb
 
+    kinds = {column: COLUMNS[name][column] for column in columns or COLUMNS[name]}
     path = folder / f"{name}.parquet"
     if not path.is_file():
         raise StoreError(f"{path}: missing", "the recording is damaged", "perflaw runs")
-    connection = connect()
+    escaped = str(path).replace("'", "''")
+    wanted = ", ".join(_wanted(column, kind) for column, kind in kinds.items())
     try:
-        escaped = str(path).replace("'", "''")
-        return list(connection.execute(f"SELECT {columns} FROM '{escaped}'").fetchall())
+        read = connect().execute(f"SELECT {wanted} FROM '{escaped}'").fetchnumpy()
     except duckdb.Error as error:
         why = "the file is truncated or no table of perflaw's (" + str(error).split("\n")[0] + ")"
         raise StoreError(f"{path}: cannot be read", why, "perflaw runs") from error
+    return Table({column: _column(column, kind, read) for column, kind in kinds.items()})
+
+
+def _wanted(column: str, kind: str) -> str:
+    if kind != SUM:
+        return f'"{column}"'
+    whole = f'CAST("{column}" AS HUGEINT)'
+    return f'CAST({whole} & {(1 << 64) - 1} AS UBIGINT) AS "{column}.low", CAST({whole} >> 64 AS BIGINT) AS "{column}.high"'
+
+
+def _column(name: str, kind: str, read: dict[str, Any]) -> Column:
+    if kind == SUM:
+        sums = np.empty(len(read[f"{name}.low"]), WIDE)
+        sums["low"], sums["high"] = read[f"{name}.low"], read[f"{name}.high"]
+        return Column(sums)
+    values = read[name]
+    if kind == TEXT:
+        return texts(values.tolist())
+    null = np.nan if values.dtype.kind == "f" else NULL
+    return Column(values.filled(null) if isinstance(values, np.ma.MaskedArray) else values)
 
 
 def read_tables(folder: Path) -> Tables:

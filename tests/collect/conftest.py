@@ -1,0 +1,21 @@
+"""Programs that are run untraced and recorded, and must not notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.collect.both_ways import Both, run_both_ways
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Callable[..., Both]:
+    """Run the text of a program as app.py both ways; see :func:`run_both_ways`."""
+
+    def run(program: str, *arguments: object, python: tuple[str, ...] = (), **options: object) -> Both:
+        (tmp_path / "app.py").write_text(program)
+        return run_both_ways(tmp_path, (*python, "app.py", *arguments), **options)  # type: ignore[arg-type]
+
+    return run

@@ -1,0 +1,43 @@
+"""Columns against plain Python: exact sums, order with nulls first, and every value to the disk and back."""
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perflaw.store.columns import Column, added, grouped, wide
+from perflaw.store.rows import table_of
+from perflaw.store.tables import read_table, write_tables
+
+SUMS = st.integers(-(10**37), 10**37) | st.integers(-9, 9) | st.sampled_from([2**63, 2**64, -(2**64), 2**96 - 1])
+INTS = st.integers(1 - 2**63, 2**63 - 1) | st.integers(-3, 3)
+
+
+@given(st.lists(st.lists(SUMS, min_size=1), min_size=1))
+def test_sums_of_groups_are_exact(groups):
+    values = wide([value for group in groups for value in group])
+    starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
+    assert Column(added(values, starts)).plain() == [sum(group) for group in groups]
+
+
+@given(st.lists(st.tuples(INTS, st.floats(allow_nan=False) | st.none(), INTS)))
+def test_order_is_that_of_the_rows_with_nulls_first(rows):
+    columns = [np.array([row[place] for row in rows], dtype) for place, dtype in enumerate(("i8", "f8", "i8"))]
+    order, starts = grouped(columns)
+    wanted = sorted(range(len(rows)), key=lambda row: [(value is not None, value) for value in rows[row]])
+    assert order.tolist() == wanted
+    assert len(starts) == len(set(rows))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(INTS, st.sampled_from(["time", "é"]), SUMS, SUMS), max_size=5))
+def test_sums_come_back_from_the_disk(tmp_path, rows):
+    write_tables(tmp_path, {"component_costs": table_of("component_costs", rows)})
+    assert list(read_table(tmp_path, "component_costs")) == rows
+
+
+def test_nulls_come_back_from_the_disk(tmp_path):
+    rows = [("0001", 1, "a", 1.5, None), ("0001", 2, "b.type", None, "int")]
+    callees = [("0001", 1, 2, 3, 4, None), ("0001", 1, 3, 3, 4, 0)]
+    write_tables(tmp_path, {"features": table_of("features", rows), "callees": table_of("callees", callees)})
+    assert list(read_table(tmp_path, "features")) == rows
+    assert list(read_table(tmp_path, "callees")) == callees

@@ -21,6 +21,9 @@ from perflaw.collect.stdin import StandardInput
 from perflaw.errors import StoreError
 from perflaw.store.experiment import Experiment
 
+FEW = 4096
+"""Fewer new records are left to gather for a while: reading right behind the writer would slow it down."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -111,7 +114,7 @@ def _run(
     if descriptor is not None:
         os.close(descriptor)
     while process.poll() is None:
-        if not reader.step():
+        if reader.step() < FEW:
             _wait(process, reader.idle_s)
     wall_ns = time.perf_counter_ns() - begun
     fed = feeder.finish() if feeder else stdin.size

@@ -14,10 +14,12 @@ static PyObject *real_fork_exec, *real_execv, *real_execve, *real_spawn, *real_s
 
 /* ---- is it Python? ---- */
 
-/* The path of a program as bytes, a new reference; NULL if it is none. */
+/* The path of a program as bytes, a new reference; NULL if it is none, or an object whose __fspath__ would have to run:
+ * the real function runs it, once. */
 static PyObject *path_bytes(PyObject *path) {
     PyObject *bytes = NULL;
-    if (!path || !PyUnicode_FSConverter(path, &bytes)) PyErr_Clear();
+    if (!path || !(PyUnicode_CheckExact(path) || PyBytes_CheckExact(path))) return NULL;
+    if (!PyUnicode_FSConverter(path, &bytes)) PyErr_Clear();
     return bytes;
 }
 

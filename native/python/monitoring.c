@@ -39,28 +39,27 @@ static PyObject *other(Thread *thread, const Function *function) {
     Py_RETURN_NONE;
 }
 
-static PyObject *started(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
-    (void)self, (void)arguments, (void)count, (void)names;
+/* An event by which a frame begins or goes on. */
+static inline PyObject *entered(int resumes) {
     Thread *thread;
     Frame *frame = frame_current();
     Function *function = function_at(frame, &thread);
     if (!function || function->mode == SKIP) return other(thread, function);
     if (!event_wanted(function, frame->previous)) return other(thread, function);
     int64_t now = clock_ns(&recorder.clock); /* after the first sight of a function */
-    event_enter(thread, function, frame, frame->previous, now);
+    if (resumes) event_resume(thread, function, frame, frame->previous, now);
+    else event_enter(thread, function, frame, frame->previous, now);
     Py_RETURN_NONE;
+}
+
+static PyObject *started(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)arguments, (void)count, (void)names;
+    return entered(0);
 }
 
 static PyObject *resumed(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
     (void)self, (void)arguments, (void)count, (void)names;
-    Thread *thread;
-    Frame *frame = frame_current();
-    Function *function = function_at(frame, &thread);
-    if (!function || function->mode == SKIP) return other(thread, function);
-    if (!event_wanted(function, frame->previous)) return other(thread, function);
-    int64_t now = clock_ns(&recorder.clock); /* after the first sight of a function */
-    event_resume(thread, function, frame, frame->previous, now);
-    Py_RETURN_NONE;
+    return entered(1);
 }
 
 /* PY_THROW, which may not be disabled. */
@@ -74,22 +73,23 @@ static inline int leave(int kind, Frame *frame, int64_t now) {
     return thread && event_leave(thread, kind, frame, now);
 }
 
-static PyObject *returned(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
-    (void)self, (void)arguments, (void)count, (void)names;
+/* An event by which a frame ends or is suspended, where it may be disabled. */
+static inline PyObject *left(int kind) {
     int64_t now = clock_ns(&recorder.clock);
     Frame *frame = frame_current();
-    if (leave(EVENT_EXIT, frame, now)) Py_RETURN_NONE;
+    if (leave(kind, frame, now)) Py_RETURN_NONE;
     Thread *thread;
     return other(thread, function_at(frame, &thread));
 }
 
+static PyObject *returned(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)arguments, (void)count, (void)names;
+    return left(EVENT_EXIT);
+}
+
 static PyObject *yielded(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
     (void)self, (void)arguments, (void)count, (void)names;
-    int64_t now = clock_ns(&recorder.clock);
-    Frame *frame = frame_current();
-    if (leave(EVENT_YIELD, frame, now)) Py_RETURN_NONE;
-    Thread *thread;
-    return other(thread, function_at(frame, &thread));
+    return left(EVENT_YIELD);
 }
 
 static PyObject *unwound(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {

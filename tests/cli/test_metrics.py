@@ -1,6 +1,9 @@
 """``--metric``: what can be asked for, what is refused and how, and laws of other costs than time."""
 
 import json
+import os
+import re
+import subprocess
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -8,8 +11,10 @@ import pytest
 from perflaw.collect import metrics
 from perflaw.collect.metrics import MetricPlugin, names_of, settings_of
 from perflaw.errors import UsageError
-from tests.conftest import PROGRAMS
+from perflaw.store.experiment import open_experiment
+from tests.conftest import PROGRAMS, costs_of
 
+ROOT = PROGRAMS.parents[1]
 PLUGIN = MetricPlugin("queries", "queries", __file__, "queries_total")
 NO_LIBRARY = MetricPlugin("missing", "queries", "/no/such.so", "queries_total")
 OTHER_NAME = MetricPlugin("another", "queries", __file__, "queries_total")
@@ -103,3 +108,28 @@ def test_what_a_person_sees(perflaw, sizes, tmp_path):
     assert (
         "not measured in run 0001: it has time, cpu, events" in perflaw("annotate", "--metric", "gc", status=2).stderr
     )
+
+
+def test_the_plugin_of_the_documentation_measures(perflaw, tmp_path):
+    """As docs/metrics.md has it: its C code compiled, its module, and an entry point as pip installs one."""
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    source, module = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("c", "python"))
+    (tmp_path / "queries.c").write_text(source)
+    (tmp_path / "my_metrics.py").write_text(module)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", "queries.so", "queries.c"], cwd=tmp_path, check=True)
+    (tmp_path / "my_metrics-1.dist-info").mkdir()
+    (tmp_path / "my_metrics-1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: my-metrics\nVersion: 1\n"
+    )
+    entry = "[perflaw.metrics]\nqueries = my_metrics:queries\n"
+    (tmp_path / "my_metrics-1.dist-info" / "entry_points.txt").write_text(entry)
+    (tmp_path / "app.py").write_text(
+        f"import ctypes\nclient = ctypes.CDLL({str(tmp_path / 'queries.so')!r})\n"
+        "def ask(n):\n    for _ in range(n): client.count_query()\n"
+        "def page(): ask(2); ask(3)\npage()\n"
+    )
+    perflaw("record", "--metric", "queries", "--", "app.py", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    [recording] = open_experiment("default", tmp_path).recordings()
+    found = costs_of(recording, "queries")
+    assert {name: found[name][2] for name in ("app.ask", "app.page")} == {"app.ask": 5, "app.page": 5}
+    assert {name: found[name][0] for name in ("app.ask", "app.page")} == {"app.ask": 2, "app.page": 1}

@@ -62,7 +62,7 @@ def chunks(command: list[str], count: int, folder: Path) -> list[tuple[float, fl
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
-    return [tuple(map(float, word.split("/"))) for word in done.stdout.split()][1:]  # type: ignore[misc]
+    return [tuple(map(float, word.split("/"))) for word in done.stdout.split()][1:]
 
 
 def measure(python: str, which: str, rounds: int) -> dict[str, Taken]:

@@ -28,7 +28,7 @@ def perflaw(tmp_path: Path) -> Run:
     def run(*arguments: object, status: int = 0, **options: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "perflaw", *map(str, arguments)]
         options = {"cwd": tmp_path, "stdin": subprocess.DEVNULL, "timeout": 120, **options}
-        done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+        done = subprocess.run(command, capture_output=True, text=True, **options)
         assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
         if arguments[0] == "record":
             for folder in sorted(Path(str(options["cwd"])).glob(".perflaw/*/runs/*/run.json")):

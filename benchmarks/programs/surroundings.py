@@ -16,9 +16,9 @@ print("warnings", warnings.filters)
 print("collector", gc.get_threshold(), gc.isenabled(), gc.callbacks)
 print("signals", [(number, signal.getsignal(number)) for number in sorted(signal.valid_signals())])
 print("threads", threading.enumerate(), threading.active_count())
-print("files", sorted(os.listdir("/proc/self/fd")))  # noqa: PTH208
+print("files", sorted(os.listdir("/proc/self/fd")))  # noqa: PTH208 (imports as little as it can)
 print("hooks", sys.getprofile(), sys.gettrace(), sys.excepthook, sys.unraisablehook, sys.displayhook)
 print("limits", sys.getrecursionlimit(), sys.getswitchinterval())
-print("folder", sorted(os.listdir()))  # noqa: PTH208
+print("folder", sorted(os.listdir()))  # noqa: PTH208 (imports as little as it can)
 warnings.warn("a warning", stacklevel=1)
 raise SystemExit(3)

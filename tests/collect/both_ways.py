@@ -43,7 +43,7 @@ def run_both_ways(
     target = [sys.executable, *map(str, command)]
     ways = [[], [sys.executable, "-m", "perflaw", "record", "--tracer", tracer, "-e", "both", *options, "--"]]
     how = {"cwd": folder, "stdin": subprocess.DEVNULL, "timeout": 60, **how}
-    plain, traced = (subprocess.run([*way, *target], capture_output=True, **how) for way in ways)  # type: ignore[call-overload]
+    plain, traced = (subprocess.run([*way, *target], capture_output=True, **how) for way in ways)
     said = b"".join(line for line in traced.stderr.splitlines(keepends=True) if not line.startswith(OURS))
     status = plain.returncode if plain.returncode >= 0 else 128 - plain.returncode
     assert (traced.returncode, traced.stdout, said) == (status, plain.stdout, plain.stderr), traced.stderr.decode()

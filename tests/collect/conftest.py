@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,6 +18,13 @@ def both(tmp_path: Path) -> Callable[..., Both]:
 
     def run(program: str, *arguments: object, python: tuple[str, ...] = (), **options: object) -> Both:
         (tmp_path / "app.py").write_text(program)
-        return run_both_ways(tmp_path, (*python, "app.py", *arguments), **options)  # type: ignore[arg-type]
+        return run_both_ways(tmp_path, (*python, "app.py", *arguments), **options)
 
     return run
+
+
+@pytest.fixture
+def benchmark_module(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """A script of benchmarks/ as a module: tests run small versions of some."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    return importlib.import_module

@@ -2,19 +2,13 @@
 
 import random
 import sys
-from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def kills(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import kills
-
-    return kills
+def kills(benchmark_module):
+    return benchmark_module("kills")
 
 
 def test_every_call_that_ended_is_there(kills, tmp_path):

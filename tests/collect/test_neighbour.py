@@ -5,19 +5,13 @@ here CPU time must only not be what wall time is under neighbours: several times
 """
 
 import sys
-from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def neighbour(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import neighbour
-
-    return neighbour
+def neighbour(benchmark_module):
+    return benchmark_module("neighbour")
 
 
 def test_the_planted_function_has_the_variance_of_the_cpu_time(neighbour, tmp_path):

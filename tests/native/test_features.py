@@ -113,11 +113,11 @@ def test_attributes_of_exceptions_and_of_subclasses_of_built_in_types() -> None:
     class TroubleError(Exception):
         pass
 
-    class Items(list):  # type: ignore[type-arg]
+    class Items(list):
         pass
 
     trouble, items = TroubleError(), Items([1, 2])
-    trouble.count, items.count_of = 3, 4  # type: ignore[attr-defined]
+    trouble.count, items.count_of = 3, 4
     assert of(trouble) == {"x.count": 3} and of(items) in ({"x.count_of": 4}, {})  # its length is not ours to know
 
 
@@ -169,7 +169,7 @@ def test_no_differences_of_what_does_not_belong_together() -> None:
 
 def test_globals_that_the_code_names() -> None:
     def f() -> object:
-        return LIMITS, SCALE, NOTHING, sys, np, Plain, of, len, sys.path, ABSENT  # type: ignore[name-defined]  # noqa: F821
+        return LIMITS, SCALE, NOTHING, sys, np, Plain, of, len, sys.path, ABSENT  # noqa: F821
 
     assert features(f) == {"globals.LIMITS.len": 3, "globals.LIMITS.sum": 6, "globals.SCALE": 7}
 
@@ -186,7 +186,7 @@ def test_cells_that_the_code_names() -> None:
     table, count, unnamed, later = {1: 2}, 3, [1], None
 
     def f(a: object) -> object:
-        return lambda: (a, table, count, later, missing)  # type: ignore[has-type]
+        return lambda: (a, table, count, later, missing)
 
     assert features(f, [1], cells=True) == features(f, [1]) == {
         "a.type": 1, "a.len": 1, "a.sum": 1, "closure.table.len": 1, "closure.count": 3,
@@ -214,11 +214,11 @@ containers = st.lists(st.integers()) | st.text() | st.binary() | st.dictionaries
 def test_the_twin_reads_the_same(arguments: list[object]) -> None:
     sys.path.insert(0, str(TARGET))
     try:
-        from _perflaw_functions import Function, Functions  # type: ignore[import-not-found]
+        from _perflaw_functions import Function, Functions
     finally:
         sys.path.remove(str(TARGET))
 
-    def f(a, b, *c, d): ...  # type: ignore[no-untyped-def]
+    def f(a, b, *c, d): ...
 
     functions = Functions(Definitions(), {})
     values = dict(zip(("a", "b", "d", "c"), arguments, strict=True))

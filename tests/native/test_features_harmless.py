@@ -91,7 +91,7 @@ def hostile_objects() -> Iterator[object]:
 
 
 def test_hostile_classes_are_called_zero_times() -> None:
-    def f(self, *args, hostile_path, **kwargs):  # type: ignore[no-untyped-def]
+    def f(self, *args, hostile_path, **kwargs):
         return self.items, self.count, LIMITS
 
     CRIES.clear()
@@ -145,7 +145,7 @@ def test_half_made_objects() -> None:
 
 def test_unset_variables_and_empty_cells() -> None:
     def f(a: object, b: object) -> object:
-        return lambda: (a, never)  # type: ignore[has-type]
+        return lambda: (a, never)
 
     assert features(f, UNSET, 3) == {"b.type": 1, "b": 3}
     if UNSET is None:
@@ -154,7 +154,7 @@ def test_unset_variables_and_empty_cells() -> None:
 
 def test_cyclic_and_deep_graphs() -> None:
     loop = Plain(n=1)
-    loop.me = loop  # type: ignore[attr-defined]
+    loop.me = loop
     assert of(loop) == {"x.n": 1, "x.me.n": 1}
     deep: Any = Plain(n=0)
     for n in range(10000):
@@ -231,10 +231,10 @@ def test_classes_that_change() -> None:
     reader = Probe(lambda self: None)
     value = Inline()
     for turn in range(200):
-        Inline.changes = turn  # type: ignore[attr-defined]
+        Inline.changes = turn
         value.n = turn
         assert dict(reader.read((value,)))["self.n"] == turn
-    del Inline.changes  # type: ignore[attr-defined]
+    del Inline.changes
 
 
 def test_a_pending_exception_stays() -> None:
@@ -267,7 +267,7 @@ def test_attributes_that_the_code_names_come_first() -> None:
 def everything() -> tuple[Callable[..., object], tuple[object, ...]]:
     table = {1: 2}
 
-    def f(self, other, where_path, values, start, stop, *args, **kwargs):  # type: ignore[no-untyped-def]
+    def f(self, other, where_path, values, start, stop, *args, **kwargs):
         return LIMITS, SCALE, table
 
     values = (Both(), Path("/etc") / "passwd", "/etc/passwd", np.zeros((2, 3)), 2**70, 10.5, ([1], 2), {"k": 3})

@@ -123,7 +123,7 @@ def build(product: Product, tell: Tell = lambda text: None) -> Path:
 def _raise_again(product: Product, place: Path) -> None:
     """What the compiler refused a moment ago it refuses again; a full disk or memory may be another in a while."""
     log = _log(place)
-    with suppress(OSError):
+    with suppress(OSError):  # nothing was refused: there is no log
         if time.time() - log.stat().st_mtime < RETRY_S:
             raise _refused(product, log)
 
@@ -167,7 +167,7 @@ def _alone(place: Path) -> Iterator[None]:
         why = f"{place.parent}: {error.strerror}"
         raise BuildError("the native core: nowhere to keep it", why, "PERFLAW_CACHE=/tmp/perflaw perflaw …") from error
     with lock:
-        with suppress(OSError):
+        with suppress(OSError):  # a file system without locks: both compile, and the later rename wins
             fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             yield

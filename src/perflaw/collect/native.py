@@ -161,7 +161,7 @@ def runs(pid: int) -> bool:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return False
+        return False  # it has gone
     return text[text.rfind(")") + 2 :][:1] not in ("Z", "X")
 
 

@@ -153,7 +153,7 @@ class Recorder:
         try:
             self.spool.define(*fields)
         except OSError:
-            pass
+            pass  # the end is missing then, and the manifest says so
 
 
 _TRIAL_CALLS, _TRIALS, _VARIABLES = 200, 9, 10

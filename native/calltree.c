@@ -69,20 +69,30 @@ static void leave(Tree *tree, Stack *stack, const Event *event) {
     stacks_clear(tree, top);
 }
 
-static void yield(Tree *tree, Stack *stack, const Event *event) {
+static void yield(Tree *tree, const Source *source, const Event *event) {
+    Stack *stack = source->current;
     if (!uncover(tree, stack, event->frame)) return;
     Frame *top = stacks_top(stack);
     segments_close(tree, stack, top, caller_of(stack), event->value);
     top->segment = event->value;
+    top->source = source->number;
+    top->taken = source->taken;
     stacks_suspend(tree, stack);
 }
 
-static void resume(Tree *tree, Stack *stack, const Event *event) {
+/* Each thread's clock leaves out what was taken from that thread: readings of two need what that was. */
+static int64_t waited(const Frame *suspended, const Source *source, int64_t stamp) {
+    int64_t apart = source->number == suspended->source ? 0 : since(source->taken, suspended->taken);
+    return plus(since(stamp, suspended->segment), apart);
+}
+
+static void resume(Tree *tree, const Source *source, const Event *event) {
+    Stack *stack = source->current;
     Frame *suspended = stacks_take(tree, event->frame), *top;
     Node *slot = node_of_call(tree, stack, event);
     if (!slot) return;
     if (suspended) {
-        suspended->waited = plus(suspended->waited, since(event->value, suspended->segment));
+        suspended->waited = plus(suspended->waited, waited(suspended, source, event->value));
         if (!stacks_resume(tree, stack, suspended)) return;
         top = stacks_top(stack);
     } else top = begin(tree, stack, event, -event->code, slot); /* no call to learn from */
@@ -114,14 +124,18 @@ static void change(Tree *tree, Stack *stack, const Event *event) {
 static void feed_rarely(Tree *tree, Source *source, const Event *event) {
     Stack *stack = source->current;
     switch (event->kind) {
-        case EVENT_YIELD: yield(tree, stack, event); break;
-        case EVENT_RESUME: resume(tree, stack, event); break;
+        case EVENT_YIELD: yield(tree, source, event); break;
+        case EVENT_RESUME: resume(tree, source, event); break;
         case EVENT_FEATURE: feature(tree, stack, event); break;
         case EVENT_DEAD: stacks_bury(tree, stack, event->frame); break;
         case EVENT_CHANGE: change(tree, stack, event); break;
         case EVENT_SWITCH: stacks_switch(tree, source, event->frame, event->value); break;
         case EVENT_THREAD:
         case EVENT_END: stacks_end(tree, source); break;
+        case EVENT_TURN:
+            source->turn = event->frame;
+            source->taken = event->value;
+            break;
     }
 }
 

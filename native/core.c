@@ -7,21 +7,17 @@
 #include "calltree.h"
 #include "cpu.h"
 #include "export.h"
-#include "ring.h"
+#include "order.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
 enum { BATCH = 256 };
 static const uint64_t MEMORY = 2ull << 30; /* the usual limits take a quarter of it: this is for what is hostile */
 
-typedef struct Feed {
-    Ring ring;
-    Source source;
-} Feed;
 struct Core {
     Tree tree;
-    Feed *feeds;
-    uint32_t count, next; /* next: the ring whose turn it is */
+    Feeds feeds;
+    uint32_t next;        /* the ring whose turn it is */
     Event batch[BATCH];   /* a copy: the writer could change a record between our looks at it */
 };
 
@@ -37,13 +33,14 @@ EXPORTED void core_limits(Core *core, uint32_t nodes, uint32_t links, uint32_t p
 }
 
 EXPORTED int core_ring(Core *core, const char *path) {
-    Feed *larger = realloc(core->feeds, (core->count + 1) * sizeof(Feed));
+    Feeds *feeds = &core->feeds;
+    Feed *larger = realloc(feeds->feed, (feeds->count + 1) * sizeof(Feed));
     if (!larger) return ENOMEM;
-    core->feeds = larger;
-    Feed *feed = &core->feeds[core->count];
-    *feed = (Feed){.source.number = core->count};
+    feeds->feed = larger;
+    Feed *feed = &larger[feeds->count];
+    *feed = (Feed){.source.number = feeds->count};
     int error = ring_attach(&feed->ring, path);
-    if (!error) core->count++;
+    if (!error) feeds->count++;
     return error;
 }
 
@@ -52,42 +49,53 @@ EXPORTED void core_metrics(Core *core, uint32_t count) {
     if (count > core->tree.lanes) core->tree.lanes = count;
 }
 
-/* Take what lies side by side in a ring, at most a batch and `most`; how many there were. */
+/* Take what lies side by side in a ring and whose turn has come, at most a batch and `most`; how many there were. */
 static uint64_t take(Core *core, Feed *feed, uint64_t most) {
     const Event *first;
-    uint64_t count = ring_peek(&feed->ring, &first);
+    uint64_t count = ring_peek(&feed->ring, &first), at = 0;
     if (count > BATCH) count = BATCH;
     if (count > most) count = most;
-    if (!count) return 0;
+    order_forget(&core->feeds, feed);
     memcpy(core->batch, first, count * sizeof(Event));
-    ring_release(&feed->ring, count);
-    for (uint64_t at = 0; at < count; at++) calltree_feed(&core->tree, &feed->source, &core->batch[at]);
-    return count;
+    for (Event *event = core->batch; at < count; at++, event++) {
+        if (order_matters(&core->feeds, &core->tree, event) && !order_allows(&core->feeds, feed, &core->tree, event)) break;
+        calltree_feed(&core->tree, &feed->source, event);
+    }
+    ring_release(&feed->ring, at);
+    return at;
 }
 
 /* A ring that gave less than a batch is left alone for this time: who reads right behind the writer takes its cache
- * lines away from it, and every record costs the writer twice as much. */
+ * lines away from it, and every record costs the writer twice as much. But where one waits for another, both go on. */
 EXPORTED uint64_t core_step(Core *core, uint64_t most) {
+    Feeds *feeds = &core->feeds;
     uint64_t taken = 0;
-    for (uint32_t idle = 0; taken < most && idle < core->count; core->next++) {
-        if (core->next >= core->count) core->next = 0;
-        uint64_t count = take(core, &core->feeds[core->next], most - taken);
-        idle = count == BATCH ? 0 : idle + 1;
+    feeds->step++;
+    for (uint32_t idle = 0; taken < most && idle < feeds->count; core->next++) {
+        if (core->next >= feeds->count) core->next = 0;
+        uint64_t count = take(core, &feeds->feed[core->next], most - taken);
+        idle = count == BATCH || (count && feeds->waiting) ? 0 : idle + 1;
         taken += count;
     }
     return taken;
 }
 
+EXPORTED int core_asks(const Core *core) {
+    for (uint32_t at = 0; at < core->feeds.count; at++)
+        if (core->feeds.feed[at].asked) return 1;
+    return 0;
+}
+
 EXPORTED void core_stop(Core *core) {
-    for (uint32_t at = 0; at < core->count; at++) ring_stop(&core->feeds[at].ring);
+    for (uint32_t at = 0; at < core->feeds.count; at++) ring_stop(&core->feeds.feed[at].ring);
 }
 
 EXPORTED void core_leave(Core *core) {
-    for (uint32_t at = 0; at < core->count; at++) {
-        calltree_end(&core->tree, &core->feeds[at].source);
-        ring_forget(&core->feeds[at].ring);
+    for (uint32_t at = 0; at < core->feeds.count; at++) {
+        calltree_end(&core->tree, &core->feeds.feed[at].source);
+        ring_forget(&core->feeds.feed[at].ring);
     }
-    core->count = 0;
+    core->feeds.count = core->feeds.waiting = 0;
 }
 
 EXPORTED void core_finish(Core *core) {
@@ -111,7 +119,7 @@ EXPORTED const char *core_event_layout(void) {
 EXPORTED void core_close(Core *core) {
     core_leave(core);
     calltree_forget(&core->tree);
-    free(core->feeds);
+    free(core->feeds.feed);
     free(core);
 }
 

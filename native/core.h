@@ -29,6 +29,8 @@ int core_ring(Core *core, const char *path);
 void core_metrics(Core *core, uint32_t count);
 /* Take up to `most` records, some of each ring in turn; how many there were. Does not wait. */
 uint64_t core_step(Core *core, uint64_t most);
+/* Whether a record waits for rings that are not attached yet: attach them, and step again. It is taken in then anyway. */
+int core_asks(const Core *core);
 /* Ask the writers of all rings to write no more. */
 void core_stop(Core *core);
 /* Let go of all rings: what is open on their threads' stacks is counted so. The tree stays, and other rings may come. */

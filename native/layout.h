@@ -170,6 +170,8 @@ typedef struct Frame {
     Feature *features;
     uint32_t feature_count, feature_capacity;
     Lane *segment_changes, *changes; /* Change: in this segment, in those before it; descendants included */
+    int64_t taken; /* while suspended: what was taken out of the clock of the ring that it was last in */
+    uint32_t source;
     struct Frame *next_free;
 } Frame;
 
@@ -186,6 +188,7 @@ typedef struct Stack {
 typedef struct Source {
     Stack *current, *stacks; /* current: NULL until the thread's first event */
     uint32_t number;
+    int64_t turn, taken; /* of EVENT_TURN */
 } Source;
 
 /* ---- samples ---- */

@@ -16,6 +16,8 @@ enum {
     EVENT_SWITCH,  /* frame: serial number of the stack that the events behind this belong to; 0 is the thread's first */
     EVENT_THREAD,  /* value: number of the thread that the ring serves from here on */
     EVENT_END,     /* the thread has ended */
+    EVENT_TURN,    /* frame: number of the turn, over all threads, in which the thread's events behind this happened, one
+                    * thread at a time; value: ns taken out of the thread's clock so far */
 };
 
 enum { METRIC_TIME, METRIC_CPU, METRIC_EVENTS, METRIC_MORE }; /* METRIC_CPU's CHANGE counts ns off the CPU */

@@ -56,6 +56,10 @@ void stacks_forget(Tree *tree, Frame *suspended) {
     tree->free_frames = suspended;
 }
 
+int stacks_suspends(const Tree *tree, int64_t frame) {
+    return tree->suspended.used && table_get(&tree->suspended, low(frame), high(frame), 0);
+}
+
 Frame *stacks_take(Tree *tree, int64_t frame) {
     if (!tree->suspended.used) return NULL;
     uint32_t number = table_pop(&tree->suspended, low(frame), high(frame), 0);

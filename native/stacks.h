@@ -41,6 +41,8 @@ int stacks_bury(Tree *tree, Stack *stack, int64_t frame);
 /* Set the top, whose segment is closed, aside; one of the same identity that was set aside before is forgotten. 0 if
  * the arena is full. */
 int stacks_suspend(Tree *tree, Stack *stack);
+/* Whether one of this identity is set aside. */
+int stacks_suspends(const Tree *tree, int64_t frame);
 /* Take back one that was set aside: stacks_resume puts it on top, stacks_forget nowhere. NULL if there is none. */
 Frame *stacks_take(Tree *tree, int64_t frame);
 int stacks_resume(Tree *tree, Stack *stack, Frame *suspended);

@@ -21,12 +21,16 @@ static inline void event_write(Thread *thread, int64_t value, int64_t frame, int
     ring_publish(&thread->ring);
 }
 
+/* Another thread had the interpreter since this one wrote last. */
+void event_turn(Thread *thread);
+
 /* The clock without what was the tracer's own. */
 static inline int64_t event_stamp(Thread *thread, int64_t now) {
     if (cpu_may_be_off(&thread->cpu, now)) now = metrics_tell_cpu(thread, now);
     int64_t stamp = now - thread->taken;
     if (stamp < thread->last) stamp = thread->last;
     thread->last = stamp;
+    if (recorder.turn != thread) event_turn(thread);
     if (metrics_wanted) metrics_tell(thread);
     return stamp;
 }

@@ -100,6 +100,11 @@ int thread_grow(Thread *thread) {
     return 1;
 }
 
+void event_turn(Thread *thread) {
+    recorder.turn = thread;
+    event_write(thread, thread->taken, ++recorder.turns, 0, -1, -1, EVENT_TURN);
+}
+
 int event_uncover(Thread *thread, const Frame *frame) {
 #if PY_VERSION_HEX >= 0x030C0000
     /* A frame that is not recorded is not looked for: the stack may be 200,000 high. */

@@ -81,7 +81,8 @@ typedef struct Recorder {
     int64_t fake_now, started;
     char folder[3072];
     uint32_t components, rings;
-    int64_t threads, missed;
+    int64_t threads, missed, turns;
+    const Thread *turn;          /* the thread that wrote the last event */
     int64_t library, unselected; /* functions seen and left out */
     Text left_out;               /* names of some of the latter */
     const char *lost; /* why the recording ended before the program did */

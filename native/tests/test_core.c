@@ -58,13 +58,47 @@ static void tables_say_how_large_they_are(Tally *tally, const char *path) {
     core_close(core);
 }
 
+static void write_event(Ring *ring, int64_t stamp, int64_t frame, int32_t code, int32_t kind) {
+    *ring_next(ring) = (Event){stamp, frame, code, 0, -1, kind};
+    ring_publish(ring);
+}
+
+/* Two generators, begun by one thread each and finished by the other: the ring that is read first must wait. */
+static void generators_go_on_in_another_thread(Tally *tally, const char *path, const char *second) {
+    Ring a, b;
+    Core *core = core_open(1, MAX_DISTANCE);
+    CHECK(tally, !ring_create(&a, path, CAPACITY) && !ring_create(&b, second, CAPACITY) && !core_ring(core, path));
+    write_event(&b, 0, 1, 0, EVENT_TURN);
+    write_event(&b, 1, 8, 2, EVENT_ENTER);
+    write_event(&b, 2, 8, 2, EVENT_YIELD);
+    write_event(&a, 0, 2, 0, EVENT_TURN);
+    write_event(&a, 3, 8, 2, EVENT_RESUME); /* b is not attached yet */
+    write_event(&a, 4, 8, 2, EVENT_EXIT);
+    write_event(&a, 5, 9, 3, EVENT_ENTER);
+    write_event(&a, 6, 9, 3, EVENT_YIELD);
+    write_event(&b, 0, 3, 0, EVENT_TURN);
+    write_event(&b, 7, 9, 3, EVENT_RESUME);
+    write_event(&b, 8, 9, 3, EVENT_EXIT);
+    CHECK(tally, core_step(core, CAPACITY) == 1 && core_asks(core) && !core_ring(core, second));
+    CHECK(tally, core_step(core, CAPACITY) == 10 && !core_asks(core) && head_of(core).calls == 2);
+    write_event(&a, 9, 7, 1, EVENT_RESUME); /* it began before anybody listened */
+    CHECK(tally, core_step(core, CAPACITY) == 0 && core_asks(core) && core_step(core, CAPACITY) == 1);
+    ring_forget(&a);
+    ring_forget(&b);
+    core_close(core);
+    unlink(second);
+}
+
 void test_core(Tally *tally) {
-    char folder[] = "/tmp/perflaw-unit-XXXXXX", path[64];
+    char folder[] = "/tmp/perflaw-unit-XXXXXX", path[64], second[64];
     CHECK(tally, mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/ring", folder);
+    snprintf(second, sizeof second, "%s/second", folder);
     rings_are_read_and_stopped(tally, path);
     unlink(path);
     tables_say_how_large_they_are(tally, path);
+    unlink(path);
+    generators_go_on_in_another_thread(tally, path, second);
     unlink(path);
     rmdir(folder);
 }

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from perflaw.collect.call_tree import Limits
 from perflaw.collect.definitions import Definitions
-from perflaw.collect.layout import CHANGE, CPU_LANE, ELSEWHERE, END, ENTER, EXIT, RESUME, SWITCH, THREAD, YIELD
+from perflaw.collect.layout import CHANGE, CPU_LANE, ELSEWHERE, END, ENTER, EXIT, RESUME, SWITCH, THREAD, TURN, YIELD
 from perflaw.collect.tabulate import tabulate
 from perflaw.collect.tree_builder import TreeBuilder
 from perflaw.store.merge import merge
@@ -147,6 +147,14 @@ def test_a_generator_has_its_segments_in_every_lane():
     )  # fmt: skip
     assert [lane.sum_x for lane in tree.nodes[1].lanes] == [15, 15, 2, 24]
     assert tree.nodes[1].waits[:2] == [1, 45]
+
+
+def test_a_generator_that_goes_on_in_another_thread_waited_by_the_same_clock():
+    """What was taken out of one thread's clock was not taken out of the other's."""
+    builder = TreeBuilder(0, METRICS)
+    builder.feed(1, [(100, 1, 0, -1, -1, TURN), enter(0, 1, 1), (5, 1, 1, -1, -1, YIELD)])
+    builder.feed(2, [(70, 2, 0, -1, -1, TURN), (50, 1, 1, 0, -1, RESUME), leave(60, 1, 1)])
+    assert builder.finish().nodes[1].waits[:2] == [1, 15]
 
 
 def test_what_passes_on_another_stack_is_no_cost_here():

@@ -46,6 +46,29 @@ def run(): print(sink(20_000))
 thread = threading.Thread(target=run); thread.start(); thread.join()
 """
 
+HANDED_ON = """
+import threading
+def steps(n):
+    for i in range(n): yield i
+def begin(made): made.append(steps(9)); next(made[0])
+def finish(made): list(made[0])
+for turn in range(200):
+    made = []
+    if turn % 2:
+        thread = threading.Thread(target=begin, args=(made,)); thread.start(); thread.join(); finish(made)
+    else:
+        begin(made); thread = threading.Thread(target=finish, args=(made,)); thread.start(); thread.join()
+shared = steps(4_000)
+lock = threading.Lock()
+def some():
+    for _ in range(1_000):
+        with lock: next(shared)
+threads = [threading.Thread(target=some) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(list(shared))
+"""
+
 
 def test_many_short_threads_share_a_few_rings(both):
     done = both(MANY)
@@ -57,6 +80,14 @@ def test_many_short_threads_share_a_few_rings(both):
 def test_threads_side_by_side(both, tracer):
     calls = both(TOGETHER, tracer=tracer).calls()
     assert (calls["work"], calls["body"]) == (9_000, 8)
+
+
+@pytest.mark.parametrize("tracer", ["native", "python"])
+def test_generators_that_go_on_in_another_thread(both, tracer):
+    done = both(HANDED_ON, tracer=tracer)
+    assert done.calls() | {"some": 4} == done.calls()
+    assert (done.calls()["steps"], done.calls()["begin"], done.calls()["finish"]) == (201, 200, 200)
+    assert done.recordings[0].run.lost.open_invocations == 0
 
 
 @pytest.mark.parametrize("tracer", ["native", "python"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from random import Random
 
-from perflaw.collect.layout import CHANGE, DEAD, END, ENTER, EXIT, FEATURE, RESUME, SWITCH, THREAD, YIELD
+from perflaw.collect.layout import CHANGE, DEAD, END, ENTER, EXIT, FEATURE, RESUME, SWITCH, THREAD, TURN, YIELD
 from perflaw.collect.tree_builder import Event
 
 Piece = tuple[int, list[Event]]
@@ -107,6 +107,8 @@ class Program:
         return (argument * 7919 % 1000003 * (-1 if argument % 17 == 0 else 1), 0, argument % 7, -1, -1, CHANGE)
 
     def _switch(self, stack: list[int], argument: int) -> Event:
+        if argument % 7 == 0:
+            return (argument, self.clock, 0, -1, -1, TURN)
         self.serials[self.thread] = argument % 3
         return (self.clock, argument % 3, 0, -1, -1, SWITCH)
 

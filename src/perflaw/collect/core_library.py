@@ -27,6 +27,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "core_metrics": (None, _HANDLE, _U32),
     "core_ring": (ctypes.c_int, _HANDLE, ctypes.c_char_p),
     "core_step": (_U64, _HANDLE, _U64),
+    "core_asks": (ctypes.c_int, _HANDLE),
     "core_stop": (None, _HANDLE),
     "core_leave": (None, _HANDLE),
     "core_finish": (None, _HANDLE),
@@ -85,6 +86,10 @@ class Core:
     def step(self, most: int = STEP) -> int:
         """Take in what has arrived, at most so many records, some of each ring in turn; how many there were."""
         return int(self._library.core_step(self._handle, most))
+
+    def asks(self) -> bool:
+        """Whether a record waits for rings that are not attached yet; the next step takes it in anyway."""
+        return bool(self._library.core_asks(self._handle))
 
     def stop(self) -> None:
         """Ask the writers of all rings to write no more."""

@@ -9,9 +9,13 @@ import numpy as np
 
 from perflaw.collect.definitions import DefinitionsReader
 from perflaw.collect.layout import RECORD
+from perflaw.collect.reading_order import ReadingOrder
 from perflaw.collect.recorded import Recorded
-from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.collect.tree_builder import Event, TreeBuilder
 from perflaw.collect.tree_objects import columns
+
+PIECE = 1024
+"""Records read at once."""
 
 
 class Drain:
@@ -25,43 +29,60 @@ class Drain:
         """Made when the first records are there: the metrics are defined by then."""
         self.definitions = DefinitionsReader(folder / "definitions")
         self.read: dict[Path, int] = {}
+        self.order = ReadingOrder()
 
     def step(self) -> int:
         """Take in what has arrived; returns the number of records."""
         segments = sorted(self.folder.glob("*.events"))
         newest = {_thread(path): path for path in segments}
-        taken = 0
+        threads = self.definitions.update().threads
         for path in segments:
-            # A thread opens its next segment when this one is full, so only its newest can still grow.
-            taken += self._take(path, may_grow=newest[_thread(path)] == path)
-        return taken
+            # A thread opens its next segment when this one is full, so only its newest can still grow, while it lives.
+            thread = _thread(path)
+            self._read(path, may_grow=newest[thread] == path and _lives(threads.get(thread)))
+        return self._feed() if self.order else 0
 
     def finish(self, pid: int) -> Iterator[Recorded]:
         """Take in everything that is left, the target being gone. This tracer records one process alone."""
-        while self.step():
+        while self.step() or self.order:
             pass
         known = self.definitions.update()
         yield Recorded(known, columns((self.builder or TreeBuilder(self.seed, known.lanes())).finish()))
 
-    def _take(self, path: Path, may_grow: bool) -> int:
-        offset = self.read.get(path, 0) * RECORD.itemsize
-        written = np.fromfile(path, dtype=RECORD, offset=offset)["kind"] != 0
-        count = len(written) if written.all() else int(np.argmin(written))
-        if count:
-            # Read again: a record may have been half written when the kernel copied its first bytes, and whole at its last.
-            batch = np.fromfile(path, dtype=RECORD, offset=offset, count=count)
-            known = self.definitions.update()
-            if self.builder is None:
-                self.builder = TreeBuilder(self.seed, known.lanes())
-            self.builder.same = known.same
-            columns = (batch[name].tolist() for name in ("value", "frame", "code", "site", "key", "kind"))
-            self.builder.feed(_thread(path), zip(*columns, strict=True))
-            self.read[path] = self.read.get(path, 0) + count
+    def _read(self, path: Path, may_grow: bool) -> None:
+        done = self.read.get(path, 0)
+        while batch := self._next(path, done):
+            self.order.add(_thread(path), batch)
+            done = self.read[path] = done + len(batch)
         if not may_grow:
             path.unlink()
             self.read.pop(path, None)
-        return count
+
+    def _next(self, path: Path, done: int) -> list[Event]:
+        """Some of the records that are there and were not read yet: programs have hundreds of threads that do nothing."""
+        offset = done * RECORD.itemsize
+        written = np.fromfile(path, dtype=RECORD, offset=offset, count=PIECE)["kind"] != 0
+        count = len(written) if written.all() else int(np.argmin(written))
+        # Read again: a record may have been half written when the kernel copied its first bytes, and whole at its last.
+        batch = np.fromfile(path, dtype=RECORD, offset=offset, count=count)
+        columns = (batch[name].tolist() for name in ("value", "frame", "code", "site", "key", "kind"))
+        return list(zip(*columns, strict=True))
+
+    def _feed(self) -> int:
+        known = self.definitions.update()
+        if self.builder is None:
+            self.builder = TreeBuilder(self.seed, known.lanes())
+        self.builder.same = known.same
+        taken = 0
+        for thread, events in self.order.ready(self.builder.suspended):
+            self.builder.feed(thread, events)
+            taken += len(events)
+        return taken
 
 
 def _thread(path: Path) -> int:
     return int(path.stem.split("-")[1])
+
+
+def _lives(thread: int | None) -> bool:
+    return thread is None or Path(f"/proc/{thread}").exists()

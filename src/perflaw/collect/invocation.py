@@ -13,12 +13,14 @@ class Invocation:
 
     __slots__ = (
         "code", "costs", "deeper", "features", "frame", "fresh", "key", "kids", "marks", "node", "slot", "started",
-        "suspended", "waited",
+        "suspended", "taken", "thread", "waited",
     )  # fmt: skip
 
     def __init__(self, frame: int, code: int, node: int, started: int, key: int, marks: Sequence[int]) -> None:
         self.frame, self.code, self.node, self.slot = frame, code, node, node
         self.started, self.suspended, self.waited = started, 0, 0
+        self.taken = self.thread = 0
+        """While suspended: what was taken out of the clock of the thread that it was in, and which."""
         self.key, self.fresh = key, True
         self.marks = marks
         """What the counters of its stack stood at when it was last (re)entered, by lane."""

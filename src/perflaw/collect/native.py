@@ -38,8 +38,14 @@ class Member:
                     self.core.attach(self.folder / name)
 
     def step(self) -> int:
-        """Take in records."""
-        return self.core.step() if self.core and not self.gone else 0
+        """Take in records. What was not seen to begin may stand in a ring that is new."""
+        if not self.core or self.gone:
+            return 0
+        taken = self.core.step()
+        if self.core.asks():
+            self.look()
+            taken += self.core.step()
+        return taken
 
     def take_rest(self) -> None:
         """The process has gone, or is to be left: take in what it wrote, and give its rings' memory and disk back."""

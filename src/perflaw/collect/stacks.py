@@ -51,10 +51,12 @@ class Stack:
 class Thread:
     """The stacks of a thread, by serial number."""
 
-    __slots__ = ("current", "lanes", "stacks")
+    __slots__ = ("current", "lanes", "ring", "stacks", "taken")
 
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
+    def __init__(self, lanes: int, ring: int, taken: int = 0) -> None:
+        self.lanes, self.ring = lanes, ring
+        self.taken = taken
+        """What was taken out of its clock before its present turn."""
         self.current = Stack(lanes)
         self.stacks = {0: self.current}
 

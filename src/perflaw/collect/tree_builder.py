@@ -26,6 +26,7 @@ from perflaw.collect.layout import (
     RESUME,
     SWITCH,
     THREAD,
+    TURN,
     YIELD,
 )
 from perflaw.collect.moments import Moments, add_wait
@@ -77,18 +78,21 @@ class TreeBuilder:
             elif kind in (THREAD, END):
                 self._end(thread)
                 thread = self._new_thread(ring)
+            elif kind == TURN:
+                thread.taken = value
             elif 0 < code < MAX_CODE:  # function 0 is the tracer's calibration
-                self._call_event(thread.current, kind, value, frame, self.same.get(code, code), site, key)
+                self._call_event(thread, kind, value, frame, self.same.get(code, code), site, key)
 
-    def _call_event(self, stack: Stack, kind: int, stamp: int, frame: int, code: int, site: int, key: int) -> None:
+    def _call_event(self, thread: Thread, kind: int, stamp: int, frame: int, code: int, site: int, key: int) -> None:
+        stack = thread.current
         if kind == ENTER:
             self._enter(stack, stamp, frame, code, site, key)
         elif kind == EXIT:
             self._exit(stack, stamp, frame)
         elif kind == YIELD:
-            self._yield(stack, stamp, frame)
+            self._yield(thread, stamp, frame)
         elif kind == RESUME:
-            self._resume(stack, stamp, frame, code, site)
+            self._resume(thread, stamp, frame, code, site)
 
     def finish(self) -> CallTree:
         """The call tree. What is still open is counted and gives no sample; nothing can be fed from now on."""
@@ -113,7 +117,8 @@ class TreeBuilder:
         )
 
     def _new_thread(self, ring: int) -> Thread:
-        thread = self.threads[ring] = Thread(self.lanes)
+        before = self.threads.get(ring)
+        thread = self.threads[ring] = Thread(self.lanes, ring, before.taken if before else 0)
         return thread
 
     def _end(self, thread: Thread) -> None:
@@ -133,22 +138,25 @@ class TreeBuilder:
         stack.counters[EVENTS_LANE] += 1
         self._see(stamp)
 
-    def _resume(self, stack: Stack, stamp: int, frame: int, code: int, site: int) -> None:
-        invocation = self.suspended.pop(frame, None)
+    def _resume(self, thread: Thread, stamp: int, frame: int, code: int, site: int) -> None:
+        stack, invocation = thread.current, self.suspended.pop(frame, None)
         slot = self.contexts.child(stack.open[-1].node, site, code)
         if invocation is None:  # it began before the recording did
             invocation = Invocation(frame, -code, slot, stamp, -1, ())
         else:
             invocation.waited += stamp - invocation.suspended
+            if invocation.thread != thread.ring:  # each thread's clock leaves out what was taken from that thread
+                invocation.waited += thread.taken - invocation.taken
         invocation.slot, invocation.marks = slot, stack.reading(stamp)
         stack.open.append(invocation)
         stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
 
-    def _yield(self, stack: Stack, stamp: int, frame: int) -> None:
+    def _yield(self, thread: Thread, stamp: int, frame: int) -> None:
+        stack = thread.current
         invocation = self._pop(stack, frame)
         if invocation is not None:
             self._close_segment(stack, invocation, stamp)
-            invocation.suspended = stamp
+            invocation.suspended, invocation.thread, invocation.taken = stamp, thread.ring, thread.taken
             self.suspended[frame] = invocation
 
     def _exit(self, stack: Stack, stamp: int, frame: int) -> None:

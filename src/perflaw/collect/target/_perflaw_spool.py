@@ -5,8 +5,8 @@ Record, 32 bytes, little endian (``collect/layout.py`` reads it, a test compares
     0       8        16      20      24      28     32
     | value | frame  | code  | site  | key   | kind |
 
-    value  FEATURE: float64; CHANGE: int64 increase; all others: int64 clock in ns, the tracer's own time taken out
-    frame  identity of the frame (its address): pairs the events of one invocation
+    value  FEATURE: float64; CHANGE: increase; TURN: ns taken out; all others: clock in ns, the tracer's own time taken out
+    frame  identity of the frame (its address): pairs the events of one invocation; TURN: number of the turn
     code   number of the function's definition; FEATURE: of the feature; CHANGE: of the metric
     site   bytecode offset of the call in the caller, -1 unknown
     key    sampling priority if the reservoir may keep the invocation, else -1
@@ -24,6 +24,7 @@ from struct import Struct
 from time import monotonic, sleep
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE = 1, 2, 3, 4, 5, 6, 7
+TURN = 11
 RECORD = 32
 SEGMENT = 32768 * RECORD
 PENDING_SEGMENTS, PATIENCE_S = 64, 10.0
@@ -63,10 +64,15 @@ class Spool:
         rename(path + ".part", path + ".events")
         return mapped
 
+    def _full(self) -> int:
+        """Segments that the reader has not removed, but for the newest of each thread, which it cannot."""
+        names = [name for name in listdir(self.folder) if name.endswith(".events")]
+        return len(names) - len({name.partition("-")[2] for name in names})
+
     def _wait_for_reader(self) -> None:
         """Bound the disk: where the reader is far behind, wait for it a while, then give the recording up."""
         deadline = monotonic() + PATIENCE_S
-        while len([name for name in listdir(self.folder) if name.endswith(".events")]) > PENDING_SEGMENTS:
+        while self._full() > PENDING_SEGMENTS:
             if monotonic() > deadline:
                 raise OSError(0, "the recorder does not keep up or has gone")
             sleep(0.002)

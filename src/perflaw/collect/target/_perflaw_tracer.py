@@ -14,6 +14,8 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from _thread import get_native_id
+from itertools import count
 from time import perf_counter_ns, thread_time_ns
 
 from _perflaw_functions import ALWAYS, FROM_OWN, Function, Functions
@@ -26,6 +28,7 @@ from _perflaw_spool import (
     RECORD,
     RESUME,
     SEGMENT,
+    TURN,
     YIELD,
     Spool,
     pack_event,
@@ -71,8 +74,11 @@ class Recorder:
             self.say("metric", CPU, "cpu", "ns")
         self.seed = int(settings.get("PERFLAW_TARGET_SEED", "0"))
         self.threads = self.missed = 0
-        self.handlers: list[Any] = []
         self.own: list[Any] = []
+        self.turns = count(1)
+        """Numbers of turns: threads take them as the interpreter lets them."""
+        self.turn = 0
+        """The thread that has the present one."""
         self.active, self.lost, self.pid = True, "", getpid()
         self.paused: Any = None
 
@@ -84,7 +90,7 @@ class Recorder:
 
     def pause(self) -> None:
         """Before a fork: no event may reach the child, whose records would overwrite the parent's."""
-        self.paused = getprofile() if getprofile() in self.handlers else None
+        self.paused = getprofile() if _is_handler(getprofile()) else None
         if self.paused is not None:
             setprofile(None)
 
@@ -116,7 +122,7 @@ class Recorder:
             self.stop(f"cannot write: {error}")
             self.say("failed", self.lost)
             return None
-        self.handlers.append(handler)
+        self.say("thread", self.threads, get_native_id())
         return handler
 
     def calibrate(self, handler: Any, own: Any) -> None:
@@ -141,7 +147,7 @@ class Recorder:
         """At exit: say that the end was reached, and what the recording cost."""
         if getpid() != self.pid:
             return
-        if self.active and getprofile() not in self.handlers:
+        if self.active and not _is_handler(getprofile()):
             self.lost = self.lost or "the program replaced the profile function, or an exception passed through it"
         self.active = False
         setprofile(None)
@@ -228,6 +234,11 @@ def _is_ours(error: OSError) -> bool:
     return True
 
 
+def _is_handler(function: Any) -> bool:
+    """Whether a profile function is one of ours. Nothing keeps them: with a thread, its handler and segment go."""
+    return getattr(function, "__qualname__", "") == "_make_handler.<locals>.handler"
+
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -285,6 +296,14 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             position += RECORD
             off_told = off
 
+    def take_turn() -> None:
+        """Tell that another thread wrote since this one did."""
+        nonlocal position
+        room(1)
+        recorder.turn = thread
+        pack_event(segment, position, taken_out, next(recorder.turns), 0, -1, -1, TURN)
+        position += RECORD
+
     def bury(identity: int) -> None:
         """Forget the frames above this one: they died without an event."""
         above = opened.index(identity) + 1
@@ -336,6 +355,8 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                 function = look_up(frame)
             if function.mode:
                 last = max(last, begin - taken_out)
+                if recorder.turn != thread:
+                    take_turn()
                 if cpu_now:
                     tell_off(last - (cpu_begin - cpu_taken_out))
                 (called if event == "call" else returned)(frame, function, last)

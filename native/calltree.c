@@ -83,7 +83,8 @@ static void yield(Tree *tree, const Source *source, const Event *event) {
 /* Each thread's clock leaves out what was taken from that thread: readings of two need what that was. */
 static int64_t waited(const Frame *suspended, const Source *source, int64_t stamp) {
     int64_t apart = source->number == suspended->source ? 0 : since(source->taken, suspended->taken);
-    return plus(since(stamp, suspended->segment), apart);
+    int64_t passed = plus(since(stamp, suspended->segment), apart);
+    return passed > 0 ? passed : 0; /* what was taken out is known as of the turns' beginnings */
 }
 
 static void resume(Tree *tree, const Source *source, const Event *event) {

@@ -34,7 +34,7 @@ def nap():
     while True: time.sleep(0.001); step()
 def idle(): threading.Event().wait()
 for target in (spin, nap, nap, idle): threading.Thread(target=target, daemon=True).start()
-time.sleep(0.05)
+time.sleep(0.4)
 print('bye')
 """
 DEEP_IN_A_SMALL_STACK = """

@@ -74,8 +74,6 @@ class Definitions:
     """Number of a metric that was measured → what it is. Time and events always are."""
     words: dict[str, str] = field(default_factory=dict)
     """What the tracer has to say for the manifest, by topic: ``clock``, ``cpu``, ``tracer``."""
-    threads: dict[int, int] = field(default_factory=dict)
-    """Number of a thread → the system's number of it, where the tracer says."""
     process: Process | None = None
     """Which process it is; None where the tracer does not say."""
     started: Started | None = None
@@ -106,8 +104,6 @@ class Definitions:
             self.metrics[fields[0]] = Metric(_clean(fields[1]), _clean(fields[2]))
         elif kind == "say":
             self.words[fields[0]] = _clean(fields[1])
-        elif kind == "thread":
-            self.threads[fields[0]] = fields[1]
         elif kind == "process":
             pid, ppid, argv = fields
             self.process = Process(pid, ppid, tuple(map(_clean, argv)))

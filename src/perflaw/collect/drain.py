@@ -35,11 +35,9 @@ class Drain:
         """Take in what has arrived; returns the number of records."""
         segments = sorted(self.folder.glob("*.events"))
         newest = {_thread(path): path for path in segments}
-        threads = self.definitions.update().threads
         for path in segments:
             # A thread opens its next segment when this one is full, so only its newest can still grow, while it lives.
-            thread = _thread(path)
-            self._read(path, may_grow=newest[thread] == path and _lives(threads.get(thread)))
+            self._read(path, may_grow=newest[_thread(path)] == path and _lives(path))
         return self._feed() if self.order else 0
 
     def finish(self, pid: int) -> Iterator[Recorded]:
@@ -84,5 +82,6 @@ def _thread(path: Path) -> int:
     return int(path.stem.split("-")[1])
 
 
-def _lives(thread: int | None) -> bool:
-    return thread is None or Path(f"/proc/{thread}").exists()
+def _lives(path: Path) -> bool:
+    """Whether the thread that writes there still runs; its number, the last in the name, is the system's."""
+    return Path("/proc", path.stem.split("-")[2]).exists()

@@ -144,9 +144,9 @@ class TreeBuilder:
         if invocation is None:  # it began before the recording did
             invocation = Invocation(frame, -code, slot, stamp, -1, ())
         else:
-            invocation.waited += stamp - invocation.suspended
-            if invocation.thread != thread.ring:  # each thread's clock leaves out what was taken from that thread
-                invocation.waited += thread.taken - invocation.taken
+            # Each thread's clock leaves out what was taken from that thread.
+            apart = thread.taken - invocation.taken if invocation.thread != thread.ring else 0
+            invocation.waited += max(stamp - invocation.suspended + apart, 0)
         invocation.slot, invocation.marks = slot, stack.reading(stamp)
         stack.open.append(invocation)
         stack.depth_of[code] = stack.depth_of.get(code, 0) + 1

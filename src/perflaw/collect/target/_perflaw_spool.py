@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import get_native_id
 from mmap import mmap
 from os import close, dup, listdir, posix_fallocate, rename, write
 from os import open as open_file
@@ -54,7 +55,7 @@ class Spool:
         """A new zeroed segment, its disk space allocated before it is mapped (a full disk must not become SIGBUS)."""
         self._wait_for_reader()
         self.segments += 1
-        path = f"{self.folder}/{self.segments:06d}-{thread}"
+        path = f"{self.folder}/{self.segments:06d}-{thread}-{get_native_id()}"
         file = open_file(path + ".part", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             posix_fallocate(file, 0, SEGMENT)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from _thread import get_native_id
 from itertools import count
 from time import perf_counter_ns, thread_time_ns
 
@@ -122,7 +121,6 @@ class Recorder:
             self.stop(f"cannot write: {error}")
             self.say("failed", self.lost)
             return None
-        self.say("thread", self.threads, get_native_id())
         return handler
 
     def calibrate(self, handler: Any, own: Any) -> None:

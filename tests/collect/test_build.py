@@ -1,5 +1,6 @@
 """The native core is built on demand, once; where it cannot be, the reason says what to install."""
 
+import os
 import runpy
 import sys
 import threading
@@ -66,6 +67,16 @@ def test_a_change_of_the_sources_makes_another_file(native, changed):
     second = build.build(build.core())
     assert first != second
     assert first.exists(), "a program may have it mapped"
+
+
+def test_what_nobody_uses_any_more_is_removed(native):
+    old, used = build.build(build.core()), build.build(build.extension(OURS))
+    for path in (old, used):
+        os.utime(path, (1e9, 1e9))
+    build.build(build.extension(OURS))
+    (native / "tree.c").write_text('#include "tree.h"\nint tree(void) { return 2; }\n')
+    new = build.build(build.core())
+    assert sorted(new.parent.iterdir()) == sorted([new, used])
 
 
 def test_virtual_environments_of_one_python_share_it(native):

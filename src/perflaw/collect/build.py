@@ -26,6 +26,8 @@ from perflaw.errors import PerflawError
 PACKAGE = Path(perflaw.__file__).parent
 RETRY_S = 600
 """For so long a refusal of the compiler's is remembered."""
+UNUSED_S = 60 * 86400
+"""What no recording has used for so long is removed when something else is built."""
 
 Tell = Callable[[str], object]
 """Is told what is being built and, when it is, how long that took: parts of one line."""
@@ -105,6 +107,8 @@ def build(product: Product, tell: Tell = lambda text: None) -> Path:
     """The built file, compiled now if it was not yet; BuildError says why it cannot be, and what to install."""
     place = _place(product)
     if place.exists():
+        with suppress(OSError):  # a cache that only others may write to
+            os.utime(place)
         return place
     if why := obstacle(product):
         raise why
@@ -189,6 +193,15 @@ def _compile(product: Product, place: Path) -> None:
             raise _refused(product, log)
         part.replace(place)
         log.unlink(missing_ok=True)
+    _forget_unused(place.parent)
+
+
+def _forget_unused(cache: Path) -> None:
+    """Remove what no recording has used for long: of older sources, interpreters that are gone."""
+    for path in [*cache.glob("_perflaw_native-*"), *cache.glob("libperflaw_core-*")]:
+        with suppress(OSError):  # another recorder may remove it at the same moment
+            if time.time() - path.stat().st_mtime > UNUSED_S:
+                path.unlink()
 
 
 def _log(place: Path) -> Path:

@@ -221,7 +221,7 @@ struct Bottom {
 typedef struct Limits {
     uint32_t nodes, links, pairs, components;
 } Limits;
-static const Limits USUAL_LIMITS = {1 << 16, 1 << 18, 1 << 19, 256};
+static const Limits USUAL_LIMITS = {1 << 15, 1 << 17, 1 << 18, 256};
 
 typedef struct Tree {
     Arena arena;

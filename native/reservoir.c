@@ -68,9 +68,9 @@ static void shrink(Arena *arena, Bottom *bottom, uint32_t size) {
 /* ---- all functions' ---- */
 
 /* With many functions each keeps less. A bottom-k sample can be cut at any time: what is left is the smaller sample. */
-static void shrink_all(Tree *tree) {
-    tree->uniform /= FEWER;
-    tree->per_stratum /= FEWER;
+static void shrink_all(Tree *tree, uint32_t fewer) {
+    tree->uniform /= fewer;
+    tree->per_stratum /= fewer;
     for (uint32_t number = 0; number < tree->codes.count; number++) {
         Code *code = *(Code **)grid_at(&tree->codes, number);
         for (unsigned at = 0; code && code->reservoir && at <= STRATA; at++)
@@ -78,9 +78,19 @@ static void shrink_all(Tree *tree) {
     }
 }
 
+/* A quarter is kept where there is one function too many, and half of that each time there are twice as many. */
+static uint32_t fewer_with_one_more(const Tree *tree) {
+    uint64_t bound = tree->limits.components, part = PER_STRATUM / tree->per_stratum;
+    if (part == 1) return tree->components == bound ? FEWER : 1;
+    return tree->per_stratum > 1 && tree->components == bound * 2 * part / FEWER ? 2 : 1;
+}
+
 static Bottom **opened(Tree *tree, Code *code) {
     code->reservoir = arena_alloc(&tree->arena, (STRATA + 1) * sizeof(Bottom *));
-    if (code->reservoir && tree->components++ == tree->limits.components) shrink_all(tree);
+    if (!code->reservoir) return NULL;
+    uint32_t fewer = fewer_with_one_more(tree);
+    if (fewer > 1) shrink_all(tree, fewer);
+    tree->components++;
     return code->reservoir;
 }
 

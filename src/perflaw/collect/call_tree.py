@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 class Limits:
     """What bounds a builder's memory whatever the program does. The C core has the same in native/layout.h."""
 
-    nodes: int = 65_536
+    nodes: int = 1 << 15
     """Beyond it, a call in a new context goes to the node (root, site -2, function)."""
-    links: int = 1 << 18
+    links: int = 1 << 17
     """Beyond it no new link is made; those that exist go on."""
-    pairs: int = 1 << 19
+    pairs: int = 1 << 18
     """Beyond it, what a new pair would get goes to its node's pair (OTHER, OTHER), twice where i != j."""
     components: int = 256
-    """Beyond it, every function keeps a quarter of the samples."""
+    """Beyond it, every function keeps a quarter of the samples, and half of that each time they are twice as many."""
 
 
 @dataclass

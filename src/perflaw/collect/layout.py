@@ -31,7 +31,7 @@ A CHANGE of the second one says how long the thread was off the CPU; the third i
 
 ROOT = 0
 ELSEWHERE = -2
-"""Call site of the nodes that take the calls from contexts beyond MAX_NODES."""
+"""Call site of the nodes that take the calls from contexts beyond the limit of them."""
 MAX_DISTANCE = 16
 """Ancestor–descendant moments are kept for the nearest ancestors up to this distance."""
 MAX_KIDS_APART = 64

@@ -23,7 +23,7 @@ UNIFORM: Final = 512
 PER_STRATUM: Final = 32
 """Invocations that each power of two of the duration keeps."""
 MANY_COMPONENTS: Final = 256
-"""Where more functions than this have samples, all keep a quarter."""
+"""Where more functions than this have samples, all keep a quarter; half of that each time there are twice as many."""
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
     # One row a function.
@@ -101,4 +101,6 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
 def sample_sizes(components: int, many: int = MANY_COMPONENTS) -> tuple[int, int]:
     """Invocations that the uniform part and each stratum of a function keep, where so many functions have samples."""
     part = 4 if components > many else 1
+    while part > 1 and part < PER_STRATUM and components > (many := 2 * many):
+        part *= 2
     return UNIFORM // part, PER_STRATUM // part

@@ -3,7 +3,8 @@
     python benchmarks/learner.py [--seed 1] [--quick]
 
 Coverage is that of the nominal 95 % interval for the mean at 2 × the 95th percentile of n. "single" is the coverage
-where only one law remains. Bars: right family ≥ 100/98/85 % at 0/5/20 % noise; coverage ≥ 93 %; null ≤ 5 %; ≤ 1 ms.
+where only one law remains. Bars: right family ≥ 100/98/85 % at 0/5/20 % noise; coverage ≥ 93 %; null ≤ 5 %; ≤ 1 ms;
+more than 25 % wrong at 10 × the 95th percentile in ≤ 0/2/20 %; mode switch found ≥ 85/80/65 % (learner_regimes.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import learner_regimes
 import numpy as np
 
 from perflaw.learn.laws import Learnt, Series, learn
@@ -44,6 +46,7 @@ class Cell:
     law: float
     width: float
     milliseconds: float
+    far: float
 
 
 def series(truth: Truth, noise: float, n: int, rng: np.random.Generator) -> tuple[Series, float]:
@@ -83,7 +86,15 @@ def measure(name: str, noise: float, n: int, count: int, rng: np.random.Generato
         law=float(np.mean([one.law.verdict == "law" for one in laws])),
         width=float(np.median(width)),
         milliseconds=spent / count * 1e3,
+        far=float(np.mean([_far_off(truth, one, s) for one, s in zip(laws, data, strict=True)])),
     )
+
+
+def _far_off(truth: Truth, one: Learnt, data: Series) -> bool:
+    """More than 25 % wrong at 10 × p95."""
+    at = one.law.predictions[1].features["n"]
+    mean = truth(np.array([*data.features["n"], at]))[-1]
+    return bool(abs(one.law.predictions[1].mean / mean - 1) > 0.25)
 
 
 def _inside(one: Learnt, mean: float) -> bool:
@@ -154,7 +165,9 @@ def main() -> None:
                 )
     for noise in NOISES:
         some = [cell for (_, other, n), cell in cells.items() if other == noise and n <= 30]
-        print(f"noise {noise:.0%}: right family {np.mean([c.right for c in some]):.1%} (n = 10–30)")
+        right, far = np.mean([c.right for c in some]), np.mean([c.far for c in some])
+        print(f"noise {noise:.0%}: right family {right:.1%}, more than 25 % wrong at 10 x p95 {far:.1%} (n = 10–30)")
+    learner_regimes.report(count, rng)
     print("null: share that is not constant at n = 5, 10, 20, 30, 100 (bar 5 %)")
     rates: dict[str, list[float]] = {}
     for name, _, rate in null(count, rng):

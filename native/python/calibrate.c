@@ -1,19 +1,20 @@
 /* What the tracer itself costs, measured on this machine in this process: loops of calls with and without it. */
+#include "branches.h"
 #include "event.h"
 
 #include <stdlib.h>
 
-enum { CALLS = 400, TRIALS = 15 };
+enum { CALLS = 400, TRIALS = CALIBRATE_TRIALS };
 static const char source[] = "def recorded():\n    pass\n"
-                             "def run(called, calls):\n    for call in calls:\n        called()\n";
+                             "def run(called, calls):\n    for call in calls:\n        called()\n"
+                             "def loop(called, calls):\n    for call in calls:\n        if call: called()\n";
 
 static int ascending(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-/* Median time of a call in the loop, in ns times CALLS. */
-static int64_t timed(PyObject *run, PyObject *called, PyObject *calls) {
+int64_t calibrate_timed(PyObject *run, PyObject *called, PyObject *calls) {
     int64_t trials[TRIALS];
     for (int trial = 0; trial < TRIALS; trial++) {
         int64_t begun = clock_ns(&recorder.clock);
@@ -50,12 +51,12 @@ static Function *function_with(PyObject *called, enum Mode mode) {
 /* Costs of a recorded call: what the function itself sees of it, and its caller the rest. */
 static void measure(PyObject *run, PyObject *called, PyObject *calls) {
     Costs *costs = &recorder.costs;
-    int64_t plain = timed(run, called, calls);
+    int64_t plain = calibrate_timed(run, called, calls);
     if (!function_with(called, ALWAYS) || !function_with(run, SKIP) || !events_start() || !thread_get()) return;
-    int64_t recorded = timed(run, called, calls);
+    int64_t recorded = calibrate_timed(run, called, calls);
     int64_t inside = between_stamps(current_thread);
     function_with(called, FROM_OWN); /* its caller is not the person's: looked at and left alone */
-    int64_t other = timed(run, called, calls);
+    int64_t other = calibrate_timed(run, called, calls);
     events_stop();
     int64_t whole = (recorded - plain) / CALLS;
     costs->enter_ns = whole > inside ? inside : whole / 2;
@@ -69,7 +70,10 @@ void calibrate(void) {
     PyObject *done = names ? PyRun_String(source, Py_file_input, names, names) : NULL;
     PyObject *calls = PyTuple_New(CALLS);
     for (Py_ssize_t at = 0; calls && at < CALLS; at++) PyTuple_SET_ITEM(calls, at, Py_NewRef(Py_None));
-    if (done && calls) measure(PyDict_GetItemString(names, "run"), PyDict_GetItemString(names, "recorded"), calls);
+    PyObject *recorded = done ? PyDict_GetItemString(names, "recorded") : NULL;
+    if (recorded && calls) measure(PyDict_GetItemString(names, "run"), recorded, calls);
+    if (recorded && calls && branches_wanted)
+        recorder.costs.branch_ns = branches_calibrate(PyDict_GetItemString(names, "loop"), recorded, calls);
     PyErr_Clear();
     Py_XDECREF(done);
     Py_XDECREF(calls);

@@ -4,6 +4,7 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
+#include "branches_trace.h"
 #include "stack.h"
 
 const char *events_name(void) { return "frame evaluation (PEP 523)"; }
@@ -43,11 +44,32 @@ static int enter_by_throw(PyThreadState *state, Frame *frame, Thread **thread) {
     return entered;
 }
 
+/* The same where branches are counted: the caller's are not while this frame is evaluated. */
+static PyObject *evaluate_counting(PyThreadState *state, Frame *frame, int throws, Thread *thread) {
+    Counting *counting = thread ? branches_begin(state, thread, frame) : NULL;
+    PyObject *result = thread ? stack_evaluate(state, frame, throws, thread) : _PyEval_EvalFrameDefault(state, frame, throws);
+    if (counting) branches_end(state, counting);
+    return result;
+}
+
+static PyObject *evaluate(PyThreadState *state, Frame *frame, int throws);
+
+/* Evaluate a frame that a counted one called. */
+static PyObject *evaluate_between(PyThreadState *state, Frame *frame, int throws) {
+    Counting *caller = branches_pause(state, current_thread);
+    PyObject *result = evaluate(state, frame, throws);
+    if (caller && current_thread) branches_go_on(state, current_thread, caller);
+    return result;
+}
+
 static PyObject *evaluate(PyThreadState *state, Frame *frame, int throws) {
+    if (branches_wanted && branches_are_traced(state)) return evaluate_between(state, frame, throws);
     Thread *thread;
     int generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
     int entered = throws ? enter_by_throw(state, frame, &thread) : enter(state, frame, 0, &thread);
-    PyObject *result = thread ? stack_evaluate(state, frame, throws, thread) : _PyEval_EvalFrameDefault(state, frame, throws);
+    PyObject *result;
+    if (entered && branches_wanted) result = evaluate_counting(state, frame, throws, thread);
+    else result = thread ? stack_evaluate(state, frame, throws, thread) : _PyEval_EvalFrameDefault(state, frame, throws);
     if (!entered) return result;
     int64_t now = clock_ns(&recorder.clock);
     thread = current_thread; /* the child of a fork has no state yet, and the frame is its parent's */

@@ -2,6 +2,7 @@
 #ifndef PERFLAW_PYTHON_EVENT_H
 #define PERFLAW_PYTHON_EVENT_H
 
+#include "branches.h"
 #include "greenlets.h"
 #include "metrics.h"
 #include "tracer.h"
@@ -74,6 +75,7 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     if (--function->countdown < 0) key = sampling_enter(thread, function, &read);
     event_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, key, EVENT_ENTER);
     if (read) sampling_read(thread, function, frame);
+    else if (branches_wanted) branches_forget(frame);
     thread->taken += recorder.costs.enter_ns;
     return 1;
 }
@@ -100,6 +102,7 @@ static inline int event_leave(Thread *thread, int kind, const Frame *frame, int6
     if (thread->open[thread->height - 1] != frame && !event_uncover(thread, frame)) return 0;
     thread->height--;
     int64_t stamp = event_stamp(thread, now);
+    if (branches_wanted && kind == EVENT_EXIT) branches_tell(thread, frame);
     event_write(thread, stamp, (int64_t)(intptr_t)frame, 1, -1, -1, kind);
     thread->taken += recorder.costs.exit_ns;
     return 1;

@@ -1,4 +1,5 @@
 /* What is known of a code object, kept with it: found by one look into the object, freed when it is. */
+#include "branches.h"
 #include "greenlets.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static void function_free(void *held) {
     Function *function = held;
     if (!function) return;
     features_free(function->program);
+    branches_free(function);
     free(function->keys);
     free(function->name);
     free(function);
@@ -140,6 +142,7 @@ int32_t function_define(Function *function) {
         function->program = NULL;
         if (function->number && function->mode == FROM_OWN) recorder.library--;
         if (new) define_component(function, function->number);
+        if (function->number) branches_meet(function);
         thread_take_out(since);
     }
     return function->number;

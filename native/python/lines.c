@@ -1,7 +1,7 @@
 /* The source lines of bytecode, decoded from co_linetable (Objects/locations.md of CPython 3.11 to 3.13).
  *
  * PyCode_Addr2Line would walk the table anew for every offset; co_lines() makes tuples, which wake the collector. */
-#include "tracer.h"
+#include "branches.h"
 
 enum { NO_LOCATION = 15, LONG_FORM = 14, NO_COLUMNS = 13, ONE_LINE = 10 };
 
@@ -23,6 +23,45 @@ static int line_delta(const uint8_t *entry) {
         return value & 1 ? -(int)(value >> 1) : (int)(value >> 1);
     }
     return kind >= ONE_LINE && kind < NO_COLUMNS ? (int)kind - ONE_LINE : 0;
+}
+
+/* Line and columns of an entry whose line is known; -1 where it does not say. */
+static Position position_at(const uint8_t *entry, int line) {
+    unsigned kind = *entry >> 3 & 15;
+    Position found = {line, -1, line, -1};
+    if (kind == NO_LOCATION) return (Position){-1, -1, -1, -1};
+    entry++;
+    if (kind < ONE_LINE) {
+        found.column = (int)(kind << 3 | *entry >> 4);
+        found.end_column = found.column + (*entry & 15);
+    } else if (kind < NO_COLUMNS) {
+        found.column = entry[0];
+        found.end_column = entry[1];
+    } else if (kind == LONG_FORM) {
+        varint(&entry);
+        found.end_line = line + (int)varint(&entry);
+        found.column = (int)varint(&entry) - 1;
+        found.end_column = (int)varint(&entry) - 1;
+    }
+    return found;
+}
+
+static const uint8_t *next_entry(const uint8_t *at, const uint8_t *end) {
+    do at++;
+    while (at < end && !(*at & 128)); /* the first byte of an entry has its high bit set, no other has */
+    return at;
+}
+
+void positions_of(PyCodeObject *code, Position *positions, int units) {
+    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(code->co_linetable);
+    const uint8_t *end = at + PyBytes_GET_SIZE(code->co_linetable);
+    int line = code->co_firstlineno, unit = 0;
+    for (; at < end; at = next_entry(at, end)) {
+        line += line_delta(at);
+        Position position = position_at(at, line);
+        for (int length = (*at & 7) + 1; length-- && unit < units; unit++) positions[unit] = position;
+    }
+    for (; unit < units; unit++) positions[unit] = (Position){-1, -1, -1, -1};
 }
 
 static void add_range(Text *text, int first, int last, int line) {
@@ -49,8 +88,7 @@ void lines_of(PyCodeObject *code, Text *text) {
             shown = line;
         }
         offset += ((*at & 7) + 1) * (int)sizeof(_Py_CODEUNIT);
-        do at++;
-        while (at < end && !(*at & 128)); /* the first byte of an entry has its high bit set, no other has */
+        at = next_entry(at, end);
     }
     add_range(text, first, offset, shown);
 }

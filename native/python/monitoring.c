@@ -2,6 +2,7 @@
  *
  * All events are global; the first one of a function that is not recorded answers DISABLE, after which the interpreter
  * runs it as if nobody watched. PY_UNWIND and PY_THROW exist only as global events and cannot be disabled. */
+#include "branches.h"
 #include "event.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -98,6 +99,20 @@ static PyObject *unwound(PyObject *self, PyObject *const *arguments, size_t coun
     Py_RETURN_NONE;
 }
 
+/* BRANCH, of the code that events_watch_branches named: its arguments are the code, the jump and where it goes on. */
+static PyObject *branched(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)count, (void)names;
+    Thread *thread = recorder.active ? current_thread : NULL;
+    if (!thread) Py_RETURN_NONE;
+    Counting *counting = branches_of(frame_current());
+    if (counting && (PyObject *)counting->function->code == arguments[0]) {
+        const Site *site = branches_site(counting->function->branches, (int32_t)PyLong_AsLong(arguments[1]));
+        if (site) branches_count(counting, site, PyLong_AsLong(arguments[2]) != site->next);
+    }
+    thread->taken += recorder.costs.branch_ns;
+    Py_RETURN_NONE;
+}
+
 static const struct {
     const char *name;
     Handler handler;
@@ -149,7 +164,21 @@ int events_start(void) {
         if (!register_one(watched[at].name, watched[at].handler)) return 0;
         all |= event_number(watched[at].name);
     }
+    if (branches_wanted && !register_one("BRANCH", branched)) return 0;
     return call("set_events", "(il)", tool, all);
+}
+
+void events_watch_branches(PyCodeObject *code) {
+    if (tool >= 0) call("set_local_events", "(iOl)", tool, code, event_number("BRANCH"));
+}
+
+int64_t branches_calibrate(PyObject *loop, PyObject *called, PyObject *calls) {
+    int64_t plain = calibrate_timed(loop, called, calls);
+    if (!events_start() || !thread_get()) return 0;
+    events_watch_branches((PyCodeObject *)PyFunction_GET_CODE(loop));
+    int64_t counted = calibrate_timed(loop, called, calls);
+    events_stop();
+    return counted > plain ? (counted - plain) / (2 * PyTuple_GET_SIZE(calls)) : 0; /* each time round: for, if */
 }
 
 void events_stop(void) {

@@ -1,4 +1,5 @@
 /* One recording a process: its beginning and end, and what a fork makes of it. */
+#include "branches.h"
 #include "event.h"
 
 #include <errno.h>
@@ -30,11 +31,14 @@ static void read_settings(PyObject *given) {
     settings->metrics = setting(given, "PERFLAW_TARGET_METRICS");
     char *clock = setting(given, "PERFLAW_TARGET_CLOCK"), *seed = setting(given, "PERFLAW_TARGET_SEED");
     char *pid = setting(given, "PERFLAW_TARGET_RECORDER");
+    char *collect = setting(given, "PERFLAW_TARGET_COLLECT");
     settings->fake = !strcmp(clock, "fake");
+    settings->branches = strstr(collect, "branches") != NULL;
     settings->seed = strtoull(seed, NULL, 10);
     settings->recorder = atoi(pid);
     settings->all = Py_NewRef(given);
     free(clock);
+    free(collect);
     free(seed);
     free(pid);
 }
@@ -101,6 +105,7 @@ int process_start(PyObject *settings, PyObject *finish) {
     if (!function_start() || !naming_start() || !threads_start() || !begin()) return 0;
     pthread_atfork(NULL, NULL, forked);
     if (!thread_get()) return 0; /* no room for records */
+    branches_start();
     if (!recorder.settings.fake) calibrate();
     define_words("clock", clock);
     define_start();

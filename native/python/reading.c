@@ -1,4 +1,5 @@
 /* Features of one invocation to records: who the reader of features.h reports to. */
+#include "branches.h"
 #include "event.h"
 
 #include <string.h>
@@ -55,6 +56,7 @@ void sampling_read(Thread *thread, Function *function, Frame *frame) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     features_read(&function->program, &entry, &sink);
+    if (branches_wanted) branches_open(function, frame);
     PyErr_Restore(type, value, trace);
     /* Waiting for room in the ring has been taken out already. */
     int64_t now = clock_ns(&recorder.clock), spent = now - begun - (thread->taken - taken);

@@ -69,6 +69,7 @@ Thread *thread_begin(void) {
     if (!thread) return NULL;
     thread->number = ++recorder.threads;
     thread->height = 0;
+    thread->counting = NULL;
     thread->stacks = NULL; /* a thread that ended with greenlets unfinished leaves their few bytes behind */
     thread->chance = recorder.settings.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
     stack_find_bounds(thread);
@@ -113,6 +114,8 @@ int event_uncover(Thread *thread, const Frame *frame) {
 #endif
     for (uint32_t at = thread->height; at--;)
         if (thread->open[at] == frame) {
+            /* Before features of this frame: what stands above it is no more. */
+            if (branches_wanted) event_write(thread, thread->last, (int64_t)(intptr_t)frame, 1, -1, -1, EVENT_DEAD);
             thread->height = at + 1;
             return 1;
         }

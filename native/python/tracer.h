@@ -5,6 +5,7 @@
  *     thread.c      a ring and a stack a thread     sampling.c   which invocations have their features read
  *     event.h       the hot path                    define.c     lines of the definitions file
  *     monitoring.c, evaluation.c                    where events come from: Python 3.12 and later, 3.11
+ *     branches*.c                                   which way branches went, where that is asked for
  *
  * Nothing here raises into the target, runs its code or changes what it sees. All of it needs the GIL, but for
  * thread_end and process_forked. */
@@ -37,6 +38,7 @@ typedef struct Function {
     int64_t gap;        /* how long to wait until looking again whether reading is cheap */
     int64_t reading_ns; /* spent on reading features so far */
     Program *program;
+    struct Branches *branches; /* NULL where they are not counted (branches.h) */
     PyCodeObject *code; /* borrowed */
     char *name;
 } Function;
@@ -53,6 +55,7 @@ typedef struct Thread {
     uint64_t chance;  /* state of the random numbers */
     Cpu cpu;
     int64_t counted[MOST_METRICS]; /* value of each further metric when it was last told */
+    struct Counting *counting; /* the innermost frame's branches, while they are seen one by one (branches_trace.c) */
     struct Stacks *stacks; /* of greenlets (greenlets.c), NULL where there are none */
     char *floor, *ceiling; /* bounds of the C stack in use (stack.c) */
     struct Thread *next, *free; /* all of them; those whose ring waits for another thread */
@@ -62,12 +65,13 @@ typedef struct Thread {
 typedef struct Costs {
     int64_t enter_ns, exit_ns; /* of a recorded call: after its first stamp and before its last, and the rest */
     int64_t other_ns;          /* of an event that is not recorded */
+    int64_t branch_ns;         /* of an event of a branch, or of an instruction that is looked at for one */
 } Costs;
 
 typedef struct Settings {
     char *spool, *main, *own, *select, *exclude, *folder, *metrics;
     uint64_t seed;
-    int fake, recorder;
+    int fake, recorder, branches;
     PyObject *all; /* the dict as given: what a child needs to be recorded */
 } Settings;
 
@@ -169,6 +173,9 @@ enum { EVENTS_A_CALL = PY_VERSION_HEX < 0x030C0000 ? 1 : 2 }; /* of a function t
 int events_start(void);
 void events_stop(void);
 void calibrate(void);
+enum { CALIBRATE_TRIALS = 15 };
+/* Median time of a run of a loop, of that many. */
+int64_t calibrate_timed(PyObject *run, PyObject *called, PyObject *calls);
 void children_start(void);
 
 #endif

@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from perflaw.language import parse, show
 from tests.conftest import PROGRAMS
 
 SIZES = "100,200,400,800,1600,3200,6400"
@@ -79,8 +80,8 @@ def test_table_and_text(perflaw, tmp_path):
     perflaw("annotate", "-o", "laws.law")
     text = perflaw("annotate", "--text").stdout
     assert (tmp_path / "laws.law").read_text() == text
-    assert "known.quadratic.time(items) {" in text
-    assert "unit ns" in text
+    assert "known.quadratic.time(items) [ns] {" in text
+    assert show(parse(text)) == text
     assert "at n=1e+06" in perflaw("annotate", "--at", "n=1e6").stdout.replace("\n", " ")
 
 
@@ -122,3 +123,13 @@ def test_report(perflaw, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "known.quadratic" in page
     assert "cannot be written" in perflaw("report", "-o", "no/such/place.html", status=2).stderr
+
+
+def test_the_choices_of_the_paper(perflaw):
+    learn(perflaw, 0.01, 0)
+    document = json.loads(perflaw("annotate", "--paper", "--json").stdout)
+    found = {one["component"]: one["scopes"][0]["law"] for one in document["annotations"]}
+    assert found["known.quadratic"]["family"] == "quadratic"
+    assert found["known.constant"]["family"] == "constant"
+    assert {law["noise"]["distribution"] for law in found.values()} >= {"normal"}
+    assert "Norm(" in perflaw("annotate", "--paper", "--text").stdout

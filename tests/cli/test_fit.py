@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -174,7 +173,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_the_response_must_be_named(write: Write) -> None:
-    with pytest.raises(click.UsageError):
+    with pytest.raises(UsageError, match=r"columns of .* are n, t"):
         run(write(squares()))
 
 

@@ -7,7 +7,7 @@ import click
 
 from perflaw.cli.main import VERBS, cli
 
-HEAVY = {"numpy", "scipy", "duckdb", "rich", "plotly"}
+HEAVY = {"numpy", "scipy", "duckdb", "rich", "plotly", "lark"}
 
 
 def loaded(code):

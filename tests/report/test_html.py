@@ -18,7 +18,7 @@ from perflaw.report.page_data import document
 from perflaw.report.page_model import Page
 from perflaw.types import Annotation, Component, Metric
 
-from . import factory
+from . import factory, outcomes_factory
 
 RUNS = [
     {"id": f"run-{i + 1}", "features": {"n": 100.0}, "wall_ns": 1.5e9, "complete": i < 8, "calls": 4200}
@@ -144,7 +144,7 @@ def test_the_first_hundred_keep_all_points_and_no_page_drowns_in_them() -> None:
     packed = document(page(factory.many(300, size=500)))["charts"]
     top, last = chart_of(packed[99]), chart_of(packed[100])
     assert (top["of"], len(top["y"])) == (500, 500)
-    assert (last["of"], len(last["y"]), len(last["features"]["k"])) == (500, 300, 300)
+    assert (last["of"], len(last["y"]), len(last["features"]["k"])) == (500, 250, 250)
     assert set(last["run"]) == set(range(9))
 
 
@@ -155,5 +155,31 @@ def test_five_hundred_components_with_full_charts_stay_under_three_megabytes() -
 
 def test_an_empty_experiment_needs_no_chart_library() -> None:
     rendered = render(page([], runs=[]))
-    assert len(rendered) < 60_000
+    assert len(rendered) < 150_000
     assert data_of(rendered)["rows"] == []
+
+
+@pytest.mark.usefixtures("without_plotly")
+def test_verdicts_are_ordered_and_linked() -> None:
+    shown = document(page(factory.all_kinds(), outcomes=outcomes_factory.checked()))["outcomes"]
+    assert [row["verdict"] for row in shown["rows"]][:2] == ["violated", "violated"]
+    places = {row["component"]: row["index"] for row in shown["rows"]}
+    assert places["index.build"] == 0
+    assert places["gone.function"] is None
+    rendered = render(page([factory.linear()], outcomes=outcomes_factory.checked()))
+    assert re.findall(r"</?script", rendered) == re.findall(r"</?script", render(page([factory.linear()])))
+
+
+def test_odd_numbers_in_verdicts_become_null() -> None:
+    odd = outcomes_factory.checked()
+    odd["verdicts"] = [
+        {**odd["verdicts"][0], "effect": "9", "effect_low": True, "effect_high": None, "p": [], "changes": None}
+    ]
+    shown = document(page([factory.linear()], outcomes=odd))["outcomes"]["rows"][0]
+    assert (shown["effect"], shown["low"], shown["text"]) == (None, None, "—")
+
+
+def test_old_laws_come_with_their_unit() -> None:
+    shown = document(page(factory.all_kinds(), outcomes=outcomes_factory.changed()))["outcomes"]
+    [law] = shown["old"]["2"]
+    assert (law["expression"], law["factor"]) == ("LogNorm(0.9 + 0.0024*text.len, 0.05)", 1000.0)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @json_option
 @click.option("--text", "as_text", is_flag=True, help="The annotations in the annotation language.")
 @click.option("--all", "every", is_flag=True, help="List functions of small share as well.")
+@click.option("--paper", is_flag=True, help="The choices of Freud's paper: four classes, all minima of a density.")
 @click.option("-o", "--output", metavar="FILE.law", help="Write the annotations to a file.")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 def command(
@@ -34,6 +35,7 @@ def command(
     as_json: bool,
     as_text: bool,
     every: bool,
+    paper: bool,
     output: str | None,
     runs: tuple[str, ...],
 ) -> int:
@@ -42,10 +44,13 @@ def command(
     With --at, functions are ranked by what a run of that size will cost in them.
     """
     point = point_of(at)
-    recordings, annotations = learn_experiment(experiment, runs, point, metric)
+    recordings, annotations = learn_experiment(experiment, runs, point, metric, paper)
     check_point(point, annotations)
     if output:
+        from perflaw.cli.twin import write_twin
+
         _write(Path(output), annotations)
+        write_twin(Path(output), annotations, recordings, metric, point)
     if as_json:
         from perflaw.report.documents import annotate_document
         from perflaw.report.encode import dumps
@@ -70,17 +75,17 @@ def point_of(at: tuple[str, ...]) -> dict[str, float] | None:
 
 
 def learn_experiment(
-    experiment: str, runs: tuple[str, ...], at: dict[str, float] | None, name: str
+    experiment: str, runs: tuple[str, ...], at: dict[str, float] | None, name: str, paper: bool = False
 ) -> tuple[Sequence[Recording], list[Annotation]]:
     """The experiment's recordings and what is learnt from them of the metric of that name."""
-    from perflaw.learn.annotate import annotate
+    from perflaw.learn.annotations import Options, annotate
     from perflaw.store.evidence import gather, measured
     from perflaw.store.experiment import open_experiment
 
     recordings = open_experiment(experiment).recordings(runs)
     metric = measured(recordings, name)
     quantum = max(1.0, *(float(one.run.clock.tick_ns) for one in recordings)) if metric.unit == "ns" else 1.0
-    return recordings, annotate(gather(recordings, metric), at, quantum, metric)
+    return recordings, annotate(gather(recordings, metric), at, quantum, metric, Options(paper=paper))
 
 
 def check_point(at: dict[str, float] | None, annotations: Sequence[Annotation]) -> None:

@@ -1,4 +1,4 @@
-"""``perflaw fit``: laws of numbers a person brings along in a CSV file."""
+"""``perflaw fit``: laws of numbers a person brings along, in a CSV file or as another tool's results."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from perflaw.cli.options import at_option, json_option, parse_points
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from perflaw.learn.laws import Learnt
-    from perflaw.store.csv_file import CsvSeries, CsvTable
+    from perflaw.store.csv_file import CsvTable
+    from perflaw.store.number_series import NumberSeries
 
 
-@click.command("fit", short_help="laws of your own numbers in a CSV file")
-@click.argument("file", metavar="FILE.csv")
-@click.option("--response", required=True, metavar="COLUMN", help="Column to explain.")
+@click.command("fit", short_help="laws of your own numbers: CSV, or results of a benchmark tool")
+@click.argument("file", metavar="FILE")
+@click.option("--response", metavar="COLUMN", help="Column to explain; of benchmarks the tool's own time by default.")
 @click.option("--features", metavar="COLUMN,...", help="Columns it may depend on; all other numeric ones by default.")
 @click.option("--by", metavar="COLUMN", help="One law for each value of this column.")
 @click.option("--run", metavar="COLUMN", help="Column with the run of each row: rows of a run are not independent.")
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     file: str,
-    response: str,
+    response: str | None,
     features: str | None,
     by: str | None,
     run: str | None,
@@ -34,34 +37,90 @@ def command(
     drop_invalid: bool,
     as_json: bool,
 ) -> int:
-    """Learn how a column of FILE.csv depends on its other columns (- is standard input).
+    """Learn how a column of FILE depends on its other columns (- is standard input).
+
+    FILE is CSV with a header, or JSON of pytest-benchmark, asv or google-benchmark: then each benchmark is a series, its
+    numeric parameters are the features, and times are in ns.
 
     Predicts at 2 and 10 times the 95th percentile of every feature unless --at says where.
     """
-    from perflaw.learn.laws import Series, learn
-    from perflaw.store.csv_file import read_csv, split_series
+    from perflaw.store.csv_file import parse_csv, read_text
+    from perflaw.store.importers import is_json
 
-    table = read_csv(file)
-    names = _features(table, response, features, [column for column in (by, run) if column])
-    points = _points(at, names, file)
-    found = split_series(table, response, names, by, run, drop_invalid)
-    laws = learn([Series(one.name or response, one.response, one.features, one.runs) for one in found], points)
-    dropped = len(table.lines) - sum(one.response.size for one in found)
-    if dropped:
-        click.echo(f"perflaw: {dropped} rows with cells that are no finite numbers left out", err=True)
-    _print(found, laws, response, as_json)
+    text = read_text(file)
+    if is_json(text):
+        found, response = _benchmarks(file, text, response, features, by, run)
+    else:
+        table = parse_csv(file, text)
+        response = _asked(table, response)
+        found = _columns(table, response, features, by, run, drop_invalid)
+    _print(found, _learn(found, response, at, file), response, as_json)
     return 0
 
 
-def _features(table: CsvTable, response: str, features: str | None, taken: list[str]) -> list[str]:
+def _benchmarks(
+    file: str, text: str, response: str | None, features: str | None, by: str | None, run: str | None
+) -> tuple[list[NumberSeries], str]:
+    """Series of a tool's results and the name of what is learnt; what was read is told."""
+    from perflaw.store.importers import read_benchmarks
+    from perflaw.store.importers.benchmarks import split_benchmarks
+
+    if run:
+        raise UsageError(f"--run {run}", f"{file} holds benchmarks, whose runs the tool knows", f"perflaw fit {file}")
+    results = read_benchmarks(file, text)
+    found = split_benchmarks(results, response, _names(features), by)
+    response = response or results.response
+    units = ", ".join(sorted({one.unit for one in found if one.unit}))
+    told = f"perflaw: {results.tool}, {len(results.cases)} results in {len(found)} series: {response}"
+    click.echo(told + f" in {units}" * bool(units), err=True)
+    failed = len(results.cases) - sum(map(_cases, found))
+    if failed:
+        click.echo(f"perflaw: {failed} results without a number left out", err=True)
+    return found, response
+
+
+def _cases(one: NumberSeries) -> int:
+    """How many results a series is of."""
+    return len(set(one.runs.tolist())) if one.runs is not None else int(one.response.size)
+
+
+def _asked(table: CsvTable, response: str | None) -> str:
+    """The column to explain, which nobody can guess."""
+    if response is None:
+        there = ", ".join(table.header)
+        raise UsageError(
+            "--response is missing", f"columns of {table.name} are {there}", f"--response {table.header[-1]}"
+        )
+    return response
+
+
+def _columns(
+    table: CsvTable, response: str, features: str | None, by: str | None, run: str | None, drop: bool
+) -> list[NumberSeries]:
+    """Series of a CSV file; rows left out are told."""
+    from perflaw.store.csv_file import split_series
+
+    names = _features(table, response, _names(features), [column for column in (by, run) if column])
+    found = split_series(table, response, names, by, run, drop)
+    dropped = len(table.lines) - sum(one.response.size for one in found)
+    if dropped:
+        click.echo(f"perflaw: {dropped} rows with cells that are no finite numbers left out", err=True)
+    return found
+
+
+def _names(features: str | None) -> list[str] | None:
+    """Names of ``--features``, each once; None where the option was not given."""
+    return None if features is None else list(dict.fromkeys(name.strip() for name in features.split(",")))
+
+
+def _features(table: CsvTable, response: str, names: list[str] | None, taken: list[str]) -> list[str]:
     """Columns the response may depend on, each checked to be there."""
     from perflaw.store.csv_file import numeric_columns
 
     for column in (response, *taken):
         table.column(column)
-    if features is None:
+    if names is None:
         return numeric_columns(table, (response, *taken))
-    names = list(dict.fromkeys(name.strip() for name in features.split(",")))
     for name in names:
         table.column(name)
         if name in (response, *taken):
@@ -69,18 +128,30 @@ def _features(table: CsvTable, response: str, features: str | None, taken: list[
     return names
 
 
-def _points(at: tuple[str, ...], names: list[str], file: str) -> list[dict[str, float]] | None:
+def _learn(found: Sequence[NumberSeries], response: str, at: tuple[str, ...], file: str) -> list[Learnt]:
+    """Laws of the series; those that lack a feature of the points are asked at their own sizes."""
+    from perflaw.learn.laws import Series, learn
+
+    points = _points(at, {name for one in found for name in one.features}, file)
+    series = [Series(one.name or response, one.response, one.features, one.runs) for one in found]
+    reached = [all(name in one.features for point in points for name in point) for one in found]
+    asked = iter(learn([one for one, inside in zip(series, reached, strict=True) if inside], points or None))
+    others = iter(learn([one for one, inside in zip(series, reached, strict=True) if not inside]))
+    return [next(asked if inside else others) for inside in reached]
+
+
+def _points(at: tuple[str, ...], names: set[str], file: str) -> list[Mapping[str, float]]:
     """Points of ``--at``, their names checked against the features."""
     points = parse_points(at)
     for point in points:
         for name in point:
             if name not in names:
-                there = ", ".join(names) or "none"
+                there = ", ".join(sorted(names)) or "none"
                 raise UsageError(f"--at {name}=…: {file} has no feature {name!r}", f"the features are {there}")
-    return points or None
+    return list(points)
 
 
-def _print(found: list[CsvSeries], laws: list[Learnt], response: str, as_json: bool) -> None:
+def _print(found: list[NumberSeries], laws: list[Learnt], response: str, as_json: bool) -> None:
     """One JSON document a series, or one table."""
     if as_json:
         import json
@@ -89,7 +160,13 @@ def _print(found: list[CsvSeries], laws: list[Learnt], response: str, as_json: b
 
         for one, learnt in zip(found, laws, strict=True):
             law = law_document(learnt.law)
-            document = {"schema": "perflaw.fit/1", "series": one.name, "law": law, "dropped": one.dropped}
+            document = {
+                "schema": "perflaw.fit/1",
+                "series": one.name,
+                "law": law,
+                "dropped": one.dropped,
+                "unit": one.unit,
+            }
             click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
         return
     from perflaw.report.fit_table import fit_table

@@ -16,8 +16,12 @@ from perflaw.errors import PerflawError
 VERBS = {
     "record": "run a program and keep how its functions' cost came about",
     "annotate": "the law of each function's cost",
+    "check": "whether new recordings keep to the laws",
+    "diff": "what changed between two sets of laws or recordings",
+    "predict": "the cost of inputs that were not recorded",
     "report": "all laws as one page to open in a browser",
-    "fit": "laws of your own numbers in a CSV file",
+    "fit": "laws of your own numbers: CSV, or results of a benchmark tool",
+    "laws": "the laws written beside functions, as a .law file",
     "runs": "the recordings of an experiment",
     "dump": "every table of a recording as text",
     "doctor": "what this machine can measure, and why not",

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     metavar="NAME,…",
     help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's.",
 )
+@click.option(
+    "--collect",
+    multiple=True,
+    metavar="WHAT,…",
+    help="branches: which way each branch of the person's own functions went. [default: calls]",
+)
 @click.option("--tracer", default="auto", show_default=True, help="auto, native, python, or nothing (the floor).")
 @click.option("--clock", default="real", type=click.Choice(["real", "fake"]), help="fake: the program advances it.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -48,6 +54,7 @@ def command(
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     metric: tuple[str, ...],
+    collect: tuple[str, ...],
     tracer: str,
     clock: str,
     command: tuple[str, ...],
@@ -58,6 +65,7 @@ def command(
     perflaw record --vary n=100,1000,10000 --repeat 3 -- app.py {n}
     perflaw record -e nightly -- python -m mypackage input.txt
     """  # noqa: D301 (\b keeps the lines apart)
+    from perflaw.collect.collecting import collected
     from perflaw.collect.metrics import settings_of
     from perflaw.collect.plan import make_plan
     from perflaw.collect.record import Settings
@@ -73,11 +81,12 @@ def command(
     target = open_experiment(experiment)
     others = {run.target for run in map(target.manifest, target.ids()) if run and not run.parent}
     plan = make_plan(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature))
-    settings = Settings(select, exclude, settings_of(metric, tracer), clock)
+    settings = Settings(select, exclude, settings_of(metric, tracer), clock, collect=collected(collect, tracer))
     attempts = _collected(record_all(target, plan, Tracers(tracer, _tell_build), settings), len(plan.runs))
     _warn_of_others(experiment, others, attempts)
     _warn_of_fallback(tracer, attempts)
     _warn_unmeasured(settings.metrics, attempts)
+    _warn_uncounted(attempts)
     return _conclude(target.folder, attempts, select)
 
 
@@ -100,6 +109,13 @@ def _warn_unmeasured(asked: tuple[str, ...], attempts: list[Attempt]) -> None:
         if missing:
             why = run.words.get("metrics") or f"the tracer cannot ({run.tracer})"
             click.echo(f"perflaw: not measured: {', '.join(missing)}: {why}", err=True)
+
+
+def _warn_uncounted(attempts: list[Attempt]) -> None:
+    """What the tracer says of branches that are not among the outcomes."""
+    told = {attempt.outcome.run.words.get("branches", "") for attempt in attempts if attempt.outcome}
+    for words in sorted(filter(None, told)):
+        click.echo(f"perflaw: branches: {words}", err=True)
 
 
 def _tell_build(text: str) -> None:

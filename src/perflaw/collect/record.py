@@ -39,6 +39,8 @@ class Settings:
     """``real``, or ``fake``: a clock that the program itself advances."""
     varied: Mapping[str, str] = field(default_factory=dict)
     """Values of ``--vary`` in this run."""
+    collect: tuple[str, ...] = ()
+    """What to collect beside calls: ``branches``."""
 
     def described(self) -> dict[str, str]:
         """The same for the manifest: only what was asked for."""
@@ -46,6 +48,7 @@ class Settings:
             "select": " ".join(self.select),
             "exclude": " ".join(self.exclude),
             "metrics": " ".join(self.metrics),
+            "collect": " ".join(self.collect),
             "clock": self.clock,
         }
         return {**self.varied, **{name: value for name, value in chosen.items() if value and value != "real"}}
@@ -99,6 +102,8 @@ def _environment(launch: Launch, tracer: Tracer, settings: Settings, spool: Path
         values["EXCLUDE"] = "\n".join(settings.exclude)
     if settings.metrics:
         values["METRICS"] = "\n".join(settings.metrics)
+    if settings.collect:
+        values["COLLECT"] = "\n".join(settings.collect)
     if tracer.file:
         values["TRACER_FILE"] = str(tracer.file)
     return environment(launch, tracer.module, values)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from perflaw.collect.build import Tell
+from perflaw.collect.collecting import require
 from perflaw.collect.core import Tracer, choose
 from perflaw.collect.interpreter import Interpreter
 from perflaw.collect.keep import Outcome
@@ -71,6 +72,7 @@ def _record_one(
 ) -> Outcome:
     launch = understand(planned.command)
     tracer = tracers.tracer(launch.interpreter)
+    require(settings.collect, tracer.name, tracer.reason)
     template = plan.template[len(plan.template) - len(launch.arguments) :]
     features = run_features(template, launch.arguments, planned.varied, plan.declared)
     return record_run(experiment, tracer, launch, features, replace(settings, varied=planned.varied), stdin)

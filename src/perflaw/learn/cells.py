@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 STEPS_PER_E = 25.0
 """Features within about 4 % of each other share a cell."""
-MAX_CELLS = 600
+MAX_CELLS = 400
 """Points that a law is learnt from; more are thinned evenly, run by run."""
 MIN_PRESENT = 0.9
 """Share of the invocations a feature must have been read in to be a candidate."""
@@ -44,6 +44,9 @@ def make_cells(evidence: Evidence, preferred: Collection[str] = ()) -> Cells:
     present = np.ones(evidence.cost.size, dtype=bool)
     for values in features.values():
         present &= ~np.isnan(values)
+    if present.any() and np.ptp(evidence.weight[present]) == 0:
+        # Every invocation stands for as many: no bias to average out, so nothing but equal inputs is put together.
+        return _thinned(_averaged(evidence, features, present, _exact_codes(evidence, features, present)))
     codes = _codes(evidence, features, present)
     if present.any() and np.unique(codes).size > present.sum() / 2:
         present &= evidence.uniform  # nothing to average over: only the uniform part of the sample is free of bias
@@ -56,25 +59,27 @@ def candidates(evidence: Evidence, preferred: Collection[str] = ()) -> dict[str,
 
     Those that say the same as an earlier one are left out; an argument goes before a run's feature of its name.
     """
-    of_runs = _run_features(evidence)
+    of_runs = run_features(evidence)
     order = sorted(of_runs, key=lambda name: name not in preferred)
-    named = {name: values for name, values in evidence.features.items() if _mostly_read(values)}
+    named = {name: values for name, values in evidence.features.items() if _mostly_read(values, evidence.uniform)}
     named = {**{name: of_runs[name] for name in order}, **named}
     kept: dict[str, Array] = {}
     for name in dict.fromkeys([*evidence.features, *order]):
         values = named.get(name)
-        if values is None or not _mostly_read(values) or np.ptp(values[~np.isnan(values)]) == 0:
+        if values is None or not _mostly_read(values, evidence.uniform) or np.ptp(values[~np.isnan(values)]) == 0:
             continue
         if not any(_collinear(values, other) for other in kept.values()):
             kept[name] = values
     return kept
 
 
-def _mostly_read(values: Array) -> bool:
-    return bool(np.count_nonzero(~np.isnan(values)) >= max(1.0, MIN_PRESENT * values.size))
+def _mostly_read(values: Array, uniform: NDArray[np.bool_]) -> bool:
+    """Whether a feature was read of most invocations: of the uniform part, for others' features are read by chance."""
+    read = ~np.isnan(values[uniform] if uniform.any() else values)
+    return bool(np.count_nonzero(read) >= max(1.0, MIN_PRESENT * read.size) and not np.isnan(values).all())
 
 
-def _run_features(evidence: Evidence) -> dict[str, Array]:
+def run_features(evidence: Evidence) -> dict[str, Array]:
     """Features of the whole run, given to each of its invocations."""
     names = dict.fromkeys(name for cost in evidence.runs for name in cost.run.features)
     by_run = {cost.run.id: cost.run.features for cost in evidence.runs}
@@ -103,6 +108,16 @@ def _codes(evidence: Evidence, features: dict[str, Array], present: NDArray[np.b
     if not present.any():
         return np.zeros(0, dtype=np.int64)
     return np.asarray(np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].ravel(), dtype=np.int64)
+
+
+def _exact_codes(evidence: Evidence, features: dict[str, Array], present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The same with cells of equal features alone."""
+    columns = [evidence.run[present], *(values[present] for values in features.values())]
+    codes = np.zeros(int(present.sum()), dtype=np.int64)
+    for column in columns:
+        code = np.unique(column, return_inverse=True)[1].reshape(-1)
+        codes = np.unique(codes * (int(code.max()) + 1) + code, return_inverse=True)[1].reshape(-1)
+    return codes.astype(np.int64)
 
 
 def _averaged(

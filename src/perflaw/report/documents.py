@@ -32,6 +32,7 @@ def _annotation(one: Annotation) -> Document:
         "unit": one.metric.unit,
         "features": list(one.features),
         "scopes": [_scope(scope) for scope in one.scopes],
+        "marks": list(one.marks),
         "calls": one.calls,
         "total": one.total,
         "share": one.share,

@@ -85,6 +85,7 @@ def _wrapped(lines: Iterable[str]) -> str:
 def _notes(law: Law) -> list[str]:
     """Why it is no law, and which others fit as well."""
     notes = [f"{law.verdict}: {law.reason}"] if law.reason else []
+    notes += [f"{name} might as well be {', '.join(others)} in these data" for name, others in law.collinear.items()]
     if law.alternatives:
         others = ", ".join(short(one.expression) for one in law.alternatives)
         notes.append(f"the data cannot tell it from {others}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perflaw.report.encode import finite
-from perflaw.types import Alternative, Law, Prediction
+from perflaw.types import Alternative, Breakpoint, Law, Prediction
 
 
 def law_document(law: Law) -> dict[str, Any]:
@@ -32,6 +32,10 @@ def law_document(law: Law) -> dict[str, Any]:
         "range": {name: [finite(low), finite(high)] for name, (low, high) in law.range.items()},
         "alternatives": [_alternative(one) for one in law.alternatives],
         "predictions": predictions_document(law.predictions),
+        "breakpoints": [_breakpoint(one) for one in law.breakpoints],
+        "segments": [law_document(one) for one in law.segments],
+        "collinear": {name: list(others) for name, others in law.collinear.items()},
+        "lack_of_fit": finite(law.lack_of_fit),
     }
 
 
@@ -48,6 +52,10 @@ def predictions_document(predictions: Iterable[Prediction]) -> list[dict[str, An
         }
         for one in predictions
     ]
+
+
+def _breakpoint(one: Breakpoint) -> dict[str, Any]:
+    return {"feature": one.feature, "value": finite(one.value), "low": finite(one.low), "high": finite(one.high)}
 
 
 def _alternative(one: Alternative) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perflaw.report.encode import finite
-from perflaw.types import Annotation, Curve, Law, Points
+from perflaw.types import Annotation, Breakpoint, Curve, Law, Points, Scope
 
 Json = dict[str, Any]
 
@@ -23,7 +23,7 @@ _AXES = {"ns": (1e-9, "s"), "bytes": (1.0, "B")}
 
 _FULL = 100
 """As many components, from the top of the ranking, keep all their points."""
-_SHARED = 60_000
+_SHARED = 50_000
 """Points shared by the components below them, so that thousands of functions still make a page that opens."""
 _LEAST = 60
 """Points each of them keeps however many there are."""
@@ -42,14 +42,32 @@ def _chart(annotation: Annotation, runs: Mapping[str, int], keep: int) -> Json:
     """Numbers behind the charts of one component, with the digits that a screen resolves."""
     scale, unit = _AXES.get(annotation.metric.unit, (1.0, ""))
     points, law = annotation.points, annotation.scopes[0].law if annotation.scopes else None
-    drawn: Json = {"scale": scale, "unit": unit, "metric": annotation.metric.name}
-    drawn["laws"] = len(annotation.scopes)
+    drawn: Json = {"scale": scale, "unit": unit, "metric": annotation.metric.name, "metricUnit": annotation.metric.unit}
+    drawn["scopes"] = [_scope(scope) for scope in annotation.scopes]
+    drawn["breakpoints"] = [_breakpoint(one) for one in annotation.breakpoints]
     drawn["curves"] = [_curve(curve, law) for curve in annotation.curves]
     drawn["constant"] = _constant(law) if law and not annotation.curves else None
     drawn["noise"] = {"distribution": law.noise.distribution, "scale": finite(law.noise.scale)} if law else None
     if points:
         drawn |= _evidence(points, runs, keep)
     return drawn
+
+
+def _scope(scope: Scope) -> Json:
+    """What the page needs to ask a law itself: its texts, where it was learnt, and what else it may be."""
+    law = scope.law
+    return {
+        "condition": scope.condition,
+        "probability": finite(scope.probability),
+        "expression": law.expression,
+        "range": {name: [finite(low), finite(high)] for name, (low, high) in law.range.items()},
+        "breakpoints": [_breakpoint(one) for one in law.breakpoints],
+        "alternatives": [{"family": other.family, "expression": other.expression} for other in law.alternatives],
+    }
+
+
+def _breakpoint(one: Breakpoint) -> Json:
+    return {"feature": one.feature, "value": finite(one.value), "low": finite(one.low), "high": finite(one.high)}
 
 
 def _evidence(points: Points, runs: Mapping[str, int], keep: int) -> Json:
@@ -59,6 +77,7 @@ def _evidence(points: Points, runs: Mapping[str, int], keep: int) -> Json:
     return {
         "of": n,
         "features": {name: _short([values[i] for i in kept], 5) for name, values in points.features.items()},
+        "categories": {name: [values[i] for i in kept] for name, values in points.categories.items()},
         "y": _short([points.y[i] for i in kept], 4),
         "run": [runs[points.run[i]] for i in kept],
         "residual": _short([points.residual[i] for i in kept], 3),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perflaw.report import text
-from perflaw.types import Annotation, Law, Prediction
+from perflaw.types import Annotation, Breakpoint, Law, Prediction
 
 Json = dict[str, Any]
 
@@ -18,6 +18,7 @@ def detail(annotation: Annotation) -> Json:
     return {
         "features": list(annotation.features),
         "used": list(dict.fromkeys(name for scope in annotation.scopes for name in scope.law.features)),
+        "marks": list(annotation.marks),
         "total": text.quantity(annotation.total, unit),
         "scopes": [
             {"condition": s.condition, "probability": text.percent(s.probability), **_law(s.law, unit)}
@@ -59,6 +60,12 @@ def _facts(law: Law, unit: str) -> list[tuple[str, str]]:
         ("learnt on", ", ".join(_range(name, *ends) for name, ends in law.range.items())),
         ("local exponent", ", ".join(_slope(law, name) for name in law.features if name in law.slope)),
         ("exponent", "" if law.exponent is None or not law.features else _exponents(law)),
+        ("breaks at", ", ".join(_breakpoint(one) for one in law.breakpoints)),
+        (
+            "may be as well",
+            ", ".join(f"{name}: {', '.join(others)}" for name, others in law.collinear.items() if others),
+        ),
+        ("lack of fit", "" if law.lack_of_fit is None else f"p = {law.lack_of_fit:.2g}"),
         ("intercept", "" if law.intercept is None else text.quantity(law.intercept, unit)),
     ]
     return [(name, value) for name, value in facts if value]
@@ -66,6 +73,10 @@ def _facts(law: Law, unit: str) -> list[tuple[str, str]]:
 
 def _range(name: str, low: float, high: float) -> str:
     return f"{name} = {text.number(low)}" if low == high else f"{name} {text.number(low)}–{text.number(high)}"
+
+
+def _breakpoint(one: Breakpoint) -> str:
+    return f"{one.feature} = {text.number(one.value)} ({text.number(one.low)}–{text.number(one.high)})"
 
 
 def _slope(law: Law, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perflaw.types import Annotation
 
@@ -32,3 +33,5 @@ class Page:
     """What was not recorded, and why."""
     at: Mapping[str, float] | None = None
     """Workload the person asked predictions for."""
+    outcomes: Mapping[str, Any] | None = None
+    """Document of ``perflaw check --json`` or ``perflaw diff --json`` to show beside the laws."""

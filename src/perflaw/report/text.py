@@ -53,7 +53,13 @@ _NUMBER = re.compile(r"(?<![\w.\[])\d+\.?\d*(?:e[+-]?\d+)?(?![\w.\]])")
 
 
 def law_text(law: Law, unit: str) -> str:
-    """The mean with units on its coefficients, such as ``0.9 µs + 14 ns · text.len``."""
+    """The mean with units on its coefficients, such as ``0.9 µs + 14 ns · text.len``.
+
+    The regimes of a piecewise law one after the other: ``3.0 ns · n up to n = 64, then 0.1 ns · n^2``.
+    """
+    if law.segments:
+        ends = [f" up to {b.feature} = {number(b.value)}" for b in law.breakpoints]
+        return ", then ".join(law_text(part, unit) + end for part, end in zip(law.segments, [*ends, ""], strict=False))
     terms = [(sign, _term(term, unit)) for sign, term in _split_terms(law.mean)]
     first_sign, first = terms[0]
     head = f"−{first}" if first_sign == "-" else first
@@ -108,6 +114,8 @@ def _growth(law: Law) -> str:
     if len(law.features) > 1:
         joint = " · " if law.family == "product" else ", "
         return joint.join(f"{name}^{law.slope[name]:.1f}" for name in law.features if name in law.slope)
+    if law.segments:
+        return _growth(law.segments[-1])
     if law.family in _GROWTH:
         return _GROWTH[law.family]
     if law.family == "power" and law.exponent is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import DataError, StoreError, UsageError
+from perflaw.store.number_series import NumberSeries
 
 NEXT = "perflaw fit FILE.csv --response COLUMN"
 """What to type once the file is in order."""
@@ -42,28 +43,13 @@ class CsvTable:
         return self.cells[self.header.index(name)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CsvSeries:
-    """Rows of one series: finite numbers only."""
-
-    name: str | None
-    """Value of the column that tells series apart; None where there is none."""
-    response: NDArray[np.float64]
-    """Responses, (n,)."""
-    features: dict[str, NDArray[np.float64]]
-    """Features by name, (n,) each."""
-    runs: NDArray[np.str_] | None
-    """Run labels, (n,)."""
-    dropped: int
-    """Rows left out because a cell was no finite number."""
-
-
 def read_csv(name: str) -> CsvTable:
-    """Read a file, or standard input for ``-``.
+    """Read a file, or standard input for ``-``; errors as of its two halves."""
+    return parse_csv(name, read_text(name))
 
-    Raises StoreError where it cannot be read, DataError where it is not a CSV file with a header and rows.
-    """
-    text = _text(name)
+
+def parse_csv(name: str, text: str) -> CsvTable:
+    """The columns of a text; DataError where it is not a CSV file with a header and rows."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         records = [(reader.line_num, record) for record in reader if record]
@@ -84,8 +70,11 @@ def read_csv(name: str) -> CsvTable:
     return CsvTable(name, header, columns, tuple(line for line, _ in records[1:]))
 
 
-def _text(name: str) -> str:
-    """All text of the file; a byte order mark is no part of it."""
+def read_text(name: str) -> str:
+    """All text of a file, or of standard input for ``-``; a byte order mark is no part of it.
+
+    Raises StoreError where it cannot be read, DataError where it is not UTF-8.
+    """
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return data.decode("utf-8-sig")
@@ -129,7 +118,7 @@ def _mostly_numbers(cells: Sequence[str]) -> bool:
 
 def split_series(
     table: CsvTable, response: str, features: Sequence[str], by: str | None, run: str | None, drop: bool
-) -> list[CsvSeries]:
+) -> list[NumberSeries]:
     """Series in order of their first row; rows with a cell that is no finite number are refused, or dropped.
 
     Raises UsageError on a missing column, DataError on such cells (with line and count) or where nothing is left.
@@ -148,7 +137,7 @@ def split_series(
         if keep.size:
             columns = {feature: numbers[feature][keep] for feature in features}
             chosen = labels[keep] if labels is not None else None
-            out.append(CsvSeries(name, numbers[response][keep], columns, chosen, int(rows.size - keep.size)))
+            out.append(NumberSeries(name, numbers[response][keep], columns, chosen, int(rows.size - keep.size)))
     return out
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,12 @@ from perflaw.types import CPU, EVENTS, TIME, Component, Evidence, Metric, RunCos
 
 Key = tuple[str, str, int]
 """Name, file and first line: what makes a component the same in two runs."""
+Parts = dict[str, list[tuple[Array, Array]]]
+"""Name → places among a component's invocations, and the values there, of each run."""
+BRANCH: Final = re.compile(r"branch\.L\d+(_\d+)?\.(not_)?taken")
+"""Names of features that count outcomes of a branch; a parameter may be named ``branch`` as well."""
+CALLS: Final = "calls."
+"""What names of call edges begin with."""
 
 
 @dataclass(slots=True)
@@ -27,8 +35,12 @@ class _Gathered:
     """Their costs."""
     run: list[str] = field(default_factory=list)
     """Run of each sampled invocation."""
-    features: dict[str, list[tuple[Array, Array]]] = field(default_factory=dict)
+    features: Parts = field(default_factory=dict)
     """Feature → places among the invocations, and the values there."""
+    categories: Parts = field(default_factory=dict)
+    """The same of texts."""
+    edges: Parts = field(default_factory=dict)
+    """The same of calls of callees, named ``calls.<component>``; a place may stand there more than once."""
     runs: list[RunCost] = field(default_factory=list)
 
 
@@ -62,7 +74,9 @@ def _gather_run(recording: Recording, metric: Metric, found: dict[Key, _Gathered
         here[number] = entry
     samples = read_table(recording.folder, "invocations")
     places = _gather_samples(recording, samples, metric, here)
-    _gather_features(recording, samples, places, here)
+    sampled = _Sampled(samples["sequence"], samples["component"], places, here)
+    _gather_features(recording, sampled)
+    _gather_edges(recording, sampled)
 
 
 def _cost_of_run(recording: Recording, metric: Metric) -> int:
@@ -104,16 +118,50 @@ def _sample_costs(recording: Recording, samples: Table, metric: Metric) -> Array
     return np.array([costs.get(sequence, 0) for sequence in samples["sequence"].tolist()], dtype=np.int64)
 
 
-def _gather_features(recording: Recording, samples: Table, places: Array, here: dict[int, _Gathered]) -> None:
-    """Append what was read at the entry of the sampled invocations, which are in order of their sequence."""
-    features = read_table(recording.folder, "features", ("sequence", "feature", "value"))
-    features = features.take(np.flatnonzero(~np.isnan(features["value"])))
-    sample = np.searchsorted(samples["sequence"], features["sequence"])
-    component, place, value = samples["component"][sample], places[sample], features["value"]
-    codes, words = features["feature"], features.columns["feature"].words or ()
-    for rows in _groups(component, codes):
-        columns = here[int(component[rows[0]])].features
-        columns.setdefault(words[codes[rows[0]]], []).append((place[rows], value[rows]))
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """The sampled invocations of a run, in order of their sequence."""
+
+    sequence: Array
+    component: Array
+    """Number of the component of each."""
+    place: Array
+    """Place of each among all of its component."""
+    here: dict[int, _Gathered]
+    """By number of a component."""
+
+    def rows_of(self, sequence: Array) -> Array:
+        """Which of them these rows of another table belong to."""
+        return np.searchsorted(self.sequence, sequence)
+
+
+def _gather_features(recording: Recording, sampled: _Sampled) -> None:
+    """Append what was read of the sampled invocations: numbers, and names of types."""
+    table = read_table(recording.folder, "features", ("sequence", "feature", "value", "text"))
+    sample, codes, words = sampled.rows_of(table["sequence"]), table["feature"], table.columns["feature"].words or ()
+    texts = np.array([*(table.columns["text"].words or ()), ""], dtype=object)
+    read = ~np.isnan(table["value"])
+    for is_number, values in ((True, table["value"]), (False, texts[table["text"]])):
+        some = np.flatnonzero(read if is_number else ~read)
+        for rows in (some[group] for group in _groups(sampled.component[sample[some]], codes[some])):
+            gathered = sampled.here[int(sampled.component[sample[rows[0]]])]
+            columns = gathered.features if is_number else gathered.categories
+            columns.setdefault(words[codes[rows[0]]], []).append((sampled.place[sample[rows]], values[rows]))
+
+
+def _gather_edges(recording: Recording, sampled: _Sampled) -> None:
+    """Append how often the sampled invocations called each component directly. Callees not kept apart have no edge."""
+    table = read_table(recording.folder, "callees", ("sequence", "node", "k"))
+    table = table.take(np.flatnonzero(table["node"] > 0))
+    sample, calls = sampled.rows_of(table["sequence"]), table["k"]
+    tree = read_table(recording.folder, "calltree", ("node", "component"))
+    order = np.argsort(tree["node"])
+    callee = tree["component"][order][np.searchsorted(tree["node"][order], table["node"])]
+    for rows in _groups(sampled.component[sample], callee):
+        columns = sampled.here[int(sampled.component[sample[rows[0]]])].edges
+        called = sampled.here[int(callee[rows[0]])].component
+        if called.line:  # else it is no function: the waiting of a generator
+            columns.setdefault(CALLS + called.name, []).append((sampled.place[sample[rows]], calls[rows]))
 
 
 def _evidence(gathered: _Gathered) -> Evidence:
@@ -124,8 +172,11 @@ def _evidence(gathered: _Gathered) -> Evidence:
         _joined([some["weight"] for some in gathered.samples]).astype(np.float64),
         _joined([some["uniform_key"] for some in gathered.samples]) >= 0,
         np.array(gathered.run, dtype=np.str_),
-        {name: _column(values, count) for name, values in gathered.features.items()},
+        {name: _column(parts, count) for name, parts in gathered.features.items() if not BRANCH.fullmatch(name)},
         tuple(gathered.runs),
+        {name: _texts(parts, count) for name, parts in gathered.categories.items()},
+        {name: _sums(parts, count) for name, parts in gathered.edges.items()},
+        _branches({name: parts for name, parts in gathered.features.items() if BRANCH.fullmatch(name)}, count),
     )
 
 
@@ -137,4 +188,27 @@ def _column(parts: list[tuple[Array, Array]], count: int) -> NDArray[np.float64]
     column = np.full(count, np.nan)
     for places, values in parts:
         column[places] = values
+    return column
+
+
+def _branches(outcomes: Parts, count: int) -> dict[str, NDArray[np.float64]]:
+    """Counts of every outcome. The tracer tells those that are not 0, and one in any case of an invocation it counted."""
+    columns = {name: _column(parts, count) for name, parts in outcomes.items()}
+    counted = np.zeros(count, np.bool_)
+    for column in columns.values():
+        counted |= ~np.isnan(column)
+    return {name: np.where(counted, np.nan_to_num(column), np.nan) for name, column in columns.items()}
+
+
+def _texts(parts: list[tuple[Array, Array]], count: int) -> NDArray[np.str_]:
+    column = np.full(count, "", dtype=object)
+    for places, values in parts:
+        column[places] = values
+    return column.astype(np.str_)
+
+
+def _sums(parts: list[tuple[Array, Array]], count: int) -> NDArray[np.float64]:
+    column = np.zeros(count)
+    for places, values in parts:
+        np.add.at(column, places, values)
     return column

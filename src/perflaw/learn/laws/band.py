@@ -67,7 +67,7 @@ class Fitted:
     def mean(self, x: Array) -> Array:
         """Expected response at x (..., k), never negative."""
         mean, _ = self.model.mean(self.parameters, self.range, x)
-        return _clipped(mean * self.smear)
+        return clipped(mean * self.smear)
 
     @property
     def smear(self) -> Array:
@@ -82,7 +82,7 @@ class Fitted:
         spread, t = self._spread(gradient), self.quantile[..., None]
         mean_half, new_half = t * np.sqrt(spread), t * np.sqrt(spread + self.variance[..., None])
         limits = (middle, middle - mean_half, middle + mean_half, middle - new_half, middle + new_half)
-        return _cut(*limits)
+        return cut(*limits)
 
     def _multiplicative(self, middle: Array, gradient: list[Array]) -> Band:
         """Limits as factors; where the law has crossed 0 outside its data it is 0, up to its uncertainty."""
@@ -100,7 +100,7 @@ class Fitted:
             np.where(above, safe * np.exp(-new_half), 0.0),
             np.where(above, safe * self._factor(new_half), short),
         )
-        return _cut(*limits)
+        return cut(*limits)
 
     def _factor(self, half: Array) -> Array:
         """Upper limit over the middle; with an intercept wide ones grow linearly, for a difference is uncertain."""
@@ -150,13 +150,13 @@ class Fitted:
         return theta[..., 0, None], theta[..., 1, None], theta[..., 2, None]
 
 
-def _clipped(values: Array, unknown: float = 0.0) -> Array:
+def clipped(values: Array, unknown: float = 0.0) -> Array:
     """Answers between 0 and the largest; ``unknown`` where an overflow left none."""
     return np.clip(np.where(np.isnan(values), unknown, values), 0.0, LARGEST)
 
 
-def _cut(mean: Array, low: Array, high: Array, new_low: Array, new_high: Array) -> Band:
+def cut(mean: Array, low: Array, high: Array, new_low: Array, new_high: Array) -> Band:
     """Mean and limits as finite numbers that are not negative; where overflow left nothing, limits say so."""
-    low, high = _clipped(low), _clipped(high, LARGEST)
+    low, high = clipped(low), clipped(high, LARGEST)
     # Under very wide noise the limit of the mean passes that of a row; a new row's interval stays the wider one.
-    return _clipped(mean), low, high, np.minimum(_clipped(new_low), low), np.maximum(_clipped(new_high, LARGEST), high)
+    return clipped(mean), low, high, np.minimum(clipped(new_low), low), np.maximum(clipped(new_high, LARGEST), high)

@@ -126,7 +126,7 @@ def _discount(found: Candidates, b: int, sizes: Array) -> None:
         cell = b * found.features + f
         best = int(found.scores[b, f].argmin())
         model = found.fits[best].model
-        residual, _ = _residual(model, row, f, found.fits[best].theta[cell], found.ends[cell])
+        residual, _ = residual_of(model, (row.x[f], row.y, row.log_y), found.fits[best].theta[cell], found.ends[cell])
         worth = max(row.information / moulton(residual, np.asarray(row.x[f]), row.clusters), 1.0)
         one = [_cell(fit_, cell) for fit_ in found.fits]
         count = np.array([float(row.y.size)])
@@ -140,20 +140,21 @@ def _cell(fit_: Fit, cell: int) -> Fit:
     return Fit(fit_.model, fit_.theta[at], fit_.covariance[at], fit_.rss[at], fit_.floor[at], fit_.deviance[at])
 
 
-def _residual(model: Model, row: Rows, f: int, theta: Array, ends: Array) -> tuple[Array, Array]:
-    """Residuals (n,) on the noise's scale and the gradient (p, n) of a law at its series."""
+def residual_of(model: Model, data: tuple[Array, Array, Array], theta: Array, ends: Array) -> tuple[Array, Array]:
+    """Residuals (n,) on the noise's scale and the gradient (p, n) of a law; ``data`` are x, y and log y."""
+    x, y, log_y = data
     law = Fitted(model, theta, np.zeros((3, 3)), ends, np.zeros(()), np.zeros(()), np.zeros(()))
-    mean, gradient = model.mean(law.parameters, law.range, row.x[f])
+    mean, gradient = model.mean(law.parameters, law.range, x)
     if not model.noise.log:
-        return row.y - mean, np.stack(gradient)
+        return y - mean, np.stack(gradient)
     mean = np.maximum(mean, 1e-300)
-    return row.log_y - np.log(mean), np.stack(model.scaled(law.parameters, mean, gradient))
+    return log_y - np.log(mean), np.stack(model.scaled(law.parameters, mean, gradient))
 
 
 def _between(row: Rows, f: int, part: Fit, i: int, ends: Array) -> Array:
     """Covariance (3, 3) of one law's parameters from the spread between runs."""
     assert row.clusters is not None
-    residual, gradient = _residual(part.model, row, f, part.theta[i], ends)
+    residual, gradient = residual_of(part.model, (row.x[f], row.y, row.log_y), part.theta[i], ends)
     out = np.zeros((3, 3))
     places = np.array(part.model.columns)
     out[np.ix_(places, places)] = cluster_covariance(gradient, row.w, residual, row.clusters)

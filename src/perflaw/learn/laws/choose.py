@@ -109,7 +109,7 @@ def _near(
         )  # responses that do not vary leave nothing open: what a law could hide is below the tick
     open_ = np.where(np.isfinite(score), found.open_scores[b], np.inf)
     difference = np.minimum(score - score[chosen], open_ - open_[chosen])
-    difference -= min(SLACK + SLACK_FEW / found.rows[b].y.size ** 2, MOST_SLACK)
+    difference -= slack(found.rows[b].y.size)
     difference[chosen] = 0.0
     if found.perfect(b, *chosen):
         # Laws with more parameters fit as perfectly: that is no doubt.
@@ -117,6 +117,11 @@ def _near(
         difference[:, [len(model.columns) > least for model in MODELS]] = np.inf
     near = [(int(i), int(j), max(float(difference[i, j]), 0.0)) for i, j in np.argwhere(difference < delta)]
     return tuple(sorted(near, key=lambda law: (law[:2] != chosen, law[2])))
+
+
+def slack(n: int) -> float:
+    """Benefit of the doubt of a law beside the one chosen from n points."""
+    return min(SLACK + SLACK_FEW / n**2, MOST_SLACK)
 
 
 def alike(row: Rows) -> NDArray[np.bool_]:

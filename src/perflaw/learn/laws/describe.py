@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,29 +12,13 @@ from perflaw.learn.laws.answers import Answers
 from perflaw.learn.laws.band import Fitted
 from perflaw.learn.laws.candidates import CONSTANTS, Candidates
 from perflaw.learn.laws.choose import Choice, units
-from perflaw.learn.laws.expression import distribution_text, mean_text, number
+from perflaw.learn.laws.described import Described, alternatives, described, words
 from perflaw.learn.laws.growth import Growth, allowed_growth
-from perflaw.learn.laws.learnt import Learnt, Plausible
+from perflaw.learn.laws.learnt import Learnt
 from perflaw.learn.laws.prepare import Rows
 from perflaw.learn.laws.series import Options
 from perflaw.learn.laws.verdict import Evidence, judge
-from perflaw.types import Alternative, Law, Noise
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """One plausible law of one series in numbers."""
-
-    plausible: Plausible
-    """The law."""
-    delta: float
-    """Score difference to the chosen law."""
-    slope: tuple[float, float, float]
-    """Local exponent at the largest x with its limits."""
-    intercept: float
-    """Intercept of the mean."""
-    coefficient: float
-    """Coefficient of the leading term of the mean."""
+from perflaw.types import Law, Noise
 
 
 def describe(
@@ -81,24 +65,10 @@ def _numbers(
     """Numbers of one model in all series where it is plausible, entered into ``laws``; and the model in them."""
     series, feature = np.array([cell[0] for cell in cells]), np.array([cell[1] for cell in cells])
     several = found.fitted(series, feature, m, options.confidence)
-    slopes = np.stack(several.slope(), axis=-1).tolist()
-    intercepts, coefficients = _coefficients(several)
-    for i, (b, f, delta, _) in enumerate(cells):
-        name = found.rows[b].names[f] if m >= CONSTANTS else ""
-        law = Plausible(name, several, i)
-        laws[b][f, m] = Described(law, delta, tuple(slopes[i]), intercepts[i], coefficients[i])
+    names = [found.rows[b].names[f] if m >= CONSTANTS else "" for b, f, _, _ in cells]
+    for (b, f, _, _), law in zip(cells, described(names, several, [cell[2] for cell in cells]), strict=True):
+        laws[b][f, m] = law
     return several
-
-
-def _coefficients(several: Fitted) -> tuple[list[float], list[float]]:
-    """Intercepts and coefficients of the means, for the exponent as it is printed."""
-    theta = several.parameters
-    if several.model.term.free:
-        printed = np.array([float(number(b)) for b in several.theta[..., 2]])[:, None]
-        theta = (theta[0], theta[1], printed)
-    smear = several.smear
-    intercept, coefficient = several.model.coefficients(theta, several.range)
-    return (intercept * smear)[:, 0].tolist(), (coefficient * smear)[:, 0].tolist()
 
 
 def _law(
@@ -127,10 +97,10 @@ def _law(
         )
     )
     scale = float(np.sqrt(fitted.variance))
-    mean, expression = _words(chosen)
-    exponent = float(fitted.theta[2]) if model.term.free else model.term.exponent
+    mean, expression = words(chosen)
+    exponent, log_exponent = chosen.exponents
     return Law(
-        family=model.term.name,
+        family=chosen.family,
         expression=expression,
         mean=mean,
         features=() if constant else (chosen.plausible.feature,),
@@ -144,11 +114,11 @@ def _law(
         verdict=verdict,
         reason=reason,
         exponent=exponent,
-        log_exponent=model.term.log_exponent,
+        log_exponent=log_exponent,
         coefficient=chosen.coefficient,
         intercept=chosen.intercept if model.intercept else None,
         range={name: (float(x.min()), float(x.max())) for name, x in row.series.features.items()},
-        alternatives=_alternatives(mine, options),
+        alternatives=alternatives(mine, options.delta),
     )
 
 
@@ -165,27 +135,6 @@ def _slopes(
         {feature: min(one[1] for one in same)},
         {feature: max(one[2] for one in same)},
     )
-
-
-def _words(one: Described) -> tuple[str, str]:
-    """Mean and whole expression in the annotation language."""
-    law = one.plausible.law
-    mean = mean_text(law.model, one.plausible.feature, one.intercept, one.coefficient, float(law.theta[2]))
-    return mean, distribution_text(law.model, mean, float(np.sqrt(law.variance)))
-
-
-def _alternatives(mine: list[Described], options: Options) -> tuple[Alternative, ...]:
-    """Other families (or features) among the plausible laws, the best variant of each, best first."""
-    seen = {(mine[0].plausible.feature, mine[0].plausible.several.model.term.name)}
-    out = []
-    for one in mine[1:]:
-        key = (one.plausible.feature, one.plausible.several.model.term.name)
-        if key in seen or one.delta >= options.delta:
-            continue
-        seen.add(key)
-        slope = {key[0]: one.slope[0]} if key[0] else {}
-        out.append(Alternative(key[1], _words(one)[1], slope, one.delta))
-    return tuple(out)
 
 
 def _r2(found: Candidates, b: int, choice: Choice) -> float | None:

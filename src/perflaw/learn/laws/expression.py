@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from perflaw.learn.laws.families import CONSTANT
 from perflaw.learn.laws.model import Model
+from perflaw.learn.laws.naming import name
 
 
 def number(value: float) -> str:
@@ -19,7 +20,7 @@ def mean_text(model: Model, feature: str, intercept: float, coefficient: float, 
     """Mean expression such as ``53350.3 - 2.1*s + 0.12*s*log(s)``."""
     if model.term is CONSTANT:
         return number(coefficient)
-    term = model.term.text(feature, number(exponent if model.term.free else model.term.exponent))
+    term = model.term.text(name(feature), number(exponent if model.term.free else model.term.exponent))
     if not model.intercept:
         return f"{number(coefficient)}*{term}" if term else number(coefficient)
     sign = "-" if coefficient < 0 else "+"
@@ -28,5 +29,5 @@ def mean_text(model: Model, feature: str, intercept: float, coefficient: float, 
 
 def distribution_text(model: Model, mean: str, scale: float) -> str:
     """Whole distribution in the annotation language."""
-    name = "LogNorm" if model.noise.log else "Norm"
-    return f"{name}({mean}, {number(scale)})"
+    family = "LogNorm" if model.noise.log else "Norm"
+    return f"{family}({mean}, {number(scale)})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,8 @@ from perflaw.learn.laws.linear import gram, inverse, multiply, project
 from perflaw.learn.laws.model import BOTTOM, EXPONENT, TOP, Ends, Model, Theta
 from perflaw.learn.laws.series import Array
 
-EXPONENTS = (-3.0, -2.0, -1.2, -0.6, -0.25, 0.15, 0.3, 0.5, 0.75, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0)
-"""Where the search for a free exponent starts."""
-
-BOUND = 8.0
-"""Largest free exponent, either sign."""
+LIVELY = 0.6
+"""The search goes on with those still moving alone, once they are fewer than this share."""
 
 ITERATIONS = 14
 """Steps of the search; quadratic convergence needs 4 to 8 from the starts above."""
@@ -38,11 +35,17 @@ class Batch:
     """Resolution of y, (B,)."""
     positive: NDArray[np.bool_]
     """All responses are positive, (B,)."""
+    ends: Ends = field(init=False)
+    """Smallest and largest x, (B, 1) each."""
 
-    @property
-    def ends(self) -> Ends:
-        """Smallest and largest x, (B, 1) each."""
-        return Ends(self.x.min(axis=-1, keepdims=True), self.x.max(axis=-1, keepdims=True))
+    def __post_init__(self) -> None:
+        """Find the ends once."""
+        object.__setattr__(self, "ends", Ends(self.x.min(axis=-1, keepdims=True), self.x.max(axis=-1, keepdims=True)))
+
+    def take(self, members: NDArray[np.intp]) -> Batch:
+        """Some of the series."""
+        x, y, log_y, w, quantum = (column[members] for column in (self.x, self.y, self.log_y, self.w, self.quantum))
+        return Batch(x, y, log_y, w, quantum, self.positive[members])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,7 @@ def _usable(model: Model, batch: Batch) -> NDArray[np.bool_]:
     if not model.intercept:
         # Under multiplicative noise μ must not reach 0 on the data.
         low = batch.ends.low[:, 0]
-        zero = 1.0 if model.term.log_exponent else 0.0
-        fine &= low > zero if model.noise.log else low >= 0
+        fine &= low > model.term.zero if model.noise.log else low >= min(model.term.zero, 0.0)
     return fine
 
 
@@ -116,29 +118,66 @@ def _residual(model: Model, batch: Batch, theta: Theta) -> tuple[Array, list[Arr
 
 def _search(model: Model, batch: Batch) -> tuple[Theta, Array]:
     """Parameters and residual sum of squares; every series stops by itself, so a batch equals its members."""
-    theta = _start(model, batch)
-    linear = _is_linear(model)
-    residual, columns = _residual(model, batch, theta)
-    rss = (batch.w * residual**2).sum(axis=-1)
-    damping = np.full(len(rss), 0.0 if linear else 1e-4)
-    running = np.ones(len(rss), dtype=bool)
-    for _ in range(2 if linear else ITERATIONS):
-        inverted, _ = inverse(gram(columns, batch.w), damping)
-        step = multiply(inverted, project(columns, batch.w, residual))
-        proposal = _moved(model, theta, step, running)
-        residual_new, columns_new = _residual(model, batch, proposal)
-        rss_new = (batch.w * residual_new**2).sum(axis=-1)
-        better = running & (rss_new <= rss)
-        running = running & ~(better & (rss_new >= rss * (1.0 - 1e-10))) & (damping < 1e8)
-        damping = np.where(better, damping * 0.1, np.maximum(damping, 1e-3) * 8.0)
+    found = np.stack([p[:, 0] for p in _start(model, batch)], axis=-1)
+    members, out = np.arange(len(found)), np.empty(len(found))
+    steps = 2 if _is_linear(model) else ITERATIONS
+    state = _State.begin(model, batch, (found[:, 0, None], found[:, 1, None], found[:, 2, None]))
+    for step in range(steps):
+        state.step()
+        left = np.flatnonzero(state.running)
+        if left.size < LIVELY * members.size or step == steps - 1:
+            found[members], out[members] = np.concatenate(state.theta, axis=-1), state.rss
+            if left.size == 0:
+                break
+            members, state = members[left], state.take(left)
+    return (found[:, 0, None], found[:, 1, None], found[:, 2, None]), out
+
+
+@dataclass(slots=True)
+class _State:
+    """Where the search of some series stands."""
+
+    model: Model
+    batch: Batch
+    theta: Theta
+    residual: Array
+    columns: list[Array]
+    rss: Array
+    damping: Array
+    running: NDArray[np.bool_]
+
+    @classmethod
+    def begin(cls, model: Model, batch: Batch, theta: Theta) -> _State:
+        """At the start."""
+        residual, columns = _residual(model, batch, theta)
+        rss = (batch.w * residual**2).sum(axis=-1)
+        damping = np.full(len(rss), 0.0 if _is_linear(model) else 1e-4)
+        return cls(model, batch, theta, residual, columns, rss, damping, np.ones(len(rss), dtype=bool))
+
+    def take(self, members: NDArray[np.intp]) -> _State:
+        """Some of the series."""
+        theta = (self.theta[TOP][members], self.theta[BOTTOM][members], self.theta[EXPONENT][members])
+        columns = [column[members] if len(column) > 1 else column for column in self.columns]
+        batch, residual, rss = self.batch.take(members), self.residual[members], self.rss[members]
+        return _State(self.model, batch, theta, residual, columns, rss, self.damping[members], self.running[members])
+
+    def step(self) -> None:
+        """Propose a step, take it where it lowers the residuals."""
+        batch, running = self.batch, self.running
+        inverted, _ = inverse(gram(self.columns, batch.w), self.damping)
+        step = multiply(inverted, project(self.columns, batch.w, self.residual))
+        proposal = _moved(self.model, self.theta, step, running)
+        residual, columns = _residual(self.model, batch, proposal)
+        rss = (batch.w * residual**2).sum(axis=-1)
+        better = running & (rss <= self.rss)
+        self.running = running & ~(better & (rss >= self.rss * (1.0 - 1e-10))) & (self.damping < 1e8)
+        self.damping = np.where(better, self.damping * 0.1, np.maximum(self.damping, 1e-3) * 8.0)
         take = better[:, None]
-        theta = tuple(np.where(take, new, old) for new, old in zip(proposal, theta, strict=True))  # type: ignore[assignment]
-        residual = np.where(take, residual_new, residual)
-        columns = [np.where(take, new, old) for new, old in zip(columns_new, columns, strict=True)]
-        rss = np.where(better, rss_new, rss)
-        if not running.any():
-            break
-    return theta, rss
+        new = [np.where(take, fresh, old) for fresh, old in zip(proposal, self.theta, strict=True)]
+        self.theta = (new[TOP], new[BOTTOM], new[EXPONENT])
+        self.residual = np.where(take, residual, self.residual)
+        self.columns = [np.where(take, fresh, old) for fresh, old in zip(columns, self.columns, strict=True)]
+        self.rss = np.where(better, rss, self.rss)
 
 
 def _is_linear(model: Model) -> bool:
@@ -152,7 +191,7 @@ def _moved(model: Model, theta: Theta, step: list[Array], running: NDArray[np.bo
     for place, delta in zip(model.columns, step, strict=True):
         move = np.where(running, delta, 0.0)[:, None]
         if place == EXPONENT:
-            b = np.clip(out[place] + np.clip(move, -reach, reach), -BOUND, BOUND)
+            b = np.clip(out[place] + np.clip(move, -reach, reach), -model.term.bound, model.term.bound)
             # t is not defined at exponent 0; its limit (the logarithm) is reached closely enough.
             out[place] = np.where(np.abs(b) < 1e-3, 1e-3, b) if model.intercept else b
         elif model.noise.log:
@@ -169,7 +208,7 @@ def _start(model: Model, batch: Batch) -> Theta:
         return _given_exponent(model, batch, zero)[0]
     best, best_rss = (zero, zero, zero), np.full(len(batch.x), np.inf)
     has_zero = batch.ends.low[:, 0] <= 0
-    for exponent in EXPONENTS if model.intercept or not model.noise.log else (1.0,):
+    for exponent in model.term.starts if model.intercept or not model.noise.log else (1.0,):
         theta, rss = _given_exponent(model, batch, zero + exponent)
         if exponent < 0:
             rss = np.where(has_zero, np.inf, rss)

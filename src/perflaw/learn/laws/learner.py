@@ -1,24 +1,32 @@
 """The law learner's front door: thousands of series in, one law each out.
 
 Order of the work: prepare (runs are the replicates) → gate (may it be anything but constant?) → candidates (fit and
-score all laws of a batch) → choose → describe (intervals over all laws not told apart, verdict, expression).
+score all laws of a batch) → choose → describe (intervals over all laws not told apart, verdict, expression) → regimes
+(breakpoints, where a smooth law does not do) → several (features, where one does not do) → zeros (two parts).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from perflaw.learn.laws.candidates import candidates
 from perflaw.learn.laws.choose import choose
+from perflaw.learn.laws.collinear import Classes, classes, told
 from perflaw.learn.laws.describe import describe
+from perflaw.learn.laws.focus import focus, of_features, widened
 from perflaw.learn.laws.gate import level, p_values
 from perflaw.learn.laws.learnt import Learnt
+from perflaw.learn.laws.missing import suspected
 from perflaw.learn.laws.prepare import Rows, prepare
+from perflaw.learn.laws.regimes import regimes
 from perflaw.learn.laws.series import Options, Series, quiet
+from perflaw.learn.laws.several import several, several_at_once
 from perflaw.learn.laws.within import within_p
+from perflaw.learn.laws.zeros import two_parts
 
 CELLS = 40_000
 """Numbers a batch holds an array; what stays in the cache is fast."""
@@ -41,15 +49,43 @@ def learn(
     ('quadratic', 'law', '3*n^2')
     """
     options = options or Options()
-    rows = [prepare(one) for one in series]
+    reduced = [classes(one) for one in series]
+    rows = [prepare(one.series) for one in reduced]
     established = _established(rows, options)
-    out: dict[int, Learnt] = {}
-    for members in _batches(rows):
+    looked = [focus(row, one) for row, one in zip(rows, established, strict=True)]
+    few = [of_features(row, places) for row, places in zip(rows, looked, strict=True)]
+    early = (several_at_once(row, one, at, options) for row, one in zip(rows, established, strict=True))
+    out = {i: (found, found) for i, found in enumerate(early) if found is not None}
+    for members in _batches(few, [i for i in range(len(few)) if i not in out]):
         with quiet():
-            found = candidates([rows[i] for i in members])
-            choices = [choose(found, b, established[i], options) for b, i in enumerate(members)]
-            out.update(zip(members, describe(found, choices, at, options), strict=True))
-    return [out[i] for i in range(len(rows))]
+            found = candidates([few[i] for i in members])
+            choices = [choose(found, b, established[i][looked[i]], options) for b, i in enumerate(members)]
+            smooth = describe(found, choices, at, options)
+            pieces = regimes(found, choices, smooth, at, options) if options.regimes else smooth
+            out.update(zip(members, zip(smooth, pieces, strict=True), strict=True))
+    whole = [_whole(series[i], reduced[i], rows[i], out[i], at, options) for i in range(len(rows))]
+    return two_parts(whole, learn, at, options)
+
+
+def _whole(
+    series: Series,
+    reduced: Classes,
+    rows: Rows,
+    learnt: tuple[Learnt, Learnt],
+    at: Sequence[Mapping[str, float]] | None,
+    options: Options,
+) -> Learnt:
+    """A law of several features where the responses establish it, else of one; and what else is to say of it.
+
+    ``learnt`` are the smooth law of one feature and the piecewise one, the same where there are no breakpoints.
+    """
+    smooth, piecewise = (widened(one, rows, options.confidence) for one in learnt)
+    found = piecewise
+    if len(smooth.law.features) < 2:
+        laws = (smooth,) if learnt[0] is learnt[1] else (smooth, piecewise)
+        found = several(laws, at, options) or piecewise
+    law = suspected(told(found.law, series, reduced), reduced.series, found.residuals)
+    return found if law is found.law else replace(found, law=law)
 
 
 def _established(rows: Sequence[Rows], options: Options) -> list[np.ndarray]:
@@ -72,11 +108,11 @@ def _established(rows: Sequence[Rows], options: Options) -> list[np.ndarray]:
     return out
 
 
-def _batches(rows: Sequence[Rows]) -> Iterator[list[int]]:
+def _batches(rows: Sequence[Rows], places: Sequence[int]) -> Iterator[list[int]]:
     """Places of series that are fitted together: equally many features, similar length."""
     groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for i, row in enumerate(rows):
-        groups[len(row.x), padded(row.y.size)].append(i)
+    for i in places:
+        groups[len(rows[i].x), padded(rows[i].y.size)].append(i)
     for (features, length), members in groups.items():
         size = max(1, CELLS // (features * length))
         for start in range(0, len(members), size):

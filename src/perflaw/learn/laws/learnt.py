@@ -1,4 +1,4 @@
-"""A law that can be asked: the claim, and the functions behind it."""
+"""A law that can be asked: the claim, and the functions behind it (:class:`~perflaw.learn.laws.asked.Asked`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from perflaw.errors import DataError
+from perflaw.learn.laws.asked import Asked, Columns, points
 from perflaw.learn.laws.band import Band, Fitted
 from perflaw.learn.laws.prepare import Rows
 from perflaw.learn.laws.series import Array, quiet
@@ -17,7 +18,7 @@ from perflaw.types import Curve, Law, Prediction
 
 @dataclass(frozen=True, slots=True)
 class Plausible:
-    """A law that the data cannot tell from the chosen one, or that one itself."""
+    """A law of one feature at most, as :class:`~perflaw.learn.laws.asked.Asked`."""
 
     feature: str
     """Feature it depends on; empty for a constant."""
@@ -31,6 +32,22 @@ class Plausible:
         """The law itself."""
         return self.several.row(self.index)
 
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Its feature, if it has one."""
+        return (self.feature,) if self.feature else ()
+
+    def mean(self, at: Columns) -> Array:
+        """Expected response at k points, (k,)."""
+        return self.law.mean(self._x(at))
+
+    def band(self, at: Columns) -> Band:
+        """Mean and limits at k points, (k,) each."""
+        return self.law.band(self._x(at))
+
+    def _x(self, at: Columns) -> Array:
+        return at[self.feature] if self.feature else points(at)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learnt:
@@ -38,7 +55,7 @@ class Learnt:
 
     law: Law
     """The claim."""
-    plausible: tuple[Plausible, ...]
+    plausible: tuple[Asked, ...]
     """The chosen law first, then those not told apart: intervals are their union."""
     rows: Rows
     """What it was learnt from."""
@@ -56,18 +73,22 @@ class Learnt:
         return [Prediction(dict(point), *limits) for point, limits in zip(points, columns, strict=True)]
 
     def mean(self, x: Mapping[str, ArrayLike] | ArrayLike) -> Array:
-        """Expected response at values of the law's feature, (k,) -> (k,); never negative.
+        """Expected response at values of the law's features, (k,) -> (k,); never negative.
 
         ``x`` maps features to values, or is the values of the law's only feature.
         """
         chosen = self.plausible[0]
-        if isinstance(x, Mapping):
-            x = x[chosen.feature] if chosen.feature else next(iter(x.values()), np.zeros(1))
+        if not isinstance(x, Mapping):
+            x = {chosen.features[0] if chosen.features else "": x}
+        columns = {name: np.atleast_1d(np.asarray(values, dtype=np.float64)) for name, values in x.items()}
         with quiet():
-            return chosen.law.mean(np.atleast_1d(np.asarray(x, dtype=np.float64)))
+            return chosen.mean(columns or {"": np.zeros(1)})
 
     def curve(self, feature: str, low: float, high: float, count: int = 60) -> Curve:
-        """The law over a grid of its feature, geometric where both ends are positive; DataError for another one."""
+        """The law over a grid of one feature, others at their medians; DataError for one it does not depend on.
+
+        The grid is geometric where both ends are positive.
+        """
         if self.law.features and feature not in self.law.features:
             raise DataError(
                 f"the law of {self.rows.series.name!r} does not depend on {feature!r}",
@@ -75,14 +96,15 @@ class Learnt:
             )
         geometric = 0 < low < high
         grid = np.geomspace(low, high, count) if geometric else np.linspace(low, high, count)
-        band = self._band({feature: grid}, count)
+        others = (name for name in self.law.features if name != feature)
+        medians = {name: np.full(count, np.median(self.rows.series.features[name])) for name in others}
+        band = self._band({feature: grid, **medians}, count)
         return Curve(feature, tuple(grid.tolist()), *(tuple(limit.tolist()) for limit in band))
 
     def residuals(self) -> Array:
         """Rows as the person gave them about the law, (n,): y − mean, or log y − log mean under lognormal noise."""
-        series, chosen = self.rows.series, self.plausible[0]
-        x = series.features[chosen.feature] if chosen.feature else np.zeros(series.y.size)
-        mean = self.mean(x)
+        series = self.rows.series
+        mean = self.mean(series.features or {"": np.zeros(series.y.size)})
         if self.law.noise.distribution == "normal":
             return series.y - mean
         return np.asarray(np.log(series.y) - np.log(np.maximum(mean, 1e-300)))
@@ -102,21 +124,21 @@ class Learnt:
             raise DataError(f"{name} is not a finite number where the law is asked")
         return values
 
-    def _band(self, asked: Mapping[str, Array], count: int) -> Band:
+    def band(self, at: Columns) -> Band:
+        """Mean and limits over all plausible laws at k points, (k,) each; ``at`` has at least one column."""
+        return self._band(at, 0)
+
+    def _band(self, asked: Columns, count: int) -> Band:
         """Union of the bands of all laws not told apart; laws of features that were not asked stay out."""
         with quiet():
-            return self._union(asked, count)
+            return self._union(asked or {"": np.zeros(count)})
 
-    def _union(self, asked: Mapping[str, Array], count: int) -> Band:
-        mean, low, high, new_low, new_high = self.plausible[0].law.band(self._at(self.plausible[0], asked, count))
+    def _union(self, asked: Columns) -> Band:
+        mean, low, high, new_low, new_high = self.plausible[0].band(asked)
         for other in self.plausible[1:]:
-            if other.feature and other.feature not in asked:
+            if not set(other.features) <= set(asked):
                 continue
-            _, *limits = other.law.band(self._at(other, asked, count))
+            _, *limits = other.band(asked)
             low, high = np.minimum(low, limits[0]), np.maximum(high, limits[1])
             new_low, new_high = np.minimum(new_low, limits[2]), np.maximum(new_high, limits[3])
         return mean, low, high, new_low, new_high
-
-    @staticmethod
-    def _at(law: Plausible, asked: Mapping[str, Array], count: int) -> Array:
-        return asked[law.feature] if law.feature else np.zeros(count)

@@ -104,10 +104,10 @@ class Model:
         m1, m0, b = theta
         if self.term is CONSTANT:
             return np.zeros_like(m1 + x)
-        elasticity = self.term.elasticity(x, b)
+        top = ends.top
+        elasticity = self.term.elasticity(x, b, top)
         if not self.intercept:
             return elasticity + 0.0 * m1
-        top = ends.top
         value = self.term.value(x, b, top)
         slope = (m1 - m0) / (self.term.value(ends.high, b, top) - self.term.value(ends.low, b, top))
         mean, _ = self.mean(theta, ends, x)

@@ -22,9 +22,6 @@ from perflaw.learn.laws.series import Array
 INTERCEPT_WIDTH = 8.0
 """Prior width of an intercept, see the module."""
 
-EXPONENT_WIDTH = 0.7
-"""Prior width of a free exponent."""
-
 BARTLETT = 3.0
 """Points that estimating costs."""
 
@@ -69,7 +66,7 @@ def cost(fit: Fit, variance_: Array, least: Array) -> Array:
         covariance[:, BOTTOM] /= size[:, None]
         covariance[:, :, BOTTOM] /= size[:, None]
     out = np.zeros(len(covariance))
-    for place, width in ((BOTTOM, INTERCEPT_WIDTH), (EXPONENT, EXPONENT_WIDTH)):
+    for place, width in ((BOTTOM, INTERCEPT_WIDTH), (EXPONENT, fit.model.term.width)):
         if place in fit.model.columns:
             spread = np.maximum(2.0 * np.pi * covariance[:, place, place], 1e-30)
             out += np.maximum(2.0 * np.log(width) - np.log(spread), least)

@@ -37,6 +37,10 @@ class Options:
     """Permutations of the null control's test, the data themselves not counted."""
     delta: float = 2.0
     """Laws whose score is less than this worse than the best are not told apart from it."""
+    regimes: bool = True
+    """Piecewise laws are looked for."""
+    several: bool = True
+    """Laws of several features are looked for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

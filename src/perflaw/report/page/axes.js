@@ -2,7 +2,9 @@
 
 // Features that can stand on the axis: those the law was drawn for first, then the others that have values.
 function chartFeatures(data) {
-  const drawn = data.curves.map((curve) => curve.feature);
+  const { means, conditions } = modelOf(data).asked;
+  const known = [...means, ...conditions].filter((name) => data.features?.[name]?.some((value) => value != null));
+  const drawn = [...data.curves.map((curve) => curve.feature), ...known];
   const read = Object.entries(data.features ?? {}).filter(([, values]) => values.some((value) => value != null));
   return [...new Set([...drawn, ...read.map(([name]) => name)])];
 }
@@ -22,10 +24,12 @@ function chartNote(data, feature, log) {
   const unread = x.filter((value) => value == null).length;
   const hidden = log ? x.filter((value, i) => value != null && (value <= 0 || data.y[i] <= 0)).length : 0;
   const notes = data.of > data.y.length ? [`${data.y.length} of ${data.of} points, drawn by lot`] : [];
-  if (data.laws > 1) notes.push(`the first of ${data.laws} laws`);
+  const model = modelOf(data);
+  const held = model.asked.means.filter((name) => name !== feature && model.extents[name]);
+  if (held.length && !overridden(model)) notes.push(`${held.length > 1 ? "the others" : held[0]} at the median${model.several ? " of each scope" : ""}`);
   if (unread) notes.push(`${plural(unread, "point")} without a value of it`);
   if (hidden) notes.push(`${plural(hidden, "point")} at or below zero not shown on these axes`);
-  if (new Set(data.run).size > MAX_LEGEND) notes.push("coloured by the order of the runs");
+  if (new Set(data.run).size > MAX_LEGEND && !(model.several && view.colour === "scope")) notes.push("coloured by the order of the runs");
   return notes.join(" · ");
 }
 

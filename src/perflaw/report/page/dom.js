@@ -16,14 +16,14 @@ function element(tag, attributes, ...children) {
 const named = (tag, attributes, text) => element(tag, { dir: "auto", ...attributes }, element("bdi", null, text));
 
 // Buttons of which one is pressed. `choices` are [value, label] pairs; `choose` is told the value.
-function choiceOf(label, choices, chosen, choose) {
-  const group = element("div", { class: "choice", role: "group", "aria-label": label });
+function choiceOf(label, choices, chosen, choose, name = null) {
+  const group = element("div", { class: "choice", role: "group", "aria-label": label, "data-choice": name });
   for (const [value, text, disabled] of choices) {
     const press = () => {
       for (const other of group.children) other.setAttribute("aria-pressed", other === button);
       choose(value);
     };
-    const button = element("button", { type: "button", "aria-pressed": value === chosen, disabled, onclick: press }, text);
+    const button = element("button", { type: "button", "aria-pressed": value === chosen, disabled, onclick: press, "data-value": value }, text);
     group.append(button);
   }
   return group;

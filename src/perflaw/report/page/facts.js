@@ -42,9 +42,11 @@ function featureList(detail) {
     element("span", { class: "quiet" }, end));
 }
 
-function scopeTitle(scope, several) {
+// The condition as it is read, with the language's own text for who wants to copy it.
+function scopeTitle(scope, model, several) {
   const parts = [];
-  if (scope.condition) parts.push(named("code", null, `[${scope.condition}]`), " ");
-  if (several || scope.probability !== "100 %") parts.push(`${scope.probability} of the calls: `);
+  if (scope.condition) parts.push(named("span", { class: "condition", title: scope.condition }, model.label), ": ");
+  if (scope.probability !== "100 %") parts.push(`${scope.probability} of the calls${scope.condition ? " there" : ""}: `);
+  else if (several && !scope.condition) parts.push("everywhere else: ");
   return element("span", { class: "scope" }, parts, named("span", { class: "readable" }, scope.text));
 }

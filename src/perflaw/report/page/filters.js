@@ -1,18 +1,21 @@
 // Which rows are shown: by text, by verdict, by share.
 
-const filter = { text: "", verdict: "all", share: 0 };
+// `usual` is the share that the page itself starts with.
+const filter = { text: "", verdict: "all", check: "all", share: 0, usual: 0 };
 // Lists longer than this start without their tail of small functions.
 const LONG = 60;
 
 function showFilters() {
-  if (report.rows.length > LONG) filter.share = 0.001;
-  const input = (name, change) => (event) => { filter[name] = change(event.target.value); applyFilters(); };
+  if (report.rows.length > LONG) filter.share = filter.usual = 0.001;
+  const input = (name, change) => (event) => { filter[name] = change(event.target.value); applyFilters(); remember(); };
+  const choose = (name) => (value) => { filter[name] = value; applyFilters(); remember(); };
   const form = document.getElementById("filters");
   form.addEventListener("submit", (event) => event.preventDefault());
   form.append(
     element("input", { type: "search", id: "text", placeholder: "filter: function, file, law", spellcheck: "false",
       "aria-label": "Filter by function, file or law", oninput: input("text", (value) => value.toLowerCase().trim()) }),
-    choiceOf("Verdict", verdictChoices(), filter.verdict, (value) => { filter.verdict = value; applyFilters(); }),
+    choiceOf("Verdict", verdictChoices(), filter.verdict, choose("verdict"), "verdict"),
+    report.outcomes ? choiceOf(report.outcomes.verb, outcomeChoices(), filter.check, choose("check"), "check") : "",
     element("label", null, "hide below ",
       element("input", { type: "number", id: "share", min: 0, max: 100, step: "any", value: filter.share * 100,
         oninput: input("share", (value) => Number(value) / 100 || 0) }), " % share"),
@@ -42,7 +45,9 @@ function applyFilters() {
 
 function passes(row) {
   if (filter.verdict !== "all" && row.verdict !== filter.verdict) return false;
-  if (filter.share > 0 && row.share < filter.share) return false;
+  if (filter.check !== "all" && row.outcome !== filter.check) return false;
+  // What is violated is never too small to be shown.
+  if (filter.share > 0 && row.share < filter.share && row.outcome !== "violated") return false;
   row.searched ??= [row.name, row.place, row.law, row.grows, ...row.parameters].join("\n").toLowerCase();
   return row.searched.includes(filter.text);
 }
@@ -52,10 +57,25 @@ function showAllButton() {
 }
 
 function clearFilters() {
-  Object.assign(filter, { text: "", verdict: "all", share: 0 });
-  document.getElementById("text").value = "";
-  document.getElementById("share").value = 0;
-  const choices = document.querySelectorAll("#filters .choice button");
-  choices.forEach((button, i) => button.setAttribute("aria-pressed", i === 0));
+  Object.assign(filter, { text: "", verdict: "all", check: "all", share: 0 });
+  showChosen();
   applyFilters();
+  remember();
+}
+
+function clearText() {
+  filter.text = document.getElementById("text").value = "";
+  applyFilters();
+  remember();
+}
+
+// The fields say what the filter is, wherever that came from.
+function showChosen() {
+  document.getElementById("text").value = filter.text;
+  document.getElementById("share").value = filter.share * 100;
+  for (const [name, value] of Object.entries({ verdict: filter.verdict, check: filter.check, theme: view.theme })) {
+    for (const button of document.querySelectorAll(`[data-choice=${name}] button`)) {
+      button.setAttribute("aria-pressed", button.dataset.value === value);
+    }
+  }
 }

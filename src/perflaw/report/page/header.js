@@ -6,7 +6,8 @@ function showHeader(header) {
   document.getElementById("header").append(
     element("div", { class: "title" },
       named("h1", null, header.target),
-      element("span", { class: "quiet" }, "experiment ", named("b", null, header.experiment), ` · ${header.created}`)),
+      element("span", { class: "quiet" }, "experiment ", named("b", null, header.experiment), ` · ${header.created}`),
+      choiceOf("Colours", [["auto", "auto"], ["light", "light"], ["dark", "dark"]], view.theme, (value) => { setTheme(value); remember(); }, "theme")),
     header.command ? named("code", { class: "command" }, header.command) : "",
     element("p", { class: "recorded" }, recorded(header)),
     header.runs.length ? runTable(header.runs) : "",

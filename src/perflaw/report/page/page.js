@@ -2,9 +2,12 @@
 
 function start() {
   showHeader(report.header);
+  setTheme(view.theme);
   if (!report.rows.length) return showEmpty();
+  markOutcomes();
   showTable();
   showFilters();
+  showOutcomes();
   document.addEventListener("keydown", onKey);
   document.getElementById("scroll").addEventListener("click", onClick);
   addEventListener("hashchange", followLink);
@@ -13,7 +16,7 @@ function start() {
   if (selected == null) select(first.index, { link: false });
   // Charts carry colours, not classes: they are drawn anew when the page turns dark or light, or to paper.
   for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-    matchMedia(query).addEventListener("change", () => view.redraw());
+    matchMedia(query).addEventListener("change", () => setTheme(view.theme));
   }
 }
 

@@ -6,9 +6,11 @@ function select(index, { focus = false, link = true } = {}) {
   if (selected !== index) {
     mark(selected, false);
     mark(index, true);
+    // What was chosen for the charts of one component says nothing of another's features.
+    if (selected != null && link) Object.assign(view, { feature: null, held: {}, at: {} });
     selected = index;
     showDetail(index);
-    if (link) history.replaceState(null, "", `#component=${encodeURIComponent(linkable(report.rows[index].key))}`);
+    if (link) rememberNow();
   }
   const row = rowAt(index);
   if (focus) row.focus({ preventScroll: true });
@@ -35,17 +37,25 @@ function intoView(row) {
 // An undecodable name holds half characters, which no address can.
 const linkable = (key) => key.replace(/\p{Surrogate}/gu, "\ufffd");
 
-function linked() {
-  const key = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B")).get("component");
-  const index = report.rows.findIndex((row) => linkable(row.key) === key);
+function linked(parts) {
+  const key = parts.get("component");
+  const index = key == null ? -1 : report.rows.findIndex((row) => linkable(row.key) === key);
   return index < 0 ? null : index;
 }
 
+// A link, opened or typed: its component, and all else it says.
 function followLink() {
-  const index = linked();
+  const parts = addressParts();
+  Object.assign(view, { feature: null, held: {}, at: {} });
+  recall(parts);
+  setTheme(view.theme);
+  showChosen();
+  applyFilters();
+  const index = linked(parts);
   if (index == null) return;
   if (rowAt(index).hidden) clearFilters();
-  select(index, { link: false });
+  if (selected === index) showDetail(index);
+  else select(index, { link: false });
 }
 
 const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
@@ -54,7 +64,10 @@ const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Inf
 function onKey(event) {
   const step = STEPS[event.key];
   const held = event.ctrlKey || event.altKey || event.metaKey;
-  if (!step || held || event.target.closest("input, select, textarea, summary, .js-plotly-plot")) return;
+  if (event.key === "Escape" && event.target.id === "text") return clearText();
+  if (held || event.target.closest("input, select, textarea, summary, .js-plotly-plot")) return;
+  if (event.key === "/") return toFilter(event);
+  if (!step) return;
   const inTable = event.target.closest("#laws");
   if (!inTable && Math.abs(step) !== 1) return;
   const rows = order.filter((entry) => !entry.element.hidden);
@@ -63,6 +76,11 @@ function onKey(event) {
   const here = rows.findIndex((entry) => entry.index === selected);
   const next = Math.min(rows.length - 1, Math.max(0, here + step));
   select(rows[next].index, { focus: true });
+}
+
+function toFilter(event) {
+  event.preventDefault();
+  document.getElementById("text").focus();
 }
 
 function onClick(event) {

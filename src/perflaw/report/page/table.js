@@ -8,7 +8,7 @@ const COLUMNS = [
   { name: "grows", title: "grows as", key: (row) => row.slope, down: true },
   { name: "predicted", title: "", key: (row) => row.cost, down: true, number: true },
   { name: "calls", title: "calls", key: (row) => row.calls, down: true, number: true },
-  { name: "verdict", title: "verdict", key: (row) => ["law", "inconclusive", "none"].indexOf(row.verdict) },
+  { name: "verdict", title: "verdict", key: (row) => OUTCOMES.indexOf(row.outcome) * 3 + ["law", "inconclusive", "none"].indexOf(row.verdict) },
 ];
 
 // Row elements in the order shown; `order[i].index` is the row's place in the report.
@@ -30,7 +30,7 @@ function showTable() {
 }
 
 function heading(column) {
-  const button = element("button", { type: "button", onclick: () => sortBy(column) }, column.title);
+  const button = element("button", { type: "button", onclick: () => { sortBy(column); remember(); } }, column.title);
   const classes = `c-${column.name}${column.number ? " number" : ""}`;
   return element("th", { role: "columnheader", class: classes, "aria-sort": "none", "data-column": column.name }, button);
 }
@@ -39,7 +39,7 @@ function rowElement(row, index, several) {
   const parameters = row.parameters.length ? `(${row.parameters.join(", ")})` : "";
   const metric = several ? ` · ${row.metric}` : "";
   const cell = (attributes, ...content) => element("td", { role: "gridcell", ...attributes }, ...content);
-  return element("tr", { role: "row", tabindex: -1, "aria-selected": "false", "data-index": index, "data-verdict": row.verdict },
+  return element("tr", { role: "row", tabindex: -1, "aria-selected": "false", "data-index": index, "data-verdict": row.verdict, "data-outcome": row.outcome },
     cell({ class: "c-share number" }, element("div", { class: "share" }, bar(row.share), row.shares[0])),
     cell({ class: "c-self number" }, row.shares[1]),
     cell({ class: "c-function", title: `${row.name}${parameters}\n${row.place}` },
@@ -49,7 +49,7 @@ function rowElement(row, index, several) {
     cell({ class: "c-grows" }, named("div", { class: "clip", title: row.grows }, row.grows), element("div", { class: "clip small quiet", title: row.slopes }, row.slopes)),
     cell({ class: "c-predicted number", title: row.at ? `at ${row.at}` : null }, predictedText(row.predicted)),
     cell({ class: "c-calls number" }, row.callsText),
-    cell({ class: "c-verdict", title: row.reason || null }, badge(row.verdict)));
+    cell({ class: "c-verdict", title: row.reason || null }, badge(row.verdict), outcomeBadge(row)));
 }
 
 const badge = (verdict) => element("span", { class: `badge is-${verdict}` }, VERDICTS[verdict]);
@@ -66,8 +66,8 @@ function bar(share) {
 }
 
 // A second click turns the order round. Array.sort is stable: earlier sortings decide among equals.
-function sortBy(column) {
-  sorting.down = sorting.column === column ? !sorting.down : Boolean(column.down);
+function sortBy(column, down = sorting.column === column ? !sorting.down : Boolean(column.down)) {
+  sorting.down = down;
   sorting.column = column;
   order.sort((a, b) => compare(column.key(a.row), column.key(b.row), sorting.down));
   document.querySelector("#laws tbody").append(...order.map((entry) => entry.element));

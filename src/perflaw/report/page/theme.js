@@ -4,6 +4,14 @@ const MAX_LEGEND = 10;
 const RUN_COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8a7f00", "#7b61c4", "#8c564b", "#7f7f7f"];
 const RUN_SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "cross", "triangle-down", "star", "hexagon", "pentagon"];
 
+// Light or dark as the system is, until the person says otherwise; paper is light.
+function setTheme(theme) {
+  view.theme = theme;
+  const dark = theme === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  view.redraw();
+}
+
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // Plotly reads a small HTML (<b>, <a href>) and entities in every text: names of the target must not reach it so.
@@ -28,7 +36,7 @@ function layout(height, xaxis, yaxis, more) {
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("text") },
     hoverlabel: { bgcolor: colour("panel"), bordercolor: colour("line"), font: { color: colour("text") } },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("accent"), orientation: "v" },
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 11 } }, ...more,
+    legend: { orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0, font: { size: 11 } }, ...more,
   };
 }
 
@@ -36,21 +44,3 @@ function layout(height, xaxis, yaxis, more) {
 const CONFIG = { responsive: true, displaylogo: false, showTips: false, showSendToCloud: false, plotlyServerURL: "",
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
 
-// Points as traces: one a run with a legend while runs are few, otherwise one trace coloured by the order of runs.
-function pointTraces(data, x, y, hover) {
-  const present = [...new Set(data.run)].sort((a, b) => a - b);
-  const all = { type: "scatter", mode: "markers", hovertemplate: hover };
-  if (present.length > MAX_LEGEND) {
-    const marker = { size: 5, opacity: 0.75, color: data.run, colorscale: "Viridis", cmin: 0, cmax: report.runs.length - 1 };
-    return [{ ...all, ...picked(data, x, y, () => true), marker, name: "points" }];
-  }
-  return present.map((run) => ({
-    ...all, ...picked(data, x, y, (other) => other === run), name: shortened(report.runs[run]), legendgroup: `run ${run}`,
-    marker: { size: 5.5, opacity: 0.75, color: RUN_COLOURS[run % 10], symbol: RUN_SYMBOLS[run % 10] },
-  }));
-}
-
-function picked(data, x, y, keep) {
-  const at = data.run.map((run, i) => i).filter((i) => keep(data.run[i]) && x[i] != null && y[i] != null);
-  return { x: at.map((i) => x[i]), y: at.map((i) => y[i]), customdata: at.map((i) => shortened(report.runs[data.run[i]])) };
-}

@@ -1,0 +1,113 @@
+"""What is claimed of a component: blocks of a law file, with intervals and run effects where its JSON twin says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+from perflaw.check.baseline import Baseline, baseline_from
+from perflaw.check.units import factor_of
+from perflaw.language import bound, names, parse_distribution, parse_expression, show
+from perflaw.language.ast import Block, Clause, LawFile, Part
+from perflaw.types import Metric
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A law of one component and metric, ready to be held against records."""
+
+    component: str
+    """Qualified name."""
+    metric: Metric
+    """What it speaks of, in the unit of recordings."""
+    clauses: tuple[Clause, ...]
+    """Its scopes in order; the first whose condition is true counts."""
+    factor: float = 1.0
+    """Units of recordings in one unit of the text: 1000 where it says ``[us]``."""
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Smallest and largest value learnt from; empty for a hand-written law."""
+    baseline: Baseline | None = None
+    """Effects of the runs it was learnt from; None where the law is taken at its word."""
+    document: Document | None = None
+    """The twin's annotation, with intervals; None for text alone."""
+    line: int = 0
+    """Line of the block, 0 where there is no file."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Features its conditions and distributions use."""
+        return frozenset(name for one in self.clauses for name in clause_names(one))
+
+    def condition(self, number: int) -> str:
+        """Condition of a clause as text; empty for everywhere."""
+        condition = self.clauses[number].condition
+        return show(condition) if condition is not None else ""
+
+
+def clause_names(clause: Clause) -> set[str]:
+    """Names a clause uses."""
+    found = set() if clause.condition is None else set(names(clause.condition))
+    for part in clause.parts:
+        for argument in part.distribution.arguments:
+            found |= names(argument)
+    return found
+
+
+def claims_of_text(file: LawFile, twin: Document | None = None) -> list[Claim]:
+    """The claims of a law file; the twin lends its intervals to the blocks that it says the same of."""
+    known = {(one["component"], one["metric"]): one for one in twin["annotations"]} if twin else {}
+    return [_claim(block, known.get((block.component, block.metric))) for block in file.blocks]
+
+
+def _claim(block: Block, twin: Document | None) -> Claim:
+    factor, unit = factor_of(block)
+    clauses = bound(block).clauses
+    claim = Claim(block.component, Metric(block.metric, unit), clauses, factor, line=block.line)
+    if twin is None or clauses_of(twin) != clauses:
+        return claim
+    learnt = claim_of_document(twin)
+    return replace(claim, metric=learnt.metric, ranges=learnt.ranges, baseline=learnt.baseline, document=twin)
+
+
+def claim_of_document(one: Document) -> Claim:
+    """The claim of an annotation in a JSON twin (or of an experiment just learnt)."""
+    return Claim(
+        one["component"],
+        Metric(one["metric"], one["unit"]),
+        clauses_of(one),
+        ranges=_ranges(one),
+        baseline=baseline_from(one.get("check")),
+        document=one,
+    )
+
+
+def _ranges(one: Document) -> dict[str, tuple[float, float]]:
+    """What the law was learnt from: as the runs behind it say, else as its scopes do."""
+    told = (one.get("check") or {}).get("ranges")
+    if told is not None:
+        return {name: (low, high) for name, (low, high) in told.items()}
+    found: dict[str, tuple[float, float]] = {}
+    for scope in one["scopes"]:
+        for name, (low, high) in scope["law"]["range"].items():
+            if low is not None and high is not None:
+                before = found.get(name, (low, high))
+                found[name] = (min(before[0], low), max(before[1], high))
+    return found
+
+
+def clauses_of(one: Document) -> tuple[Clause, ...]:
+    """Scopes of a document as clauses: neighbours of one condition are the parts of a mixture."""
+    clauses = []
+    for text, scopes in groupby(one["scopes"], key=lambda scope: scope["condition"]):
+        parts = tuple(Part(scope["probability"], parse_distribution(scope["law"]["expression"])) for scope in scopes)
+        clauses.append(Clause(parse_expression(text) if text else None, parts))
+    return tuple(clauses)
+
+
+def claims_of_document(document: Document) -> list[Claim]:
+    """All claims of a document of ``perflaw annotate --json``."""
+    return [claim_of_document(one) for one in document["annotations"]]

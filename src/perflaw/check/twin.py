@@ -1,0 +1,89 @@
+"""What a law's JSON twin says beside its laws: how the runs behind them lie about it, and coefficients' intervals.
+
+It also keeps a sample of their invocations, which another law can be compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.check.baseline import baseline_document
+from perflaw.check.claims import Claim, claim_of_document
+from perflaw.check.effect import baseline_of, sample
+from perflaw.check.records import columns_of, hold, missing
+from perflaw.check.terms import coefficients
+from perflaw.types import Component, Evidence
+
+OF_A_RUN, OF_ALL = 40, 240
+"""Invocations kept of a run, and of all runs."""
+
+
+def support(annotation: Mapping[str, Any], found: Mapping[tuple[str, str], Evidence]) -> dict[str, Any]:
+    """The field ``check`` of an annotation's document; null where there is no evidence to draw it from."""
+    claim = claim_of_document(annotation)
+    evidence = found.get((claim.component, claim.metric.name))
+    if evidence is None or not evidence.cost.size or missing(claim, evidence):
+        return {"check": None}
+    columns = columns_of(evidence)
+    ranges = {name: _ends(columns[name]) for name in sorted(claim.names) if _numeric(columns.get(name))}
+    claim = replace(claim, ranges=ranges)
+    records = hold(claim, evidence)
+    several = [[asdict(one) for one in clause] for clause in coefficients(claim, records)]
+    return {
+        "check": {
+            **baseline_document(baseline_of(claim, records)),
+            "ranges": {name: list(ends) for name, ends in ranges.items()},
+            "coefficients": several,
+            "sample": _sample(claim, evidence, columns),
+        }
+    }
+
+
+def _numeric(column: NDArray[np.float64] | NDArray[np.str_] | None) -> bool:
+    return column is not None and column.dtype.kind != "U" and bool(np.isfinite(column).any())
+
+
+def _ends(column: NDArray[np.float64] | NDArray[np.str_]) -> tuple[float, float]:
+    return float(np.nanmin(column)), float(np.nanmax(column))
+
+
+def _sample(
+    claim: Claim, evidence: Evidence, columns: Mapping[str, NDArray[np.float64] | NDArray[np.str_]]
+) -> dict[str, Any]:
+    """Invocations of every run, each as likely as another, with everything a law may ask of them."""
+    runs = np.unique(evidence.run)
+    count = max(1, min(OF_A_RUN, OF_ALL // max(runs.size, 1)))
+    rows = np.concatenate([sample(evidence.weight, np.flatnonzero(evidence.run == run), count) for run in runs])
+    kept = set(claim.names) | {name for name in columns if not name.startswith(("calls.", "branch."))}
+    weight = [float(evidence.weight[evidence.run == run].sum()) / (evidence.run[rows] == run).sum() for run in runs]
+    by_run = dict(zip(runs.tolist(), weight, strict=True))
+    return {
+        "cost": evidence.cost[rows].tolist(),
+        "run": evidence.run[rows].tolist(),
+        "weight": {run: float(f"{one:.6g}") for run, one in by_run.items()},
+        "features": {name: columns[name][rows].tolist() for name in sorted(kept & columns.keys())},
+    }
+
+
+def sampled(claim: Claim) -> Evidence | None:
+    """The invocations that a claim's twin keeps, as evidence; None where there are none."""
+    document = claim.document or {}
+    kept = (document.get("check") or {}).get("sample")
+    if not kept or not kept["cost"]:
+        return None
+    columns = {name: np.array([np.nan if one is None else one for one in values])
+               for name, values in kept["features"].items()}  # fmt: skip
+    texts = {name: column for name, column in columns.items() if column.dtype.kind == "U"}
+    numbers = {name: column.astype(np.float64) for name, column in columns.items() if column.dtype.kind != "U"}
+    count = len(kept["cost"])
+    weight = np.array([kept["weight"][run] for run in kept["run"]], dtype=np.float64)
+    component = Component(claim.component, document.get("file", ""), document.get("line", 0))
+    return Evidence(
+        component, np.array(kept["cost"], dtype=np.float64), weight, np.ones(count, dtype=bool),
+        np.array(kept["run"], dtype=np.str_), numbers, (), texts,
+    )  # fmt: skip

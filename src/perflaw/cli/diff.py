@@ -1,0 +1,50 @@
+"""``perflaw diff``: what changed between two sets of laws or recordings."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from perflaw.cli.law_source import load_laws
+from perflaw.cli.options import json_option
+
+
+@click.command("diff", short_help="what changed between two sets of laws or recordings")
+@click.option("--metric", default="time", show_default=True, metavar="NAME", help="Where a side is an experiment.")
+@click.option("--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+              help="False alarms among the changes told.")  # fmt: skip
+@click.option("--min-effect", default=1.1, show_default=True, type=click.FloatRange(1.0, 1000.0),
+              help="Smaller factors are no change.")  # fmt: skip
+@click.option("--github", "as_github", is_flag=True, help="Print GitHub's workflow commands as well.")
+@click.option("--all", "every", is_flag=True, help="List functions that did not change as well.")
+@json_option
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+def command(
+    metric: str, alpha: float, min_effect: float, as_github: bool, every: bool, as_json: bool, old: str, new: str
+) -> int:
+    """Tell what changed from OLD to NEW: .law files, their JSON twins, or experiments.
+
+    Exit status 1 if a function costs more than before, beyond the minimum effect and what runs differ by.
+    """
+    from perflaw.check.diffing import Side, compare
+    from perflaw.check.judge import Options
+    from perflaw.report.verdicts import diff_document, diff_text, github
+
+    before, after = load_laws(old, metric), load_laws(new, metric)
+    for note in (before.note, after.note):
+        if note:
+            click.echo(f"perflaw: {note}", err=True)
+    verdicts = compare(
+        Side(before.claims, before.evidence), Side(after.claims, after.evidence), Options(alpha, min_effect)
+    )
+    if as_json:
+        from perflaw.report.encode import dumps
+
+        click.echo(dumps(diff_document(verdicts)))
+    else:
+        click.echo(diff_text(verdicts, sys.stdout.isatty(), every), nl=False)
+    if as_github:
+        click.echo(github(verdicts), nl=False, err=as_json)
+    return int(any(one.verdict == "violated" for one in verdicts))

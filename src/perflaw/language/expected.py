@@ -1,0 +1,120 @@
+"""Where a text stops being a law, in words: what was expected there, what stands there, and what people mostly mean."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from perflaw.language.errors import LawSyntaxError
+
+if TYPE_CHECKING:
+    from lark.exceptions import UnexpectedInput
+
+_LAW = "a distribution such as Norm(mean, deviation)"
+_EXPRESSION = "a number, a feature or `(`"
+_HEADER = "`component.metric(parameters) {`"
+_OPERATORS = {"PLUS", "MINUS", "TIMES", "POWER", "ORDER", "EQUAL", "AND", "OR"}
+_WORDS = {
+    "RPAR": "`)`",
+    "RSQB": "`]`",
+    "COMMA": "`,`",
+    "SEMICOLON": "`;`",
+    "LBRACE": "`{`",
+    "RBRACE": "`}`",
+    "LPAR": "`(`",
+    "LSQB": "`[`",
+    "DOT": "`.`",
+    "METRIC": "a metric",
+    "PARAMETER": "a parameter",
+    "UNIT": "a unit such as us or MB",
+    "NUMBER": "a number",
+    "$END": "the end",
+}
+"""Terminals in words, in the order they are told in; others go without saying where these are said."""
+_METRIC = re.compile(r"[^\n{]*?\.\s*[^\W\d]\w*\s*\([^(){};\n]*\)(?:\s*\[[^\]\n]*\])?")
+_WORD = re.compile(r"\w+|.", re.DOTALL)
+
+
+def unexpected(error: UnexpectedInput, text: str, where: str) -> LawSyntaxError:
+    """The parser's error as ours."""
+    place = error.pos_in_stream
+    if place is None or getattr(getattr(error, "token", None), "type", "") == "$END":
+        place = len(text.rstrip())
+    terminals = _terminals(error)
+    wanted = _expected(terminals)
+    if wanted == _HEADER:
+        place, wanted = _header(text, place)
+    reason = f"{wanted} expected, found {_found(text, place)}{_hint(text, place, wanted, terminals)}"
+    return LawSyntaxError(reason, text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place), where)
+
+
+def _terminals(error: UnexpectedInput) -> set[str]:
+    """What the parser would have gone on with."""
+    parser = getattr(error, "interactive_parser", None)
+    return set(parser.accepts()) if parser else set()
+
+
+def _expected(terminals: set[str]) -> str:
+    """The terminals in words."""
+    if "COMPONENT" in terminals:
+        return _HEADER
+    if "BINDING" in terminals:
+        return f"{_LAW}, `[condition]` or `{{probability}}`"
+    if terminals == {"NAME"}:
+        return _LAW
+    if "NAME" in terminals:
+        return _EXPRESSION
+    words = [word for terminal, word in _WORDS.items() if terminal in terminals]
+    if terminals == {"EQUAL"}:
+        words = ["`==` or `!=`"]
+    elif terminals & _OPERATORS:
+        words.append("an operator")
+    return " or ".join(words) or "something else"
+
+
+def _header(text: str, place: int) -> tuple[int, str]:
+    """What is missing in the line that should open a block, and where."""
+    opened = _METRIC.match(text, place)
+    if opened:
+        return _past_spaces(text, opened.end()), "`{`"
+    return place, _HEADER
+
+
+def _past_spaces(text: str, place: int) -> int:
+    return len(text) - len(text[place:].lstrip())
+
+
+def _found(text: str, place: int) -> str:
+    if place >= len(text.rstrip()):
+        return "the end"
+    found = _WORD.match(text, place)
+    word = found.group()[:30] if found else ""
+    return f"`{word}`" if word.isprintable() and word != "`" else ascii(word)
+
+
+def _hint(text: str, place: int, wanted: str, terminals: set[str]) -> str:
+    """What people mostly mean there."""
+    here, before = text[place : place + 1], text[max(place - 1, 0) : place]
+    if wanted == _HEADER:
+        return "; a block starts as in parser.parse.time(src) {"
+    if here == "=" and terminals & _OPERATORS:
+        return "; == compares"
+    if here in "<>" and here and "AND" in terminals:
+        return "; a range is a < x && x < b"
+    if here == '"' and wanted == _EXPRESSION:
+        return "; a text can only be compared with == or !="
+    if wanted == _LAW and here == "[":
+        return "; a condition stands before its mixture: [x > 3] { {0.2} Exp(1); {0.8} Exp(2) }"
+    if here == "{" and "RBRACE" in terminals:
+        return "; is the `}` of the block before missing?"
+    if terminals == {"LPAR"} and "=" in text[place:].split(";")[0]:
+        return "; a short name is given as in uint s = this.items.len;"
+    return _about_names(here, before, terminals)
+
+
+def _about_names(here: str, before: str, terminals: set[str]) -> str:
+    if "TIMES" not in terminals or not (here.isalnum() or here in ("[", "`", "_", "(")):
+        return ""
+    if before.isdigit() or before == " " or here == "(":
+        return "; a product is written with *"
+    return "; names with other characters stand in backquotes"

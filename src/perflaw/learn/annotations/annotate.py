@@ -1,0 +1,151 @@
+"""Annotations: for every component, the laws of its cost per call and per run, ranked (Freud §2–§3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perflaw.learn.annotations.learning import learn_laws
+from perflaw.learn.annotations.options import Options
+from perflaw.learn.annotations.points import points_of_cells, points_of_records
+from perflaw.learn.annotations.runs import learn_runs
+from perflaw.learn.annotations.scopes import Scoped, asked, curves, scoped
+from perflaw.learn.annotations.table import representative, table_of
+from perflaw.learn.annotations.tree import Node, grow, root
+from perflaw.learn.cells import Cells, make_cells
+from perflaw.learn.laws import Learnt, Series
+from perflaw.types import TIME, Annotation, Evidence, Law, Metric, Points, Prediction
+
+MIN_EFFECT = 1.1
+"""A law whose mean varies by less than this factor over its data is told as a constant: it does not matter to anyone."""
+
+Point = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was learnt of a component."""
+
+    evidence: Evidence
+    scoped: Scoped
+    root: Node
+    per_run: Learnt | None
+    negligible: bool
+    """Its per-call law was a dependence too small to matter, and is told as a constant."""
+
+
+def annotate(
+    evidence: Sequence[Evidence],
+    at: Point | None = None,
+    quantum: float = 1.0,
+    metric: Metric = TIME,
+    options: Options | None = None,
+) -> list[Annotation]:
+    """Laws of all components, ranked by predicted cost at ``at`` where given, else by share of the cost.
+
+    ``quantum`` is the smallest step of the metric (of time: the clock's tick in ns). The result is deterministic.
+    Components without a completed call are left out.
+    """
+    options = options or Options()
+    present = [one for one in evidence if one.cost.size]
+    preferred = tuple(at or ())
+    cells = [make_cells(one, preferred) for one in present]
+    per_call, negligible = _learn_calls(present, cells, quantum, options)
+    roots = [
+        root(table_of(representative(one), preferred), cell, learnt)
+        for one, cell, learnt in zip(present, cells, per_call, strict=True)
+    ]
+    leaves = grow(roots, quantum, options)
+    per_run = learn_runs(present, preferred, quantum)
+    whole = _whole_cost(present)
+    annotations = []
+    for one, tree, mine, of_run, small in zip(present, roots, leaves, per_run, negligible, strict=True):
+        scopes = scoped(mine, metric, quantum, options, at)
+        found = _Found(one, scopes, tree, of_run, small and len(scopes.scopes) == 1)
+        annotations.append(_annotation(found, at, whole, metric))
+    return sorted(annotations, key=_rank)
+
+
+def _rank(annotation: Annotation) -> tuple[float, float, str]:
+    predicted = annotation.predicted.mean if annotation.predicted else 0.0
+    return -predicted, -annotation.share, annotation.component.name
+
+
+def _learn_calls(
+    evidence: Sequence[Evidence], cells: Sequence[Cells], quantum: float, options: Options
+) -> tuple[list[Learnt], list[bool]]:
+    """The law of a call for each component, and whether a dependence was found that is too small to matter."""
+    series = [
+        Series(one.component.name, cell.y, cell.features, cell.run, quantum=quantum)
+        for one, cell in zip(evidence, cells, strict=True)
+    ]
+    learnt = learn_laws(series, options)
+    small = [index for index, found in enumerate(learnt) if _negligible(found)]
+    plain = [Series(one.name, one.y, {}, one.runs, quantum=quantum) for one in (series[index] for index in small)]
+    for index, constant in zip(small, learn_laws(plain, options), strict=True):
+        learnt[index] = constant
+    return learnt, [index in small for index in range(len(learnt))]
+
+
+def _negligible(learnt: Learnt) -> bool:
+    """Whether a law's mean hardly varies over the data it was learnt from."""
+    if not learnt.law.features:
+        return False
+    means = learnt.mean(learnt.rows.series.features)
+    return bool(means.max() < MIN_EFFECT * means.min())
+
+
+def _whole_cost(evidence: Sequence[Evidence]) -> float:
+    """Cost of all runs together."""
+    return float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
+
+
+def _annotation(found: _Found, at: Point | None, whole: float, metric: Metric) -> Annotation:
+    evidence, scopes = found.evidence, found.scoped.scopes
+    if found.negligible:
+        scopes = tuple(replace(scope, law=_too_small(scope.law)) for scope in scopes)
+    total = sum(cost.total for cost in evidence.runs)
+    self_total = sum(cost.self_total for cost in evidence.runs)
+    return Annotation(
+        component=evidence.component,
+        metric=metric,
+        features=_features(evidence),
+        scopes=scopes,
+        calls=sum(cost.calls for cost in evidence.runs),
+        total=total,
+        share=min(1.0, total / whole),
+        self_share=min(1.0, self_total / whole),
+        run_law=asked(found.per_run.law, found.per_run, at) if found.per_run else None,
+        predicted=_predicted(found, at),
+        curves=curves(found.scoped.learnt),
+        points=_points(found),
+        marks=found.scoped.marks,
+        breakpoints=tuple(dict.fromkeys(one for each in found.scoped.learnt for one in each.law.breakpoints)),
+    )
+
+
+def _too_small(law: Law) -> Law:
+    return replace(law, verdict="none", reason="it varies by less than 10 % over the sizes seen")
+
+
+def _features(evidence: Evidence) -> tuple[str, ...]:
+    """All features that were read: of the invocations, then of the runs."""
+    return tuple(dict.fromkeys([*evidence.features, *(f for cost in evidence.runs for f in cost.run.features)]))
+
+
+def _predicted(found: _Found, at: Point | None) -> Prediction | None:
+    """Cost of a whole run at ``at``, None where the law of its runs needs a feature that ``at`` does not say."""
+    if not at or found.per_run is None or not set(at) <= _known(found.evidence):
+        return None
+    return found.per_run.predict([at])[0] if set(found.per_run.law.features) <= set(at) else None
+
+
+def _known(evidence: Evidence) -> set[str]:
+    return {name for cost in evidence.runs for name in cost.run.features}
+
+
+def _points(found: _Found) -> Points:
+    """What the laws stand on: the points of one law, or single records where several hold."""
+    if len(found.scoped.scopes) > 1:
+        return points_of_records(found.root.table)
+    return points_of_cells(found.root.cells, found.root.learnt.residuals())

@@ -1,0 +1,99 @@
+"""Conditions of scopes: tests of one feature each, joined by "and", as text and as a mask over records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.learn.annotations import words
+
+Mask = NDArray[np.bool_]
+Columns = Mapping[str, NDArray[np.float64] | NDArray[np.str_]]
+"""Features by name, numbers (n,) with NaN where not read, or texts (n,)."""
+Operator = Literal["<", "<=", ">", ">=", "==", "!="]
+OPPOSITE: dict[Operator, Operator] = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One comparison of a feature with a number or a text."""
+
+    feature: str
+    """The feature."""
+    operator: Operator
+    """How it is compared."""
+    value: float | str
+    """With what."""
+    counts: bool = False
+    """Whether the feature counts something and is compared with nothing: the opposite of "more than 0" is 0."""
+
+    def text(self) -> str:
+        """In the annotation language."""
+        value = words.text(self.value) if isinstance(self.value, str) else words.number(self.value)
+        return f"{words.name(self.feature)} {self.operator} {value}"
+
+    def opposite(self) -> Test:
+        """Its negation; where the feature was not read neither is true."""
+        if self.counts:
+            return Test(self.feature, "==" if self.operator == ">" else ">", 0.0, counts=True)
+        return Test(self.feature, OPPOSITE[self.operator], self.value)
+
+    def holds(self, columns: Columns) -> Mask:
+        """Where it is true, (n,); nowhere where the feature was not read."""
+        values = columns[self.feature]
+        if isinstance(self.value, str):
+            read = values != ""
+            return np.asarray(((values == self.value) if self.operator == "==" else (values != self.value)) & read)
+        compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal}
+        if self.operator == "!=":
+            return np.asarray((values != self.value) & ~np.isnan(values))
+        return np.asarray(compare[self.operator](values, self.value))
+
+
+Condition = tuple[Test, ...]
+"""Tests that all hold; empty: everywhere."""
+
+
+def holds(condition: Condition, columns: Columns, count: int) -> Mask:
+    """Where all tests of a condition are true, (count,)."""
+    out = np.ones(count, dtype=bool)
+    for test in condition:
+        out &= test.holds(columns)
+    return out
+
+
+def text_of(condition: Condition) -> str:
+    """In the annotation language; empty for everywhere.
+
+    >>> text_of((Test("n", ">", 3.0), Test("x.type", "==", "int"), Test("n", ">", 10.0), Test("n", "<=", 20.0)))
+    'n > 10 && n <= 20 && x.type == "int"'
+    """
+    return " && ".join(test.text() for test in simplified(condition))
+
+
+def simplified(condition: Condition) -> Condition:
+    """Without tests that others imply; features in the order of their first test."""
+    by_feature: dict[str, list[Test]] = {}
+    for test in condition:
+        by_feature.setdefault(test.feature, []).append(test)
+    return tuple(test for tests in by_feature.values() for test in _needed(tests))
+
+
+def _needed(tests: Sequence[Test]) -> list[Test]:
+    """Of tests of one feature those that are not implied: an equality, else the closest limits and the exclusions."""
+    equal = [test for test in tests if test.operator == "=="]
+    if equal:
+        return equal[:1]
+    # At the same number "above" is closer than "from".
+    below = [test for test in tests if test.operator in (">", ">=")]
+    above = [test for test in tests if test.operator in ("<", "<=")]
+    out = []
+    if below:
+        out.append(max(below, key=lambda test: (test.value, test.operator == ">")))
+    if above:
+        out.append(min(above, key=lambda test: (test.value, test.operator == "<=")))
+    return [*out, *dict.fromkeys(test for test in tests if test.operator == "!=")]

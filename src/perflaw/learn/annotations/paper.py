@@ -1,0 +1,203 @@
+"""Laws as Freud §3.2 prints them, for ``--paper``: multiple regressions of four classes, the least BIC above an R².
+
+Classes: constant, x, x log x, x². Of each, features of weak p are dropped one by one. Intervals: bootstrap percentiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import stdtr
+
+from perflaw.learn.annotations import words
+from perflaw.learn.cells import Array
+from perflaw.learn.laws import Learnt, Series
+from perflaw.learn.laws.band import Band
+from perflaw.learn.laws.expression import number
+from perflaw.learn.laws.prepare import prepare
+from perflaw.types import Law, Noise
+
+CLASSES = ("linear", "nlogn", "quadratic")
+"""Classes besides the constant, in their order."""
+WEAK = 0.01
+"""A feature whose coefficient's p is larger leaves the regression."""
+ALIKE = 0.9
+"""Correlation from which features form an equivalence class with one representative."""
+REPEATS = 200
+"""Bootstrap samples."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regression:
+    """A linear regression on one class of functions of some features, as a law that can be asked."""
+
+    family: str
+    """Class: ``constant``, ``linear``, ``nlogn`` or ``quadratic``."""
+    features: tuple[str, ...]
+    """Features in it."""
+    coefficients: Array
+    """Intercept, then one a feature; (1 + F,)."""
+    repeats: Array
+    """The same of bootstrap samples, (REPEATS, 1 + F)."""
+    scale: float
+    """Standard deviation of the residuals."""
+
+    def mean(self, at: Mapping[str, Array]) -> Array:
+        """Expected response, (k,), never negative."""
+        return np.maximum(self.design(at) @ self.coefficients, 0.0)
+
+    def band(self, at: Mapping[str, Array]) -> Band:
+        """Mean, percentiles of its bootstrap distribution, and those with the residuals' scatter; (k,) each."""
+        means = self.design(at) @ self.repeats.T
+        low, high = np.percentile(means, [2.5, 97.5], axis=1)
+        reach = 1.96 * self.scale
+        mean = self.mean(at)
+        limits = (low, high, low - reach, high + reach)
+        return (mean, *(np.maximum(limit, 0.0) for limit in limits))
+
+    def design(self, at: Mapping[str, Array]) -> Array:
+        """Columns of the regression, (k, 1 + F)."""
+        count = len(next(iter(at.values())))
+        return np.column_stack([np.ones(count), *(_term(self.family, at[name]) for name in self.features)])
+
+
+def _term(family: str, x: Array) -> Array:
+    if family == "nlogn":
+        return np.asarray(x * np.log(np.maximum(x, 1.0)))
+    return x * x if family == "quadratic" else x
+
+
+def learn_paper(series: Sequence[Series], good_r2: float) -> list[Learnt]:
+    """The law of each series; a constant where no regression reaches the R²."""
+    return [_learn(one, good_r2) for one in series]
+
+
+def _learn(series: Series, good_r2: float) -> Learnt:
+    names = _representatives(series)
+    found = [one for one in (_eliminated(series, family, names) for family in CLASSES) if one.features]
+    rated = [(one, _r2(series, one)) for one in found]
+    good = [(one, r2) for one, r2 in rated if r2 >= good_r2]
+    constant = _fitted(series, "constant", ())
+    chosen, r2 = min(good, key=lambda pair: _bic(series, pair[0]), default=(constant, 0.0))
+    rows = prepare(series)
+    law = _law(series, chosen, r2, rows.runs)
+    points = [{name: k * float(np.percentile(x, 95)) for name, x in series.features.items()} for k in (2, 10)]
+    predictions = Learnt(law, (chosen,), rows).predict(points)
+    return Learnt(replace(law, predictions=tuple(predictions)), (chosen,), rows)
+
+
+def _representatives(series: Series) -> tuple[str, ...]:
+    """One feature of each equivalence class: the shallowest, then the shortest name."""
+    kept: list[str] = []
+    for name in sorted(series.features, key=lambda name: (name.count("."), len(name))):
+        x = series.features[name]
+        if np.ptp(x) > 0 and not any(abs(np.corrcoef(x, series.features[other])[0, 1]) >= ALIKE for other in kept):
+            kept.append(name)
+    return tuple(kept)
+
+
+def _eliminated(series: Series, family: str, names: tuple[str, ...]) -> Regression:
+    """The regression of a class when every feature left has a small p."""
+    while names:
+        p = _p_values(series, family, names)
+        if max(p) <= WEAK:
+            break
+        names = tuple(name for i, name in enumerate(names) if i != int(np.argmax(p)))
+    return _fitted(series, family if names else "constant", names)
+
+
+def _design(series: Series, family: str, names: tuple[str, ...]) -> Array:
+    return np.column_stack([np.ones(series.y.size), *(_term(family, series.features[name]) for name in names)])
+
+
+def _sizes(design: Array) -> Array:
+    size = np.abs(design).max(axis=0)
+    return np.where(size > 0, size, 1.0)
+
+
+def _p_values(series: Series, family: str, names: tuple[str, ...]) -> list[float]:
+    """Two-sided p of each coefficient (t test)."""
+    design = _design(series, family, names)
+    freedom = series.y.size - design.shape[1]
+    if freedom <= 0:
+        return [1.0] * len(names)
+    size = _sizes(design)
+    beta, *_ = np.linalg.lstsq(design / size, series.y, rcond=None)
+    rest = series.y - design / size @ beta
+    variance = max(float(rest @ rest) / freedom, series.quantum**2 / 12.0, 1e-300)
+    error = np.sqrt(variance * np.diag(np.linalg.pinv((design / size).T @ (design / size))))
+    t = np.abs(beta) / np.maximum(error, 1e-300)
+    return [float(2.0 * stdtr(freedom, -value)) for value in t[1:]]
+
+
+def _fitted(series: Series, family: str, names: tuple[str, ...]) -> Regression:
+    """Least squares with its bootstrap (seeded by the shape of the data alone)."""
+    design, n = _design(series, family, names), series.y.size
+    size = _sizes(design)
+    beta, *_ = np.linalg.lstsq(design / size, series.y, rcond=None)
+    rest = series.y - design / size @ beta
+    drawn = np.random.default_rng([n, len(names)]).integers(0, n, (REPEATS, n))
+    x, y = (design / size)[drawn], series.y[drawn]
+    gram = np.einsum("rni,rnj->rij", x, x)
+    repeats = np.einsum("rij,rnj,rn->ri", np.linalg.pinv(gram), x, y)
+    scale = float(np.sqrt(max(float(rest @ rest) / max(n - design.shape[1], 1), series.quantum**2 / 12.0)))
+    return Regression(family, names, beta / size, repeats / size, scale)
+
+
+def _r2(series: Series, law: Regression) -> float:
+    rest = series.y - law.design(series.features) @ law.coefficients
+    total = float(((series.y - series.y.mean()) ** 2).sum())
+    return 1.0 - float(rest @ rest) / total if total > 0 else 0.0
+
+
+def _bic(series: Series, law: Regression) -> float:
+    n = series.y.size
+    return float(2.0 * n * np.log(law.scale) + law.coefficients.size * np.log(n))
+
+
+def _law(series: Series, law: Regression, r2: float, runs: int) -> Law:
+    intercept, rest = float(law.coefficients[0]), law.coefficients[1:].tolist()
+    mean = number(intercept) + "".join(
+        f" {'-' if c < 0 else '+'} {number(abs(c))}*{_text(law.family, name)}"
+        for c, name in zip(rest, law.features, strict=True)
+    )
+    ends = {name: np.array([float(x.max()) * (1 - 1e-6), float(x.max())]) for name, x in series.features.items()}
+    slope = {name: _slope(law, ends, name) for name in law.features}
+    exponent = {"constant": 0.0, "quadratic": 2.0}.get(law.family, 1.0)
+    several = len(law.features) > 1
+    return Law(
+        family="sum" if several else law.family,
+        expression=f"Norm({mean}, {number(law.scale)})",
+        mean=mean,
+        features=law.features,
+        slope=slope,
+        slope_low=slope,
+        slope_high=slope,
+        noise=Noise("normal", law.scale),
+        n=series.y.size,
+        runs=runs,
+        r2=r2 if law.features else 0.0,
+        verdict="law" if law.features else "none",
+        reason="" if law.features else "no regression explains enough of the variance",
+        exponent=None if several else exponent,
+        log_exponent=None if several else float(law.family == "nlogn"),
+        coefficient=rest[0] if rest else intercept,
+        intercept=intercept if law.features else None,
+        range={name: (float(x.min()), float(x.max())) for name, x in series.features.items()},
+    )
+
+
+def _slope(law: Regression, ends: Mapping[str, Array], name: str) -> float:
+    """Local exponent at the largest values."""
+    at = {other: np.full(2, x[1]) for other, x in ends.items()} | {name: ends[name]}
+    y = law.mean(at)
+    if y.min() <= 0 or ends[name][0] <= 0:
+        return 0.0
+    return float(np.log(y[1] / y[0]) / np.log(ends[name][1] / ends[name][0]))
+
+
+def _text(family: str, feature: str) -> str:
+    name = words.name(feature)
+    return {"nlogn": f"{name}*log({name})", "quadratic": f"{name}^2"}.get(family, name)

@@ -1,0 +1,173 @@
+"""Modes of one-dimensional data: borders between clusters of responses, and nothing where there is one cluster.
+
+On the logarithm, so that heavy tails make no false modes: a histogram of the cumulative mass (ties are spread over their
+cells, ticks of a clock over the tick), smoothed with Silverman's bandwidth; minima of the density that are deep, sure and
+have mass on both sides are borders, and again inside the parts (specs/mining.md, "Borders"). Freud §4.3 takes all minima.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+
+from perflaw.learn.mass import Mass, mass_of
+
+Array = NDArray[np.float64]
+
+GRID = 2048
+"""Bins of the histogram."""
+SUREST, DEEPEST, LEAST_MASS = 4.0, 0.7, 0.05
+"""A border needs a valley so many standard deviations below the lower peak, at most so high, so much mass each side."""
+NARROWER = (0.5, 0.25)
+"""Bandwidths tried after Silverman's, relative to it."""
+MOST_POINTS, PAPER_GRID = 1000, 512
+"""Points and places of the paper's density."""
+DEPTH, FEWEST_INSIDE = 2, 200
+"""How often parts are searched again, and from how many points on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Density:
+    """A smoothed histogram and its candidates."""
+
+    height: Array
+    """Smoothed counts, (GRID,)."""
+    cumulated: Array
+    """Share of all points left of each bin, (GRID + 1,)."""
+    effective: float
+    """Points under the kernel per unit of height: what a height's uncertainty comes from."""
+
+
+def borders(y: Array, tick: float = 0.0, weights: Array | None = None, worth: float | None = None) -> Array:
+    """Borders between modes of y, (k,), increasing, in y's unit; none for unimodal data.
+
+    ``tick`` is the clock's step (0: unknown, combs in the data are looked for), ``weights`` sampling weights (n,),
+    ``worth`` how many independent points they are worth (less than n for autocorrelated or weighted data).
+
+    >>> rng = np.random.default_rng(0)
+    >>> borders(rng.pareto(1.5, 5000) + 1).size
+    0
+    >>> fast, slow = rng.lognormal(0, 0.2, 600), rng.lognormal(2, 0.2, 400)
+    >>> [round(float(border), 1) for border in borders(np.concatenate([fast, slow]))]
+    [2.8]
+    """
+    mass = mass_of(np.asarray(y, dtype=np.float64), tick, weights)
+    if mass is None:
+        return np.zeros(0)
+    if worth is None:
+        worth = mass.worth
+    found = _search(mass, mass.low, mass.high, worth, DEPTH)
+    return np.array([float(mass.back(np.array(border))) for border in sorted(found)])
+
+
+def labels(y: Array, found: Array) -> NDArray[np.intp]:
+    """Number of the cluster of every point, (n,), given the borders."""
+    return np.searchsorted(found, y, side="right")
+
+
+def _search(mass: Mass, low: float, high: float, worth: float, depth: int) -> list[float]:
+    """Borders on the transformed scale between two ends, parts searched again."""
+    found = _once(mass, low, high, worth)
+    if not found or depth == 0:
+        return found
+    out, ends = list(found), [low, *found, high]
+    for left, right in pairwise(ends):
+        part = float(np.diff(mass.below(np.array([left, right])))[0])
+        if part * worth >= FEWEST_INSIDE and part >= 2 * LEAST_MASS:
+            out += _search(mass, left, right, worth, depth - 1)
+    return sorted(out)
+
+
+def _once(mass: Mass, low: float, high: float, worth: float) -> list[float]:
+    """Borders of one density between two ends."""
+    pad = 0.02 * (high - low) + 1e-9
+    edges = np.linspace(low - pad, high + pad, GRID + 1)
+    inside = mass.below(np.clip(edges, low, high))
+    counts = np.diff(inside) * worth
+    if counts.sum() <= 0:
+        return []
+    width = float(edges[1] - edges[0])
+    for bandwidth in _bandwidths(counts, edges, width, mass.grain):
+        height = gaussian_filter1d(counts, bandwidth / width, mode="constant", truncate=5)
+        density = _Density(height, inside - inside[0], 2.0 * math.sqrt(math.pi) * bandwidth / width)
+        found = _pruned(density)
+        if found:
+            return [float(edges[place] + width / 2) for place in found]
+    return []
+
+
+def _bandwidths(counts: Array, edges: Array, width: float, grain: float) -> list[float]:
+    """Silverman's 0.9·min(sd, IQR/1.349)·n^−0.2, at least a bin (Silverman 1986, eq. 3.31), then others.
+
+    It is too wide where narrow modes lie far apart, and too narrow for a wide mode beside a narrow one that holds most.
+    """
+    centre, n = (edges[1:] + edges[:-1]) / 2, counts.sum()
+    mean = (counts * centre).sum() / n
+    sd = math.sqrt(max(float((counts * (centre - mean) ** 2).sum() / n), 1e-30))
+    low, high = np.interp([0.25, 0.75], np.cumsum(counts) / n, centre)
+    spread = float(high - low) / 1.349
+    rule = 0.9 * float(n) ** -0.2
+    usual = rule * (min(sd, spread) if spread > 0 else sd)
+    wide = [rule * sd] if sd > 2.0 * spread else []
+    narrow = [usual * part for part in NARROWER if usual * part >= grain]
+    return [max(bandwidth, width) for bandwidth in (usual, *wide, *narrow)]
+
+
+def _minima(height: Array) -> list[int]:
+    """Places of local minima strictly inside, the middle of flat ones."""
+    starts = np.flatnonzero(np.r_[True, np.diff(height) != 0])
+    level = height[starts]
+    ends = np.r_[starts[1:], height.size] - 1
+    inner = np.flatnonzero((level[1:-1] < level[:-2]) & (level[1:-1] < level[2:])) + 1
+    return [int(place) for place in (starts[inner] + ends[inner]) // 2]
+
+
+def _pruned(density: _Density) -> list[int]:
+    """Minima that stay when the weakest is dropped again and again until all are sure, deep and heavy on both sides."""
+    valleys = _minima(density.height)
+    bounds = [0, *valleys, density.height.size]
+    peaks = [a + int(np.argmax(density.height[a:b])) for a, b in pairwise(bounds)]
+    while valleys:
+        weakest = min(((_strength(density, valleys, peaks, i), i) for i in range(len(valleys))), key=lambda one: one[0])
+        if weakest[0] == math.inf:
+            break
+        place = weakest[1]
+        lower = place if density.height[peaks[place]] < density.height[peaks[place + 1]] else place + 1
+        del valleys[place], peaks[lower]
+    return valleys
+
+
+def _strength(density: _Density, valleys: list[int], peaks: list[int], i: int) -> float:
+    """How good a border is: infinite where it stays, else what decides which one is dropped first."""
+    height, cumulated = density.height, density.cumulated
+    valley, peak = height[valleys[i]], min(height[peaks[i]], height[peaks[i + 1]])
+    here, there = valley * density.effective, peak * density.effective
+    z = (there - here) / math.sqrt(here + there + 1e-9)
+    left = cumulated[valleys[i]] - (cumulated[valleys[i - 1]] if i else 0.0)
+    right = (cumulated[valleys[i + 1]] if i + 1 < len(valleys) else cumulated[-1]) - cumulated[valleys[i]]
+    heavy = min(left, right) >= LEAST_MASS
+    if z >= SUREST and valley <= DEEPEST * peak and heavy:
+        return math.inf
+    return float(z if heavy else z * 0.01)
+
+
+def density_minima(y: Array) -> Array:
+    """Freud's borders (§4.3), for ``--paper``: all local minima of a variable-bandwidth density of y, (k,).
+
+    Bandwidths are Silverman's over the square root of a first density (Abramson 1982); no minimum is tested.
+    """
+    if y.size < 2 or np.ptp(y) == 0:
+        return np.zeros(0)
+    some = np.sort(y)[np.linspace(0, y.size - 1, min(y.size, MOST_POINTS)).astype(np.intp)]
+    spread = np.subtract(*np.percentile(some, [75, 25])) / 1.349
+    bandwidth = 0.9 * (min(float(some.std()), spread) or float(some.std())) * some.size**-0.2
+    pilot = np.exp(-0.5 * ((some[:, None] - some) / bandwidth) ** 2).mean(axis=1)
+    local = bandwidth / np.sqrt(pilot / np.exp(np.log(pilot).mean()))
+    grid = np.linspace(some[0] - 2 * bandwidth, some[-1] + 2 * bandwidth, PAPER_GRID)
+    height = (np.exp(-0.5 * ((grid[:, None] - some) / local) ** 2) / local).sum(axis=1)
+    return grid[_minima(height)]

@@ -1,0 +1,106 @@
+// The annotation language in the page, second half: a tree and the values of features to a number, a truth or a text.
+
+const FUNCTIONS = { log: Math.log, exp: Math.exp, sqrt: Math.sqrt, min: Math.min, max: Math.max, floor: Math.floor, ceil: Math.ceil, abs: Math.abs };
+// As perflaw has it: 0 times infinity is 0, so that n*log(n) is 0 at 0.
+const product = (a, b) => (Number.isNaN(a * b) && !Number.isNaN(+a) && !Number.isNaN(+b) ? 0 : a * b);
+const OPERATORS = {
+  "+": (a, b) => a + b, "-": (a, b) => a - b, "*": product, "/": (a, b) => a / b, "^": (a, b) => a ** b,
+  "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b,
+};
+
+// Values are numbers or texts by feature; a feature that has none is NaN, of which no comparison holds.
+function evaluate(tree, values) {
+  if (tree.kind === "number" || tree.kind === "text") return tree.value;
+  if (tree.kind === "name") return Object.hasOwn(values, tree.name) ? values[tree.name] ?? NaN : NaN;
+  if (tree.kind === "unary") {
+    const value = evaluate(tree.operand, values);
+    return tree.op === "!" ? !truth(value) : -value;
+  }
+  if (tree.kind === "call") return FUNCTIONS[tree.name](...tree.args.map((one) => Number(evaluate(one, values))));
+  return evaluateBinary(tree, values);
+}
+
+function evaluateBinary({ op, left, right }, values) {
+  const a = evaluate(left, values);
+  if (op === "&&") return truth(a) && truth(evaluate(right, values));
+  if (op === "||") return truth(a) || truth(evaluate(right, values));
+  const b = evaluate(right, values);
+  if (op === "==") return same(a, b);
+  if (op === "!=") return !same(a, b) && read(a) && read(b);
+  return OPERATORS[op](Number(a), Number(b));
+}
+
+// As in perflaw itself, whatever is not 0 is true, but NaN is not; comparisons with NaN are 0, those with a text not read too.
+const truth = (value) => (typeof value === "string" ? value !== "" : Number(value) !== 0 && !Number.isNaN(value));
+const read = (value) => value !== "" && !Number.isNaN(value);
+const same = (a, b) => (typeof a === "string" || typeof b === "string" ? a === b : Number(a) === Number(b));
+
+const namesIn = (tree, found = new Set()) => {
+  if (tree.kind === "name") found.add(tree.name);
+  for (const part of [tree.operand, tree.left, tree.right, ...(tree.args ?? [])]) if (part) namesIn(part, found);
+  return found;
+};
+
+// An expression ready to be asked, or null where the text is not of the language: the page then draws less, and fails nowhere.
+function readable(text) {
+  try {
+    const tree = parsed(text);
+    checked(tree);
+    return tree;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function checked(tree) {
+  if (tree.kind === "call" && !Object.hasOwn(FUNCTIONS, tree.name)) throw new SyntaxError(`no function ${tree.name}`);
+  for (const part of [tree.operand, tree.left, tree.right, ...(tree.args ?? [])]) if (part) checked(part);
+}
+
+// Distributions: what a law's text says of a response at given values of the features.
+const DISTRIBUTIONS = {
+  Norm: { count: 2, mean: (m) => m, quantile: (z, m, s) => m + z * s, cdf: (y, m, s) => below((y - m) / s),
+    density: (y, m, s) => Math.exp(-0.5 * ((y - m) / s) ** 2) / (s * Math.sqrt(2 * Math.PI)) },
+  // The language gives the mean of a lognormal itself; its median lies exp(s²/2) below.
+  LogNorm: { count: 2, mean: (m) => m, quantile: (z, m, s) => m * Math.exp(z * s - s * s / 2),
+    cdf: (y, m, s) => (y > 0 && m > 0 ? below((Math.log(y / m) + s * s / 2) / s) : Number(y > 0)),
+    density: (y, m, s) => (y > 0 && m > 0 ? Math.exp(-0.5 * ((Math.log(y / m) + s * s / 2) / s) ** 2) / (y * s * Math.sqrt(2 * Math.PI)) : 0) },
+  Exp: { count: 1, mean: (m) => m, quantile: (z, m) => -m * Math.log(tail(z)), density: (y, m) => (y >= 0 ? Math.exp(-y / m) / m : 0),
+    cdf: (y, m) => (y > 0 ? 1 - Math.exp(-y / m) : 0) },
+  Binom: { count: 2, mean: (n, p) => n * p, quantile: (z, n, p) => n * p + z * Math.sqrt(n * p * (1 - p)),
+    cdf: (y, n, p) => DISTRIBUTIONS.Norm.cdf(y, n * p, Math.sqrt(Math.max(n * p * (1 - p), 1e-12))),
+    density: (y, n, p) => DISTRIBUTIONS.Norm.density(y, n * p, Math.sqrt(Math.max(n * p * (1 - p), 1e-12))) },
+};
+
+// Φ(z) to 2e-7 (Abramowitz and Stegun 7.1.26): more than a screen resolves. Without any spread a step.
+function below(z) {
+  if (Number.isNaN(z)) return 0.5;
+  const t = 1 / (1 + 0.3275911 * (Math.abs(z) / Math.SQRT2));
+  const half = 0.5 * t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))) * Math.exp(-z * z / 2);
+  return z > 0 ? 1 - half : half;
+}
+
+// 1 − Φ(z), for the three z the page asks: the ends and the middle of 95 %.
+const tail = (z) => (z < 0 ? 0.975 : z > 0 ? 0.025 : 0.5);
+const Z95 = 1.959964;
+
+// {name, args} of a law's text such as LogNorm(3*n, 0.05), or null.
+function distributionOf(text, factor = 1) {
+  const found = /^\s*(Norm|LogNorm|Exp|Binom)\s*\(/.exec(text);
+  if (!found) return null;
+  try {
+    const { name, args } = parsed(text);
+    args.forEach(checked);
+    return args.length === DISTRIBUTIONS[name].count ? { name, args, factor } : null;
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return null;
+    throw error;
+  }
+}
+
+// `factor` is the metric's units in one of the text's.
+const argumentsAt = (law, values) => law.args.map((one) => Number(evaluate(one, values)));
+const meanAt = (law, values) => Math.max(0, DISTRIBUTIONS[law.name].mean(...argumentsAt(law, values))) * law.factor;
+const densityAt = (law, y, values) => DISTRIBUTIONS[law.name].density(y / law.factor, ...argumentsAt(law, values)) / law.factor;
+const noiseAt = (law, values) => [-Z95, Z95].map((z) => Math.max(0, DISTRIBUTIONS[law.name].quantile(z, ...argumentsAt(law, values))) * law.factor);

@@ -1,0 +1,142 @@
+// A component's laws as the charts use them: where each holds, which points follow it, what is typical there.
+
+const SCOPE_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7b61c4", "#8a7f00", "#8c564b", "#5f6b77"];
+
+// Made once a component and kept with its data.
+function modelOf(data) {
+  return (data.model ??= makeModel(data));
+}
+
+function makeModel(data) {
+  const rows = data.y ? data.y.map((_, i) => rowOf(data, i)) : [];
+  const scopes = scopesOf(data.scopes);
+  const member = rows.map((row, i) => memberOf(scopes, row, data.y[i]));
+  for (const scope of scopes) {
+    const mine = rows.filter((row, i) => member[i] === scope.index);
+    scope.points = mine.length;
+    scope.typical = typical(mine.length ? mine : rows.filter((row) => scope.holds(row)));
+  }
+  return { rows, scopes, member, all: typical(rows), extents: extentsOf(rows), asked: askedOf(scopes), several: scopes.length > 1 };
+}
+
+const rowOf = (data, i) => Object.fromEntries(
+  [...Object.entries(data.features ?? {}), ...Object.entries(data.categories ?? {})].map(([name, values]) => [name, values[i]]));
+
+// Of several conditions that are true the first counts; parts of a mixture stand together under one.
+function scopesOf(scopes) {
+  const trees = scopes.map((scope) => (scope.condition ? readable(scope.condition) : null));
+  return scopes.map((scope, index) => {
+    const before = trees.filter((tree, i) => i < index && tree && scopes[i].condition !== scope.condition);
+    return scopeOf(scope, index, trees[index], before);
+  });
+}
+
+function scopeOf(scope, index, tree, before) {
+  const known = !scope.condition || tree != null;
+  const conditions = tree ? [tree, ...before] : before;
+  const law = distributionOf(scope.expression, scope.factor);
+  return {
+    ...scope, index, tree, conditions, law, means: new Set((law?.args ?? []).flatMap((part) => [...namesIn(part)])),
+    label: !scope.condition && before.length ? "everywhere else" : conditionText(scope.condition, tree),
+    holds: (values) => known && (!tree || truth(evaluate(tree, values))) && !before.some((one) => truth(evaluate(one, values))),
+    colour: SCOPE_COLOURS[index % SCOPE_COLOURS.length],
+  };
+}
+
+// The law that a point most probably follows, −1 where none holds: of a mixture the part with the highest p · density.
+function memberOf(scopes, row, y) {
+  let best = -1, most = -Infinity;
+  for (const scope of scopes) {
+    if (!scope.holds(row)) continue;
+    const weight = scope.law ? Math.log(scope.probability * densityAt(scope.law, y, row)) : NaN;
+    // Too far from every part for a density to tell: the nearest mean, below any density.
+    const far = Number.isFinite(weight) ? weight : -1e6 - (scope.law ? Math.abs(Math.log(y / meanAt(scope.law, row))) || 0 : 1e3);
+    if (far > most) [best, most] = [scope.index, far];
+  }
+  return best;
+}
+
+// Medians of numbers, the most frequent of texts.
+function typical(rows) {
+  const found = {};
+  for (const name of new Set(rows.flatMap((row) => Object.keys(row)))) {
+    const values = rows.map((row) => row[name]).filter((value) => value != null && value !== "");
+    if (values.length) found[name] = typeof values[0] === "string" ? commonest(values) : median(values);
+  }
+  return found;
+}
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
+
+function commonest(values) {
+  const counts = new Map();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
+}
+
+function extentsOf(rows) {
+  const extents = {};
+  for (const row of rows) {
+    for (const [name, value] of Object.entries(row)) {
+      if (typeof value !== "number") continue;
+      const known = (extents[name] ??= [value, value]);
+      known[0] = Math.min(known[0], value);
+      known[1] = Math.max(known[1], value);
+    }
+  }
+  return extents;
+}
+
+// Features that laws and conditions ask for: of the means first, they are what a person varies.
+function askedOf(scopes) {
+  const means = new Set(), conditions = new Set();
+  for (const scope of scopes) {
+    for (const name of scope.means) means.add(name);
+    if (scope.tree) namesIn(scope.tree, conditions);
+  }
+  return { means: [...means], conditions: [...conditions].filter((name) => !means.has(name)) };
+}
+
+// Where a curve of `scope` over `feature` is asked: the others are typical of it, but for what the person holds fixed.
+const heldFor = (scope, held) => ({ ...scope.typical, ...held });
+
+// Pieces [from, to] of low … high on which the scope holds, ends found by halving: conditions are asked, not taken apart.
+function regionsOf(scope, feature, held, low, high) {
+  if (!scope.conditions.length) return [[low, high]];
+  const at = (x) => scope.holds({ ...held, [feature]: x });
+  const grid = spread(low, high, 160, scope.conditions.flatMap(thresholds));
+  const pieces = [];
+  grid.forEach((x, i) => {
+    if (!at(x)) return;
+    const from = i && !at(grid[i - 1]) ? edge(at, grid[i - 1], x) : x;
+    const to = i + 1 < grid.length && !at(grid[i + 1]) ? edge(at, grid[i + 1], x) : x;
+    const last = pieces.at(-1);
+    if (last && i && at(grid[i - 1])) last[1] = to;
+    else pieces.push([from, to]);
+  });
+  return pieces;
+}
+
+function edge(at, out, inside) {
+  for (let i = 0; i < 50; i++) {
+    const middle = (out + inside) / 2;
+    if (at(middle)) inside = middle;
+    else out = middle;
+  }
+  return inside;
+}
+
+// Numbers of a condition: both sides of each are looked at, however narrow what is between them.
+function thresholds(tree) {
+  if (tree.kind === "number") return [tree.value, -tree.value];
+  return [tree.operand, tree.left, tree.right, ...(tree.args ?? [])].filter(Boolean).flatMap(thresholds);
+}
+
+function spread(low, high, count, extra = []) {
+  const log = low > 0 && high > 20 * low;
+  const step = (i) => (log ? low * (high / low) ** (i / count) : low + ((high - low) * i) / count);
+  const beside = extra.flatMap((x) => [x - Math.abs(x) * 1e-9 - 1e-12, x, x + Math.abs(x) * 1e-9 + 1e-12]);
+  const grid = Array.from({ length: count + 1 }, (_, i) => step(i));
+  grid[count] = high;
+  return [...new Set([...grid, ...beside.filter((x) => x > low && x < high)])].sort((a, b) => a - b);
+}

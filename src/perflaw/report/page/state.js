@@ -1,0 +1,91 @@
+// What the person chose stands in the address, so that a link shows the same: #component=… and only what is not the default.
+
+// What was chosen for the charts; null means the page's own choice. `held` and `at` are by feature.
+const view = { axes: null, against: "feature", feature: null, colour: "scope", alternatives: false, bands: null, held: {}, at: {}, theme: "auto", redraw: () => {} };
+const CHOSEN = { x: "feature", axes: "axes", residuals: "against", colour: "colour", theme: "theme" };
+const DEFAULTS = { ...view };
+
+// Browsers refuse hundreds of new addresses in seconds, and a slider makes them.
+let waiting = null;
+// The address as the page knows it: another one was just typed, and its event is on the way.
+let known = location.hash;
+
+function remember() {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => { if (location.hash === known) rememberNow(); }, 120);
+}
+
+function rememberNow() {
+  clearTimeout(waiting);
+  history.replaceState(null, "", `#${addressOf()}`);
+  known = location.hash;
+}
+
+function addressOf() {
+  const parts = selected == null ? [] : [["component", linkable(report.rows[selected].key)]];
+  for (const [name, field] of Object.entries(CHOSEN)) if (view[field] !== DEFAULTS[field]) parts.push([name, linkable(view[field])]);
+  if (view.alternatives) parts.push(["alternatives", "1"]);
+  if (view.bands != null) parts.push(["bands", view.bands ? "1" : "0"]);
+  for (const field of ["held", "at"]) {
+    for (const [name, value] of Object.entries(view[field])) parts.push([`${field}.${linkable(name)}`, linkable(String(value))]);
+  }
+  parts.push(...filterState());
+  return parts.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&");
+}
+
+function filterState() {
+  const parts = [];
+  if (filter.text) parts.push(["filter", linkable(filter.text)]);
+  if (filter.verdict !== "all") parts.push(["verdict", filter.verdict]);
+  if (filter.check !== "all") parts.push(["check", filter.check]);
+  if (filter.share !== filter.usual) parts.push(["share", String(filter.share * 100)]);
+  if (sorting.column) parts.push(["sort", (sorting.down ? "-" : "") + sorting.column.name]);
+  return parts;
+}
+
+// The address as [name, value] pairs. A bare #name is a link to a component. Addresses are anyone's: what cannot be read is left out.
+function addressParts() {
+  known = location.hash;
+  const hash = location.hash.slice(1);
+  if (hash && !hash.includes("=")) return new Map([["component", unescaped(hash)]]);
+  return new Map(hash.split("&").filter((part) => part.includes("=")).map((part) => {
+    const at = part.indexOf("=");
+    return [unescaped(part.slice(0, at)), unescaped(part.slice(at + 1))];
+  }));
+}
+
+function unescaped(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+// Takes over what the address says of the charts and the table.
+function recall(parts) {
+  const allowed = { axes: ["log", "linear"], residuals: ["feature", "fitted"], colour: ["scope", "run"], theme: ["auto", "light", "dark"] };
+  for (const [name, field] of Object.entries(CHOSEN)) {
+    const value = parts.get(name);
+    if (value != null && (!allowed[name] || allowed[name].includes(value))) view[field] = value;
+  }
+  if (parts.has("alternatives")) view.alternatives = parts.get("alternatives") === "1";
+  if (parts.has("bands")) view.bands = parts.get("bands") === "1";
+  for (const field of ["held", "at"]) {
+    for (const [name, value] of parts) {
+      if (!name.startsWith(`${field}.`) || value === "") continue;
+      view[field][name.slice(field.length + 1)] = Number.isNaN(Number(value)) ? value : Number(value);
+    }
+  }
+  recallTable(parts);
+}
+
+function recallTable(parts) {
+  if (parts.has("filter")) filter.text = parts.get("filter").toLowerCase();
+  if (["all", ...Object.keys(VERDICTS)].includes(parts.get("verdict"))) filter.verdict = parts.get("verdict");
+  if (["all", ...OUTCOMES].includes(parts.get("check"))) filter.check = parts.get("check");
+  if (parts.has("share")) filter.share = Number(parts.get("share")) / 100 || 0;
+  const sort = parts.get("sort");
+  const column = COLUMNS.find((one) => one.name === sort?.replace(/^-/, ""));
+  if (column) sortBy(column, sort.startsWith("-"));
+}

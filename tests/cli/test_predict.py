@@ -1,0 +1,84 @@
+"""``perflaw predict`` as a person runs it: intervals, scopes, refusals."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def predict(perflaw, shifted):
+    """Run ``perflaw predict`` where the recordings are."""
+
+    def run(*arguments, status=0):
+        return perflaw("predict", *arguments, status=status, cwd=shifted)
+
+    return run
+
+
+def predictions(done, of):
+    document = json.loads(done.stdout)
+    assert document["schema"] == "perflaw.predict/1"
+    return {one["component"]: one for one in document["predictions"] if one["of"] == of}
+
+
+@pytest.mark.parametrize("laws", ["perf.law", "perf.law.json", "default"])
+def test_a_call_inside_what_was_learnt(predict, laws):
+    build = predictions(predict(laws, "docs.len=1000", "--json"), "call")["shifting.build"]
+    assert build["mean"] == pytest.approx(2_000_000, rel=0.1)
+    assert build["new_low"] <= build["mean_low"] < build["mean"] < build["mean_high"] <= build["new_high"]
+    assert build["inside"]
+    assert build["unit"] == "ns"
+
+
+@pytest.mark.parametrize("laws", ["perf.law", "default"])
+def test_a_run_outside_what_was_learnt_has_a_wider_interval(predict, laws):
+    near = predictions(predict(laws, "n=1000", "--json"), "run")["shifting.build"]
+    far = predictions(predict(laws, "n=1e5", "--json"), "run")["shifting.build"]
+    assert far["mean_low"] < 2000 * 8 * 1.75 * 1e5 < far["mean_high"]
+    assert near["inside"]
+    assert not far["inside"]
+    assert "outside what was learnt" in far["message"]
+    assert far["mean_high"] / far["mean"] >= near["mean_high"] / near["mean"] * 0.99
+
+
+def test_the_table(predict):
+    text = predict("perf.law", "n=1e5").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert "n = 100,000" in text
+    assert "shifting.build" in text
+
+
+def test_a_text_has_the_scatter_it_states(predict, tmp_path):
+    file = tmp_path / "hand.law"
+    file.write_text("f.time(n) [us] { [n < 10] Norm(5*n, 1); [n < 20] {{0.5} Norm(10, 1); {0.5} Norm(20, 1)} }")
+    [found] = predictions(predict(file, "n=4", "--json"), "call").values()
+    assert found["mean"] == pytest.approx(20_000)
+    assert found["mean_low"] is None
+    assert found["new_low"] == pytest.approx(20_000 - 1_960, rel=1e-3)
+    assert found["condition"] == "n < 10"
+    assert "text alone" in found["message"]
+    [mixed] = predictions(predict(file, "n=15", "--json"), "call").values()
+    assert mixed["mean"] == pytest.approx(15_000)
+    [refused] = predictions(predict(file, "n=30", "--json"), "call").values()
+    assert refused["mean"] is None
+    assert "no answer" in refused["message"]
+
+
+def test_several_points_and_features(predict, tmp_path):
+    file = tmp_path / "hand.law"
+    file.write_text("f.time(n, m) { Norm(5*n*m, 1) }")
+    done = predict(file, "n=4,m=2", "n=1e3,m=3", "--json")
+    assert [one["mean"] for one in json.loads(done.stdout)["predictions"]] == [40, 15_000]
+
+
+@pytest.mark.parametrize("point", ["n", "n=", "n=many", "n=inf", "=3", "n=nan", "nosuch=3"])
+def test_bad_points(predict, point):
+    assert predict("perf.law", point, status=2).stderr.startswith("perflaw: ")
+
+
+def test_bad_laws(predict, tmp_path):
+    (tmp_path / "bad.law").write_text("f.time(n) { Norm(n, ) }")
+    assert "bad.law:1:" in predict(tmp_path / "bad.law", "n=3", status=2).stderr
+    assert "no such law file" in predict("nothing.law", "n=3", status=2).stderr
+    (tmp_path / "two.law").write_text("f.time(n, m) { Norm(n*m, 1) }")
+    assert "depend on m, n" in predict(tmp_path / "two.law", "n=3", status=2).stderr

@@ -1,0 +1,163 @@
+"""Algorithm 1: planted scopes are found with their conditions, and a plain law stays one (Freud §3.2)."""
+
+import numpy as np
+import pytest
+
+from tests.learn.annotation_data import evidence, learn_one, told
+
+N = 600
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+def scatter(rng, sigma, n=N):
+    return np.exp(sigma * rng.normal(size=n))
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.2])
+def test_two_branches_on_a_threshold(rng, sigma):
+    a, b, c = rng.integers(0, 31, N), rng.integers(1, 200, N), rng.integers(1, 200, N)
+    y = np.where(a > 10, b**2, 450 * c) * 1000 * scatter(rng, sigma)
+    found = learn_one(evidence(y, {"a": a, "b": b, "c": c}))
+    assert told(found).keys() == {"a <= 10", "a > 10"}
+    below, above = found.scopes
+    assert below.law.features == ("c",)
+    assert above.law.features == ("b",)
+    assert below.law.slope["c"] == pytest.approx(1.0, abs=0.1)
+    assert above.law.slope["b"] == pytest.approx(2.0, abs=0.1)
+    assert all(scope.probability == 1.0 for scope in found.scopes)
+
+
+def test_one_feature_with_two_regimes(rng):
+    a = rng.integers(0, 21, N)
+    y = np.where(a < 10, 400 * (10 - a), 4000 + 400 * (a - 10)) * 1000 + 1
+    assert told(learn_one(evidence(y, {"a": a}))) == {"a < 10": "linear", "a >= 10": "linear"}
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_choice_of_three(rng, as_text):
+    a, mode = rng.integers(1, 1000, N), rng.integers(0, 3, N)
+    y = np.choose(mode, [np.full(N, 100_000), 100 * a, a**2]) * 1000
+    texts = {"mode": np.array(["flat", "line", "square"])[mode]} if as_text else None
+    found = told(learn_one(evidence(y, {"a": a} if as_text else {"a": a, "mode": mode}, types=texts)))
+    names = ['"flat"', '"line"', '"square"'] if as_text else ["0", "1", "2"]
+    families = ["constant", "linear", "quadratic"]
+    assert found == {f"mode == {name}": family for name, family in zip(names, families, strict=True)}
+
+
+def test_types_whose_means_are_equal(rng):
+    f, kind = rng.integers(1, 2000, N), rng.integers(0, 2, N)
+    y = np.where(kind == 0, f, 2000 - f) * 1000
+    found = learn_one(evidence(y, {"f": f}, types={"shape.type": np.array(["A", "B"])[kind]}))
+    assert told(found) == {'shape.type == "A"': "linear", 'shape.type == "B"': "linear"}
+
+
+def test_features_that_only_one_type_has(rng):
+    t, kind = rng.integers(1, 500, N), rng.integers(0, 2, N)
+    made = evidence(
+        np.where(kind == 0, 100 * t, 5000) * 1000,
+        {"x.len": np.where(kind == 0, t, np.nan), "x": np.where(kind == 1, t, np.nan)},
+        types={"x.type": np.array(["list", "int"])[kind]},
+    )
+    assert told(learn_one(made)) == {'x.type == "list"': "linear", 'x.type == "int"': "constant"}
+
+
+def test_branch_outcomes(rng):
+    t, taken = rng.integers(1, 500, N), rng.integers(0, 2, N)
+    y = np.where(taken, 3 * t**2, 100 * t) * 1000
+    made = evidence(y, {"t": t}, branches={"branch.L12.taken": taken * t, "branch.L12.not_taken": (1 - taken) * t})
+    assert told(learn_one(made)) == {"branch.L12.taken > 0": "quadratic", "branch.L12.taken == 0": "linear"}
+
+
+def test_call_edges_in_backquotes(rng):
+    t, called = rng.integers(1, 1000, N), rng.integers(0, 2, N)
+    y = (100_000 * called + 100 * t) * 1000 * scatter(rng, 0.05)
+    found = told(learn_one(evidence(y, {"t": t}, edges={"calls.app.<lambda>": called})))
+    assert found.keys() == {"`calls.app.<lambda>` > 0", "`calls.app.<lambda>` == 0"}
+
+
+def test_counts_of_a_branch_are_features(rng):
+    length = rng.integers(0, 40, N)
+    few = rng.binomial(length, 1 / 3)
+    found = learn_one(evidence(100_000 * few, {"v.len": length}, branches={"branch.L3.taken": few}))
+    [scope] = found.scopes
+    assert (scope.law.family, scope.law.features) == ("linear", ("branch.L3.taken",))
+
+
+def test_a_knob_that_is_fixed_in_every_run(rng):
+    run = np.arange(N) % 20
+    n, slow = rng.integers(10, 1000, N), run % 2
+    y = n * np.where(slow, 900.0, 300.0) * scatter(rng, 0.05)
+    found = told(learn_one(evidence(y, {"n": n, "slow": slow}, run=run)))
+    assert found == {"slow == 0": "linear", "slow == 1": "linear"}
+
+
+def test_what_the_input_says_goes_before_branch_and_call(rng):
+    a, b = rng.integers(0, 31, N), rng.integers(1, 200, N)
+    y = np.where(a > 10, b**2, 9000) * 1000
+    branches, edges = {"branch.L2.taken": a > 10}, {"calls.m.g": a > 10}
+    assert told(learn_one(evidence(y, {"a": a, "b": b}, branches=branches, edges=edges))).keys() == {
+        "a > 10",
+        "a <= 10",
+    }
+
+
+def test_a_step_function_close_to_a_law_is_left_whole(rng):
+    n = rng.integers(2, 2000, N)
+    found = learn_one(evidence(n * np.ceil(np.log2(n)) * 1000, {"n": n}))
+    assert told(found) == {"": "nlogn"}
+
+
+def useless(rng, n):
+    """Ten features that say nothing, categories among them."""
+    features = {f"u{i}": rng.integers(0, 1000, n) for i in range(3)}
+    features |= {f"v{i}": rng.lognormal(3, 1, n) for i in range(2)}
+    features |= {"flag": rng.integers(0, 2, n), "level": rng.integers(0, 4, n)}
+    types = {f"t{i}.type": rng.choice(["int", "str", "list"], n, p=[0.7, 0.2, 0.1]) for i in range(3)}
+    return features, types
+
+
+LAWS = {
+    "constant": lambda x: 1e5 + 0 * x,
+    "linear": lambda x: 100 * x,
+    "quadratic": lambda x: 3 * x**2,
+    "with intercept": lambda x: 1e5 + 50 * x,
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("sigma", [0.05, 0.2])
+def test_one_law_stays_one_law(law, sigma):
+    false = 0
+    for seed in range(8):
+        rng = np.random.default_rng([seed, len(law)])
+        features, types = useless(rng, 400)
+        x = np.exp(rng.uniform(2, 7, 400)).round()
+        run = np.arange(400) % (1, 8)[seed % 2]
+        y = np.round(LAWS[law](x) * scatter(rng, sigma, 400) * scatter(rng, 0.03, 8)[run])
+        false += len(learn_one(evidence(y, {**features, "n": x}, types=types, run=run)).scopes) > 1
+    assert false == 0
+
+
+def test_a_run_effect_is_no_scope_of_the_run(rng):
+    run = np.arange(N) % 4
+    y = 1e6 * np.array([1.0, 1.0, 1.3, 1.3])[run] * scatter(rng, 0.01)
+    assert told(learn_one(evidence(y, {"knob": np.array([0.0, 0.0, 1.0, 1.0])[run]}, run=run))) == {"": "constant"}
+
+
+def test_heavy_tails_are_no_scopes(rng):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        features, types = useless(rng, 400)
+        y = 1e4 * (rng.pareto(1.5, 400) + 1)
+        assert told(learn_one(evidence(y, features, types=types))) == {"": "constant"}
+
+
+def test_the_threshold_of_a_good_law_is_an_option(rng):
+    kind, t = rng.integers(0, 2, N), np.exp(rng.uniform(2, 7, N)).round()
+    made = evidence(t**2 * np.where(kind, 1.6, 1.0) * 1000, {"t": t}, types={"k.type": np.array(["a", "b"])[kind]})
+    assert len(learn_one(made, good_r2=0.9).scopes) == 2
+    assert len(learn_one(made, fewest=N).scopes) == 1

@@ -1,0 +1,94 @@
+"""Borders between modes: planted ones are found, and unimodal data have none (specs/mining.md, "Borders")."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perflaw.learn.modes import borders, labels
+
+UNIMODAL = {
+    "lognormal": (lambda rng, n: rng.lognormal(0, 1.5, n), 0.0),
+    "pareto": (lambda rng, n: rng.pareto(1.5, n) + 1, 0.0),
+    "exponential": (lambda rng, n: rng.exponential(1, n), 0.0),
+    "poisson of 1": (lambda rng, n: rng.poisson(1, n).astype(float), 1.0),
+    "poisson of 5": (lambda rng, n: rng.poisson(5, n).astype(float), 1.0),
+    "poisson of 200": (lambda rng, n: rng.poisson(200, n).astype(float), 0.0),
+    "coarse clock": (lambda rng, n: np.round(rng.lognormal(3, 0.5, n) / 10) * 10, 10.0),
+    "coarse clock of unknown tick": (lambda rng, n: np.round(rng.lognormal(3, 0.5, n) / 10) * 10, 0.0),
+    "normal": (lambda rng, n: rng.normal(100, 5, n), 0.0),
+    "uniform": (lambda rng, n: rng.uniform(0, 1500, n), 0.0),
+    "negative as well": (lambda rng, n: rng.normal(0, 5, n), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", UNIMODAL)
+@pytest.mark.parametrize(("n", "seeds"), [(1000, 20), (10_000, 5), (100_000, 2)])
+def test_unimodal_data_have_no_border(name, n, seeds):
+    make, tick = UNIMODAL[name]
+    found = [borders(make(np.random.default_rng([n, seed]), n), tick).size for seed in range(seeds)]
+    assert found == [0] * seeds
+
+
+@pytest.mark.parametrize("name", ["lognormal", "pareto", "exponential", "poisson of 5"])
+def test_a_million_points_of_unimodal_data_have_no_border(name):
+    make, tick = UNIMODAL[name]
+    assert borders(make(np.random.default_rng(0), 1_000_000), tick).size == 0
+
+
+def planted(rng, n):
+    """Two to four lognormal modes far enough apart, each with a tenth of the mass; points, modes, tick."""
+    modes = int(rng.integers(2, 5))
+    share = rng.dirichlet(np.full(modes, 3.0))
+    while share.min() < 0.1:
+        share = rng.dirichlet(np.full(modes, 3.0))
+    width = rng.uniform(0.05, 0.3, modes)
+    gap = rng.uniform(5, 9, modes) * np.maximum(width, np.roll(width, 1))
+    centre = np.cumsum(np.r_[0.0, gap[1:]])
+    of = rng.choice(modes, n, p=share)
+    tick = float(rng.choice([0.0, 1.0, 20.0]))
+    y = 1000 * np.exp(centre[of] + width[of] * rng.normal(size=n))
+    return (np.maximum(np.round(y / tick) * tick, tick) if tick else y), 1000 * np.exp(centre), tick
+
+
+@pytest.mark.parametrize("n", [1000, 10_000])
+def test_planted_modes_are_found(n):
+    hits = misses = false = 0
+    for seed in range(150):
+        y, centre, tick = planted(np.random.default_rng([n, seed]), n)
+        found = borders(y, tick)
+        between = np.histogram(found, bins=centre)[0]
+        hits += np.count_nonzero(between)
+        misses += np.count_nonzero(between == 0)
+        false += found.size - np.count_nonzero(between)
+    assert hits / (hits + false) >= 0.98
+    assert hits / (hits + misses) >= 0.98
+
+
+def test_atoms_are_modes():
+    y = np.repeat([300.0, 600.0, 900.0], [300, 400, 300])
+    found = borders(y, 1.0)
+    assert np.bincount(labels(y, found)).tolist() == [300, 400, 300]
+
+
+def test_weights_count_like_copies():
+    rng = np.random.default_rng(1)
+    y = np.concatenate([rng.lognormal(0, 0.2, 500), rng.lognormal(2, 0.2, 500)])
+    weight = np.where(y < 3, 2.0, 1.0)
+    assert borders(y, weights=weight) == pytest.approx(borders(np.repeat(y, weight.astype(int))), rel=0.3)
+
+
+def test_few_independent_points_are_no_evidence():
+    y = np.concatenate([np.full(500, 1.0), np.full(500, 2.0)]) * np.random.default_rng(0).lognormal(0, 0.2, 1000)
+    assert borders(y).size == 1
+    assert borders(y, worth=12.0).size == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-1e9, 1e9), max_size=60), st.floats(1e-3, 1e3))
+def test_any_numbers_will_do(values, unit):
+    y = np.array(values)
+    found = borders(y)
+    assert (np.diff(found) > 0).all()
+    assert ((found > y.min(initial=0)) & (found < y.max(initial=0))).all()
+    assert borders(np.abs(y) * unit).size == borders(np.abs(y)).size

@@ -1,0 +1,234 @@
+"""``pytest --perflaw`` as a person runs it: pytest's own output and exit status, a recording, verdicts on laws."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from perflaw.pytest_plugin.session import without_ours
+
+SUITE = """
+import pytest, words
+
+@pytest.mark.parametrize("n", [10, 20, 40, 80, 160, 320])
+def test_index(n):
+    assert len(words.index([str(i) for i in range(n)])) == n
+"""
+WORDS = """
+def index(words):
+    found = []
+    for word in words:
+        if word not in found:
+            found.append(word)
+    return found
+"""
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A folder with a program and its tests."""
+    (tmp_path / "words.py").write_text(WORDS)
+    (tmp_path / "test_words.py").write_text(SUITE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -p no:benchmark\n")
+    return tmp_path
+
+
+def run_pytest(folder, *arguments, script=True, status=0, **options):
+    """A run by the console script, or by ``-m pytest``."""
+    start = [str(Path(sys.executable).parent / "pytest")] if script else [sys.executable, "-m", "pytest"]
+    done = subprocess.run(
+        [*start, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=280,
+        **options,
+    )
+    assert done.returncode == status, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def timeless(text):
+    return re.sub(r"in \d+\.\d+s", "in …", text)
+
+
+def runs(perflaw, experiment="pytest"):
+    return json.loads(perflaw("runs", "-e", experiment, "--json").stdout)["runs"]
+
+
+def test_output_and_status_are_pytests_own(suite, perflaw):
+    plain = run_pytest(suite, "-v")
+    recorded = run_pytest(suite, "-v", "--perflaw")
+    assert timeless(recorded.stdout) == timeless(plain.stdout)
+    assert recorded.stderr.count("\n") == plain.stderr.count("\n") + 1
+    assert re.fullmatch(r"recorded 1 run of pytest, .* \.perflaw/pytest\n", recorded.stderr.splitlines(True)[-1])
+    documents = json.loads(perflaw("annotate", "-e", "pytest", "--json").stdout)["annotations"]
+    names = {one["component"] for one in documents}
+    assert {"words.index", "test_words.test_index"} <= names
+    assert not any(name.startswith(("pytest", "_pytest", "perflaw")) for name in names)
+
+
+def test_failures_and_an_empty_suite_keep_their_status(suite):
+    (suite / "test_words.py").write_text(
+        "def test_wrong():\n    import words\n    assert words.index([1, 1]) == [1, 2]\n"
+    )
+    plain = run_pytest(suite, status=1, script=False)
+    recorded = run_pytest(suite, "--perflaw", status=1, script=False)
+    assert timeless(recorded.stdout) == timeless(plain.stdout)
+    assert "1 incomplete" in recorded.stderr
+    run_pytest(suite, "--perflaw", "-k", "nothing", status=5)
+
+
+def test_several_runs_show_the_first(suite, perflaw):
+    done = run_pytest(suite, "--perflaw", "--perflaw-runs=2", "--perflaw-experiment", "mine")
+    assert done.stdout.count("6 passed") == 1
+    assert len(runs(perflaw, "mine")) == 2
+
+
+def test_a_later_run_that_fails_is_shown(suite):
+    body = "path = pathlib.Path('seen')\n    assert not path.exists()\n    path.touch()"
+    (suite / "test_words.py").write_text(f"import pathlib\n\ndef test_once():\n    {body}\n")
+    done = run_pytest(suite, "--perflaw", "--perflaw-runs", "3", status=1)
+    assert "1 passed" in done.stdout
+    assert "run 2 of 3 ended with status 1" in done.stderr
+    assert "1 failed" in done.stderr
+
+
+def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
+    done = run_pytest(suite, "--perflaw", "-n", "2")
+    assert "6 passed" in done.stdout
+    assert "2 child processes" in done.stderr
+    documents = json.loads(perflaw("annotate", "-e", "pytest", "--json").stdout)["annotations"]
+    assert "words.index" in {one["component"] for one in documents}
+
+
+def test_laws_that_are_violated_fail_the_session(suite):
+    suite.joinpath("wrong.law").write_text("words.index.time(words) [ns] { LogNorm(0.001, 0.01) }\n")
+    alone = run_pytest(suite, "--perflaw-check", "wrong.law", "--perflaw-runs", "1")
+    assert "6 passed" in alone.stdout
+    assert re.search(r"inconclusive\s+words.index", alone.stdout)
+    bad = run_pytest(suite, "--perflaw-check=wrong.law", "--perflaw-runs=2", status=1)
+    assert "6 passed" in bad.stdout
+    assert re.search(r"violated\s+words.index", bad.stdout)
+
+
+def test_a_suite_that_fails_is_not_checked(suite):
+    suite.joinpath("some.law").write_text("words.index.time(words) { Norm(5, 5) }\n")
+    (suite / "test_words.py").write_text("def test_wrong():\n    assert False\n")
+    done = run_pytest(suite, "--perflaw-check", "some.law", "--perflaw-runs", "1", status=1)
+    assert "some.law not checked: the suite ended with status 1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--perflaw-check", "none.law"), "none.law: no such file"),
+        (("--perflaw", "--perflaw-runs", "0"), "at least one run"),
+        (("--perflaw", "--perflaw-experiment", "../x"), "x"),
+    ],
+)
+def test_options_that_cannot_be_followed(suite, arguments, says):
+    done = run_pytest(suite, *arguments, status=4)
+    assert says in done.stderr
+    assert not (suite / ".perflaw").exists()
+
+
+def test_a_law_file_that_cannot_be_read(suite):
+    suite.joinpath("broken.law").write_text("words.index.time(words) { Nrm(5, 5) }\n")
+    done = run_pytest(suite, "--perflaw-check", "broken.law", "--perflaw-runs", "1", status=4)
+    assert "broken.law:1:27" in done.stderr
+
+
+def test_addopts_may_ask_for_it_and_the_environment_is_clean(suite, perflaw):
+    (suite / "pytest.ini").write_text("[pytest]\naddopts = --perflaw -p no:cacheprovider -p no:benchmark\n")
+    text = "import os\n\ndef test_clean():\n    assert not [name for name in os.environ if 'PERFLAW_PYTEST' in name]\n"
+    (suite / "test_words.py").write_text(text)
+    run_pytest(suite)
+    assert len(runs(perflaw)) == 1
+
+
+def test_what_runs_no_test_records_nothing(suite):
+    for option in ("--help", "--version", "--collect-only", "--markers", "--fixtures"):
+        run_pytest(suite, "--perflaw", option)
+    assert not (suite / ".perflaw").exists()
+
+
+def test_a_program_that_calls_pytest_main(suite, perflaw):
+    (suite / "main.py").write_text("import pytest\nprint(int(pytest.main(['-q', '--perflaw'])), 'ended')\n")
+    done = subprocess.run(
+        [sys.executable, "main.py"], cwd=suite, capture_output=True, text=True, check=True, timeout=280
+    )
+    assert done.stdout.splitlines()[-1] == "0 ended"
+    assert "6 passed" in done.stdout
+    assert len(runs(perflaw)) == 1
+
+
+def test_an_interrupt_reaches_the_tests_and_what_was_recorded_is_kept(suite, perflaw):
+    body = "words.index('ab')\n    pathlib.Path('begun').touch()\n    time.sleep(200)"
+    (suite / "test_words.py").write_text(f"import pathlib, time, words\n\ndef test_long():\n    {body}\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "--perflaw"],
+        cwd=suite,
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # shells start what is in the background deaf to it
+    )
+    until = time.monotonic() + 200
+    while not (suite / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=200)
+    assert process.returncode in (2, 130)
+    assert "KeyboardInterrupt" in output
+    assert runs(perflaw)[0]["calls"] > 0
+
+
+def test_nothing_heavy_is_imported_for_others(suite):
+    (suite / "test_words.py").write_text(
+        "import sys\n\ndef test_light():\n    print(*sys.modules, file=open('modules', 'w'))\n"
+    )
+    run_pytest(suite)
+    loaded = set((suite / "modules").read_text().split())
+    ours = {name for name in loaded if name.startswith("perflaw.")}
+    assert ours == {
+        "perflaw.decorator",
+        "perflaw.pytest_plugin",
+        "perflaw.pytest_plugin.plugin",
+        "perflaw.pytest_plugin.inner",
+    }
+    assert not loaded & {"numpy", "scipy", "duckdb", "click"}
+
+
+def test_the_fixture(suite):
+    (suite / "test_words.py").write_text("""
+def test_growth(perflaw):
+    perflaw.assert_scales(sum, [100, 300, 1000, 3000, 10_000], "n^2", make=lambda n: range(n))
+
+def test_too_fast(perflaw):
+    def pairs(items):
+        return sum(1 for a in items for b in items)
+    perflaw.assert_scales(pairs, [10, 20, 40, 80, 160, 320], at_most="n", make=lambda n: list(range(n)))
+""")
+    done = run_pytest(suite, status=1)
+    assert "1 failed, 1 passed" in done.stdout
+    assert "ScalingError: test_too_fast.<locals>.pairs grows as n^" in done.stdout
+    assert "scales.py" not in done.stdout
+
+
+def test_only_our_options_go():
+    words = ["--perflaw", "-k", "perflaw", "--perflaw-check", "a.law", "--perflaw-experiment=x", "--perflaws", "tests"]
+    assert without_ours(words) == ["-k", "perflaw", "--perflaws", "tests"]
+
+
+def test_the_variable_is_not_left_behind():
+    assert not [name for name in os.environ if name.startswith("PERFLAW_PYTEST")]

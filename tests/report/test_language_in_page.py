@@ -1,0 +1,125 @@
+"""The page reads the annotation language itself: it must say what perflaw says, and read nothing else."""
+
+from __future__ import annotations
+
+import math
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import Browser, Page
+
+from perflaw import language
+from perflaw.language import distributions
+
+VALUES: dict[str, float | str] = {"n": 7.0, "docs.len": 300.0, "calls.app.<lambda>": 0.0, "x.type": "int"}
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Page:
+    source = "\n".join(
+        (files("perflaw.report") / "page" / f"{name}.js").read_text() for name in ("tokens", "evaluate", "labels")
+    )
+    tab = browser.new_page()
+    tab.add_script_tag(content=source)
+    return tab
+
+
+def shown(tab: Page, text: str) -> Any:
+    """What the page makes of an expression: a value, or null; infinities as texts."""
+    program = """([text, values]) => { const tree = readable(text); if (!tree) return null;
+        const value = evaluate(tree, values);
+        return typeof value === 'number' && !Number.isFinite(value) ? String(value) : Number(value); }"""
+    return tab.evaluate(program, [text, VALUES])
+
+
+NUMBERS = st.floats(0, 1e6).map(language.Number) | st.integers(0, 20).map(float).map(language.Number)
+NAMES = st.sampled_from(["n", "docs.len", "calls.app.<lambda>"]).map(language.Name)
+TESTS = st.sampled_from(['x.type == "int"', 'x.type != "int"', '"str" == x.type']).map(language.parse_expression)
+
+
+def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    calls = st.sampled_from(["exp", "sqrt", "floor", "ceil", "abs"])
+    return (
+        st.builds(language.Binary, st.sampled_from(["+", "-", "*", "/", "^"]), inner, inner)
+        | st.builds(language.Binary, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), inner, inner)
+        | st.builds(language.Binary, st.sampled_from(["&&", "||"]), inner, inner)
+        | st.builds(language.Unary, st.sampled_from(["-", "!"]), inner)
+        | st.builds(lambda name, one: language.Call(name, (one,)), calls, inner)
+        | st.builds(lambda one, other: language.Call("max", (one, other)), inner, inner)
+    )
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tree=st.recursive(NUMBERS | NAMES | TESTS, deeper, max_leaves=12))
+def test_the_page_finds_the_values_that_perflaw_finds(tab: Page, tree: language.Expression) -> None:
+    values = {name: np.array([value]) for name, value in VALUES.items()}
+    with np.errstate(all="ignore"):
+        wanted = float(np.broadcast_to(language.evaluate(tree, values), 1)[0])
+    found = shown(tab, language.show(tree))
+    if math.isfinite(wanted):
+        assert float(found) == pytest.approx(wanted, rel=1e-9, abs=1e-300)
+    else:
+        assert found in ("NaN", "Infinity", "-Infinity")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2^3^2", 512), ("-2^2", -4), ("2^-1", 0.5), ("1 + 2*3 < 8 && !(n > 9)", 1), ("3*1ms", 3e6), ("2kB", 2000),
+        ("1_000", 1000), ("`calls.app.<lambda>` == 0", 1), ("log(exp(2))", 2), ("min(3, n, 9)", 3),
+        ("n <= 7 || nothing", 1), ("(n - 7)*log(n - 7)", 0), ("missing > 0", 0),
+    ],
+)  # fmt: skip
+def test_values(tab: Page, text: str, value: float) -> None:
+    assert shown(tab, text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "1 +", "(", "n n", "1 < 2 < 3", "alert(1)", "constructor(1)", "toString()", "n; n", "n = 5", "[1]",
+        "(" * 100_000, "-" * 5000 + "1",
+        "1" + "+1" * 30_000, "`", '"', "\x00", "n.", "__proto__(n)", "1e", "5x",
+    ],
+)  # fmt: skip
+def test_what_is_not_of_the_language_is_refused(tab: Page, text: str) -> None:
+    assert shown(tab, text) is None
+
+
+@pytest.mark.parametrize("text", ["Norm(3*n, 2)", "LogNorm(docs.len^1.5, 0.3)", "Exp(n*100)", "Binom(500, 0.3)"])
+def test_distributions_say_what_perflaw_s_say(tab: Page, text: str) -> None:
+    dist = language.parse_distribution(text)
+    values = {name: np.array([value]) for name, value in VALUES.items() if not isinstance(value, str)}
+    mean = float(np.ravel(distributions.mean(dist, values))[0])
+    program = """([text, values, y]) => { const law = distributionOf(text);
+        const below = DISTRIBUTIONS[law.name].cdf(y, ...argumentsAt(law, values));
+        return [meanAt(law, values), densityAt(law, y, values), below, ...noiseAt(law, values)]; }"""
+    y = round(mean * 1.05)
+    found = tab.evaluate(program, [text, VALUES, y])
+    density = math.exp(float(np.ravel(distributions.log_density(dist, np.array([float(y)]), values))[0]))
+    ends = [float(np.ravel(distributions.quantile(dist, np.array([p]), values))[0]) for p in (0.025, 0.975)]
+    below = float(np.ravel(distributions.cdf(dist, np.array([float(y)]), values))[0])
+    near = 0.03 if text.startswith("Binom") else 1e-5  # the page takes a normal distribution for it
+    assert found == pytest.approx([mean, density, below, *(max(0.0, end) for end in ends)], rel=near)
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("n > 10 && n <= 1000", "10 < n ≤ 1,000"),
+        ("5 < n", "n > 5"),
+        ("branch.L12.taken > 0", "branch at line 12 taken"),
+        ("branch.L12.taken < 0.5", "branch at line 12 never taken"),
+        ("branch.L12_2.not_taken > 3", "branch 2 at line 12 skipped > 3 times"),
+        ("`calls.db.<locals>.query` == 0 && n > 1", "does not call db.<locals>.query and n > 1"),
+        ("calls.db.query >= 4", "calls of db.query ≥ 4"),
+        ('x.type == "int" || x.type == "str"', "x is int or x is str"),
+        ("!(n*2 > 5)", "not (n * 2 > 5)"),
+    ],
+)
+def test_conditions_in_words(tab: Page, condition: str, words: str) -> None:
+    assert tab.evaluate("(text) => conditionText(text, readable(text))", condition) == words

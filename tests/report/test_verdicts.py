@@ -1,0 +1,69 @@
+"""Verdicts as text, SARIF and GitHub's commands: names that are hostile stay names, and nothing leaves 80 columns."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perflaw.report.encode import dumps
+from perflaw.report.sarif import sarif
+from perflaw.report.verdicts import check_document, check_text, diff_text, github, ratio_text
+from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict
+
+OUTCOMES = ["holds", "violated", "inconclusive", "out of scope"]
+
+
+def verdict(name="index.build", outcome="violated", file="/src/index.py", message=""):
+    component = Component(name, file, 7, parameters=("docs",))
+    return CheckVerdict(
+        component, TIME, "", outcome, 1e-5, 1.84, 1.6, 2.1, 1e5, "docs.len = 500", 3, 3, 900, 0.02, message
+    )
+
+
+def test_a_violation_reads_as_designed():
+    text = check_text([verdict()] + [verdict(f"f{i}", "holds") for i in range(3)])
+    flat = " ".join(text.split())
+    assert flat.startswith(
+        "violated index.build(docs) time 1.8x (1.6–2.1) what the law says from docs.len = 500 on, 3 runs of 3"
+    )
+    assert text.splitlines()[-1] == "violated 1 · holds 3"
+    assert check_text([]) == "no laws to check\n"
+
+
+def test_a_diff_tells_the_ratio_of_the_slope():
+    change = Change("coefficient", "len", "0.86", "4.94", 5.744, 5.2, 6.3)
+    one = DiffVerdict(Component("mysql_execute_command"), TIME, "", "violated", 1e-6, 5.6, 5.1, 6.2, (change,))
+    flat = " ".join(diff_text([one]).split())
+    assert "coefficient len 0.86 -> 4.94 (5.7x (5.2–6.3))" in flat
+
+
+@given(st.text(max_size=60), st.sampled_from(OUTCOMES), st.text(max_size=40), st.text(max_size=60))
+def test_any_name_stays_one_entry(name, outcome, file, message):
+    one = verdict(name, outcome, file, message)
+    for line in check_text([one], every=True).splitlines():
+        assert all(c.isprintable() for c in line)
+    commands = github([one]).splitlines()
+    assert len(commands) <= 1
+    assert all(command.startswith(("::error ", "::warning ")) for command in commands)
+    log = json.loads(dumps(sarif([one], "1.0", "/src")))
+    [result] = log["runs"][0]["results"]
+    assert (result["kind"] == "fail") == (outcome == "violated")
+    assert json.loads(dumps(check_document([one], ["0001"], [])))["verdicts"][0]["component"] == name
+
+
+def test_files_are_told_relative_to_the_root():
+    [result] = sarif([verdict()], "1.0", "/src")["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place == {
+        "artifactLocation": {"uri": "index.py", "uriBaseId": "SRCROOT"},
+        "region": {"startLine": 7},
+    }
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [((1.0, 0.98, 1.03), "1.00x (0.98–1.03)"), ((12, 9.96, 2e7), "12x (10–2.0e+07)"), ((0.5, None, None), "0.50x")],
+)
+def test_ratios(numbers, text):
+    assert ratio_text(*numbers) == text

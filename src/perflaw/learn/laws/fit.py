@@ -12,6 +12,9 @@ from perflaw.learn.laws.linear import gram, inverse, multiply, project
 from perflaw.learn.laws.model import BOTTOM, EXPONENT, TOP, Ends, Model, Theta
 from perflaw.learn.laws.series import Array
 
+AT_ONCE = 20_000
+"""Up to so many numbers all starts of a search are one batch."""
+
 LIVELY = 0.6
 """The search goes on with those still moving alone, once they are fewer than this share."""
 
@@ -206,16 +209,31 @@ def _start(model: Model, batch: Batch) -> Theta:
     zero = np.zeros((len(batch.x), 1))
     if not model.term.free:
         return _given_exponent(model, batch, zero)[0]
+    starts = model.term.starts if model.intercept or not model.noise.log else (1.0,)
+    if len(starts) * batch.x.size <= AT_ONCE:
+        return _best_start(model, batch, np.array(starts))
     best, best_rss = (zero, zero, zero), np.full(len(batch.x), np.inf)
-    has_zero = batch.ends.low[:, 0] <= 0
-    for exponent in model.term.starts if model.intercept or not model.noise.log else (1.0,):
-        theta, rss = _given_exponent(model, batch, zero + exponent)
-        if exponent < 0:
-            rss = np.where(has_zero, np.inf, rss)
+    for exponent in starts:
+        theta, rss = _start_from(model, batch, zero + exponent)
         better = (rss < best_rss)[:, None]
         best = tuple(np.where(better, new, old) for new, old in zip(theta, best, strict=True))  # type: ignore[assignment]
         best_rss = np.minimum(rss, best_rss)
     return best
+
+
+def _best_start(model: Model, batch: Batch, starts: Array) -> Theta:
+    """The same with all exponents in one batch: for few numbers the calls cost more than the work."""
+    count = len(batch.x)
+    several = batch.take(np.repeat(np.arange(count), starts.size))
+    theta, rss = _start_from(model, several, np.tile(starts, count)[:, None])
+    best = rss.reshape(count, -1).argmin(axis=-1) + np.arange(count) * starts.size
+    return theta[TOP][best], theta[BOTTOM][best], theta[EXPONENT][best]
+
+
+def _start_from(model: Model, batch: Batch, b: Array) -> tuple[Theta, Array]:
+    """Responses and residual sum of squares for exponents b (B, 1); infinite where x = 0 would be raised to less than 0."""
+    theta, rss = _given_exponent(model, batch, b)
+    return theta, np.where((b[:, 0] < 0) & (batch.ends.low[:, 0] <= 0), np.inf, rss)
 
 
 def _given_exponent(model: Model, batch: Batch, b: Array) -> tuple[Theta, Array]:

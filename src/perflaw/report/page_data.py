@@ -93,7 +93,7 @@ def _keys(annotations: Sequence[Annotation]) -> list[str]:
 
 def _row(annotation: Annotation, key: str, scope: str) -> Json:
     """A row of the table: what is shown, and the numbers it is sorted by."""
-    component, law = annotation.component, annotation.scopes[0].law if annotation.scopes else None
+    component, law = annotation.component, text.steepest(annotation) if annotation.scopes else None
     predicted = _prediction(annotation, scope)
     return {
         "key": key,

@@ -6,7 +6,16 @@ import io
 import shutil
 from collections.abc import Mapping, Sequence
 
-from perflaw.report.text import annotation_text, grows_as, percent, prediction_text, quantity, slope_interval, verdict
+from perflaw.report.text import (
+    grows_as,
+    percent,
+    prediction_text,
+    quantity,
+    scope_texts,
+    slope_interval,
+    steepest,
+    verdict,
+)
 from perflaw.types import Annotation, Run
 
 WIDTH = 80
@@ -41,12 +50,12 @@ def _at_heading(at: Mapping[str, float] | None) -> str:
 
 
 def _row(one: Annotation, at: Mapping[str, float] | None) -> list[str]:
-    law = one.scopes[0].law
+    law = steepest(one)
     growth = f"{grows_as(law)}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
     last = percent(one.self_share)
     if at:
         last = prediction_text(one.predicted, one.metric.unit).replace(" (", "\n(") if one.predicted else "—"
-    law_text = broken(printable(annotation_text(one)), " · ", LAW_WIDTH)
+    law_text = "\n".join(broken(printable(law), " · ", LAW_WIDTH) for law in scope_texts(one))
     return [percent(one.share), broken(printable(one.component.name), ".", NAME_WIDTH), law_text, growth, last]
 
 

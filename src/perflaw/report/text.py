@@ -31,9 +31,11 @@ __all__ = [
     "percent",
     "prediction_text",
     "quantity",
+    "scope_texts",
     "short_path",
     "significant",
     "slope_interval",
+    "steepest",
     "verdict",
 ]
 
@@ -174,14 +176,23 @@ def prediction_text(prediction: Prediction, unit: str) -> str:
 
 def annotation_text(annotation: Annotation) -> str:
     """All laws of a component on one line: conditions in ``[]`` and probabilities in ``{}`` before each."""
-    unit = annotation.metric.unit
-    return " · ".join(_scope_text(scope, unit) for scope in annotation.scopes)
+    return " · ".join(scope_texts(annotation))
+
+
+def scope_texts(annotation: Annotation) -> list[str]:
+    """Its laws one by one."""
+    return [_scope_text(scope, annotation.metric.unit) for scope in annotation.scopes]
 
 
 def _scope_text(scope: Scope, unit: str) -> str:
     condition = f"[{scope.condition}] " if scope.condition else ""
     probability = f"{{{percent(scope.probability)}}} " if scope.probability < 1 else ""
     return condition + probability + law_text(scope.law, unit)
+
+
+def steepest(annotation: Annotation) -> Law:
+    """Of its laws the one that grows fastest: where several hold, that one will hurt."""
+    return max((scope.law for scope in annotation.scopes), key=lambda law: max(law.slope.values(), default=0.0))
 
 
 def verdict(annotation: Annotation) -> Verdict:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import PROGRAMS
+
 JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 
 
@@ -131,6 +133,18 @@ def test_a_text_that_was_edited_is_taken_at_its_word(check, shifted, tmp_path):
     assert verdicts(done)["shifting.lookup"]["verdict"] == "violated"
     assert verdicts(done)["shifting.build"]["verdict"] == "holds"
     assert "taken at their word" in done.stderr
+
+
+def test_of_components_of_one_name_the_dearest_counts(perflaw, tmp_path):
+    """Code made by exec within a module has the module's name too, and may be called more often."""
+    program = (PROGRAMS / "fake_clock.py").read_text() + "advance(10**9)\nfor _ in range(9): exec('advance(10)')\n"
+    (tmp_path / "app.py").write_text(program)
+    for name in ("default", "new"):
+        perflaw("record", "-e", name, "--clock", "fake", "--repeat", "3", "--", "app.py")
+    perflaw("annotate", "-o", "app.law")
+    done = perflaw("check", "app.law", "-e", "new", "--json")
+    assert "taken at their word" not in done.stderr
+    assert verdicts(done)["app.<module>"]["verdict"] != "violated"
 
 
 def test_a_component_that_is_gone_is_told_with_similar_names(check, tmp_path):

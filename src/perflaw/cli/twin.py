@@ -53,6 +53,10 @@ def twin_document(
     from perflaw.report.documents import annotate_document
 
     document = annotate_document(annotations, [one.run for one in recordings], at)
+    dearest: dict[tuple[str, str], Any] = {}  # of several components of one name, as in the law file and the evidence
+    for one in document["annotations"]:
+        dearest.setdefault((one["component"], one["metric"]), one)
+    document["annotations"] = list(dearest.values())
     for one in document["annotations"]:
         one.update(support(one, found))
     for run, recording in zip(document["runs"], recordings, strict=True):
@@ -61,10 +65,10 @@ def twin_document(
 
 
 def evidence_of(recordings: Sequence[Recording], metric: Metric) -> dict[tuple[str, str], Evidence]:
-    """Evidence by component and metric; of several components of one name the one called most."""
+    """Evidence by component and metric; of several components of one name the dearest."""
     from perflaw.store.evidence import gather
 
     found: dict[tuple[str, str], Evidence] = {}
-    for one in sorted(gather(recordings, metric), key=lambda each: sum(cost.calls for cost in each.runs)):
+    for one in sorted(gather(recordings, metric), key=lambda each: sum(cost.total for cost in each.runs)):
         found[one.component.name, metric.name] = one
     return found

@@ -51,6 +51,17 @@ def test_truth_is_found_without_noise(name: str) -> None:
     assert max(errors(name, 0.0, laws, 1)) < 1e-6
 
 
+def test_predictions_say_every_feature_also_of_a_law_of_one() -> None:
+    rng = generator(40)
+    x = workload(rng, 6, 30)
+    law = learn([Series("s", 3 * x["z"], x)])[0].law
+    assert law.features == ("z",)
+    tops = {name: np.percentile(values, 95) for name, values in x.items()}
+    for factor, one in zip((2, 10), law.predictions, strict=True):
+        assert one.features == pytest.approx({name: factor * top for name, top in tops.items()})
+        assert one.mean == pytest.approx(3 * one.features["z"])
+
+
 @pytest.mark.parametrize("n", [10, 30, 100])
 def test_interaction_is_predicted_within_three_percent(n: int) -> None:
     rng = generator(42, n)

@@ -24,7 +24,7 @@ from perflaw.learn.laws.missing import suspected
 from perflaw.learn.laws.prepare import Rows, prepare
 from perflaw.learn.laws.regimes import regimes
 from perflaw.learn.laws.series import Options, Series, quiet
-from perflaw.learn.laws.several import several, several_at_once
+from perflaw.learn.laws.several import beyond, several, several_at_once
 from perflaw.learn.laws.within import within_p
 from perflaw.learn.laws.zeros import two_parts
 
@@ -79,13 +79,22 @@ def _whole(
 
     ``learnt`` are the smooth law of one feature and the piecewise one, the same where there are no breakpoints.
     """
-    smooth, piecewise = (widened(one, rows, options.confidence) for one in learnt)
+    smooth, piecewise = (_everywhere(widened(one, rows, options.confidence), at) for one in learnt)
     found = piecewise
     if len(smooth.law.features) < 2:
         laws = (smooth,) if learnt[0] is learnt[1] else (smooth, piecewise)
         found = several(laws, at, options) or piecewise
     law = suspected(told(found.law, series, reduced), reduced.series, found.residuals)
     return found if law is found.law else replace(found, law=law)
+
+
+def _everywhere(learnt: Learnt, at: Sequence[Mapping[str, float]] | None) -> Learnt:
+    """The same with predictions that say the value of every feature, also of those that were not looked at."""
+    if at is not None:
+        return learnt
+    points = beyond(learnt.rows)
+    asked = tuple(replace(one, features=point) for one, point in zip(learnt.law.predictions, points, strict=True))
+    return replace(learnt, law=replace(learnt.law, predictions=asked))
 
 
 def _established(rows: Sequence[Rows], options: Options) -> list[np.ndarray]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perflaw.learn.modes import borders, labels
@@ -86,6 +86,8 @@ def test_few_independent_points_are_no_evidence():
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-1e9, 1e9), max_size=60), st.floats(1e-3, 1e3))
+@example([1.0, 1.1125369292536007e-308, 2.225073858507e-311], 0.25)
+@example([1.1125369292536007e-308, 2.225073858507e-311, -2.0], 1.0)
 def test_any_numbers_will_do(values, unit):
     y = np.array(values)
     found = borders(y)

@@ -43,6 +43,10 @@ class _Density:
     """Points under the kernel per unit of height: what a height's uncertainty comes from."""
 
 
+DUST = 1e-100
+"""Of the largest number, what is as good as nothing."""
+
+
 def borders(y: Array, tick: float = 0.0, weights: Array | None = None, worth: float | None = None) -> Array:
     """Borders between modes of y, (k,), increasing, in y's unit; none for unimodal data.
 
@@ -56,13 +60,19 @@ def borders(y: Array, tick: float = 0.0, weights: Array | None = None, worth: fl
     >>> [round(float(border), 1) for border in borders(np.concatenate([fast, slow]))]
     [2.8]
     """
-    mass = mass_of(np.asarray(y, dtype=np.float64), tick, weights)
+    mass = mass_of(_without_dust(np.asarray(y, dtype=np.float64)), tick, weights)
     if mass is None:
         return np.zeros(0)
     if worth is None:
         worth = mass.worth
     found = _search(mass, mass.low, mass.high, worth, DEPTH)
     return np.array([float(mass.back(np.array(border))) for border in sorted(found)])
+
+
+def _without_dust(y: Array) -> Array:
+    """Numbers beside which the others are out of all proportion are 0: their ratios would not fit."""
+    size = np.abs(y)
+    return np.where(size < max(DUST * size.max(initial=0.0), DUST**2), 0.0, y)
 
 
 def labels(y: Array, found: Array) -> NDArray[np.intp]:

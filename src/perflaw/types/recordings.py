@@ -1,0 +1,155 @@
+"""What a recording is made of: the run, its clock, what is missing, and the evidence in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perflaw.types.measured import EVENTS, TIME, Component, Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+MOST_SLOWDOWN = 100.0
+"""Slowdowns from here on are not told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock a run was measured with, and what measuring cost."""
+
+    name: str
+    """``perf_counter`` or ``fake``."""
+    tick_ns: int
+    """Smallest step it can show."""
+    event_ns: int
+    """Calibrated cost of a call event outside the tracer's own clock reads, taken out of every open frame."""
+    own_ns: int
+    """All time the tracer took out of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What a recording does not contain, counted."""
+
+    open_invocations: int = 0
+    """Invocations that had not ended when the recording did; they give no sample."""
+    missed_calls: int = 0
+    """Calls that no record was made of: at the recursion limit, or for want of memory."""
+    library_functions: int = 0
+    """Functions of libraries that only libraries called: left out by default."""
+    unselected_functions: int = 0
+    """Functions left out by ``--select`` and ``--exclude``."""
+    reason: str = ""
+    """Why the recording stopped before the program did; empty if it did not."""
+    folded_calls: int = 0
+    """Calls from further contexts than are kept apart: put together by function."""
+    unlinked: int = 0
+    """How often a descendant's part in an invocation was not kept, because there were too many pairs of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One recorded run of a target: the manifest beside its tables."""
+
+    id: str
+    """Name of the run within its experiment, such as ``0001``."""
+    command: tuple[str, ...]
+    """What was run, secrets masked."""
+    target: str
+    """Short name of what was run: ``app.py``."""
+    features: Mapping[str, float]
+    """Features of the whole run: ``--vary`` values, argument numbers, sizes of files, declared ones."""
+    started: str
+    """Start, UTC, ISO 8601."""
+    wall_ns: int
+    """Wall time of the target's process as the person felt it."""
+    span_ns: int
+    """Wall time from first to last event, the tracer's own time taken out."""
+    status: int
+    """Exit status of the target, 128 + signal when it was killed."""
+    complete: bool
+    """Whether the program ended by itself with status 0 and every record arrived."""
+    ended: str
+    """How it ended, in words."""
+    tracer: str
+    """Which tracer recorded it, and why that one."""
+    python: str
+    """Version of the target's interpreter."""
+    clock: Clock
+    """The clock and its cost."""
+    lost: Losses
+    """What is missing."""
+    host: str
+    """Machine it ran on."""
+    environment: Mapping[str, str]
+    """Environment variables of the allow-list."""
+    configuration: Mapping[str, str]
+    """What was asked of the recorder: values of ``--vary``, selection, clock."""
+    calls: int
+    """Completed invocations."""
+    functions: int
+    """Functions recorded."""
+    nodes: int
+    """Nodes of its call tree."""
+    metrics: tuple[Metric, ...] = (TIME, EVENTS)
+    """What was measured of every invocation."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What the tracer says of its measurements, by topic: ``clock``, ``cpu``, ``tracer``."""
+    pid: int = 0
+    """Process id of the target, 0 where the tracer does not say."""
+    parent: str = ""
+    """Id of the run of the process that started this one; empty for the program that was recorded."""
+
+    @property
+    def slowdown(self) -> float:
+        """Estimated ratio of the run's wall time to what it would have been untraced, from the tracer's own time.
+
+        At most ``MOST_SLOWDOWN``: with several threads the tracer's time may exceed the wall's.
+        """
+        return self.wall_ns / max(self.wall_ns - self.clock.own_ns, self.wall_ns / MOST_SLOWDOWN, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCost:
+    """What one run spent in a component."""
+
+    run: Run
+    """The run."""
+    calls: int
+    """Completed invocations of the component in it."""
+    total: int
+    """Cost of them, recursion counted once, unit of the metric."""
+    self_total: int
+    """The same without callees that are components themselves."""
+    cost: int
+    """Cost of the whole run, all threads together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the recordings of an experiment say of one component: sampled invocations, and every run's totals."""
+
+    component: Component
+    """The part of the program."""
+    cost: NDArray[np.float64]
+    """(n,) cost of each sampled invocation, unit of the metric."""
+    weight: NDArray[np.float64]
+    """(n,) how many invocations each stands for."""
+    uniform: NDArray[np.bool_]
+    """(n,) whether it belongs to the uniform part of the sample."""
+    run: NDArray[np.str_]
+    """(n,) id of its run."""
+    features: Mapping[str, NDArray[np.float64]]
+    """Feature → (n,) values of the invocations' arguments, NaN where not read."""
+    runs: tuple[RunCost, ...]
+    """Every run in which the component was called."""
+    categories: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
+    """Feature → (n,) text of the invocations: dynamic types (``x.type``), "" where not read."""
+    edges: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """``calls.<component>`` → (n,) calls of that direct callee in each invocation, 0 where there was none."""
+    branches: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """``branch.L12.taken`` → (n,) how often the branch went that way, NaN where it was not counted."""

@@ -1,0 +1,144 @@
+"""Verdicts: laws held against new evidence and against each other, and forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from perflaw.types.measured import Component, Metric
+
+Outcome = Literal["holds", "violated", "inconclusive", "out of scope"]
+"""What new evidence says of a law."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckVerdict:
+    """A law held against new recordings."""
+
+    component: Component
+    """The part of the program; file empty where the new recordings do not have it."""
+    metric: Metric
+    """What was measured."""
+    path: str
+    """Condition of the scope the verdict is about; empty for the whole component."""
+    verdict: Outcome
+    """What the recordings say of the law."""
+    p: float | None
+    """Probability of such a deviation or a larger one if the law holds, at any time of looking; null without a test."""
+    effect: float | None
+    """Cost over what the law says; null where nothing was compared."""
+    effect_low: float | None
+    """Lower end of its 95 % interval."""
+    effect_high: float | None
+    """Upper end of its 95 % interval."""
+    e_value: float | None = None
+    """Evidence against the law: at most 1 on average while it holds."""
+    since: str = ""
+    """From which size on it is violated, such as ``docs.len = 500``; empty for everywhere."""
+    runs: int = 0
+    """New runs compared."""
+    runs_beyond: int = 0
+    """Those of them beyond the minimum effect, on the side of the verdict."""
+    records: int = 0
+    """Records of invocations compared."""
+    outside: float = 0.0
+    """Share of the invocations outside the law's scope: inputs it was not learnt from, or none of its conditions true."""
+    message: str = ""
+    """Why, in words; what to do where it is inconclusive or out of scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that differs between two annotations of a component."""
+
+    what: Literal["family", "coefficient", "slope", "feature", "scope", "noise", "cost"]
+    """What differs."""
+    name: str
+    """Of which term, feature or scope."""
+    old: str
+    """How it was."""
+    new: str
+    """How it is."""
+    ratio: float | None = None
+    """New over old, where both are numbers."""
+    low: float | None = None
+    """Lower end of the ratio's 95 % interval, null where the laws give none."""
+    high: float | None = None
+    """Upper end of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """One law of a component as its text states it: what a chart draws of it."""
+
+    condition: str
+    """Where it holds, in the annotation language; empty for everywhere."""
+    probability: float
+    """Share of the invocations there that follow it."""
+    expression: str
+    """Its distribution in the annotation language."""
+    factor: float = 1.0
+    """Units of the metric in one unit of the text: 1000 where it says ``[us]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffVerdict:
+    """What changed of a component between two sets of laws or recordings."""
+
+    component: Component
+    """The part of the program."""
+    metric: Metric
+    """What was measured."""
+    path: str
+    """Empty: the whole component."""
+    verdict: Outcome
+    """``violated``: worse beyond the minimum effect; ``holds``: not worse; ``out of scope``: only on one side."""
+    p: float | None
+    """Probability of such a difference or a larger one if nothing relevant changed; null for laws without evidence."""
+    effect: float | None
+    """Cost by the new law over cost by the old one at the sizes of the data."""
+    effect_low: float | None
+    """Lower end of its 95 % interval."""
+    effect_high: float | None
+    """Upper end of its 95 % interval."""
+    changes: tuple[Change, ...] = ()
+    """What differs, the most telling first; empty where nothing does."""
+    better: bool = False
+    """Cheaper beyond the minimum effect."""
+    message: str = ""
+    """The change in words."""
+    old_laws: tuple[Stated, ...] = ()
+    """The component's laws before; empty where there were none."""
+    new_laws: tuple[Stated, ...] = ()
+    """Its laws now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a law says of a component's cost at a point a person asks for."""
+
+    component: Component
+    """The part of the program."""
+    metric: Metric
+    """What it costs."""
+    of: Literal["run", "call"]
+    """Cost of all its calls in a run of that workload, or of one call with such inputs."""
+    features: Mapping[str, float]
+    """The point."""
+    mean: float | None
+    """Expected cost; null where the law refuses."""
+    mean_low: float | None
+    """Lower end of the 95 % interval for the mean; null for text alone, which has none."""
+    mean_high: float | None
+    """Upper end of it."""
+    new_low: float | None
+    """Lower end of the 95 % interval for one new run or call."""
+    new_high: float | None
+    """Upper end of it."""
+    condition: str
+    """Scope of the law that answers; empty for everywhere."""
+    inside: bool
+    """The point is within what the law was learnt from."""
+    message: str
+    """Why there is no answer, or what to make of it."""

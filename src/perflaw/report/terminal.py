@@ -21,7 +21,9 @@ from perflaw.types import Annotation, Run
 WIDTH = 80
 SMALL_SHARE = 0.03
 """Functions below this share are counted, not listed, unless everything is asked for."""
-NAME_WIDTH, LAW_WIDTH = 25, 18
+NAME_WIDTH, LAW_WIDTH, GROWTH_WIDTH = 23, 18, 13
+MOST_LAWS = 4
+"""Laws of one component that are listed; --text and the page tell all."""
 
 
 def annotations_table(
@@ -51,16 +53,23 @@ def _at_heading(at: Mapping[str, float] | None) -> str:
 
 def _row(one: Annotation, at: Mapping[str, float] | None) -> list[str]:
     law = steepest(one)
-    growth = f"{grows_as(law)}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
+    growth = broken(printable(grows_as(law)), ", ", GROWTH_WIDTH)
+    growth = f"{growth}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
     last = percent(one.self_share)
     if at:
         last = prediction_text(one.predicted, one.metric.unit).replace(" (", "\n(") if one.predicted else "—"
-    law_text = "\n".join(broken(printable(law), " · ", LAW_WIDTH) for law in scope_texts(one))
-    return [percent(one.share), broken(printable(one.component.name), ".", NAME_WIDTH), law_text, growth, last]
+    return [percent(one.share), broken(printable(one.component.name), ".", NAME_WIDTH), _laws(one), growth, last]
+
+
+def _laws(one: Annotation) -> str:
+    """Its laws, each on lines of its own; of many modes the most frequent."""
+    laws = [broken(printable(law), " · ", LAW_WIDTH) for law in scope_texts(one)]
+    more = len(laws) - MOST_LAWS
+    return "\n".join(laws if more <= 1 else [*laws[:MOST_LAWS], f"… {more} more"])
 
 
 def broken(text: str, separator: str, width: int) -> str:
-    """The text in lines of at most ``width`` where its separators allow, each continued line indented by one.
+    """The text in lines of at most ``width``, broken at its separators, else anywhere; continued lines are indented by one.
 
     >>> print(broken("package.module.Class.function", ".", 20))
     package.module.
@@ -72,7 +81,15 @@ def broken(text: str, separator: str, width: int) -> str:
             lines.append(line)
             line = " "
         line += part
-    return "\n".join(one.rstrip() for one in [*lines, line[: -len(separator)]])
+    lines = [one.rstrip() for one in [*lines, line[: -len(separator)]]]
+    return "\n".join("\n ".join(_pieces(one, width)) for one in lines)
+
+
+def _pieces(line: str, width: int) -> list[str]:
+    """A line cut where it is too long; the pieces after the first are indented by whoever joins them."""
+    if len(line) <= width:
+        return [line]
+    return [line[:width], *_pieces(line[width:], width - 1)]
 
 
 def _rest(annotations: Sequence[Annotation], shown: Sequence[Annotation]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from perflaw.learn.laws.answers import FACTORS, percentile95
 from perflaw.learn.laws.candidates import candidates
 from perflaw.learn.laws.choose import choose
 from perflaw.learn.laws.collinear import Classes, classes, told
@@ -24,9 +25,10 @@ from perflaw.learn.laws.missing import suspected
 from perflaw.learn.laws.prepare import Rows, prepare
 from perflaw.learn.laws.regimes import regimes
 from perflaw.learn.laws.series import Options, Series, quiet
-from perflaw.learn.laws.several import beyond, several, several_at_once
+from perflaw.learn.laws.several import several, several_at_once
 from perflaw.learn.laws.within import within_p
 from perflaw.learn.laws.zeros import two_parts
+from perflaw.types import Law
 
 CELLS = 40_000
 """Numbers a batch holds an array; what stays in the cache is fast."""
@@ -79,22 +81,23 @@ def _whole(
 
     ``learnt`` are the smooth law of one feature and the piecewise one, the same where there are no breakpoints.
     """
-    smooth, piecewise = (_everywhere(widened(one, rows, options.confidence), at) for one in learnt)
+    smooth, piecewise = (widened(one, rows, options.confidence) for one in learnt)
     found = piecewise
     if len(smooth.law.features) < 2:
         laws = (smooth,) if learnt[0] is learnt[1] else (smooth, piecewise)
         found = several(laws, at, options) or piecewise
     law = suspected(told(found.law, series, reduced), reduced.series, found.residuals)
-    return found if law is found.law else replace(found, law=law)
+    return replace(found, law=_everywhere(law, series, at))
 
 
-def _everywhere(learnt: Learnt, at: Sequence[Mapping[str, float]] | None) -> Learnt:
-    """The same with predictions that say the value of every feature, also of those that were not looked at."""
+def _everywhere(law: Law, series: Series, at: Sequence[Mapping[str, float]] | None) -> Law:
+    """The law with predictions that say the value of every feature, also of those that were not looked at."""
     if at is not None:
-        return learnt
-    points = beyond(learnt.rows)
-    asked = tuple(replace(one, features=point) for one, point in zip(learnt.law.predictions, points, strict=True))
-    return replace(learnt, law=replace(learnt.law, predictions=asked))
+        return law
+    tops = {name: float(percentile95(x)) for name, x in series.features.items()}
+    points = [{name: float(factor) * top for name, top in tops.items()} for factor in FACTORS]
+    asked = (replace(one, features=point) for one, point in zip(law.predictions, points, strict=True))
+    return replace(law, predictions=tuple(asked))
 
 
 def _established(rows: Sequence[Rows], options: Options) -> list[np.ndarray]:

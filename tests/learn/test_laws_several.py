@@ -198,7 +198,7 @@ def test_runs_are_the_replicates() -> None:
     assert (shared.runs, set(shared.features)) == (8, {"x", "z"})
 
     def width(law: object) -> float:
-        near = law.predictions[0]  # type: ignore[attr-defined]
+        near = law.predictions[0]
         return float((near.mean_high - near.mean_low) / near.mean)
 
     assert width(shared) > 1.5 * width(alone)

@@ -41,7 +41,7 @@ def probe_type() -> Any:
     return module.Probe
 
 
-def Probe(function: Callable[..., object]) -> Any:  # noqa: N802
+def Probe(function: Callable[..., object]) -> Any:  # noqa: N802 (called as a class is)
     """A reader of calls of the function: ``read(arguments)``, ``repeat(arguments, times)``."""
     return probe_type()(function)
 

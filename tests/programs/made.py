@@ -113,7 +113,7 @@ def comprehensions(n):
         [advance(1) for _ in range(n)],
         {advance(1) for _ in range(n)},
         {i: advance(1) for i in range(n)},
-        list(advance(1) for _ in range(n)),  # noqa: C400
+        list(advance(1) for _ in range(n)),  # noqa: C400 (a generator is wanted)
         [[advance(1) for _ in range(i)] for i in range(n)],
         [(lambda k=i: advance(k))() for i in range(n)],
     )

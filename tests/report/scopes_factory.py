@@ -47,7 +47,7 @@ def component(
         total=int(sum(y)),
         share=share,
         self_share=share / 2,
-        points=Points(numbers, tuple(y), runs, (None,) * len(y), texts),  # type: ignore[arg-type]
+        points=Points(numbers, tuple(y), runs, (None,) * len(y), texts),
     )
 
 

@@ -103,7 +103,7 @@ class Recorder:
         self.active = False
         threading = sys.modules["threading"]
         if threading._profile_hook == self.start_thread:
-            threading._profile_hook = None  # type: ignore[attr-defined]
+            threading._profile_hook = None  # type: ignore[attr-defined]  # private, and the only way back
 
     def start_thread(self, frame: Any, event: str, arg: Any) -> None:
         """The profile function of a new thread: gives the thread its own handler."""
@@ -168,7 +168,7 @@ def _nothing() -> None:
 
 
 def _nothing_wide() -> None:
-    a = b = c = d = e = f = g = h = i = j = None  # noqa: F841
+    a = b = c = d = e = f = g = h = i = j = None  # noqa: F841 (a frame of many variables)
 
 
 def _calls() -> None:
@@ -187,7 +187,7 @@ def _foreign_calls() -> None:
 
 
 def _foreign_calls_wide() -> None:
-    a = b = c = d = e = f = g = h = i = j = None  # noqa: F841
+    a = b = c = d = e = f = g = h = i = j = None  # noqa: F841 (a frame of many variables)
     for _ in range(_TRIAL_CALLS):
         len(())
 

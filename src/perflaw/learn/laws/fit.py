@@ -216,7 +216,7 @@ def _start(model: Model, batch: Batch) -> Theta:
     for exponent in starts:
         theta, rss = _start_from(model, batch, zero + exponent)
         better = (rss < best_rss)[:, None]
-        best = tuple(np.where(better, new, old) for new, old in zip(theta, best, strict=True))  # type: ignore[assignment]
+        best = tuple(np.where(better, new, old) for new, old in zip(theta, best, strict=True))  # type: ignore[assignment]  # three, as before
         best_rss = np.minimum(rss, best_rss)
     return best
 

@@ -72,7 +72,7 @@ def p_values(units: Sequence[Units], count: int) -> Array:
             part = members[start : start + size]
             x = np.stack([units[i].x for i in part])
             y = np.stack([units[i].y for i in part])
-            log_y = np.stack([units[i].log_y for i in part]) if positive else None  # type: ignore[misc]
+            log_y = np.stack([units[i].log_y for i in part]) if positive else None  # type: ignore[misc]  # all have one
             out[part] = _group(x, y, log_y, count)
     return out
 

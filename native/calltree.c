@@ -54,7 +54,7 @@ static void enter(Tree *tree, Stack *stack, const Event *event) {
 
 /* Bring the invocation of this frame to the top; whatever stood above it died without an event. 0 if not open. */
 static int uncover(Tree *tree, Stack *stack, int64_t frame) {
-    return stack->height && (stacks_top(stack)->frame == frame || stacks_bury(tree, stack, frame));
+    return stack->height && (stacks_top(stack)->frame == frame || (frame && stacks_bury(tree, stack, frame)));
 }
 
 static Frame *caller_of(const Stack *stack) { return stack->height > 1 ? stacks_top(stack) - 1 : NULL; }

@@ -11,7 +11,7 @@ enum {
     EVENT_YIELD,
     EVENT_RESUME,
     EVENT_FEATURE, /* of the frame entered last. value: bits of a float64; code: number of the feature */
-    EVENT_DEAD,    /* every invocation above this frame's has died without an event */
+    EVENT_DEAD,    /* every invocation above this frame's has died without an event; frame 0: all of the stack's */
     EVENT_CHANGE,  /* value: increase of a counter of this thread since the last one; code: number of the metric */
     EVENT_SWITCH,  /* frame: serial number of the stack that the events behind this belong to; 0 is the thread's first */
     EVENT_THREAD,  /* value: number of the thread that the ring serves from here on */

@@ -37,7 +37,7 @@ static void drop_dead(Tree *tree, Stack *stack) {
 int stacks_bury(Tree *tree, Stack *stack, int64_t frame) {
     uint32_t place = stack->height;
     while (place && stack->frames[place].frame != frame) place--;
-    if (!place) return 0;
+    if (!place && frame) return 0;
     while (stack->height > place) drop_dead(tree, stack);
     return 1;
 }

@@ -35,7 +35,8 @@ static inline void stacks_clear(Tree *tree, Frame *frame) {
     if (frame->changes) lane_clear(&tree->arena, &frame->changes);
 }
 
-/* Close what stands above the invocation of this frame, without a sample: what it cost, its caller did. 0 if not open. */
+/* Close what stands above the invocation of this frame, without a sample: what it cost, its caller did. Frame 0: close
+ * all. 0 if not open. */
 int stacks_bury(Tree *tree, Stack *stack, int64_t frame);
 
 /* Set the top, whose segment is closed, aside; one of the same identity that was set aside before is forgotten. 0 if

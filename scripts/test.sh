@@ -2,6 +2,7 @@
 # Every check: lint, types and all tests on each Python found (3.11 must be there).
 set -eu
 sh scripts/browser.sh
+sh scripts/compilers.sh
 sh scripts/environment.sh .venv-3.11 3.11 test
 echo "lint and types"
 .venv-3.11/bin/ruff check .

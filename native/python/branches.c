@@ -31,7 +31,8 @@ void branches_meet(Function *function) {
     PyObject *type, *value, *trace;
     const char *left_out = NULL;
     PyErr_Fetch(&type, &value, &trace); /* the target may be unwinding */
-    if (!function->branches && (function->branches = branches_find(function, &left_out))) events_watch_branches(function->code);
+    if (!function->branches && (function->branches = branches_find(function->code, MOST_BRANCHES, &left_out)))
+        events_watch(function, WATCH_BRANCHES);
     PyErr_Restore(type, value, trace);
     if (left_out) branches_say(left_out);
 }
@@ -59,8 +60,7 @@ void branches_free(Function *function) {
         for (Counting **at = &chains[chain]; *at;)
             if ((*at)->function == function) drop(at);
             else at = &(*at)->next;
-    free(function->branches->site_at);
-    free(function->branches);
+    branches_drop(function->branches);
 }
 
 /* ---- of an invocation ---- */

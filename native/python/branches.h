@@ -14,7 +14,7 @@
 
 #include "tracer.h"
 
-enum { MOST_BRANCHES = 64, MOST_SITES = 4 * MOST_BRANCHES, MOST_COUNTING = 32 << 20 };
+enum { MOST_BRANCHES = 64, SITES_A_BRANCH = 4, MOST_COUNTING = 32 << 20 };
 
 /* Of an instruction in the source, as co_positions(): -1 where it has none. */
 typedef struct Position {
@@ -31,6 +31,7 @@ typedef struct Site {
     uint8_t when_true; /* it jumps where its value is true (is not None), and not where it is false (is None) */
     uint8_t kept;      /* what is tested is what the expression comes to as well: `a or b` within a value */
     uint8_t first;     /* the first of its branch: the others are copies */
+    uint8_t wanted;    /* its outcomes are counted over the whole run (lines_blocks.c) */
 } Site;
 
 /* A condition of the source, of one or more sites. */
@@ -41,11 +42,11 @@ typedef struct Branch {
 
 typedef struct Branches {
     uint32_t process;    /* whose numbers these are */
-    int16_t count, sites;
+    int16_t count, sites, most; /* branches, jumps, and how many branches there may be */
     int32_t units;       /* of the bytecode */
     uint16_t *site_at;   /* by unit of bytecode: 1 + number of the site, 0 where there is none */
-    Site site[MOST_SITES];
-    Branch branch[MOST_BRANCHES];
+    Site *site;
+    Branch *branch;
 } Branches;
 
 /* The counters of one invocation. */
@@ -63,9 +64,10 @@ typedef struct Counting {
 extern int branches_wanted;
 
 void branches_start(void);
-/* The branches of a code object; NULL where it has none or there is no memory. *left_out: why some are missing, NULL where
- * none is. Never raises. */
-Branches *branches_find(const Function *function, const char **left_out);
+/* The first `most` branches of a code object; NULL where it has none or there is no memory. *left_out: why some are missing,
+ * NULL where none is. Never raises. */
+Branches *branches_find(PyCodeObject *code, int most, const char **left_out);
+void branches_drop(Branches *branches);
 /* Say for the manifest what is not counted; each text once. */
 void branches_say(const char *words);
 /* Find the branches of a function that is recorded from here on. */
@@ -91,8 +93,9 @@ static inline void branches_count(Counting *counting, const Site *site, int jump
 }
 
 /* ---- monitoring.c or branches_trace.c ---- */
-/* Have the branches of this code tell us (Python 3.12 and later). */
-void events_watch_branches(PyCodeObject *code);
+/* Have events of this function's code told (Python 3.12 and later), beside those that are already. */
+enum Watch { WATCH_BRANCHES = 1, WATCH_LINES = 2, WATCH_JUMPS = 4 };
+void events_watch(Function *function, int what);
 /* Median cost of one event of a branch (3.12 and later) or of an instruction (3.11), measured. */
 int64_t branches_calibrate(PyObject *loop, PyObject *called, PyObject *calls);
 

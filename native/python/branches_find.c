@@ -29,7 +29,7 @@ typedef struct Walk {
     int chained;                        /* it compares, and another comparison of its chain follows */
     int copied;                         /* the value is a copy: it is what the expression comes to as well */
     const char *left_out;               /* why a branch is not among them */
-    Key keys[MOST_BRANCHES];
+    Key *keys;                          /* by branch */
 } Walk;
 
 static Position position_of(const Walk *walk, int offset) {
@@ -113,8 +113,9 @@ static int branch_of(Walk *walk, Branches *branches, const Key *key, int *new) {
     if (line <= 0 || key->value.column < 0) return -1;
     for (int at = 0; at < branches->count; at++)
         if (!memcmp(&walk->keys[at], key, sizeof *key)) return at;
-    if (branches->count == MOST_BRANCHES) {
-        walk->left_out = "of functions with many, the first 64 are counted";
+    if (branches->count == branches->most) {
+        int few = branches->most <= MOST_BRANCHES;
+        walk->left_out = few ? "of functions with many, the first 64 are counted" : "of code with many branches, the first 1024";
         return -1;
     }
     *new = 1;
@@ -167,15 +168,16 @@ static int is_taken_by_jump(const Walk *walk, const Branches *branches, const Si
 
 /* A copy of a condition goes by the truth of it, as the first does. */
 static void decide_all(const Walk *walk, Branches *branches) {
-    const Site *first[MOST_BRANCHES];
-    for (int at = branches->sites; at--;) {
+    const Site **first = calloc((size_t)branches->count + 1, sizeof *first);
+    for (int at = first ? branches->sites : 0; at--;) {
         Site *site = &branches->site[at];
         if (!site->first) continue;
         first[site->branch] = site;
         site->taken_by_jump = (uint8_t)is_taken_by_jump(walk, branches, site);
     }
-    for (Site *site = branches->site; site < branches->site + branches->sites; site++)
+    for (Site *site = branches->site; first && site < branches->site + branches->sites; site++)
         site->taken_by_jump = first[site->branch]->taken_by_jump == (first[site->branch]->when_true == site->when_true);
+    free(first);
 }
 
 /* ---- the walk ---- */
@@ -187,7 +189,7 @@ static void add(Walk *walk, Branches *branches, int begin, int offset, int op, i
     site.target = site.next + (way_of(op) == BACKWARD ? -length : length);
     Key key = key_of(walk, op, &site);
     int branch = walk->value_op == WITH_EXCEPT_START ? -1 : branch_of(walk, branches, &key, &new);
-    if (branch < 0 || branches->sites == MOST_SITES) return;
+    if (branch < 0 || branches->sites == SITES_A_BRANCH * branches->most) return;
     site.branch = (int16_t)branch;
     site.first = (uint8_t)new;
     site.kept = (uint8_t)keeps_value(walk, op, site.next);
@@ -223,39 +225,72 @@ static void walk_all(Walk *walk, Branches *branches) {
     decide_all(walk, branches);
 }
 
-/* NULL where there is nothing to count, or no memory. */
-static Branches *found_in(Walk *walk) {
-    int units = walk->size / (int)sizeof(_Py_CODEUNIT);
-    Branches *branches = calloc(1, sizeof *branches);
-    uint16_t *site_at = branches ? calloc((size_t)units, sizeof *site_at) : NULL;
-    if (site_at) {
-        branches->units = units;
-        branches->site_at = site_at;
-        walk_all(walk, branches);
-        if (branches->count) return branches;
-    }
-    free(site_at);
+void branches_drop(Branches *branches) {
+    if (!branches) return;
+    free(branches->site_at);
+    free(branches->site);
+    free(branches->branch);
     free(branches);
+}
+
+/* No more than there are instructions. */
+static int most_sites(const Branches *branches) {
+    int most = SITES_A_BRANCH * branches->most;
+    return branches->units < most ? branches->units : most;
+}
+
+/* The memory beyond what was found, given back: there may be many thousands of these. */
+static void shrink(Branches *branches) {
+    Site *site = realloc(branches->site, (size_t)branches->sites * sizeof *site);
+    Branch *branch = realloc(branches->branch, (size_t)branches->count * sizeof *branch);
+    if (site) branches->site = site;
+    if (branch) branches->branch = branch;
+}
+
+static Branches *made(int units, int most) {
+    Branches *branches = calloc(1, sizeof *branches);
+    if (!branches) return NULL;
+    branches->units = units;
+    branches->most = (int16_t)most;
+    branches->site_at = calloc((size_t)units, sizeof *branches->site_at);
+    branches->site = calloc((size_t)most_sites(branches), sizeof *branches->site);
+    branches->branch = calloc((size_t)most, sizeof *branches->branch);
+    if (branches->site_at && branches->site && branches->branch) return branches;
+    branches_drop(branches);
     return NULL;
 }
 
-Branches *branches_find(const Function *function, const char **left_out) {
-    PyObject *bytes = PyCode_GetCode(function->code);
-    Walk *walk = bytes ? calloc(1, sizeof *walk) : NULL;
+/* NULL where there is nothing to count, or no memory. */
+static Branches *found_in(Walk *walk, int most) {
+    Branches *branches = made(walk->size / (int)sizeof(_Py_CODEUNIT), most);
+    if (branches) walk_all(walk, branches);
+    if (branches && branches->count && branches->sites) {
+        shrink(branches);
+        return branches;
+    }
+    branches_drop(branches);
+    return NULL;
+}
+
+Branches *branches_find(PyCodeObject *code, int most, const char **left_out) {
+    PyObject *bytes = PyCode_GetCode(code);
+    Walk walk = {.value_at = -1, .operand_at = -1, .bool_at = -1};
     Branches *branches = NULL;
-    if (walk) {
-        walk->bytes = (const uint8_t *)PyBytes_AS_STRING(bytes);
-        walk->size = (int)PyBytes_GET_SIZE(bytes);
-        walk->value_at = walk->operand_at = walk->bool_at = -1;
-        walk->positions = calloc((size_t)walk->size, sizeof *walk->positions / sizeof(_Py_CODEUNIT));
+    if (bytes) {
+        walk.bytes = (const uint8_t *)PyBytes_AS_STRING(bytes);
+        walk.size = (int)PyBytes_GET_SIZE(bytes);
+        walk.positions = calloc((size_t)walk.size, sizeof *walk.positions / sizeof(_Py_CODEUNIT));
+        int units = walk.size / (int)sizeof(_Py_CODEUNIT);
+        if (most > units) most = units;
+        walk.keys = calloc((size_t)most, sizeof *walk.keys);
     }
-    if (walk && walk->positions) {
-        positions_of(function->code, walk->positions, walk->size / (int)sizeof(_Py_CODEUNIT));
-        branches = found_in(walk);
-        *left_out = walk->left_out;
-        free(walk->positions);
+    if (walk.positions && walk.keys) {
+        positions_of(code, walk.positions, walk.size / (int)sizeof(_Py_CODEUNIT));
+        branches = found_in(&walk, most);
+        *left_out = walk.left_out;
     }
-    free(walk);
+    free(walk.positions);
+    free(walk.keys);
     PyErr_Clear();
     Py_XDECREF(bytes);
     return branches;

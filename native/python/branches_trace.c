@@ -9,7 +9,7 @@
 
 #include "greenlets.h"
 
-void events_watch_branches(PyCodeObject *code) { (void)code; }
+void events_watch(Function *function, int what) { (void)function, (void)what; }
 
 /* As the interpreter does it itself where the target sets a trace function. */
 static void put(PyThreadState *state, Py_tracefunc function) {

@@ -1,13 +1,14 @@
 /* What the tracer itself costs, measured on this machine in this process: loops of calls with and without it. */
 #include "branches.h"
 #include "event.h"
+#include "lines_count.h"
 
 #include <stdlib.h>
 
 enum { CALLS = 400, TRIALS = CALIBRATE_TRIALS };
 static const char source[] = "def recorded():\n    pass\n"
                              "def run(called, calls):\n    for call in calls:\n        called()\n"
-                             "def loop(called, calls):\n    for call in calls:\n        if call: called()\n";
+                             "def loop(called, calls):\n    for call in calls:\n        if call:\n            called()\n";
 
 static int ascending(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -74,6 +75,10 @@ void calibrate(void) {
     if (recorded && calls) measure(PyDict_GetItemString(names, "run"), recorded, calls);
     if (recorded && calls && branches_wanted)
         recorder.costs.branch_ns = branches_calibrate(PyDict_GetItemString(names, "loop"), recorded, calls);
+    PyObject *loop = recorded && calls && lines_wanted ? PyDict_GetItemString(names, "loop") : NULL;
+    Function *counted = loop ? function_with(loop, ALWAYS) : NULL;
+    if (counted) recorder.costs.line_ns = lines_calibrate(loop, recorded, calls);
+    if (counted && !branches_wanted) recorder.costs.branch_ns = recorder.costs.line_ns; /* much the same work */
     PyErr_Clear();
     Py_XDECREF(done);
     Py_XDECREF(calls);

@@ -1,5 +1,5 @@
 /* Lines of the definitions file: what the numbers in the records stand for (collect/definitions.py reads them). */
-#include "tracer.h"
+#include "lines_count.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +67,34 @@ void define_component(const Function *function, int32_t number) {
     add_parameters(&line, function->code);
     text_word(&line, ", (");
     if (function->own) lines_of(function->code, &line);
+    text_word(&line, ")");
+    end(&line);
+}
+
+/* Every line that has code, by its place among the counters; the branches that are wanted. */
+void define_counts(const Lines *lines, const uint8_t *present, int file, int place) {
+    Text line = begin("counts");
+    const int numbers[] = {lines->number, file, place, lines->first, lines->span};
+    for (size_t at = 0; at < sizeof numbers / sizeof *numbers; at++) add_number(&line, numbers[at]);
+    text_word(&line, ", (");
+    for (int at = 0; at < lines->span; at++)
+        if (present[at]) {
+            text_number(&line, at);
+            text_word(&line, ", ");
+        }
+    text_word(&line, "), (");
+    int wanted[MOST_BLOCKS] = {0}, branches = lines->branches ? lines->branches->count : 0;
+    for (int at = 0; branches && at < lines->branches->sites; at++)
+        wanted[lines->branches->site[at].branch] = lines->branches->site[at].wanted;
+    for (int at = 0; at < branches; at++) {
+        if (!wanted[at]) continue;
+        const int64_t about[] = {at, lines->branches->branch[at].line, lines->branches->branch[at].rank};
+        for (int part = 0; part < 3; part++) {
+            text_word(&line, part ? ", " : "(");
+            text_number(&line, about[part]);
+        }
+        text_word(&line, "), ");
+    }
     text_word(&line, ")");
     end(&line);
 }

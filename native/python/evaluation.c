@@ -5,6 +5,7 @@
 #if PY_VERSION_HEX < 0x030C0000
 
 #include "branches_trace.h"
+#include "lines_trace.h"
 #include "stack.h"
 
 const char *events_name(void) { return "frame evaluation (PEP 523)"; }
@@ -62,7 +63,22 @@ static PyObject *evaluate_between(PyThreadState *state, Frame *frame, int throws
     return result;
 }
 
+/* The same where lines are counted, and branches by the way. */
+static PyObject *evaluate_following(PyThreadState *state, Frame *frame, int throws) {
+    Thread *thread;
+    int generator = frame->owner == FRAME_OWNED_BY_GENERATOR, counted;
+    int entered = throws ? enter_by_throw(state, frame, &thread) : enter(state, frame, 0, &thread);
+    Aside aside = follow_begin(state, frame, &counted);
+    PyObject *result = thread ? stack_evaluate(state, frame, throws, thread) : _PyEval_EvalFrameDefault(state, frame, throws);
+    int64_t now = clock_ns(&recorder.clock);
+    thread = current_thread; /* as below */
+    if (entered && thread && recorder.active) event_leave(thread, kind_of_leave(frame, generator), frame, now);
+    follow_end(state, aside, counted);
+    return result;
+}
+
 static PyObject *evaluate(PyThreadState *state, Frame *frame, int throws) {
+    if (lines_wanted) return evaluate_following(state, frame, throws);
     if (branches_wanted && branches_are_traced(state)) return evaluate_between(state, frame, throws);
     Thread *thread;
     int generator = frame->owner == FRAME_OWNED_BY_GENERATOR;

@@ -1,6 +1,7 @@
 /* What is known of a code object, kept with it: found by one look into the object, freed when it is. */
 #include "branches.h"
 #include "greenlets.h"
+#include "lines_count.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,7 @@ int32_t function_define(Function *function) {
         if (function->number && function->mode == FROM_OWN) recorder.library--;
         if (new) define_component(function, function->number);
         if (function->number) branches_meet(function);
+        if (function->number) lines_meet(function);
         thread_take_out(since);
     }
     return function->number;

@@ -4,6 +4,7 @@
  * runs it as if nobody watched. PY_UNWIND and PY_THROW exist only as global events and cannot be disabled. */
 #include "branches.h"
 #include "event.h"
+#include "lines_count.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 
@@ -99,17 +100,59 @@ static PyObject *unwound(PyObject *self, PyObject *const *arguments, size_t coun
     Py_RETURN_NONE;
 }
 
-/* BRANCH, of the code that events_watch_branches named: its arguments are the code, the jump and where it goes on. */
+/* ---- events of the code that events_watch named ---- */
+
+static inline void take_out(int64_t ns) {
+    if (current_thread) current_thread->taken += ns;
+}
+
+/* The outcome of a branch in the whole run. Returns whether it is wanted. */
+static int counted_in_line(PyObject *code, int32_t offset, long goes_on) {
+    Lines *lines = lines_of_code((PyCodeObject *)code);
+    const Site *site = lines && lines->branches ? branches_site(lines->branches, offset) : NULL;
+    if (!site || !site->wanted) return 0;
+    lines_count_jump(lines, site, goes_on != site->next);
+    return 1;
+}
+
+static void count_in_invocation(PyObject *code, int32_t offset, long goes_on) {
+    Counting *counting = current_thread ? branches_of(frame_current()) : NULL;
+    if (!counting || (PyObject *)counting->function->code != code) return;
+    const Site *site = branches_site(counting->function->branches, offset);
+    if (site) branches_count(counting, site, goes_on != site->next);
+}
+
+/* BRANCH: its arguments are the code, the jump and where it goes on. */
 static PyObject *branched(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
     (void)self, (void)count, (void)names;
-    Thread *thread = recorder.active ? current_thread : NULL;
-    if (!thread) Py_RETURN_NONE;
-    Counting *counting = branches_of(frame_current());
-    if (counting && (PyObject *)counting->function->code == arguments[0]) {
-        const Site *site = branches_site(counting->function->branches, (int32_t)PyLong_AsLong(arguments[1]));
-        if (site) branches_count(counting, site, PyLong_AsLong(arguments[2]) != site->next);
-    }
-    thread->taken += recorder.costs.branch_ns;
+    if (!recorder.active && !lines_process) Py_RETURN_NONE;
+    int32_t offset = (int32_t)PyLong_AsLong(arguments[1]);
+    long goes_on = PyLong_AsLong(arguments[2]);
+    int wanted = lines_wanted && counted_in_line(arguments[0], offset, goes_on);
+    if (branches_wanted) count_in_invocation(arguments[0], offset, goes_on);
+    take_out(recorder.costs.branch_ns);
+    if (!wanted && !branches_wanted && lines_process) return Py_NewRef(disable);
+    Py_RETURN_NONE;
+}
+
+/* LINE: the code, and the line that is about to be executed. */
+static PyObject *line_reached(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)count, (void)names;
+    Lines *lines = lines_of_code((PyCodeObject *)arguments[0]);
+    if (lines) lines_count(lines, (int)PyUnstable_Long_CompactValue((PyLongObject *)arguments[1]));
+    take_out(recorder.costs.line_ns);
+    Py_RETURN_NONE;
+}
+
+/* JUMP: the code, the jump and its target. A jump back into its own line executes it again, and no LINE tells that. */
+static PyObject *jumped(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
+    (void)self, (void)count, (void)names;
+    Lines *lines = lines_of_code((PyCodeObject *)arguments[0]);
+    long unit = PyLong_AsLong(arguments[1]) / (long)sizeof(_Py_CODEUNIT);
+    int line = lines && lines->loops && unit >= 0 && unit < lines->units ? lines->loops[unit] : 0;
+    if (!line && lines) return Py_NewRef(disable);
+    if (line) lines_count(lines, line);
+    take_out(recorder.costs.line_ns);
     Py_RETURN_NONE;
 }
 
@@ -164,21 +207,37 @@ int events_start(void) {
         if (!register_one(watched[at].name, watched[at].handler)) return 0;
         all |= event_number(watched[at].name);
     }
-    if (branches_wanted && !register_one("BRANCH", branched)) return 0;
+    if (!register_one("BRANCH", branched) || !register_one("LINE", line_reached) || !register_one("JUMP", jumped)) return 0;
     return call("set_events", "(il)", tool, all);
 }
 
-void events_watch_branches(PyCodeObject *code) {
-    if (tool >= 0) call("set_local_events", "(iOl)", tool, code, event_number("BRANCH"));
+void events_watch(Function *function, int what) {
+    if (tool < 0 || (function->watched & what) == what) return;
+    function->watched |= what;
+    long events = function->watched & WATCH_BRANCHES ? event_number("BRANCH") : 0;
+    if (function->watched & WATCH_LINES) events |= event_number("LINE");
+    if (function->watched & WATCH_JUMPS) events |= event_number("JUMP");
+    call("set_local_events", "(iOl)", tool, function->code, events);
 }
 
 int64_t branches_calibrate(PyObject *loop, PyObject *called, PyObject *calls) {
     int64_t plain = calibrate_timed(loop, called, calls);
     if (!events_start() || !thread_get()) return 0;
-    events_watch_branches((PyCodeObject *)PyFunction_GET_CODE(loop));
+    Function *function = function_of_code((PyCodeObject *)PyFunction_GET_CODE(loop));
+    if (function) events_watch(function, WATCH_BRANCHES);
     int64_t counted = calibrate_timed(loop, called, calls);
+    if (function) function->watched = 0;
     events_stop();
     return counted > plain ? (counted - plain) / (2 * PyTuple_GET_SIZE(calls)) : 0; /* each time round: for, if */
+}
+
+int64_t lines_calibrate(PyObject *loop, PyObject *called, PyObject *calls) {
+    int64_t plain = calibrate_timed(loop, called, calls);
+    if (!events_start() || !thread_get()) return 0;
+    lines_meet(function_of_code((PyCodeObject *)PyFunction_GET_CODE(loop)));
+    int64_t counted = calibrate_timed(loop, called, calls);
+    events_stop();
+    return counted > plain ? (counted - plain) / (2 * PyTuple_GET_SIZE(calls)) : 0; /* each time round: two lines */
 }
 
 void events_stop(void) {

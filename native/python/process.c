@@ -1,6 +1,7 @@
 /* One recording a process: its beginning and end, and what a fork makes of it. */
 #include "branches.h"
 #include "event.h"
+#include "lines_count.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -34,6 +35,7 @@ static void read_settings(PyObject *given) {
     char *collect = setting(given, "PERFLAW_TARGET_COLLECT");
     settings->fake = !strcmp(clock, "fake");
     settings->branches = strstr(collect, "branches") != NULL;
+    settings->lines = strstr(collect, "lines") != NULL;
     settings->seed = strtoull(seed, NULL, 10);
     settings->recorder = atoi(pid);
     settings->all = Py_NewRef(given);
@@ -60,6 +62,7 @@ static int begin(void) {
     recorder.rings = 0;
     recorder.threads = 0;
     define_process();
+    lines_begin();
     metrics_start();
     recorder.started = clock_ns(&recorder.clock);
     return recorder.active;
@@ -70,6 +73,7 @@ static int begin(void) {
 static void forked(void) {
     if (!recorder.process) return;
     recorder.forked = 1;
+    lines_forget();
     threads_forget();
 }
 
@@ -132,5 +136,6 @@ void process_take_back_end(void) {
 void process_finish(void) {
     process_tell_end("");
     recorder.active = 0;
+    lines_forget();
     events_stop();
 }

@@ -70,6 +70,7 @@ Thread *thread_begin(void) {
     thread->number = ++recorder.threads;
     thread->height = 0;
     thread->counting = NULL;
+    thread->jump = NULL;
     thread->stacks = NULL; /* a thread that ended with greenlets unfinished leaves their few bytes behind */
     thread->chance = recorder.settings.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
     stack_find_bounds(thread);

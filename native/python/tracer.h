@@ -6,6 +6,7 @@
  *     event.h       the hot path                    define.c     lines of the definitions file
  *     monitoring.c, evaluation.c                    where events come from: Python 3.12 and later, 3.11
  *     branches*.c                                   which way branches went, where that is asked for
+ *     lines_*.c                                     how often each line was executed, where that is asked for
  *
  * Nothing here raises into the target, runs its code or changes what it sees. All of it needs the GIL, but for
  * thread_end and process_forked. */
@@ -39,6 +40,8 @@ typedef struct Function {
     int64_t reading_ns; /* spent on reading features so far */
     Program *program;
     struct Branches *branches; /* NULL where they are not counted (branches.h) */
+    struct Lines *lines;       /* counters of its lines, NULL where they are not counted (lines_count.h); not owned */
+    int watched;               /* which further events its code tells (enum Watch) */
     PyCodeObject *code; /* borrowed */
     char *name;
 } Function;
@@ -56,6 +59,7 @@ typedef struct Thread {
     Cpu cpu;
     int64_t counted[MOST_METRICS]; /* value of each further metric when it was last told */
     struct Counting *counting; /* the innermost frame's branches, while they are seen one by one (branches_trace.c) */
+    const struct Site *jump; /* the instruction before was this jump, where lines are counted (lines_trace.c) */
     struct Stacks *stacks; /* of greenlets (greenlets.c), NULL where there are none */
     char *floor, *ceiling; /* bounds of the C stack in use (stack.c) */
     struct Thread *next, *free; /* all of them; those whose ring waits for another thread */
@@ -66,12 +70,13 @@ typedef struct Costs {
     int64_t enter_ns, exit_ns; /* of a recorded call: after its first stamp and before its last, and the rest */
     int64_t other_ns;          /* of an event that is not recorded */
     int64_t branch_ns;         /* of an event of a branch, or of an instruction that is looked at for one */
+    int64_t line_ns;           /* of an event of a line */
 } Costs;
 
 typedef struct Settings {
     char *spool, *main, *own, *select, *exclude, *folder, *metrics;
     uint64_t seed;
-    int fake, recorder, branches;
+    int fake, recorder, branches, lines;
     PyObject *all; /* the dict as given: what a child needs to be recorded */
 } Settings;
 

@@ -29,7 +29,7 @@ void play(Tree *tree, Source *source, const Event *events, int count) {
 int main(void) {
     Tally tally = {0};
     void (*const suites[])(Tally *) = {test_arena,     test_containers, test_clock,  test_moments,
-                                       test_reservoir, test_calltree,   test_stacks, test_core};
+                                       test_reservoir, test_calltree,   test_stacks, test_core, test_skips};
     for (size_t at = 0; at < sizeof suites / sizeof *suites; at++) suites[at](&tally);
     printf("%d passed, %d failed\n", tally.passed, tally.failed);
     return tally.failed != 0;

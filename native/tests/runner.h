@@ -28,5 +28,6 @@ void test_reservoir(Tally *tally);
 void test_calltree(Tally *tally);
 void test_stacks(Tally *tally);
 void test_core(Tally *tally);
+void test_skips(Tally *tally);
 
 #endif

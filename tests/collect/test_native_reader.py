@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from perflaw.collect import build
+from perflaw.collect.claim import Claim
 from perflaw.collect.core import NativeTracer
 from perflaw.collect.describe import Process
 from perflaw.collect.keep import What, conclude
@@ -138,14 +139,14 @@ def test_a_dead_process_does_not_run():
 
 def concluded(tmp_path, library, *, selected=False):
     experiment = open_experiment("default", tmp_path)
-    folder = experiment.new_run()
-    spool = folder / "spool"
+    claim = Claim(experiment, "planned")
+    spool = claim.folder / "spool"
     spool.mkdir()
     process = Process(("python", "app.py", "--token", "x"), "app.py", "2026-01-01T00:00:00.000+00:00", 10**9, 0)
-    what = What(experiment, NativeTracer("r", library, library), {}, {"n": 5.0}, selected)
+    what = What(experiment, NativeTracer("r", library, library), {}, {"n": 5.0}, selected, claim)
 
     def conclude_it():
-        return conclude(what, folder, process, NativeReader(spool, 1, library).finish(ROOT))
+        return conclude(what, claim.folder, process, NativeReader(spool, 1, library).finish(ROOT))
 
     return spool, conclude_it, experiment
 

@@ -6,7 +6,7 @@ import statsmodels.api as sm
 
 from perflaw.learn.annotations.paper import learn_paper
 from perflaw.learn.laws import Series
-from perflaw.learn.modes import density_minima
+from perflaw.learn.minima import density_minima
 from tests.learn.annotation_data import evidence, learn_one, told
 
 N = 400

@@ -119,3 +119,23 @@ def test_laws_of_other_recordings_are_the_same(truth, name):
     """Fewer records and other seeds: the same scopes, which explain the first recordings as well (§5, robustness)."""
     (_, evidence), (document, _) = truth
     assert r2(document[name]["scopes"], evidence[name])[0] >= 0.98
+
+
+def test_a_count_of_elements_is_a_law_of_the_branch_that_counts_them(tmp_path):
+    """``100·(number of elements < 7)``: no feature of the argument says it, the recorded outcome does."""
+    chosen = ["--collect", "branches", "--select", "truth.few_elements", "--clock", "fake"]
+    record = ["record", *chosen, "--vary", "seed=1,2", "--", PROGRAMS / "truth.py", "{seed}", "110"]
+    for arguments in (record, ["annotate", "--json"]):
+        command = [sys.executable, "-m", "perflaw", *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stderr
+    [annotation] = json.loads(done.stdout)["annotations"]
+    [scope] = annotation["scopes"]
+    source = (PROGRAMS / "truth.py").read_text().split("\n")
+    line = next(number for number, text in enumerate(source, 1) if "value < 7" in text)
+    assert (scope["condition"], scope["law"]["features"]) == ("", [f"branch.L{line}.taken"])
+    [slope] = scope["law"]["slope"].values()
+    assert slope == pytest.approx(1.0, abs=0.01)
+    assert scope["law"]["predictions"][0]["mean"] == pytest.approx(
+        100_000 * scope["law"]["predictions"][0]["features"][f"branch.L{line}.taken"], rel=0.01
+    )

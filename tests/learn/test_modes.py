@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perflaw.learn.modes import borders, labels
+from perflaw.learn.modes import apart, borders, labels
 
 UNIMODAL = {
     "lognormal": (lambda rng, n: rng.lognormal(0, 1.5, n), 0.0),
@@ -94,3 +94,37 @@ def test_any_numbers_will_do(values, unit):
     assert (np.diff(found) > 0).all()
     assert ((found > y.min(initial=0)) & (found < y.max(initial=0))).all()
     assert borders(np.abs(y) * unit).size == borders(np.abs(y)).size
+
+
+def combed(rng, n, step=10.0):
+    """Times of a call of 40 to 200 ns by a clock that moves in steps and reads a few ns off."""
+    return np.round(rng.lognormal(np.log(90), 0.4, n) / step) * step + rng.integers(-2, 3, n)
+
+
+@pytest.mark.parametrize("n", [500, 3000, 20_000])
+def test_what_the_measurement_cannot_tell_apart_is_one_mode(n):
+    for seed in range(10):
+        rng = np.random.default_rng([n, seed])
+        assert borders(combed(rng, n), 1.0, resolution=50.0).size == 0
+        near = rng.choice([100.0, 130.0, 145.0], n) + rng.normal(0, 3, n)
+        assert borders(near, 1.0).size > 0
+        assert borders(near, 1.0, resolution=50.0).size == 0
+
+
+def test_modes_further_apart_than_the_resolution_stay():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        y = np.where(rng.random(3000) < 0.7, combed(rng, 3000), rng.lognormal(np.log(2000), 0.3, 3000))
+        [border] = borders(y, 1.0, resolution=50.0)
+        assert 250 < border < 1000
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=2, max_size=200), st.floats(0.1, 1e4))
+@settings(deadline=None)
+def test_any_clusters_are_told_apart_by_more_than_the_resolution(values, resolution):
+    y = np.array(values)
+    found = borders(y, 1.0, resolution=resolution)
+    label = labels(y, found)
+    middle = [np.median(y[label == i]) for i in np.unique(label)]
+    assert (np.diff(middle) >= resolution).all()
+    assert apart(y, found, resolution).tolist() == found.tolist()

@@ -99,8 +99,8 @@ class Program:
     def _die(self, stack: list[int], argument: int) -> Event | None:
         if not stack or argument % 4:
             return None
-        del stack[argument % len(stack) + 1 :]
-        return (self.clock, stack[-1], 0, -1, -1, DEAD)
+        del stack[argument % (len(stack) + 1) :]
+        return (self.clock, stack[-1] if stack else 0, 0, -1, -1, DEAD)
 
     def _count(self, stack: list[int], argument: int) -> Event:
         """Time off the CPU, or something else; also of metrics that there are none of."""

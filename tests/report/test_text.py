@@ -33,6 +33,11 @@ def law_of(mean: str, features: tuple[str, ...] = ("n",), **more: Any) -> Law:
         ("n*log(n)", "1.0 ns · n · log(n)"),
         ("7*max(0, n - 1.23456)", "7.0 ns · max(0, n - 1.23)"),
         ("3*this->_M_impl.size", "3.0 ns · this->_M_impl.size"),
+        ("8*n/2", "4.0 ns · n"),
+        ("5*(a + b)*c/d", "5.0 ns · (a + b) · c / d"),
+        ("2*`argv[1].x - y`^1.23456", "2.0 ns · `argv[1].x - y`^1.23"),
+        ("3 - -2*n", "3.0 ns + 2.0 ns · n"),
+        ("no law at all", "1.0 ns · no law at all"),
     ],
 )
 def test_a_mean_is_written_with_units_on_its_coefficients(mean: str, words: str) -> None:
@@ -60,6 +65,31 @@ def test_growth_of_the_leading_term(family: str, more: dict[str, Any], words: st
     assert text.grows_as(law_of("n", family=family, **more)) == words
 
 
+@pytest.mark.parametrize(
+    ("family", "mean", "more", "words"),
+    [
+        ("exponential", "306 - 296*exp(-0.0085*n)", {"intercept": 306.0, "coefficient": -296.0}, "levels off"),
+        (
+            "power",
+            "6500 - 6500*n^-2.26",
+            {"intercept": 6500.0, "coefficient": -6500.0, "exponent": -2.26},
+            "levels off",
+        ),
+        ("linear", "771 - 84*n", {"intercept": 771.0, "coefficient": -84.0}, "falls"),
+        ("power", "53*n^-0.57", {"exponent": -0.57}, "n^-0.57"),
+        ("exponential", "3*exp(0.1*n)", {}, "exp n"),
+        (
+            "quadratic",
+            "3*n^2",
+            {"verdict": "inconclusive", "slope_low": {"n": -4.0}, "slope_high": {"n": 46.0}},
+            "open ?",
+        ),
+    ],
+)
+def test_growth_that_is_none_is_said_in_words(family: str, mean: str, more: dict[str, Any], words: str) -> None:
+    assert text.grows_as(law_of(mean, family=family, **more)) == words
+
+
 def test_growth_in_several_features_names_them() -> None:
     assert text.grows_as(law_of("a*b", ("a", "b"), family="product")) == "a^1.0 · b^1.0"
     assert text.grows_as(law_of("a + b", ("a", "b"), family="sum")) == "a^1.0, b^1.0"
@@ -75,6 +105,12 @@ def test_scopes_carry_their_condition_and_probability() -> None:
     made = factory.linear()
     scoped = replace(made, scopes=(replace(made.scopes[0], condition="k > 3"),))
     assert text.annotation_text(scoped) == "[k > 3] 900 ns + 14 ns · text.len"
+
+
+def test_the_parts_of_a_mixture_share_their_condition() -> None:
+    made = factory.two_modes()
+    scoped = replace(made, scopes=tuple(replace(scope, condition="k > 3") for scope in made.scopes))
+    assert text.annotation_text(scoped) == "[k > 3] {92 %} 400 ns · {8 %} 31 µs"
 
 
 def test_one_scope_with_a_law_is_a_law() -> None:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 
 from perflaw.check.baseline import Baseline
 from perflaw.check.claims import Claim
 from perflaw.check.effect import FEWEST, View, cuts_of, views
+from perflaw.check.margin import Margin, margin_of
 from perflaw.check.records import Records, hold, missing
 from perflaw.types import CheckVerdict, Component, Evidence, Outcome
 
 Found = Mapping[tuple[str, str], Evidence]
 """New evidence by component and metric."""
 
-MIN_TIME = 50.0
-"""Times that differ by less than so many ns a call do not differ: what is taken out for the tracer is no more exact."""
 MOSTLY_OUTSIDE = 0.5
 """From this share of invocations outside the scope on, the law was not put to the test."""
 
@@ -40,8 +38,8 @@ class Case:
     """Ways to look at the new runs, the whole component first."""
     outside: float
     """Share of the invocations outside the law's scope."""
-    least: float
-    """Log of the smallest change that matters."""
+    margin: Margin
+    """The smallest changes that matter."""
 
 
 def prepare(claim: Claim, found: Found, min_effect: float) -> Case | CheckVerdict:
@@ -63,7 +61,7 @@ def prepare(claim: Claim, found: Found, min_effect: float) -> Case | CheckVerdic
     if not several or several[0].name != "total":
         few = f"{int(records.inside.sum())} calls recorded, at least {FEWEST} are wanted"
         return _untested(claim, evidence, "inconclusive", few, records, outside)
-    return Case(claim, evidence, records, baseline, several, outside, _least(claim, records, min_effect))
+    return Case(claim, evidence, records, baseline, several, outside, margin_of(claim, records, min_effect))
 
 
 def _untested(
@@ -79,15 +77,6 @@ def _untested(
     return CheckVerdict(
         component, claim.metric, "", verdict, None, None, None, None, records=count, outside=outside, message=message
     )
-
-
-def _least(claim: Claim, records: Records, min_effect: float) -> float:
-    """The minimum effect, or the tracer's own exactness for short calls."""
-    if claim.metric.unit != "ns":
-        return log(min_effect)
-    inside = records.inside
-    mean = float(np.average(records.expected[inside], weights=records.weight[inside]))
-    return log(max(min_effect, 1.0 + MIN_TIME / max(mean, 1e-9)))
 
 
 def _gone(claim: Claim, found: Found) -> str:

@@ -14,6 +14,7 @@ from perflaw.check.cases import Found
 from perflaw.check.changes import changes_of
 from perflaw.check.claims import Claim
 from perflaw.check.judge import Options, judge
+from perflaw.check.mix import MIX_CHANGED
 from perflaw.check.stated import with_laws
 from perflaw.check.twin import sampled
 from perflaw.types import Change, CheckVerdict, Component, DiffVerdict, Outcome
@@ -96,7 +97,7 @@ def _told(one: CheckVerdict, before: dict[Key, Claim], after: dict[Key, Claim]) 
     changes = tuple(changes_of(before[key], after[key])) if changed and sound else ()
     outcome: Outcome = "holds" if changed and not worse else one.verdict
     message = f"from {one.since} on" if changed and one.since else ""
-    if one.verdict == "inconclusive" or one.verdict == "out of scope":
+    if one.verdict in ("inconclusive", "out of scope") or one.message.startswith(MIX_CHANGED):
         message = one.message
     return DiffVerdict(
         _component(after[key]),

@@ -27,7 +27,7 @@ SAMPLE = 200
 """Records of a run that its typical effect is computed from."""
 FEWEST, FEWEST_APART = 3, 5
 """Records that the view of everything needs, and one of a part."""
-STEPS = 18
+STEPS = 16
 """Halvings of the interval in which the typical effect lies: to a hundredth of a percent."""
 
 
@@ -131,11 +131,9 @@ def _typical(claim: Claim, records: Records, run: NDArray[np.intp], runs: int) -
     """Log of the factor that brings the mean probability of each run's records to one half, and its variance."""
     keep = np.concatenate([sample(records.weight, np.flatnonzero(run == number)) for number in range(runs)])
     some, run = records.take(keep), run[keep]
-    count = np.bincount(run, minlength=runs)
-    error = 0.5 / np.sqrt(3.0 * count)
-    ends = [_factor(claim, some, run, np.clip(0.5 + sign * error, 0.02, 0.98)) for sign in (1.0, -1.0)]
+    error = 0.5 / np.sqrt(3.0 * np.bincount(run, minlength=runs))
     # More probability is left below a cost that is divided by less.
-    high, low = ends[1], ends[0]
+    low, high = _factors(claim, some, run, np.clip(0.5 + np.outer((1.0, -1.0), error), 0.02, 0.98))
     return Effects((low + high) / 2.0, ((high - low) / 2.0) ** 2)
 
 
@@ -147,17 +145,19 @@ def sample(weight: Array, rows: NDArray[np.intp], most: int = SAMPLE) -> NDArray
     return np.asarray(rows[np.minimum(np.searchsorted(total, marks), rows.size - 1)])
 
 
-def _factor(claim: Claim, records: Records, run: NDArray[np.intp], target: Array) -> Array:
-    """Log of the factor at which each run's mean probability is ``target``, by halving; (R,)."""
-    count = np.bincount(run)
+def _factors(claim: Claim, records: Records, run: NDArray[np.intp], targets: Array) -> Array:
+    """Logs of the factors at which each run's mean probability is as ``targets`` (T, R) say, by halving; (T, R).
+
+    ``run`` is the number of each record's run, increasing.
+    """
+    starts, count = np.flatnonzero(np.r_[True, np.diff(run) > 0]), np.bincount(run)
     log = np.log(np.maximum(records.cost, 1e-9) / np.maximum(records.expected, 1e-9))
-    low, high = np.full(count.size, np.inf), np.full(count.size, -np.inf)
-    np.minimum.at(low, run, log)
-    np.maximum.at(high, run, log)
-    low, high = np.maximum(low - 1.0, -20.0), np.minimum(high + 1.0, 20.0)
+    low = np.maximum(np.minimum.reduceat(log, starts) - 1.0, -20.0) + np.zeros(targets.shape)
+    high = np.minimum(np.maximum.reduceat(log, starts) + 1.0, 20.0) + np.zeros(targets.shape)
+    below = probability(claim, records)
     for _ in range(STEPS):
         middle = (low + high) / 2.0
-        share = np.nan_to_num(probability(claim, records, records.cost * np.exp(-middle)[run]), nan=0.5)
-        above = np.bincount(run, share) / count > target
+        share = np.nan_to_num(below(records.cost * np.exp(-middle)[:, run]), nan=0.5)
+        above = np.add.reduceat(share, starts, axis=1) / count > targets
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.asarray((low + high) / 2.0)

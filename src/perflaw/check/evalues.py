@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,12 @@ LEAST_SCALE, MOST_FREEDOM = 0.02, 16.0
 _EDGES = np.concatenate([[0.0], np.geomspace(0.03, 6.0, 15)])
 """Bins of the effect beyond the minimum one, each equally likely under the alternative, uniform inside."""
 _INSIDE = np.linspace(-1.0, 1.0, 9)
+WANTED = np.array([0.5, 0.025, 0.975])
+"""Median and ends of the interval."""
+DEEPEST = 20.0
+"""Log effects beyond this are not told apart."""
+REACH, PLACES, GRIDS = 6.0, 33, 4
+"""Standard deviations, and places of each of so many grids, in which an interval's ends are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +84,17 @@ class Evidence:
     """Upper end of it."""
 
 
-def e_value(base: Effects, new: Effects, spread: Spread, least: float) -> Evidence:
+def logsumexp(values: Array, axis: int | None = None) -> Array:
+    """Log of the sum of exponentials (SciPy's takes a millisecond of looking at its arguments)."""
+    top = values.max(axis=axis, keepdims=True)
+    total = np.log(np.exp(values - top).sum(axis=axis, keepdims=True)) + top
+    return np.asarray(total.squeeze() if axis is None else total.squeeze(axis))
+
+
+def e_value(base: Effects, new: Effects, spread: Spread, least: float, down: float | None = None) -> Evidence:
     """E-value of new runs against the runs of the law, ``least`` being the log of the minimum relevant effect.
+
+    ``down`` is that of a cheaper cost where it is another; infinite where no cost can be too low.
 
     >>> new = Effects(np.log([1.48, 1.52, 1.5]), np.full(3, 1e-6))
     >>> old = Effects(np.log([0.98, 1.02, 1.0]), np.full(3, 1e-6))
@@ -90,9 +105,12 @@ def e_value(base: Effects, new: Effects, spread: Spread, least: float) -> Eviden
     base_mean, base_variance = _centre(base)
     mean, variance = _centre(new)
     shift, sd = mean - base_mean, np.sqrt(variance + base_variance)
-    null = least * _INSIDE[:, None]
+    down = least if down is None else down
+    null = np.where(_INSIDE < 0, min(down, DEEPEST), least) * _INSIDE
+    # Where the null is wide its most likely point lies between those of the grid.
+    null = np.r_[null, np.clip(shift[::8], -down, least)][:, None]
     under_null = logsumexp(log_tau - np.log(sd) - 0.5 * ((shift - null) / sd) ** 2 - 0.5 * np.log(2 * np.pi), axis=1)
-    density = _alternative(shift, sd, least)
+    density = _alternative(shift, sd, least, down)
     under_alternative = logsumexp(log_tau + np.log(np.maximum(density, 1e-300)))
     log_e = float(np.clip(under_alternative - under_null.max(), -600.0, 600.0))
     return Evidence(float(np.exp(log_e)), *_interval(shift, sd, log_tau))
@@ -118,29 +136,32 @@ def _centre(effects: Effects) -> tuple[Array, Array]:
     return (precision * effects.value).sum(axis=1) / total, 1.0 / total
 
 
-def _alternative(shift: Array, sd: Array, least: float) -> Array:
-    """Density of the shift where the true one is beyond ``least``, either way; (48,)."""
-    low, high = least + _EDGES[:-1, None], least + _EDGES[1:, None]
+def _alternative(shift: Array, sd: Array, least: float, down: float) -> Array:
+    """Density of the shift where the true one is beyond ``least`` or, the other way, ``down``; (48,)."""
     density = np.zeros_like(shift)
-    for sign in (1.0, -1.0):
+    for sign, start in ((1.0, least), (-1.0, down)):
+        if not np.isfinite(start):
+            continue
+        edges = (start + _EDGES[:, None] - sign * shift) / sd
         # Differences of the smaller tail keep their digits.
-        a, b = (low - sign * shift) / sd, (high - sign * shift) / sd
-        flip = a > 0
-        mass = np.where(flip, ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a))
-        density += 0.5 * (mass / (high - low)).mean(axis=0)
+        below, above = ndtr(edges), ndtr(-edges)
+        mass = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+        density += 0.5 * (mass / np.diff(_EDGES)[:, None]).mean(axis=0)
     return density
 
 
 def _interval(shift: Array, sd: Array, log_tau: Array) -> tuple[float, float, float]:
-    """Median and 95 % interval of δ under a flat prior: a mixture over τ of normals."""
+    """Median and 95 % interval of δ under a flat prior: quantiles of a mixture over τ of normals."""
     weight = np.exp(log_tau - logsumexp(log_tau))
-    reach = 12.0 * sd
-    low, high = np.full(3, (shift - reach).min()), np.full(3, (shift + reach).max())
-    wanted = np.array([0.5, 0.025, 0.975])
-    for _ in range(50):
-        middle = (low + high) / 2.0
-        below = (ndtr((middle[:, None] - shift) / sd) * weight).sum(axis=1) < wanted
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    likely = weight > 1e-6
+    shift, sd, weight = shift[likely], sd[likely], weight[likely]
+    low, high = np.full(3, (shift - REACH * sd).min()), np.full(3, (shift + REACH * sd).max())
+    every = np.arange(3)
+    for _ in range(GRIDS):
+        grid = np.linspace(low, high, PLACES, axis=1)
+        below = ndtr((grid[..., None] - shift) / sd) @ weight / weight.sum()
+        place = np.clip((below < WANTED[:, None]).sum(axis=1), 1, PLACES - 1)
+        low, high = grid[every, place - 1], grid[every, place]
     return float(high[0]), float(high[1]), float(high[2])
 
 

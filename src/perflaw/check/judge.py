@@ -12,6 +12,8 @@ from perflaw.check.cases import Case, Found, prepare
 from perflaw.check.claims import Claim
 from perflaw.check.effect import View
 from perflaw.check.evalues import NOTHING, Effects, Evidence, Spread, e_bh, e_value, learn_spread
+from perflaw.check.margin import Margin, other_scatter
+from perflaw.check.mix import MIX_CHANGED, changed_mix
 from perflaw.check.since import effects_of, since
 from perflaw.types import CheckVerdict, Outcome
 
@@ -91,8 +93,10 @@ def _looks(case: Case, spreads: Mapping[str, Spread]) -> list[_Look]:
         base = case.baseline.effects.get(view.name, NOTHING)
         if view.name != "total" and case.claim.baseline is not None and not base.value.size:
             continue
+        if case.margin.stated and view.name.startswith("typical"):
+            continue  # The shape of a wide distribution that nobody measured is no claim.
         spread = spreads[view.name.split(" ", 1)[0]]
-        found.append(_Look(view, base, spread, e_value(base, view.effects, spread, case.least)))
+        found.append(_Look(view, base, spread, e_value(base, view.effects, spread, case.margin.up, case.margin.down)))
     return found
 
 
@@ -103,20 +107,22 @@ def _lonely(look: _Look, options: Options) -> bool:
 
 def _verdict(case: Case, looks: Sequence[_Look], e: float, rejected: bool, options: Options) -> CheckVerdict:
     """What the views of a component together say."""
-    suspicious = rejected or any(_beyond(look.evidence, case.least) for look in looks)
+    suspicious = rejected or any(_beyond(look.evidence, case.margin) for look in looks)
     look = _telling(case, looks, options.alpha) if suspicious else looks[0]
     evidence, sign = look.evidence, 1.0 if look.evidence.shift > 0 else -1.0
     outcome, message = _outcome(case, look, rejected, suspicious, options)
+    if outcome == "violated":
+        outcome, message = _of_mix(case, look, outcome, message)
     from_size, effects = look.view.since, look.view.effects
     base = looks[0].base
     whole = outcome == "violated" and look.view.clause < 0 and look.view.name.startswith("total")
     found = since(case, _middle(base), sign) if whole else None
     if found:
         from_size, effects = found[0], effects_of(found[1])
-        evidence = e_value(base, effects, look.spread, case.least)
+        evidence = e_value(base, effects, look.spread, case.margin.up, case.margin.down)
     else:
         base = look.base
-    beyond = int((sign * (effects.value - _middle(base)) > case.least).sum())
+    beyond = int((sign * (effects.value - _middle(base)) > case.margin.towards(sign)).sum())
     return CheckVerdict(
         case.evidence.component,
         case.claim.metric,
@@ -139,7 +145,7 @@ def _verdict(case: Case, looks: Sequence[_Look], e: float, rejected: bool, optio
 def _telling(case: Case, looks: Sequence[_Look], alpha: float) -> _Look:
     """The view that tells a violation: the whole component's where it is evidence enough, else the strongest."""
     whole = looks[0].evidence
-    if whole.e >= 1.0 / alpha and _beyond(whole, case.least):
+    if whole.e >= 1.0 / alpha and _beyond(whole, case.margin):
         return looks[0]
     return max(looks, key=lambda look: look.evidence.e)
 
@@ -154,14 +160,27 @@ def _outcome(case: Case, look: _Look, rejected: bool, suspicious: bool, options:
         return "inconclusive", f"one run in {side}: runs differ, record another one"
     if suspicious:
         return "inconclusive", "it looks changed, but not beyond doubt: record more runs"
-    if max(abs(evidence.low), abs(evidence.high)) > DOUBT + case.least - log(options.min_effect):
+    if not case.margin.within(evidence.low, evidence.high, DOUBT - log(options.min_effect)):
         return "inconclusive", "runs differ too much to tell: record more runs"
-    return "holds", "one run" if look.view.runs.size == 1 else ""
+    told = ["one run"] if look.view.runs.size == 1 else []
+    return "holds", "; ".join(filter(None, [*told, other_scatter(case.claim, case.records)]))
 
 
-def _beyond(evidence: Evidence, least: float) -> bool:
-    """Whether the interval lies beyond the minimum effect."""
-    return evidence.low > least or evidence.high < -least
+def _of_mix(case: Case, look: _Look, outcome: Outcome, message: str) -> tuple[Outcome, str]:
+    """A violation told in the words of a mixture where every mode holds and only their shares changed."""
+    if all(len(clause.parts) == 1 for clause in case.claim.clauses):
+        return outcome, message
+    mix = changed_mix(case.claim, case.evidence, case.records, look.spread, case.margin)
+    if mix is None:
+        return outcome, message
+    if mix.other_inputs:
+        return "out of scope", f"{MIX_CHANGED} with the inputs ({mix.other_inputs}), each mode holds: {mix.text}"
+    return outcome, f"{MIX_CHANGED}, each mode holds: {mix.text}"
+
+
+def _beyond(evidence: Evidence, margin: Margin) -> bool:
+    """Whether the interval lies beyond the smallest change that matters."""
+    return margin.beyond(evidence.low, evidence.high)
 
 
 def _middle(base: Effects) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.check.claims import Claim
-from perflaw.language import distributions, evaluate
+from perflaw.language import distributions, evaluate, truth
 from perflaw.language.ast import Clause
 from perflaw.types import Evidence
 
@@ -93,23 +93,32 @@ def hold(claim: Claim, evidence: Evidence) -> Records:
     return Records(evidence.cost, evidence.weight, evidence.run, values, clause, expected)
 
 
-def probability(claim: Claim, records: Records, cost: Array) -> Array:
-    """Probability of a cost up to ``cost`` under the law, at each record (probability integral transform), (n,)."""
-    out = np.full(cost.size, np.nan)
-    with np.errstate(all="ignore"):
-        for number, one in enumerate(claim.clauses):
-            rows = np.flatnonzero(records.clause == number)
-            if rows.size:
-                some = {name: column[rows] for name, column in records.values.items()}
-                out[rows] = distributions.cdf(one, cost[rows] / claim.factor, some)
-    return out
+def probability(claim: Claim, records: Records) -> Callable[[Array], Array]:
+    """Probability under the law, at each record, of costs (…, n) up to those given (probability integral transform)."""
+    laws = []
+    for number, one in enumerate(claim.clauses):
+        rows = np.flatnonzero(records.clause == number)
+        if rows.size:
+            some = {name: column[rows] for name, column in records.values.items()}
+            laws.append((rows, distributions.cdf_at(one, some)))
+
+    def of(cost: Array) -> Array:
+        with np.errstate(all="ignore"):
+            if len(laws) == 1 and laws[0][0].size == cost.shape[-1]:
+                return laws[0][1](cost / claim.factor)
+            out = np.full(cost.shape, np.nan)
+            for rows, law in laws:
+                out[..., rows] = law(cost[..., rows] / claim.factor)
+            return out
+
+    return of
 
 
 def _true(clause: Clause, values: Values, count: int) -> NDArray[np.bool_]:
     """Where a clause's condition is true, (count,)."""
     if clause.condition is None:
         return np.ones(count, dtype=bool)
-    return np.broadcast_to(evaluate(clause.condition, values) != 0, (count,))
+    return np.broadcast_to(truth(evaluate(clause.condition, values)), (count,))
 
 
 def _column(there: Values, name: str, count: int) -> NDArray[np.float64] | NDArray[np.str_]:

@@ -25,7 +25,7 @@ def since(case: Case, base: float, sign: float) -> tuple[str, Records] | None:
         if column.dtype.kind == "U" or np.unique(column).size < 3:
             continue
         values = np.asarray(column, dtype=np.float64)
-        start = _start(records, values, base, case.least, sign)
+        start = _start(records, values, base, case.margin.towards(sign), sign)
         if start is not None:
             return f"{name} = {start:.6g}", records.take(values >= start)
     return None

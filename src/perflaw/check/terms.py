@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
 from perflaw.check.claims import Claim
 from perflaw.check.records import Array, Records
-from perflaw.language import evaluate, names, show
-from perflaw.language.ast import Binary, Distribution, Number, Unary
+from perflaw.language import evaluate, show
+from perflaw.language.ast import Binary, Distribution
+from perflaw.language.terms import terms_of
 from perflaw.language.tree import Expression
 
 MOST_TERMS = 30
@@ -20,7 +21,7 @@ MOST_TERMS = 30
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of a sum: a number times a product of features."""
+    """One term of a mean: a number times a product of features."""
 
     coefficient: float
     """Its number, 1 where it has none."""
@@ -31,11 +32,6 @@ class Term:
     def text(self) -> str:
         """The basis as text; empty for the constant term."""
         return show(self.basis) if self.basis is not None else ""
-
-    @property
-    def features(self) -> frozenset[str]:
-        """Features in it."""
-        return frozenset(names(self.basis)) if self.basis is not None else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,40 +55,13 @@ def mean_terms(law: Distribution) -> list[Term]:
     >>> [(one.coefficient, one.text) for one in mean_terms(parse_distribution("Norm(5 - 2*n*3 + n*log(n)/4, 1)"))]
     [(5.0, ''), (-6.0, 'n'), (0.25, 'n*log(n)')]
     """
-    if law.name == "Binom":
-        return [_product(Binary("*", law.arguments[0], law.arguments[1]))]
-    pending: list[tuple[Expression, float]] = [(law.arguments[0], 1.0)]
+    mean = Binary("*", law.arguments[0], law.arguments[1]) if law.name == "Binom" else law.arguments[0]
     found: dict[str, Term] = {}
-    while pending:
-        one, sign = pending.pop()
-        if isinstance(one, Binary) and one.op in "+-":
-            pending += [(one.right, sign if one.op == "+" else -sign), (one.left, sign)]
-            continue
-        term = _product(one)
+    for one in terms_of(mean):
+        term = Term(one.coefficient, one.basis)
         before = found.get(term.text, Term(0.0, term.basis))
-        found[term.text] = Term(before.coefficient + sign * term.coefficient, term.basis)
+        found[term.text] = replace(term, coefficient=before.coefficient + term.coefficient)
     return list(found.values())
-
-
-def _product(one: Expression) -> Term:
-    """A product, its numbers taken out."""
-    coefficient, basis, pending = 1.0, list[tuple[Expression, bool]](), [(one, False)]
-    while pending:
-        factor, below = pending.pop()
-        if isinstance(factor, Binary) and factor.op in "*/":
-            pending += [(factor.right, below != (factor.op == "/")), (factor.left, below)]
-        elif isinstance(factor, Unary) and factor.op == "-":
-            coefficient = -coefficient
-            pending.append((factor.operand, below))
-        elif isinstance(factor, Number):
-            coefficient = coefficient / factor.value if below and factor.value else coefficient * factor.value
-        else:
-            basis.append((factor, below))
-    whole: Expression | None = None
-    for factor, below in basis:
-        first = Binary("/", Number(1.0), factor) if below else factor
-        whole = first if whole is None else Binary("/" if below else "*", whole, factor)
-    return Term(coefficient, whole)
 
 
 def coefficients(claim: Claim, records: Records) -> list[list[Coefficient]]:

@@ -84,8 +84,13 @@ def learn_experiment(
 
     recordings = open_experiment(experiment).recordings(runs)
     metric = measured(recordings, name)
-    quantum = max(1.0, *(float(one.run.clock.tick_ns) for one in recordings)) if metric.unit == "ns" else 1.0
-    return recordings, annotate(gather(recordings, metric), at, quantum, metric, Options(paper=paper))
+    clocks = [one.run.clock for one in recordings] if metric.unit == "ns" else []
+    quantum = max([1.0, *(float(one.tick_ns) for one in clocks)])
+    # Calibrations that differ from run to run shift all calls of a run.
+    events = [one.event_ns for one in clocks] or [0]
+    resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
+    options = Options(paper=paper, resolution=resolution)
+    return recordings, annotate(gather(recordings, metric), at, quantum, metric, options)
 
 
 def check_point(at: dict[str, float] | None, annotations: Sequence[Annotation]) -> None:

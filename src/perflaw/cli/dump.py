@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from perflaw.cli.options import experiment_option
 from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from perflaw.store.experiment import Recording
+
+COUNTS: Final = "counts"
 
 
 @click.command("dump", short_help="every table of a recording as text")
@@ -15,24 +21,43 @@ from perflaw.errors import UsageError
 @click.option("--table", metavar="NAME", help="This table only.")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 def command(experiment: str, table: str | None, runs: tuple[str, ...]) -> int:
-    """Print the manifest and every table of RUN, one row a line; several RUNs are merged first."""
+    """Print the manifest and every table of RUN, one row a line; several RUNs are merged first.
+
+    Runs with --collect lines have the table counts as well: each run's own.
+    """
     from perflaw.store.experiment import open_experiment
     from perflaw.store.merge import merge
     from perflaw.store.schema import COLUMNS
 
-    if table is not None and table not in COLUMNS:
-        raise UsageError(
-            f"--table {table}: no such table", "there are " + ", ".join(COLUMNS), f"perflaw dump {runs[0]}"
-        )
+    known = (*COLUMNS, COUNTS)
+    if table is not None and table not in known:
+        raise UsageError(f"--table {table}: no such table", "there are " + ", ".join(known), f"perflaw dump {runs[0]}")
     recordings = open_experiment(experiment).recordings(runs)
     if table is None:
         for recording in recordings:
             _print_manifest(recording.run)
+    if table in (None, COUNTS):
+        _print_counts(recordings)
+    if table == COUNTS:
+        return 0
     tables = recordings[0].tables() if len(recordings) == 1 else merge([one.tables() for one in recordings])
     for name in [table] if table else COLUMNS:
         for line in _lines(name, list(COLUMNS[name]), tables[name]):
             click.echo(line)
     return 0
+
+
+def _print_counts(recordings: Iterable[Recording]) -> None:
+    """Executions of lines and blocks, of the runs that counted them."""
+    from perflaw.store.counts import read_counts
+
+    for recording in recordings:
+        counts = read_counts(recording.folder)
+        if counts is not None:
+            rows = zip(counts.locations, counts.counts.tolist(), strict=True)
+            told = ((place.kind, place.name, place.function, count) for place, count in rows)
+            for line in _lines(COUNTS, ["kind", "name", "function", "count"], told):
+                click.echo(line)
 
 
 def _print_manifest(run: object) -> None:

@@ -16,6 +16,8 @@ from perflaw.errors import PerflawError
 VERBS = {
     "record": "run a program and keep how its functions' cost came about",
     "annotate": "the law of each function's cost",
+    "trend": "which places of the program scale badly with the size of the work",
+    "variance": "which calls, in which context, make a function's cost vary",
     "check": "whether new recordings keep to the laws",
     "diff": "what changed between two sets of laws or recordings",
     "predict": "the cost of inputs that were not recorded",
@@ -23,6 +25,7 @@ VERBS = {
     "fit": "laws of your own numbers: CSV, or results of a benchmark tool",
     "laws": "the laws written beside functions, as a .law file",
     "runs": "the recordings of an experiment",
+    "feature": "features of the runs: list, add, change, remove",
     "dump": "every table of a recording as text",
     "doctor": "what this machine can measure, and why not",
 }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 
 import click
 
 from perflaw.errors import UsageError
+from perflaw.types.measured import FEATURE_NAME
 
 experiment_option = click.option(
     "-e", "--experiment", default="default", show_default=True, metavar="NAME", help="Experiment under .perflaw/."
@@ -19,12 +19,11 @@ metric_option = click.option(
 at_option = click.option(
     "--at", "at", multiple=True, metavar="NAME=NUMBER", help="Predict at this point (several features: x=1e6,z=3)."
 )
-_NAME = re.compile(r"[A-Za-z_][\w.\[\]-]*")
 
 
 def _split(text: str, option: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals or not _NAME.fullmatch(name) or not value:
+    if not equals or not FEATURE_NAME.fullmatch(name) or not value:
         raise UsageError(f"{option} {text}", "it is not of the form NAME=VALUE", f"{option} n=1000")
     return name, value
 
@@ -53,15 +52,20 @@ def parse_number(text: str, what: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise UsageError(
-            f"{what}: {text!r} is no number", "a finite number such as 1e6 is wanted", f"{what.split()[0]} n=1e6"
+            f"{what}: {text!r} is no number", "a finite number such as 1e6 is wanted", f"{what.rpartition(' ')[0]} n=1e6"
         )
     return number
 
 
 def parse_features(texts: tuple[str, ...]) -> dict[str, float]:
     """``bytes=123`` to name and number."""
-    pairs = [_split(text, "--feature") for text in texts]
-    return {name: parse_number(value, f"--feature {name}") for name, value in pairs}
+    return dict(parse_feature(text, "--feature") for text in texts)
+
+
+def parse_feature(text: str, option: str) -> tuple[str, float]:
+    """``bytes=123`` of an option to name and number."""
+    name, value = _split(text, option)
+    return name, parse_number(value, f"{option} {name}")
 
 
 def parse_points(texts: tuple[str, ...]) -> list[dict[str, float]]:

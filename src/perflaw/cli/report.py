@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,12 @@ import click
 
 from perflaw.cli.annotate import check_point, learn_experiment, point_of
 from perflaw.cli.options import at_option, experiment_option, metric_option
-from perflaw.errors import StoreError, UsageError
+from perflaw.cli.page_file import page_of, write_page
+from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from perflaw.report.page_model import Page
+    from perflaw.report.trend_model import TrendView
     from perflaw.store.experiment import Recording
-    from perflaw.types import Annotation
 
 
 @click.command("report", short_help="all laws as one page to open in a browser")
@@ -41,21 +40,35 @@ def command(
     runs: tuple[str, ...],
 ) -> int:
     """Write one HTML file with every law, its evidence and its uncertainty; it opens without a network."""
-    from perflaw.report.html import render
-
     point = point_of(at)
     outcomes = _outcomes(check, diff)
     recordings, annotations = learn_experiment(experiment, runs, point, metric)
     check_point(point, annotations)
-    text = render(replace(_page(experiment, recordings, annotations, point), outcomes=outcomes))
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(
-            f"{output}: cannot be written", error.strerror or str(error), "-o another/file.html"
-        ) from error
-    click.echo(f"wrote {output}: {len(annotations)} functions, {len(text) / 1e6:.1f} MB")
+    page = page_of(experiment, recordings, annotations, point)
+    trend = _trend(experiment, runs, recordings, point)
+    size = write_page(output, replace(page, outcomes=outcomes, trend=trend))
+    clusters = f", {len(trend.trends.clusters)} clusters" if trend else ""
+    click.echo(f"wrote {output}: {len(annotations)} functions{clusters}, {size / 1e6:.1f} MB")
     return 0
+
+
+def _trend(
+    experiment: str, runs: tuple[str, ...], recordings: Sequence[Recording], at: dict[str, float] | None
+) -> TrendView | None:
+    """Clusters of lines where runs counted them; None where they did not, or tell no trend."""
+    from perflaw.cli.trend import learnt
+    from perflaw.cli.trend_source import Asked, gathered
+    from perflaw.store.count_tables import has_counts
+
+    if not any(has_counts(one.folder) for one in recordings):
+        return None
+    try:
+        found = gathered(Asked(experiment, runs))
+        points = (at,) if at and set(at) <= set(found.matrix.features) else ()
+        return learnt(found, Asked(experiment, runs, at=points))
+    except (DataError, StoreError) as error:
+        click.echo(f"perflaw: no clusters of lines: {error}", err=True)
+        return None
 
 
 def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:
@@ -76,39 +89,3 @@ def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:
     if schema != f"perflaw.{verb}/1":
         raise UsageError(path, f"it says schema {schema!r}, and perflaw.{verb}/1 is wanted", again)
     return dict(document)
-
-
-def _page(
-    experiment: str, recordings: Sequence[Recording], annotations: Sequence[Annotation], at: dict[str, float] | None
-) -> Page:
-    from perflaw.report.page_model import Page
-
-    runs = [recording.run for recording in recordings]
-    opened = sum(run.lost.open_invocations for run in runs)
-    incomplete = sum(not run.complete for run in runs)
-    library = max(run.lost.library_functions for run in runs)
-    unselected = max(run.lost.unselected_functions for run in runs)
-    lost = [f"{incomplete} runs incomplete"] * bool(incomplete) + [f"{opened} calls had not ended"] * bool(opened)
-    left_out = [f"{library} library functions that only libraries call"] * bool(library)
-    left_out += [f"{unselected} functions by --select or --exclude"] * bool(unselected)
-    return Page(
-        target=runs[-1].target,
-        experiment=experiment,
-        command=" ".join((Path(runs[-1].command[0]).name, *runs[-1].command[1:])),
-        created=max(run.started for run in runs),
-        runs=[
-            {
-                "id": run.id,
-                "features": dict(run.features),
-                "wall_ns": run.wall_ns,
-                "complete": run.complete,
-                "calls": run.calls,
-            }
-            for run in runs
-        ],
-        annotations=annotations,
-        slowdown=f"slowdown {statistics.median(run.slowdown for run in runs):.1f}x",
-        lost=", ".join(lost) or "nothing lost",
-        left_out=f"left out: {', '.join(left_out)}" if left_out else "",
-        at=at,
-    )

@@ -91,6 +91,13 @@ def core() -> Product:
     return Product("the native core", "libperflaw_core", ".so", sources, optional=("-flto",))  # hot paths cross files
 
 
+def hooks() -> Product:
+    """The library that is preloaded into compiled programs which have the hooks of ``-finstrument-functions``."""
+    native = sources_folder()
+    sources = listed(native, native / "hooks" / "SOURCES")
+    return Product("the hooks for compiled programs", "libperflaw_hooks", ".so", sources, optional=("-flto",))
+
+
 def listed(native: Path, file: Path) -> tuple[Path, ...]:
     """The C files that a ``SOURCES`` file names, one a line."""
     lines = (line.strip() for line in file.read_text().splitlines())
@@ -198,7 +205,8 @@ def _compile(product: Product, place: Path) -> None:
 
 def _forget_unused(cache: Path) -> None:
     """Remove what no recording has used for long: of older sources, interpreters that are gone."""
-    for path in [*cache.glob("_perflaw_native-*"), *cache.glob("libperflaw_core-*")]:
+    patterns = ("_perflaw_native-*", "libperflaw_*", "dwarf-*")
+    for path in [path for pattern in patterns for path in cache.glob(pattern)]:
         with suppress(OSError):  # another recorder may remove it at the same moment
             if time.time() - path.stat().st_mtime > UNUSED_S:
                 path.unlink()

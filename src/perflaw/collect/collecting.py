@@ -9,11 +9,15 @@ from perflaw.errors import TargetError, UsageError
 
 CALLS: Final = "calls"
 BRANCHES: Final = "branches"
+LINES: Final = "lines"
 KNOWN: Final = {
     CALLS: "every call of a recorded function; always collected",
     BRANCHES: "which way each branch went, and how often, in the sampled invocations; native tracer only",
+    LINES: "how often each line was executed, exactly; of Python programs by the native tracer only",
 }
 """Words of ``--collect`` and what they mean."""
+_NEEDS: Final = {BRANCHES: "sees which way a branch goes", LINES: "counts lines"}
+"""What a tracer of Python programs must be able to."""
 _ABLE: Final = ("auto", "native")
 
 
@@ -24,18 +28,20 @@ def collected(asked: Iterable[str], wish: str) -> tuple[str, ...]:
     """
     words = {word.strip() for text in asked for word in text.split(",")}
     if unknown := sorted(words - KNOWN.keys()):
-        known = f"there are {' and '.join(KNOWN)}"
+        known = f"there are {', '.join(list(KNOWN)[:-1])} and {list(KNOWN)[-1]}"
         raise UsageError(
             f"--collect {unknown[0]}: nothing of that name", known, "perflaw record --collect branches -- …"
         )
-    if BRANCHES in words and wish not in _ABLE:
-        why = "only the native tracer sees which way a branch goes"
-        raise UsageError(f"--collect branches with --tracer {wish}", why, "perflaw record --collect branches -- …")
+    for word in sorted(_NEEDS.keys() & words):
+        if wish not in _ABLE:
+            why = f"only the native tracer {_NEEDS[word]}"
+            raise UsageError(f"--collect {word} with --tracer {wish}", why, f"perflaw record --collect {word} -- …")
     return tuple(word for word in KNOWN if word in words - {CALLS})
 
 
 def require(asked: tuple[str, ...], tracer: str, reason: str) -> None:
     """TargetError where the tracer that ``auto`` came to cannot collect what is asked for."""
-    if BRANCHES in asked and tracer not in _ABLE:
-        why = f"only the native tracer sees which way a branch goes, and it is not there: {reason}"
-        raise TargetError("--collect branches: cannot be collected", why, "perflaw doctor")
+    for word in sorted(_NEEDS.keys() & set(asked)):
+        if tracer not in _ABLE:
+            why = f"only the native tracer {_NEEDS[word]}, and it is not there: {reason}"
+            raise TargetError(f"--collect {word}: cannot be collected", why, "perflaw doctor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,6 +57,26 @@ class Ended:
     """Names of some of the latter."""
 
 
+@dataclass(frozen=True, slots=True)
+class CountedCode:
+    """Code whose lines are counted, and where its counters are: of each of its lines, then two a branch."""
+
+    component: int
+    """Number of its function."""
+    file: int
+    """Number of the file of counters in the spool."""
+    place: int
+    """Place of the first counter there."""
+    first: int
+    """Source line of that counter."""
+    span: int
+    """Counters of lines; those of outcomes follow: not taken, taken, of each branch."""
+    lines: tuple[int, ...]
+    """The lines that have code, from the first one on."""
+    blocks: tuple[tuple[int, int, int], ...]
+    """(branch, line, which branch of the line it is) of the branches that were counted."""
+
+
 @dataclass(slots=True)
 class Definitions:
     """All that the tracer defined so far; grows while the file does."""
@@ -66,12 +87,16 @@ class Definitions:
     """Number of a function → the first number of that component: code made anew (reload, exec) is the same component."""
     lines: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     """Number of a function → (first offset, last offset, line) of its bytecode."""
+    addresses: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    """Number of a compiled function → the file it was loaded from, its place there, its symbol if that is exported."""
     features: dict[int, str] = field(default_factory=dict)
     """Number of a feature → its name."""
     types: dict[int, str] = field(default_factory=dict)
     """Number of a dynamic type → its name."""
     metrics: dict[int, Metric] = field(default_factory=lambda: {TIME_LANE: TIME, EVENTS_LANE: EVENTS})
     """Number of a metric that was measured → what it is. Time and events always are."""
+    counted: list[CountedCode] = field(default_factory=list)
+    """Code whose lines are counted."""
     words: dict[str, str] = field(default_factory=dict)
     """What the tracer has to say for the manifest, by topic: ``clock``, ``cpu``, ``tracer``."""
     process: Process | None = None
@@ -84,6 +109,12 @@ class Definitions:
     """How the recording ended; None if the program never reached its end."""
     _known: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
+    def define(self, number: int, what: Component, lines: Sequence[tuple[int, int, int]]) -> None:
+        """A function of this number is that component, its code lies on these lines."""
+        self.same[number] = self._known.setdefault((what.name, what.file, what.line), number)
+        self.components[number] = what
+        self.lines[number] = [(a, b, line) for a, b, line in lines if line]
+
     def take(self, line: str) -> None:
         """Take in one line of the file."""
         try:
@@ -93,15 +124,18 @@ class Definitions:
         if kind == "code":
             number, name, file, first_line, origin, parameters, lines = fields
             what = Component(_clean(name), _clean(file), first_line, "python", origin, tuple(map(_clean, parameters)))
-            self.same[number] = self._known.setdefault((what.name, what.file, what.line), number)
-            self.components[number] = what
-            self.lines[number] = [(a, b, line) for a, b, line in lines if line]
+            self.define(number, what, lines)
+        elif kind == "address":
+            number, module, offset, symbol = fields
+            self.addresses[number] = (_clean(module), offset, _clean(symbol))
         elif kind == "feature":
             self.features[fields[0]] = _clean(fields[2])
         elif kind == "type":
             self.types[fields[0]] = _clean(fields[1])
         elif kind == "metric":
             self.metrics[fields[0]] = Metric(_clean(fields[1]), _clean(fields[2]))
+        elif kind == "counts":
+            self.counted.append(CountedCode(*fields))
         elif kind == "say":
             self.words[fields[0]] = _clean(fields[1])
         elif kind == "process":

@@ -35,6 +35,8 @@ class Process:
     """As ``subprocess`` gives it: the exit status, or the negated signal that killed it. None: only its parent knows."""
     parent: str = ""
     """Id of its parent's run; empty for the program itself."""
+    over: str = ""
+    """That it ran over its time and how it was ended, in words; empty where it did not."""
 
     @property
     def status(self) -> int:
@@ -72,6 +74,7 @@ def describe(
 ) -> Run:
     """The manifest of run ``run``. It is complete if the program ended by itself with status 0 and nothing stopped us."""
     known, tree = recorded.definitions, recorded.tree
+    calls, functions = _called(recorded)
     return Run(
         id=run,
         command=masked(process.argv),
@@ -81,8 +84,8 @@ def describe(
         wall_ns=process.wall_ns,
         span_ns=max(0, tree.told("last") - (tree.first or 0)),
         status=process.status,
-        complete=process.status == 0 and _is_whole(process, known),
-        ended=_ending(process.code, recorded),
+        complete=process.status == 0 and not process.over and _is_whole(process, known),
+        ended=process.over or _ending(process.code, recorded),
         tracer=f"{tracer.name}: {tracer.reason}",
         python=known.started.python if known.started else "",
         configuration=dict(configuration),
@@ -90,14 +93,24 @@ def describe(
         lost=_losses(tree, known),
         host=socket.gethostname(),
         environment=allowed_environment(os.environ),
-        calls=tree.calls,
-        functions=len(set(tree.nodes["code"][1:].tolist())),
+        calls=calls,
+        functions=functions,
         nodes=len(tree.nodes) - 1,
         metrics=tuple(metric for _, metric in sorted(known.metrics.items())),
         words=known.words,
         pid=known.process.pid if known.process else 0,
         parent=process.parent,
     )
+
+
+def _called(recorded: Recorded) -> tuple[int, int]:
+    """Calls that ended and functions that ran; of compiled programs the counts say it, for they have no call tree."""
+    tree, counted = recorded.tree, recorded.counted
+    if counted and len(tree.nodes) < 2:
+        both = zip(counted.counts.locations, counted.counts.counts.tolist(), strict=True)
+        calls = [count for place, count in both if place.kind == "function" and count]
+        return sum(calls), len(calls)
+    return tree.calls, len(set(tree.nodes["code"][1:].tolist()))
 
 
 def _is_whole(process: Process, known: Definitions) -> bool:
@@ -122,7 +135,9 @@ def _ending(code: int | None, recorded: Recorded) -> str:
         return told
     if ended:
         return "normally"
-    return f"without the interpreter's shutdown (os._exit, exec{', a signal' * (code is None)})"
+    python = recorded.definitions.started and recorded.definitions.started.python
+    how = "the interpreter's shutdown (os._exit" if python else "its regular end (_exit"
+    return f"without {how}, exec{', a signal' * (code is None)})"
 
 
 def _clock(clock: str, known: Definitions) -> Clock:

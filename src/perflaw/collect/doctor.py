@@ -16,6 +16,7 @@ from perflaw.collect.build import BuildError, build, cache_folder, core
 from perflaw.collect.compiler import compiler
 from perflaw.collect.core import WAYS, foresee
 from perflaw.collect.core_library import way
+from perflaw.collect.gcov_tool import OLDEST, here
 from perflaw.collect.interpreter import Interpreter, probe
 from perflaw.collect.launch import understand
 from perflaw.errors import PerflawError, TargetError
@@ -39,7 +40,7 @@ class Finding:
 def examine() -> list[Finding]:
     """All findings; takes about a second where many Pythons are installed, for each of them is started."""
     tracers = [_tracer(interpreter) for interpreter in pythons()]
-    return [*tracers, _compiler(), _python(), *_clocks(), _store(), _native(), _counters()]
+    return [*tracers, _compiler(), _python(), *_clocks(), _store(), _native(), _gcov(), _counters()]
 
 
 def pythons() -> Iterator[Interpreter]:
@@ -118,6 +119,14 @@ def _store() -> Finding:
 def _native() -> Finding:
     detail = f"compiled programs are not recorded yet; this is {platform.system()} {platform.machine()}"
     return Finding("calls of C and C++ functions", False, detail)
+
+
+def _gcov() -> Finding:
+    what, found = "executions of C and C++ lines", here()
+    if found is None:
+        return Finding(what, False, f"no gcov of gcc {OLDEST} or newer found (GCOV, gcov); apt-get install -y gcc")
+    detail = f"programs built by gcc {found.major} with --coverage, by record --collect lines ({found.path})"
+    return Finding(what, True, detail)
 
 
 def _counters() -> Finding:

@@ -6,14 +6,16 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from perflaw.collect.claim import Claim
 from perflaw.collect.core import Tracer
 from perflaw.collect.describe import Process, child_process, describe
-from perflaw.collect.recorded import Recorded
+from perflaw.collect.recorded import Counted, Recorded
 from perflaw.collect.tabulate import tabulate
 from perflaw.errors import StoreError, TargetError
+from perflaw.store.counts import write_counts
 from perflaw.store.experiment import Experiment, discard, save
 from perflaw.store.schema import Tables
 from perflaw.types import Run
@@ -32,9 +34,15 @@ class Outcome:
     children: tuple[Run, ...] = ()
     """Runs of its child processes."""
     silent: int = 0
-    """Child processes without a recorded call: they are not kept."""
+    """Child processes without a recorded call or a counted line: they are not kept."""
     interrupted: int | None = None
     """Signal that asked the recorder to end."""
+    over: bool = False
+    """Whether it ran over its time."""
+    lines: int = 0
+    """Lines whose executions were counted in the program's own process."""
+    problems: tuple[str, ...] = ()
+    """Features that should have been read from its output, and why they could not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +59,15 @@ class What:
     """Of the workload: they describe the whole execution, so children have them as well."""
     selected: bool
     """Whether functions were selected: then a program in which none ran is not kept."""
+    claim: Claim
+    """Marks the runs until all of them are kept."""
+    workload: str = ""
+    """Name of the workload."""
 
     def run(self, folder: Path, process: Process, recorded: Recorded) -> Run:
         """The manifest of one of its processes."""
-        return describe(folder.name, process, self.features, self.tracer, self.configuration, recorded)
+        run = describe(folder.name, process, self.features, self.tracer, self.configuration, recorded)
+        return replace(run, workload=self.workload, planned="" if process.parent else self.claim.key)
 
 
 def conclude(what: What, folder: Path, process: Process, recorded: Iterator[Recorded]) -> Outcome:
@@ -62,14 +75,16 @@ def conclude(what: What, folder: Path, process: Process, recorded: Iterator[Reco
     program = next(recorded)
     known = program.definitions
     if known.started is None:
-        raise _never_began(folder, process, known.failed)
+        raise _never_began(folder, process, known.failed or _NEVER.get(what.tracer.name, _NEVER["native"]))
     run = what.run(folder, process, program)
-    kept: Path | None = _keep(folder, run, _tables(run, program))  # first of all: whatever befalls the children
+    # First of all the program's own, whatever befalls the children.
+    kept: Path | None = _keep(folder, run, _tables(run, program), program.counted)
     children, silent = _keep_children(what, run, process, known.started.clock, recorded)
     if what.selected and not run.functions and not children:
         discard(folder)
         kept = None
-    return Outcome(run, kept, known.ended.names if known.ended else (), children, silent)
+    lines = sum(place.kind == "line" for place in program.counted.counts.locations) if program.counted else 0
+    return Outcome(run, kept, known.ended.names if known.ended else (), children, silent, lines=lines)
 
 
 def _keep_children(
@@ -80,31 +95,40 @@ def _keep_children(
     """By the child's place in the recording; where a child is not kept, its parent's run stands for it."""
     for child in recorded:
         parent = runs[child.parent or 0]
-        if len(child.tree.nodes) < 2:
+        if len(child.tree.nodes) < 2 and not _executed(child.counted):
             runs.append(parent)
             continue
-        folder = _new_run(what.experiment)
+        folder = _new_run(what)
         run = what.run(folder, child_process(child, parent, process, began), child)
-        _keep(folder, run, _tables(run, child))
+        _keep(folder, run, _tables(run, child), child.counted)
         runs.append(run)
     kept = {run.id: run for run in runs if run is not program}
     return tuple(kept.values()), len(runs) - 1 - len(kept)
 
 
-def _new_run(experiment: Experiment) -> Path:
+def _executed(counted: Counted | None) -> bool:
+    return counted is not None and bool(counted.counts.counts.any())
+
+
+def _new_run(what: What) -> Path:
     try:
-        return experiment.new_run()
+        return what.claim.child()
     except OSError as error:
         why = f"{error.strerror}; the program's own run is kept, a child's is not"
-        raise StoreError(f"{experiment.folder}: cannot be written", why, "df -h") from error
+        raise StoreError(f"{what.experiment.folder}: cannot be written", why, "df -h") from error
 
 
 def _tables(run: Run, recorded: Recorded) -> Tables:
     return tabulate(f"{run.id}-{secrets.token_hex(4)}", recorded.tree, recorded.definitions)
 
 
-def _never_began(folder: Path, process: Process, failed: str) -> TargetError:
-    why = failed or "the tracer never began: the program did not start Python, or its environment was replaced"
+_NEVER = {
+    "native": "the tracer never began: the program did not start Python, or its environment was replaced",
+    "hooks": "no function with hooks ran, or the program refuses preloaded libraries (it is setuid)",
+}
+
+
+def _never_began(folder: Path, process: Process, why: str) -> TargetError:
     if not (folder / "spool").exists():
         why = f"{folder / 'spool'} was removed while the program ran"
     discard(folder)
@@ -112,26 +136,33 @@ def _never_began(folder: Path, process: Process, failed: str) -> TargetError:
     return TargetError(what, why, "perflaw doctor", status=process.status)
 
 
-def _keep(folder: Path, run: Run, tables: Tables) -> Path:
+def _keep(folder: Path, run: Run, tables: Tables, counted: Counted | None) -> Path:
     """Write the recording where it belongs; on a full disk in the room its spool took, or in the temporary folder."""
     for spool_stays in (True, False):
         if not spool_stays:
             shutil.rmtree(folder / "spool", ignore_errors=True)
         try:
-            save(folder, run, tables)
+            _write(folder, run, tables, counted)
         except OSError as error:
             reason = error
         else:
             shutil.rmtree(folder / "spool", ignore_errors=True)
             return folder
-    raise _kept_elsewhere(folder, run, tables, reason)
+    raise _kept_elsewhere(folder, run, tables, counted, reason)
 
 
-def _kept_elsewhere(folder: Path, run: Run, tables: Tables, reason: OSError) -> StoreError:
+def _write(folder: Path, run: Run, tables: Tables, counted: Counted | None) -> None:
+    """Counts first: the manifest that ``save`` writes says that the run is whole."""
+    if counted:
+        write_counts(folder, counted.counts, counted.sources)
+    save(folder, run, tables)
+
+
+def _kept_elsewhere(folder: Path, run: Run, tables: Tables, counted: Counted | None, reason: OSError) -> StoreError:
     refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
     refuge.mkdir(mode=0o700)
     try:
-        save(refuge, run, tables)
+        _write(refuge, run, tables, counted)
     except OSError as error:
         return StoreError(f"{folder} and {refuge}: cannot be written", f"the recording is lost ({error})", "df -h")
     discard(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -15,6 +16,14 @@ from perflaw.errors import TargetError
 TARGET_FOLDER = Path(__file__).parent / "target"
 _PYTHON_NAMES = ("python", "pypy")
 _NEXT = "perflaw record -- python app.py"
+
+
+class NotPython(TargetError):  # noqa: N818 (what it is, not what went wrong)
+    """A program that can be executed and is not Python's: compiled, or a script of another language."""
+
+    def __init__(self, path: Path, what: str, why: str, next_command: str) -> None:
+        super().__init__(f"{path}: {what}", why, next_command)
+        self.path = path
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +95,7 @@ def _script(found: str, arguments: tuple[str, ...]) -> Launch:
     with path.open("rb") as file:
         text = file.read(1024)
     if text.startswith(b"\x7fELF"):
-        raise TargetError(
-            f"{path}: a compiled program",
-            "this version records Python programs only",
-            "perflaw record -- python app.py",
-        )
+        raise _compiled(found, arguments)
     lines = text.split(b"\n")
     # pip writes "#!/bin/sh" and then "'''exec' /a/long/path/python ..." where the interpreter's path is too long.
     interpreter = lines[0][2:] if text.startswith(b"#!") else b""
@@ -98,12 +103,20 @@ def _script(found: str, arguments: tuple[str, ...]) -> Launch:
         interpreter = lines[1][len(b"'''exec'") :]
     words = interpreter.decode(errors="replace").replace('"', " ").split()
     if not any(Path(word).name.startswith(_PYTHON_NAMES) for word in words[:3]):
-        raise TargetError(
-            f"{path}: not a Python program", "its first line names no Python", f"perflaw record -- python {path}"
+        raise NotPython(
+            path, "not a Python program", "its first line names no Python", f"perflaw record -- python {path}"
         )
     python = next(word for word in words if Path(word).name.startswith(_PYTHON_NAMES))
     run_by = probe(shutil.which(python) or python)
     return Launch((found, *arguments), arguments, path.name, path.stem, _entry_package(text), run_by)
+
+
+def _compiled(found: str, arguments: tuple[str, ...]) -> NotPython:
+    """What a compiled program is told without ``--collect lines``."""
+    why = "perflaw counts what C and C++ execute: build it with gcc's --coverage"
+    return NotPython(
+        Path(found), "a compiled program", why, f"perflaw record --collect lines -- {shlex.join([found, *arguments])}"
+    )
 
 
 def _entry_package(text: bytes) -> str:

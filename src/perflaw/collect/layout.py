@@ -12,10 +12,11 @@ import numpy as np
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 """Kinds of records.
 
-DEAD: every invocation above this frame's has died without an event. CHANGE: the thread's counter of metric ``code`` rose
-by ``value`` since the last record. SWITCH: what follows belongs to the thread's stack of serial number ``frame``, 0 being
-its first. THREAD: thread ``value`` writes from here on. END: the thread has ended. TURN: what follows happened in turn
-``frame`` of all threads, one thread at a time; ``value`` ns were taken out of the thread's clock so far.
+DEAD: every invocation above this frame's has died without an event; frame 0: all of the stack's. CHANGE: the thread's
+counter of metric ``code`` rose by ``value`` since the last record. SWITCH: what follows belongs to the thread's stack of
+serial number ``frame``, 0 being its first. THREAD: thread ``value`` writes from here on. END: the thread has ended. TURN:
+what follows happened in turn ``frame`` of all threads, one thread at a time; ``value`` ns were taken out of the thread's
+clock so far.
 """
 
 RECORD: Final = np.dtype(

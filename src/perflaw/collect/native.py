@@ -10,7 +10,8 @@ from pathlib import Path
 
 from perflaw.collect.core_library import Core
 from perflaw.collect.definitions import DefinitionsReader
-from perflaw.collect.recorded import Recorded, empty_tree
+from perflaw.collect.line_counts import LineCounts, Owners, read_line_counts
+from perflaw.collect.recorded import Counted, Recorded, empty_tree
 
 LOOK_S, CHECK_S, GRACE_S = 0.001, 0.05, 0.5
 """How often new rings are looked for; how often it is asked who still lives; how long children may outlive the program."""
@@ -25,6 +26,7 @@ class Member:
         self.definitions = DefinitionsReader(folder / "definitions")
         self.core: Core | None = None
         self.rings: set[str] = set()
+        self.lines: LineCounts | None = None
         self.gone = False
         """Whether nothing can arrive any more, and everything was taken in."""
 
@@ -54,7 +56,7 @@ class Member:
         self.look()
         while self.step():
             pass
-        self.definitions.update()
+        self.lines = read_line_counts(self.folder, self.definitions.update())
         self.gone = True
         if self.core:
             self.core.leave()
@@ -65,11 +67,12 @@ class Member:
         """Whether the process still runs and records."""
         return not self.gone and self.definitions.update().ended is None and runs(self.pid)
 
-    def recorded(self, parent: int | None, alive: bool) -> Recorded:
-        """What came of it."""
+    def recorded(self, parent: int | None, alive: bool, owners: Owners) -> Recorded:
+        """What came of it. ``owners``: see :meth:`LineCounts.table`."""
         known = self.definitions.definitions
         tree = self.core.finish() if self.core else empty_tree(known.lanes())
-        return Recorded(known, tree, parent, alive)
+        counted = Counted(self.lines.table(owners), self.lines.sources()) if self.lines else None
+        return Recorded(known, tree, parent, alive, counted)
 
 
 class NativeReader:
@@ -108,9 +111,9 @@ class NativeReader:
                 core.stop()
         for member in self.members.values():
             member.take_rest()
-        members = list(self.members.values())
+        members, owners = list(self.members.values()), Owners()
         for member, parent in family(members, pid):
-            yield member.recorded(parent, member.folder.name in alive)
+            yield member.recorded(parent, member.folder.name in alive, owners)
             member.core = None
         if not members:
             known = DefinitionsReader(self.spool / "definitions").definitions

@@ -10,10 +10,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from perflaw.collect.claim import Claim
 from perflaw.collect.core import Tracer
+from perflaw.collect.deadline import Deadline
 from perflaw.collect.describe import Process
+from perflaw.collect.gcov import GcovTracer
+from perflaw.collect.gcov_files import Places
+from perflaw.collect.hooks import HooksTracer
 from perflaw.collect.keep import Outcome, What, conclude
 from perflaw.collect.launch import Launch, environment
+from perflaw.collect.output import KeptOutput, read_features
+from perflaw.collect.plan import OutputPattern
 from perflaw.collect.recorded import Reader
 from perflaw.collect.reservoir import scramble
 from perflaw.collect.signals import Relay
@@ -41,6 +48,18 @@ class Settings:
     """Values of ``--vary`` in this run."""
     collect: tuple[str, ...] = ()
     """What to collect beside calls: ``branches``."""
+    places: Places = field(default_factory=Places)
+    """Where the files of a compiled program's build are now."""
+    timeout: float | None = None
+    """Seconds after which the program is ended; None: never."""
+    keep_output: bool = False
+    """Whether to keep what it prints."""
+    outputs: tuple[OutputPattern, ...] = ()
+    """Features to be read from what it prints, which is then kept."""
+    workload: str = ""
+    """Name of the workload."""
+    key: str = ""
+    """Digest of the planned run (``resume.py``)."""
 
     def described(self) -> dict[str, str]:
         """The same for the manifest: only what was asked for."""
@@ -67,34 +86,41 @@ def record_run(
     Raises StoreError where the experiment cannot be written; the target is then not started, or, if the disk filled up
     meanwhile, the recording is kept in the temporary folder and the message says where.
     """
-    folder = _prepare(experiment)
+    claim = _prepare(experiment, settings.key)
+    folder = claim.folder
     spool, number = folder / "spool", int(folder.name)
     seed = scramble(number + (os.getpid() << 20))
     reader = tracer.reader(spool, seed)
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
-    with Relay() as relay:
+    with Relay() as relay, claim:
         env = _environment(launch, tracer, settings, spool, seed)
-        process, pid, fed = _run(launch, env, reader, stdin, relay, started)
-        what = What(experiment, tracer, settings.described(), _with_stdin(features, fed), bool(settings.select))
+        output = KeptOutput(folder) if settings.keep_output or settings.outputs else None
+        process, pid, fed = _run(launch, env, reader, stdin, relay, started, Deadline(settings.timeout), output)
+        printed, problems = read_features(folder, settings.outputs)
+        known = {**_with_stdin(features, fed), **printed}
+        selected = bool(settings.select)
+        what = What(experiment, tracer, settings.described(), known, selected, claim, settings.workload)
         outcome = conclude(what, folder, process, reader.finish(pid))
-        return replace(outcome, interrupted=relay.received)
+        return replace(outcome, interrupted=relay.received, over=bool(process.over), problems=problems)
 
 
 def _with_stdin(features: Mapping[str, float], fed: int | None) -> dict[str, float]:
     return dict(features) if fed is None else {**features, "stdin.bytes": float(fed)}
 
 
-def _prepare(experiment: Experiment) -> Path:
+def _prepare(experiment: Experiment, key: str) -> Claim:
     try:
-        folder = experiment.new_run()
-        (folder / "spool").mkdir(mode=0o700)
+        claim = Claim(experiment, key)
+        (claim.folder / "spool").mkdir(mode=0o700)
     except OSError as error:
         why = f"{error.strerror} ({error.filename})"
         raise StoreError(f"{experiment.folder}: cannot be written", why, "cd ~ && perflaw record -- …") from error
-    return folder
+    return claim
 
 
 def _environment(launch: Launch, tracer: Tracer, settings: Settings, spool: Path, seed: int) -> dict[str, str]:
+    if isinstance(tracer, GcovTracer):
+        return tracer.environment(spool)
     values = {"SPOOL": str(spool.resolve()), "CLOCK": settings.clock, "SEED": str(seed), "RECORDER": str(os.getpid())}
     if settings.select:
         values["SELECT"] = "\n".join(settings.select)
@@ -104,26 +130,43 @@ def _environment(launch: Launch, tracer: Tracer, settings: Settings, spool: Path
         values["METRICS"] = "\n".join(settings.metrics)
     if settings.collect:
         values["COLLECT"] = "\n".join(settings.collect)
+    if isinstance(tracer, HooksTracer):
+        return tracer.environment(values)
     if tracer.file:
         values["TRACER_FILE"] = str(tracer.file)
     return environment(launch, tracer.module, values)
 
 
 def _run(
-    launch: Launch, env: dict[str, str], reader: Reader, stdin: StandardInput, relay: Relay, started: str
+    launch: Launch,
+    env: dict[str, str],
+    reader: Reader,
+    stdin: StandardInput,
+    relay: Relay,
+    started: str,
+    deadline: Deadline,
+    output: KeptOutput | None,
 ) -> tuple[Process, int, int | None]:
     """The ended process, its number, and how many bytes stood on its standard input where that could be counted."""
     descriptor, feeder = stdin.open()
     begun = time.perf_counter_ns()
-    process = relay.process = subprocess.Popen(launch.argv, env=env, stdin=descriptor)
+    out, err = output.targets if output else (None, None)
+    process = relay.process = subprocess.Popen(launch.argv, env=env, stdin=descriptor, stdout=out, stderr=err)
     if descriptor is not None:
         os.close(descriptor)
+    if output:
+        output.started()
     while process.poll() is None:
         if reader.step() < FEW:
             _wait(process, reader.idle_s)
+        deadline.enforce(process)
     wall_ns = time.perf_counter_ns() - begun
+    deadline.finish()
+    if output:
+        output.finish()
     fed = feeder.finish() if feeder else stdin.size
-    return Process(launch.argv, launch.name, started, wall_ns, process.returncode), process.pid, fed
+    ended = Process(launch.argv, launch.name, started, wall_ns, process.returncode, over=deadline.told)
+    return ended, process.pid, fed
 
 
 def _wait(process: subprocess.Popen[bytes], idle_s: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,17 @@ from perflaw.collect.call_tree import CallTree, Node, Sums
 from perflaw.collect.core_tables import CoreTree
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.tree_objects import columns
+from perflaw.types import Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How often places of a program were executed, with ``--collect lines``."""
+
+    counts: Counts
+    """The places and their counts."""
+    sources: Mapping[str, str]
+    """Source file → its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +35,8 @@ class Recorded:
     """Place of its parent among the processes of the recording; None for the first, which is the program itself."""
     alive: bool = False
     """Whether it still ran when the recording ended."""
+    counted: Counted | None = None
+    """Its execution counts; None where none were collected."""
 
 
 class Reader(Protocol):

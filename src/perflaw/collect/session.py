@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
 
 from perflaw.collect.build import Tell
-from perflaw.collect.collecting import require
 from perflaw.collect.core import Tracer, choose
 from perflaw.collect.interpreter import Interpreter
 from perflaw.collect.keep import Outcome
-from perflaw.collect.launch import understand
 from perflaw.collect.plan import Plan, PlannedRun
 from perflaw.collect.record import Settings, record_run
+from perflaw.collect.resume import key_of
 from perflaw.collect.stdin import StandardInput
+from perflaw.collect.understood import understood
 from perflaw.collect.workload import run_features
 from perflaw.errors import TargetError
 from perflaw.store.experiment import Experiment
@@ -52,8 +54,17 @@ def record_all(experiment: Experiment, plan: Plan, tracers: Tracers, settings: S
     """
     stdin = StandardInput()
     for planned in plan.runs:
+        key = key_of(planned, plan, settings.described())
+        here = replace(
+            settings,
+            varied=planned.varied,
+            timeout=planned.timeout,
+            workload=planned.workload,
+            outputs=plan.outputs,
+            key=key,
+        )
         try:
-            outcome = _record_one(experiment, plan, planned, tracers, settings, stdin)
+            outcome = _record_one(experiment, planned, tracers, here, stdin)
         except TargetError as error:
             yield Attempt(planned, None, error)
             continue
@@ -63,16 +74,20 @@ def record_all(experiment: Experiment, plan: Plan, tracers: Tracers, settings: S
 
 
 def _record_one(
-    experiment: Experiment,
-    plan: Plan,
-    planned: PlannedRun,
-    tracers: Tracers,
-    settings: Settings,
-    stdin: StandardInput,
+    experiment: Experiment, planned: PlannedRun, tracers: Tracers, settings: Settings, stdin: StandardInput
 ) -> Outcome:
-    launch = understand(planned.command)
-    tracer = tracers.tracer(launch.interpreter)
-    require(settings.collect, tracer.name, tracer.reason)
-    template = plan.template[len(plan.template) - len(launch.arguments) :]
-    features = run_features(template, launch.arguments, planned.varied, plan.declared)
-    return record_run(experiment, tracer, launch, features, replace(settings, varied=planned.varied), stdin)
+    launch, tracer = understood(planned.command, settings, tracers.tracer)
+    template = planned.template[len(planned.template) - len(launch.arguments) :]
+    features = run_features(template, launch.arguments, planned.varied, planned.declared)
+    if planned.stdin is None:
+        return record_run(experiment, tracer, launch, features, settings, stdin)
+    with _opened(planned.stdin) as file:
+        return record_run(experiment, tracer, launch, features, settings, StandardInput(file.fileno()))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise TargetError(f"{path}: cannot be read as standard input", why, f"ls -l {path}") from error

@@ -40,9 +40,9 @@ class Stack:
         return next((place for place in range(len(self.open) - 1, 0, -1) if self.open[place].frame == frame), 0)
 
     def bury(self, frame: int) -> Iterator[Invocation]:
-        """Remove and yield what stands above the invocation of this frame, if it is here."""
+        """Remove and yield what stands above the invocation of this frame, if it is here; all for frame 0."""
         place = self.find(frame)
-        while place and len(self.open) > place + 1:
+        while (place or not frame) and len(self.open) > place + 1:
             dead = self.open.pop()
             self.depth_of[abs(dead.code)] -= 1
             yield dead

@@ -6,7 +6,7 @@ from typing import Any
 
 from lark import Token, Transformer, v_args
 
-from perflaw.language import ast, rules
+from perflaw.language import ast, remarks, rules, statements
 from perflaw.language.quoting import unquote
 from perflaw.language.tree import Expression
 
@@ -16,8 +16,10 @@ class Build(Transformer[Token, Any]):
     """Methods are named after rules; expressions, clauses and blocks come out as nouns of ``ast``."""
 
     def file(self, *items: str | ast.Block) -> ast.LawFile:
-        """Comments belong to the block they precede."""
-        return ast.LawFile(tuple(rules.with_comments(items)))
+        """Comments belong to the block they precede; those behind the last one to the file."""
+        blocks = tuple(statements.with_comments(items))
+        behind = len(items) - next((n for n, one in enumerate(reversed(items)) if not isinstance(one, str)), len(items))
+        return ast.LawFile(blocks, tuple(one for one in items[behind:] if isinstance(one, str)))
 
     def comment(self, token: Token) -> str:
         """Its text."""
@@ -26,9 +28,13 @@ class Build(Transformer[Token, Any]):
     def block(self, component: Any, metric: Token, parameters: Any, unit: Any, body: Any) -> ast.Block:
         """A block; its statements are put in order."""
         name, line = component
-        rules.check_unit(metric, unit)
-        bindings, clauses = rules.arrange(body, unit, metric)
-        return ast.Block(name, str(metric), parameters, bindings, clauses, str(unit or ""), line=line)
+        statements.check_unit(metric, unit)
+        bindings, clauses, said = statements.arrange(body, unit, metric)
+        return ast.Block(name, str(metric), parameters, bindings, clauses, str(unit or ""), (), said, line)
+
+    def remark(self, token: Token) -> remarks.Read:
+        """A comment within a block."""
+        return remarks.Read(self.comment(token), token.type == "BESIDE")
 
     def component(self, token: Token) -> tuple[str, int]:
         """Name and line."""
@@ -42,13 +48,13 @@ class Build(Transformer[Token, Any]):
         """The unit, if there is one."""
         return token
 
-    def body(self, *statements: Any) -> tuple[Any, ...]:
+    def body(self, *found: Any) -> tuple[Any, ...]:
         """Statements in their order."""
-        return statements
+        return found
 
     def binding(self, token: Token) -> ast.Binding:
         """Type, name and text."""
-        return rules.binding(str(token))
+        return statements.binding(str(token))
 
     def clause(self, *parts: Any) -> ast.Clause:
         """A law, under a condition or not."""
@@ -56,15 +62,15 @@ class Build(Transformer[Token, Any]):
 
     def group(self, *parts: Any) -> ast.Clause:
         """A mixture in braces."""
-        return ast.Clause(parts[0] if len(parts) == 2 else None, rules.mixture(parts[-1]))
+        return ast.Clause(parts[0] if len(parts) == 2 else None, statements.mixture(parts[-1]))
 
     def mixture(self, *parts: Any) -> tuple[Any, ...]:
         """Weighted laws in their order."""
         return parts
 
-    def weighted(self, token: Token, distribution: ast.Distribution) -> rules.Weighted:
+    def weighted(self, token: Token, distribution: ast.Distribution) -> statements.Weighted:
         """A law with its probability."""
-        return rules.Weighted(token, rules.probability(token), distribution)
+        return statements.Weighted(token, statements.probability(token), distribution)
 
     def distribution(self, name: Token, *arguments: Expression) -> ast.Distribution:
         """A distribution that exists, with arguments that it can have."""

@@ -18,6 +18,8 @@ from perflaw.language.families import FAMILIES, Array, Formulas
 
 Law = ast.Distribution | ast.Clause
 """What the functions here take; of a clause the condition is not looked at."""
+ONE_SIGMA = (0.15865525, 0.84134475)
+"""Between these quantiles a normal distribution is within one standard deviation."""
 _STEPS = 200
 """Halvings of a mixture's quantile: they reach neighbouring floats from any interval that starts finite."""
 _Method = Callable[[Formulas, Array, Array], Array]
@@ -42,6 +44,31 @@ def cdf(law: Law, y: ArrayLike, values: Values) -> Array:
     """
     at = np.asarray(y, dtype=float)
     return _weighted(law, values, lambda one, a, b: one.cdf(at, a, b))
+
+
+def cdf_at(law: Law, values: Values) -> Callable[[Array], Array]:
+    """The same as a function of y alone: the law's parameters are computed once."""
+    with np.errstate(all="ignore"):
+        parts = [
+            (weight, FAMILIES[part.distribution.name], _parameters(part.distribution, values))
+            for weight, part in zip(_weights(_parts(law)), _parts(law), strict=True)
+        ]
+    return lambda y: np.asarray(sum(weight * family.cdf(y, a, b) for weight, family, (a, b) in parts))
+
+
+def scatter(law: Law, values: Values) -> Array:
+    """How far costs lie about their mean: half of what the middle 68 % span; of a mixture, within its parts.
+
+    >>> from perflaw.language import parse_distribution
+    >>> scatter(parse_distribution("Norm(100, 10)"), {}).round(1)
+    array(10.)
+    """
+    low, high = (_weighted(law, values, partial(_quantile_of, np.asarray(p))) for p in ONE_SIGMA)
+    return np.asarray((high - low) / 2.0)
+
+
+def _quantile_of(p: Array, family: Formulas, a: Array, b: Array) -> Array:
+    return family.quantile(p, a, b)
 
 
 def quantile(law: Law, p: ArrayLike, values: Values) -> Array:
@@ -118,8 +145,13 @@ def _weighted(law: Law, values: Values, method: _Method) -> Array:
 
 def _of(law: ast.Distribution, values: Values, method: _Method) -> Array:
     """The method of the law's family with its parameters at the values."""
+    return np.asarray(method(FAMILIES[law.name], *_parameters(law, values)))
+
+
+def _parameters(law: ast.Distribution, values: Values) -> tuple[Array, Array]:
+    """The family's parameters at the values; one that has one alone gets it twice."""
     parameters = [evaluate(one, values).astype(float) for one in law.arguments]
-    return np.asarray(method(FAMILIES[law.name], parameters[0], parameters[-1]))
+    return parameters[0], parameters[-1]
 
 
 def _bisected(below: Callable[[Array], Array], p: Array, low: Array, high: Array) -> Array:

@@ -59,23 +59,35 @@ def _(node: ast.Binding) -> str:
 def _(node: ast.Block) -> str:
     unit = f" [{node.unit}]" if node.unit else ""
     parameters = ", ".join(one if fits("PARAMETER", one) else quote(one, "`") for one in node.parameters)
-    statements = [show(one) for one in node.bindings]
-    lone = len(node.clauses) == 1 and node.clauses[0].condition is None
-    statements += [
-        show(one) for one in (node.clauses[0].parts if lone and not plain(node.clauses[0]) else node.clauses)
-    ]
-    comments = [f"# {' '.join(one.split(chr(10)))}".rstrip() for one in node.comments]
     header = f"{component(node.component)}.{node.metric}({parameters}){unit} {{"
-    return "\n".join([*comments, header, *(f"  {one};" for one in statements), "}"])
+    return "\n".join([*map(comment, node.comments), header, *_body(node), "}"])
+
+
+def _body(node: ast.Block) -> Iterator[str]:
+    """The statements, comments before and beside them."""
+    lone = len(node.clauses) == 1 and node.clauses[0].condition is None and not plain(node.clauses[0])
+    statements = [*map(show, node.bindings), *map(show, node.clauses[0].parts if lone else node.clauses)]
+    for number, statement in enumerate([*statements, None]):
+        about = [one for one in node.remarks if one.statement == number]
+        yield from (f"  {comment(one.text)}" for one in about if not one.beside)
+        beside = " ".join(one.text for one in about if one.beside)
+        if statement is not None:
+            yield f"  {statement};" + (f"  {comment(beside)}" if beside else "")
+
+
+def comment(text: str) -> str:
+    """A line of comment.
+
+    >>> comment("the parser alone"), comment("")
+    ('# the parser alone', '#')
+    """
+    return f"# {' '.join(text.split(chr(10)))}".rstrip()
 
 
 @show.register
 def _(node: ast.LawFile) -> str:
-    return "".join(f"{show(one)}\n" for one in node.blocks) if len(node.blocks) < 2 else _spaced(node)
-
-
-def _spaced(node: ast.LawFile) -> str:
-    return "\n".join(f"{show(one)}\n" for one in node.blocks)
+    closing = "".join(f"{comment(one)}\n" for one in node.closing)
+    return "\n".join([*(f"{show(one)}\n" for one in node.blocks), *([closing] if closing else [])])
 
 
 def writable_unit(unit: str) -> bool:

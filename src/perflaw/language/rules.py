@@ -1,18 +1,16 @@
-"""What the grammar cannot say: which functions exist, what a probability is, that a file says a thing once."""
+"""What the grammar cannot say of expressions: which functions and distributions exist, what is no number."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
 from perflaw.language import ast
 from perflaw.language.errors import DEEPEST, refused, suggestion, too_deep
 from perflaw.language.evaluation import evaluate, names
 from perflaw.language.tree import Expression
-from perflaw.language.units import SIZE, TIME, dimension, size_of
+from perflaw.language.units import size_of
 
 if TYPE_CHECKING:
     from lark import Token
@@ -30,30 +28,13 @@ CONSTANTS = {"true": 1.0, "false": 0.0}
 """Names that are numbers."""
 NOT_FINITE = {"inf", "infinity", "nan"}
 """Names that people take for numbers."""
-UNITS = {**dict.fromkeys(("time", "cpu", "gc", "lock_wait"), TIME), "allocated_bytes": SIZE}
-"""Metrics whose units are known, and these."""
-OFF = 1e-3
-"""How far the probabilities of a mixture may sum to anything but 1: people round."""
 _NUMBER = re.compile(r"([\d_.]+(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
-_BINDING = re.compile(r"(.*?)([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
 
 
 class Measured(float):
     """A number that had a unit behind it, in ns or bytes."""
 
     token: Token
-
-
-@dataclass(frozen=True, slots=True)
-class Weighted:
-    """A part of a mixture and where it stands."""
-
-    token: Token
-    """Its probability as it is written."""
-    probability: float
-    """The same as a number."""
-    distribution: ast.Distribution
-    """Its law."""
 
 
 def bounded(node: Expression, token: Token) -> Expression:
@@ -65,7 +46,7 @@ def bounded(node: Expression, token: Token) -> Expression:
 
 def number(token: Token) -> ast.Number:
     """``50us`` is 50,000."""
-    digits, unit = _split(token)
+    digits, unit = split(token)
     value = float(digits) * size_of(unit)
     if not math.isfinite(value):
         raise refused(token, f"{token[:40]} is too large for a number")
@@ -76,7 +57,8 @@ def number(token: Token) -> ast.Number:
     return ast.Number(measured)
 
 
-def _split(token: Token) -> tuple[str, str]:
+def split(token: Token) -> tuple[str, str]:
+    """Digits and unit of a number."""
     found = _NUMBER.fullmatch(token)
     assert found  # the grammar's terminal is narrower
     return found[1], found[2]
@@ -130,81 +112,3 @@ def _check_constant(family: Token, what: str, argument: Expression) -> None:
     high = 1.0 if what == "probability" else math.inf
     if not (math.isfinite(value) and low <= value <= high):
         raise refused(family, f"the {what} of {family} cannot be {value:.6g}")
-
-
-def probability(token: Token) -> float:
-    """Above 0 and at most 1, without a unit."""
-    digits, unit = _split(token)
-    value = float(digits)
-    if unit or not 0 < value <= 1:
-        raise refused(token, f"a probability above 0 and at most 1 is expected, found {token[:40]}")
-    return value
-
-
-def mixture(parts: Sequence[Weighted]) -> tuple[ast.Part, ...]:
-    """The parts, whose probabilities must sum to 1."""
-    total = math.fsum(one.probability for one in parts)
-    if abs(total - 1) > OFF:
-        raise refused(parts[0].token, f"the probabilities of a mixture must sum to 1, these sum to {total:.6g}")
-    return tuple(ast.Part(one.probability, one.distribution) for one in parts)
-
-
-def binding(text: str) -> ast.Binding:
-    """``uint s = *(this->size)`` in its three parts."""
-    found = _BINDING.fullmatch(text)
-    assert found  # the grammar's terminal is narrower
-    return ast.Binding(found[1].strip(), found[2], found[3])
-
-
-def arrange(
-    statements: Sequence[ast.Binding | ast.Clause | Weighted], unit: Token | None, metric: Token
-) -> tuple[tuple[ast.Binding, ...], tuple[ast.Clause, ...]]:
-    """Bindings and clauses; weighted laws one after another are one mixture."""
-    bindings, clauses = [], []
-    run: list[Weighted] = []
-    for statement in (*statements, None):
-        if isinstance(statement, Weighted):
-            run.append(statement)
-            continue
-        if run:
-            clauses.append(ast.Clause(None, mixture(run)))
-            run = []
-        if isinstance(statement, ast.Binding):
-            bindings.append(statement)
-        elif statement is not None:
-            clauses.append(statement)
-    if not clauses:
-        raise refused(metric, "the block has no law; a distribution such as Norm(mean, deviation) is expected in it")
-    _check_numbers(clauses, unit)
-    return tuple(bindings), tuple(clauses)
-
-
-def _check_numbers(clauses: Sequence[ast.Clause], unit: Token | None) -> None:
-    """Refuse ``[ms] { Norm(50us, …) }``: which of the two units is meant cannot be told."""
-    if unit is None or size_of(unit) == 1:
-        return
-    for clause in clauses:
-        for part in clause.parts:
-            for argument in part.distribution.arguments:
-                for node in argument.walk():
-                    value = node.value if isinstance(node, ast.Number) else None
-                    if isinstance(value, Measured) and dimension(_split(value.token)[1]) == dimension(unit):
-                        raise refused(value.token, f"a number with a unit in a block in [{unit}]; write one of the two")
-
-
-def check_unit(metric: Token, unit: Token | None) -> None:
-    """Refuse units of size for times; what a plug-in's metric is measured in is known to the recordings."""
-    units = UNITS.get(metric)
-    if unit is not None and units and unit not in units:
-        raise refused(unit, f"{metric} cannot be in {unit[:40]}{suggestion(unit, units)}")
-
-
-def with_comments(items: Sequence[str | ast.Block]) -> Iterator[ast.Block]:
-    """The blocks, each with the comments before it."""
-    comments: list[str] = []
-    for item in items:
-        if isinstance(item, str):
-            comments.append(item)
-        else:
-            yield replace(item, comments=tuple(comments))
-            comments = []

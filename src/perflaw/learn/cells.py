@@ -64,12 +64,15 @@ def candidates(evidence: Evidence, preferred: Collection[str] = ()) -> dict[str,
     named = {name: values for name, values in evidence.features.items() if _mostly_read(values, evidence.uniform)}
     named = {**{name: of_runs[name] for name in order}, **named}
     kept: dict[str, Array] = {}
+    told: list[_Scaled] = []
     for name in dict.fromkeys([*evidence.features, *order]):
         values = named.get(name)
         if values is None or not _mostly_read(values, evidence.uniform) or np.ptp(values[~np.isnan(values)]) == 0:
             continue
-        if not any(_collinear(values, other) for other in kept.values()):
+        mine = _scaled(values)
+        if not any(_collinear(mine, other) for other in told):
             kept[name] = values
+            told.append(mine)
     return kept
 
 
@@ -88,9 +91,25 @@ def run_features(evidence: Evidence) -> dict[str, Array]:
     }
 
 
-def _collinear(a: Array, b: Array) -> bool:
-    both = ~(np.isnan(a) | np.isnan(b))
-    x, z = _log(a[both]), _log(b[both])
+_Scaled = tuple[Array, Array | None]
+"""Logarithms of a feature, and these centred and of unit length where it was read everywhere."""
+
+
+def _scaled(values: Array) -> _Scaled:
+    logs = _log(values)
+    if np.isnan(logs).any():
+        return logs, None
+    centred = logs - logs.mean()
+    length = float(np.sqrt(centred @ centred))
+    varies = length > 0 and np.ptp(logs) > 0
+    return logs, centred / length if varies else np.zeros_like(centred)
+
+
+def _collinear(a: _Scaled, b: _Scaled) -> bool:
+    if a[1] is not None and b[1] is not None:
+        return bool(abs(float(a[1] @ b[1])) >= COLLINEAR)
+    both = ~(np.isnan(a[0]) | np.isnan(b[0]))
+    x, z = a[0][both], b[0][both]
     if x.size < 2 or np.ptp(x) == 0 or np.ptp(z) == 0:
         return False
     return bool(abs(np.corrcoef(x, z)[0, 1]) >= COLLINEAR)
@@ -115,6 +134,8 @@ def _exact_codes(evidence: Evidence, features: dict[str, Array], present: NDArra
     columns = [evidence.run[present], *(values[present] for values in features.values())]
     codes = np.zeros(int(present.sum()), dtype=np.int64)
     for column in columns:
+        if codes.size and int(codes.max()) == codes.size - 1:
+            break  # all are told apart already
         code = np.unique(column, return_inverse=True)[1].reshape(-1)
         codes = np.unique(codes * (int(code.max()) + 1) + code, return_inverse=True)[1].reshape(-1)
     return codes.astype(np.int64)
@@ -136,7 +157,7 @@ def _averaged(
 
 def _exact(mean: Array, first: Array) -> Array:
     """Means that differ from a value of the cell by rounding alone become that value."""
-    return np.where(np.isclose(mean, first, rtol=1e-12, atol=0.0), first, mean)
+    return np.where(np.abs(mean - first) <= 1e-12 * np.abs(first), first, mean)
 
 
 def _thinned(cells: Cells) -> Cells:

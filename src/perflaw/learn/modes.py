@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter1d
 
-from perflaw.learn.mass import Mass, mass_of
+from perflaw.learn.mass import Mass, mass_of, smoothed
+from perflaw.learn.minima import minima
 
 Array = NDArray[np.float64]
 
@@ -25,8 +25,6 @@ SUREST, DEEPEST, LEAST_MASS = 4.0, 0.7, 0.05
 """A border needs a valley so many standard deviations below the lower peak, at most so high, so much mass each side."""
 NARROWER = (0.5, 0.25)
 """Bandwidths tried after Silverman's, relative to it."""
-MOST_POINTS, PAPER_GRID = 1000, 512
-"""Points and places of the paper's density."""
 DEPTH, FEWEST_INSIDE = 2, 200
 """How often parts are searched again, and from how many points on."""
 
@@ -47,11 +45,18 @@ DUST = 1e-100
 """Of the largest number, what is as good as nothing."""
 
 
-def borders(y: Array, tick: float = 0.0, weights: Array | None = None, worth: float | None = None) -> Array:
+def borders(
+    y: Array,
+    tick: float = 0.0,
+    weights: Array | None = None,
+    worth: float | None = None,
+    resolution: float = 0.0,
+) -> Array:
     """Borders between modes of y, (k,), increasing, in y's unit; none for unimodal data.
 
     ``tick`` is the clock's step (0: unknown, combs in the data are looked for), ``weights`` sampling weights (n,),
-    ``worth`` how many independent points they are worth (less than n for autocorrelated or weighted data).
+    ``worth`` how many independent points they are worth (less than n for autocorrelated or weighted data),
+    ``resolution`` the difference below which the measurement, not what is measured, makes two values (0: the tick).
 
     >>> rng = np.random.default_rng(0)
     >>> borders(rng.pareto(1.5, 5000) + 1).size
@@ -60,13 +65,32 @@ def borders(y: Array, tick: float = 0.0, weights: Array | None = None, worth: fl
     >>> [round(float(border), 1) for border in borders(np.concatenate([fast, slow]))]
     [2.8]
     """
-    mass = mass_of(_without_dust(np.asarray(y, dtype=np.float64)), tick, weights)
+    mass = mass_of(_without_dust(np.asarray(y, dtype=np.float64)), tick, weights, resolution)
     if mass is None:
         return np.zeros(0)
     if worth is None:
         worth = mass.worth
     found = _search(mass, mass.low, mass.high, worth, DEPTH)
-    return np.array([float(mass.back(np.array(border))) for border in sorted(found)])
+    places = np.array([float(mass.back(np.array(border))) for border in sorted(found)])
+    return apart(y, places, resolution) if resolution > 0 else places
+
+
+def apart(y: Array, found: Array, least: float, factor: float = 1.0) -> Array:
+    """Those borders (k,) whose clusters' medians differ by more than ``least`` and by ``factor``; the nearest go first.
+
+    >>> values = np.repeat([100.0, 130.0, 400.0], 50)
+    >>> apart(values, np.array([115.0, 200.0]), 50.0)
+    array([200.])
+    """
+    while found.size:
+        label = labels(y, found)
+        middle = np.array([np.median(y[label == i]) if (label == i).any() else np.nan for i in range(found.size + 1)])
+        needed = np.maximum(least, (factor - 1.0) * np.abs(middle[:-1]))
+        surplus = np.nan_to_num(np.diff(middle) / np.maximum(needed, 1e-300), nan=0.0)
+        if surplus.min() >= 1.0:
+            break
+        found = np.delete(found, int(surplus.argmin()))
+    return found
 
 
 def _without_dust(y: Array) -> Array:
@@ -103,7 +127,7 @@ def _once(mass: Mass, low: float, high: float, worth: float) -> list[float]:
         return []
     width = float(edges[1] - edges[0])
     for bandwidth in _bandwidths(counts, edges, width, mass.grain):
-        height = gaussian_filter1d(counts, bandwidth / width, mode="constant", truncate=5)
+        height = smoothed(counts, bandwidth / width)
         density = _Density(height, inside - inside[0], 2.0 * math.sqrt(math.pi) * bandwidth / width)
         found = _pruned(density)
         if found:
@@ -128,18 +152,9 @@ def _bandwidths(counts: Array, edges: Array, width: float, grain: float) -> list
     return [max(bandwidth, width) for bandwidth in (usual, *wide, *narrow)]
 
 
-def _minima(height: Array) -> list[int]:
-    """Places of local minima strictly inside, the middle of flat ones."""
-    starts = np.flatnonzero(np.r_[True, np.diff(height) != 0])
-    level = height[starts]
-    ends = np.r_[starts[1:], height.size] - 1
-    inner = np.flatnonzero((level[1:-1] < level[:-2]) & (level[1:-1] < level[2:])) + 1
-    return [int(place) for place in (starts[inner] + ends[inner]) // 2]
-
-
 def _pruned(density: _Density) -> list[int]:
     """Minima that stay when the weakest is dropped again and again until all are sure, deep and heavy on both sides."""
-    valleys = _minima(density.height)
+    valleys = minima(density.height)
     bounds = [0, *valleys, density.height.size]
     peaks = [a + int(np.argmax(density.height[a:b])) for a, b in pairwise(bounds)]
     while valleys:
@@ -164,20 +179,3 @@ def _strength(density: _Density, valleys: list[int], peaks: list[int], i: int) -
     if z >= SUREST and valley <= DEEPEST * peak and heavy:
         return math.inf
     return float(z if heavy else z * 0.01)
-
-
-def density_minima(y: Array) -> Array:
-    """Freud's borders (§4.3), for ``--paper``: all local minima of a variable-bandwidth density of y, (k,).
-
-    Bandwidths are Silverman's over the square root of a first density (Abramson 1982); no minimum is tested.
-    """
-    if y.size < 2 or np.ptp(y) == 0:
-        return np.zeros(0)
-    some = np.sort(y)[np.linspace(0, y.size - 1, min(y.size, MOST_POINTS)).astype(np.intp)]
-    spread = np.subtract(*np.percentile(some, [75, 25])) / 1.349
-    bandwidth = 0.9 * (min(float(some.std()), spread) or float(some.std())) * some.size**-0.2
-    pilot = np.exp(-0.5 * ((some[:, None] - some) / bandwidth) ** 2).mean(axis=1)
-    local = bandwidth / np.sqrt(pilot / np.exp(np.log(pilot).mean()))
-    grid = np.linspace(some[0] - 2 * bandwidth, some[-1] + 2 * bandwidth, PAPER_GRID)
-    height = (np.exp(-0.5 * ((grid[:, None] - some) / local) ** 2) / local).sum(axis=1)
-    return grid[_minima(height)]

@@ -33,6 +33,13 @@ _SCRIPTS = (
     "ask",
     "held",
     "detail",
+    "trend_model",
+    "trend_size",
+    "trend_list",
+    "trend_chart",
+    "trend_detail",
+    "trend_source",
+    "trend",
     "select",
     "state",
     "page",
@@ -49,9 +56,9 @@ def render(page: Page) -> str:
     """
     parts = {
         "title": html.escape(_encodable(f"{page.target} – perflaw")),
-        "css": _asset("page.css"),
+        "css": _asset("page.css") + _asset("trend.css"),
         "data": as_json(document(page)),
-        "plotly": _plotly() if page.annotations else "",
+        "plotly": _plotly() if page.annotations or page.trend else "",
         "js": "\n".join(_asset(f"{name}.js") for name in _SCRIPTS),
     }
     # One pass with a function: what was put in is not searched again, and backslashes stay what they are.

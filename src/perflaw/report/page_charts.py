@@ -33,8 +33,7 @@ def charts(annotations: Sequence[Annotation], runs: Mapping[str, int]) -> list[s
     """One packed chart an annotation; ``runs`` gives each run its number."""
     fewer = max(_LEAST, _SHARED // max(1, len(annotations) - _FULL))
     return [
-        _packed(_chart(a, runs, len(a.points.y) if a.points and i < _FULL else fewer))
-        for i, a in enumerate(annotations)
+        packed(_chart(a, runs, len(a.points.y) if a.points and i < _FULL else fewer)) for i, a in enumerate(annotations)
     ]
 
 
@@ -76,11 +75,11 @@ def _evidence(points: Points, runs: Mapping[str, int], keep: int) -> Json:
     kept = range(n) if n <= keep else sorted(random.Random(0).sample(range(n), keep))
     return {
         "of": n,
-        "features": {name: _short([values[i] for i in kept], 5) for name, values in points.features.items()},
+        "features": {name: shortened([values[i] for i in kept], 5) for name, values in points.features.items()},
         "categories": {name: [values[i] for i in kept] for name, values in points.categories.items()},
-        "y": _short([points.y[i] for i in kept], 4),
+        "y": shortened([points.y[i] for i in kept], 4),
         "run": [runs[points.run[i]] for i in kept],
-        "residual": _short([points.residual[i] for i in kept], 3),
+        "residual": shortened([points.residual[i] for i in kept], 3),
     }
 
 
@@ -88,8 +87,8 @@ def _curve(curve: Curve, law: Law | None) -> Json:
     known = law.range.get(curve.feature) if law else None
     columns = {"mean": curve.mean, "meanLow": curve.mean_low, "meanHigh": curve.mean_high}
     columns |= {"newLow": curve.new_low, "newHigh": curve.new_high}
-    lists = {name: _short(values, 4) for name, values in columns.items()}
-    return {"feature": curve.feature, "range": list(known) if known else None, "x": _short(curve.x), **lists}
+    lists = {name: shortened(values, 4) for name, values in columns.items()}
+    return {"feature": curve.feature, "range": list(known) if known else None, "x": shortened(curve.x), **lists}
 
 
 def _constant(law: Law) -> Json | None:
@@ -103,7 +102,7 @@ def _constant(law: Law) -> Json | None:
     return {name: finite(value) for name, value in ends.items()}
 
 
-def _short(values: Iterable[float | None], digits: int = 5) -> list[float | None]:
+def shortened(values: Iterable[float | None], digits: int = 5) -> list[float | None]:
     """Numbers with few digits, whole ones without a point: half the bytes, the same pixels."""
     return [_digits(value, digits) for value in values]
 
@@ -115,7 +114,7 @@ def _digits(value: float | None, digits: int) -> float | None:
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
 
 
-def _packed(chart: Json) -> str:
+def packed(chart: Json) -> str:
     """A chart as base64 of deflated JSON; the page inflates it when its row is selected."""
     plain = json.dumps(chart, allow_nan=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(plain, 9)).decode("ascii")

@@ -10,6 +10,7 @@ from perflaw.report.encode import finite
 from perflaw.report.page_charts import charts
 from perflaw.report.page_detail import detail
 from perflaw.report.page_outcomes import outcomes
+from perflaw.report.page_trend import trend_data
 from perflaw.types import Annotation, Prediction
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def document(page: Page) -> Json:
         "rows": [_row(a, key, scope) for a, key in zip(page.annotations, _keys(page.annotations), strict=True)],
         "details": [detail(a) for a in page.annotations],
         "charts": charts(page.annotations, runs),
+        "trend": trend_data(page.trend) if page.trend else None,
         "outcomes": outcomes(page.outcomes, page.annotations) if page.outcomes else None,
     }
 

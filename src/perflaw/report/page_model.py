@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perflaw.report.trend_model import TrendView
 from perflaw.types import Annotation
 
 
@@ -33,5 +34,7 @@ class Page:
     """What was not recorded, and why."""
     at: Mapping[str, float] | None = None
     """Workload the person asked predictions for."""
+    trend: TrendView | None = None
+    """Clusters of locations to show beside the laws, or alone where there are none."""
     outcomes: Mapping[str, Any] | None = None
     """Document of ``perflaw check --json`` or ``perflaw diff --json`` to show beside the laws."""

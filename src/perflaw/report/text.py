@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from perflaw.report.mean_text import dies_out, mean_text
 from perflaw.report.quantity import (
     count,
     duration,
@@ -15,7 +16,7 @@ from perflaw.report.quantity import (
     quantity,
     significant,
 )
-from perflaw.types import Annotation, Law, Noise, Prediction, Scope, Verdict
+from perflaw.types import Annotation, Law, Noise, Prediction, Verdict
 
 __all__ = [
     "annotation_text",
@@ -31,6 +32,7 @@ __all__ = [
     "percent",
     "prediction_text",
     "quantity",
+    "scope_pairs",
     "scope_texts",
     "short_path",
     "significant",
@@ -50,8 +52,10 @@ _GROWTH = {
     "cubic": "n^3",
     "exponential": "exp n",
 }
-# A number that is not part of a name: `log2`, `x1.len` and `[0]` keep their digits.
-_NUMBER = re.compile(r"(?<![\w.\[])\d+\.?\d*(?:e[+-]?\d+)?(?![\w.\]])")
+_WORDS = {"levels off", "falls", "open"}
+"""Growths that say no exponent."""
+_OPEN = 3.0
+"""A growth whose exponent's interval is as wide as that is open."""
 
 
 def law_text(law: Law, unit: str) -> str:
@@ -62,52 +66,14 @@ def law_text(law: Law, unit: str) -> str:
     if law.segments:
         ends = [f" up to {b.feature} = {number(b.value)}" for b in law.breakpoints]
         return ", then ".join(law_text(part, unit) + end for part, end in zip(law.segments, [*ends, ""], strict=False))
-    terms = [(sign, _term(term, unit)) for sign, term in _split_terms(law.mean)]
-    first_sign, first = terms[0]
-    head = f"−{first}" if first_sign == "-" else first
-    return head + "".join(f" {'−' if sign == '-' else '+'} {term}" for sign, term in terms[1:])
-
-
-def _split_terms(mean: str) -> list[tuple[str, str]]:
-    """(sign, term) of a sum. Only signs with spaces around them join terms: ``->`` and ``1e-05`` do not."""
-    parts = _split(mean.strip(), r" [+-] ")
-    first = ("-", parts[0][1:].strip()) if parts[0].startswith("-") else ("+", parts[0])
-    return [first, *((parts[i].strip(), parts[i + 1]) for i in range(1, len(parts), 2))]
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """``re.split`` with the separators kept, outside brackets only."""
-    parts, depth, start, i = [], 0, 0, 0
-    while i < len(text):
-        found = re.compile(separator).match(text, i) if depth == 0 else None
-        if found and found.end() > i:
-            parts += [text[start:i], found.group()]
-            i = start = found.end()
-            continue
-        depth += (text[i] in "([{") - (text[i] in ")]}")
-        i += 1
-    return [*parts, text[start:]]
-
-
-def _term(term: str, unit: str) -> str:
-    """One term: its coefficient as a quantity, its other factors as they are."""
-    factors = [part.strip() for part in _split(term.replace("**", "^"), r"\s*\*\s*")[::2]]
-    try:
-        coefficient = float(factors[0])
-    except ValueError:
-        return " · ".join([quantity(1.0, unit), *map(_tidy, factors)])
-    return " · ".join([quantity(coefficient, unit), *map(_tidy, factors[1:])])
-
-
-def _tidy(factor: str) -> str:
-    """Long numbers inside a factor with three digits: an exponent is read, not copied."""
-    return _NUMBER.sub(lambda found: f"{float(found.group()):.3g}".replace("e+", "e"), factor)
+    return mean_text(law.mean, unit)
 
 
 def grows_as(law: Law) -> str:
     """Growth of the leading term in ``n``; with several features the local exponent of each.
 
-    A question mark follows where the data cannot say.
+    ``levels off``, ``falls`` where it does not grow; ``open`` where the data allow anything. A question mark follows where
+    they cannot say.
     """
     return _growth(law) + (" ?" if law.verdict == "inconclusive" else "")
 
@@ -118,6 +84,13 @@ def _growth(law: Law) -> str:
         return joint.join(f"{name}^{law.slope[name]:.1f}" for name in law.features if name in law.slope)
     if law.segments:
         return _growth(law.segments[-1])
+    if law.verdict == "inconclusive" and any(law.slope_high[one] - law.slope_low[one] > _OPEN for one in law.slope_low):
+        return "open"
+    if law.features and dies_out(law.mean):
+        if law.intercept or law.family == "exponential":
+            return "levels off" if law.intercept else "falls"
+    elif law.features and law.coefficient < 0:
+        return "falls"
     if law.family in _GROWTH:
         return _GROWTH[law.family]
     if law.family == "power" and law.exponent is not None:
@@ -137,6 +110,8 @@ def slope_interval(law: Law) -> str:
     if low == high and law.verdict != "law":
         return ""
     leading = law.exponent if law.exponent is not None and not law.log_exponent else now
+    if _growth(law) in _WORDS:
+        leading = now
     return f"{'' if abs(leading - now) < 0.05 else f'now n^{now:.2f} '}({low:.2f}–{high:.2f})"
 
 
@@ -181,18 +156,26 @@ def annotation_text(annotation: Annotation) -> str:
 
 def scope_texts(annotation: Annotation) -> list[str]:
     """Its laws one by one."""
-    return [_scope_text(scope, annotation.metric.unit) for scope in annotation.scopes]
+    return [f"[{condition}] {law}" if condition else law for condition, law in scope_pairs(annotation)]
 
 
-def _scope_text(scope: Scope, unit: str) -> str:
-    condition = f"[{scope.condition}] " if scope.condition else ""
-    probability = f"{{{percent(scope.probability)}}} " if scope.probability < 1 else ""
-    return condition + probability + law_text(scope.law, unit)
+def scope_pairs(annotation: Annotation) -> list[tuple[str, str]]:
+    """Condition, and probability and law, one by one; a condition that several have stands at the first."""
+    unit = annotation.metric.unit
+    pairs, before = list[tuple[str, str]](), None
+    for scope in annotation.scopes:
+        probability = f"{{{percent(scope.probability)}}} " if scope.probability < 1 else ""
+        told = "" if scope.condition == before and probability else scope.condition
+        pairs.append((told, probability + law_text(scope.law, unit)))
+        before = scope.condition
+    return pairs
 
 
 def steepest(annotation: Annotation) -> Law:
-    """Of its laws the one that grows fastest: where several hold, that one will hurt."""
-    return max((scope.law for scope in annotation.scopes), key=lambda law: max(law.slope.values(), default=0.0))
+    """Of its laws the one that grows fastest: where several hold, that one will hurt. Sure ones go before others."""
+    laws = [scope.law for scope in annotation.scopes]
+    sure = [law for law in laws if law.verdict != "inconclusive"] or laws
+    return max(sure, key=lambda law: max(law.slope.values(), default=0.0))
 
 
 def verdict(annotation: Annotation) -> Verdict:

@@ -56,6 +56,9 @@ def measured(recordings: Sequence[Recording], name: str) -> Metric:
     """The metric of that name; UsageError where a recording does not have it."""
     for recording in recordings:
         known = {metric.name: metric for metric in recording.run.metrics}
+        if not known:
+            what = f"run {recording.run.id}: a compiled program's, of which only execution counts are recorded"
+            raise UsageError(what, "it has no costs of calls", "perflaw trend")
         if name not in known:
             what, why = f"--metric {name}: not measured in run {recording.run.id}", f"it has {', '.join(known)}"
             raise UsageError(what, why, f"perflaw record --metric {name} -- …")

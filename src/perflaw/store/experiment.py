@@ -100,10 +100,14 @@ class Experiment:
                 ) from error
         return found
 
-    def new_run(self) -> Path:
-        """A fresh folder for the next run, the user's alone; two recorders at once get two."""
+    def make(self) -> None:
+        """Its folders, where they are not there yet."""
         for folder in (self.folder.parent, self.folder, self.runs_folder):
             folder.mkdir(exist_ok=True, mode=0o700)
+
+    def new_run(self) -> Path:
+        """A fresh folder for the next run, the user's alone; two recorders at once get two."""
+        self.make()
         number = max((int(path.name) for path in self._folders()), default=0) + 1
         while True:
             folder = self.runs_folder / f"{number:04d}"

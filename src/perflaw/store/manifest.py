@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from perflaw.errors import StoreError
 from perflaw.store.schema import RUN_SCHEMA
 from perflaw.types import Clock, Losses, Metric, Run
+
+LATER: Final = ("workload", "planned")
+"""Fields that manifests of this version did not have from its beginning: where one is not there, its default holds."""
 
 
 def write_manifest(folder: Path, run: Run) -> None:
@@ -51,7 +54,8 @@ def _check_version(path: Path, document: Any) -> None:
 
 
 def _run(document: dict[str, Any]) -> Run:
-    values = {field.name: document[field.name] for field in fields(Run)}
+    written = {field.name for field in fields(Run)} - {name for name in LATER if name not in document}
+    values = {name: document[name] for name in written}
     values["command"] = tuple(values["command"])
     values["features"] = {str(name): float(number) for name, number in values["features"].items()}
     values["configuration"] = {str(name): str(text) for name, text in values["configuration"].items()}
@@ -59,7 +63,8 @@ def _run(document: dict[str, Any]) -> Run:
         values[name] = int(values[name])
     values["metrics"] = tuple(Metric(**metric) for metric in values["metrics"])
     values["words"] = {str(topic): str(text) for topic, text in values["words"].items()}
-    values["parent"] = str(values["parent"])
+    for name in {"parent", *LATER} & values.keys():
+        values[name] = str(values[name])
     values["clock"] = Clock(**values["clock"])
     values["lost"] = Losses(**values["lost"])
     return Run(**values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,9 @@ from perflaw.store.schema import COLUMNS, SUM, TEXT
 if TYPE_CHECKING:
     import duckdb
 
+Schema = Mapping[str, Mapping[str, str]]
+"""Table → its columns and their types."""
+
 
 @lru_cache(maxsize=1)
 def connect() -> duckdb.DuckDBPyConnection:
@@ -25,7 +28,7 @@ def connect() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": "false"})
 
 
-def write_tables(folder: Path, tables: Tables) -> None:
+def write_tables(folder: Path, tables: Tables, schema: Schema = COLUMNS) -> None:
     """Write one Parquet file a table into ``folder``; OSError if the disk refuses."""
     import duckdb
 
@@ -35,7 +38,7 @@ def write_tables(folder: Path, tables: Tables) -> None:
             arrays, values = _source(table)
             connection.register("source", arrays)
             casts = ", ".join(
-                f'CAST({values[column]} AS {kind}) AS "{column}"' for column, kind in COLUMNS[name].items()
+                f'CAST({values[column]} AS {kind}) AS "{column}"' for column, kind in schema[name].items()
             )
             target = str(folder / f"{name}.parquet").replace("'", "''")
             connection.execute(f"COPY (SELECT {casts} FROM source) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
@@ -70,11 +73,11 @@ def _fits(sums: Array) -> bool:
     return bool((sums["high"] == sums["low"].astype(np.int64) >> 63).all())
 
 
-def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
+def read_table(folder: Path, name: str, columns: Sequence[str] = (), schema: Schema = COLUMNS) -> Table:
     """One table, or these columns of it; StoreError where the file is missing or damaged."""
     import duckdb
 
-    kinds = {column: COLUMNS[name][column] for column in columns or COLUMNS[name]}
+    kinds = {column: schema[name][column] for column in columns or schema[name]}
     path = folder / f"{name}.parquet"
     if not path.is_file():
         raise StoreError(f"{path}: missing", "the recording is damaged", "perflaw runs")
@@ -83,9 +86,14 @@ def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
     try:
         read = connect().execute(f"SELECT {wanted} FROM '{escaped}'").fetchnumpy()
     except duckdb.Error as error:
-        why = "the file is truncated or no table of perflaw's (" + str(error).split("\n")[0] + ")"
-        raise StoreError(f"{path}: cannot be read", why, "perflaw runs") from error
+        raise damaged(path, error) from error
     return Table({column: _column(column, kind, read) for column, kind in kinds.items()})
+
+
+def damaged(path: Path, error: Exception) -> StoreError:
+    """A table that cannot be read."""
+    why = "the file is truncated or no table of perflaw's (" + str(error).split("\n")[0] + ")"
+    return StoreError(f"{path}: cannot be read", why, "perflaw runs")
 
 
 def _wanted(column: str, kind: str) -> str:

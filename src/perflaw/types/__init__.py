@@ -4,14 +4,17 @@ A recording is evidence, a law is a claim with its uncertainty. Learners return 
 """
 
 from perflaw.types.annotations import Annotation, Points, Scope
+from perflaw.types.counts import CountMatrix, Counts, Location
 from perflaw.types.laws import Alternative, Breakpoint, Curve, Law, Noise, Prediction, Verdict
-from perflaw.types.measured import CPU, EVENTS, TIME, Component, Metric
+from perflaw.types.measured import CPU, EVENTS, FEATURE_NAME, TIME, Component, Metric
 from perflaw.types.recordings import MOST_SLOWDOWN, Clock, Evidence, Losses, Run, RunCost
+from perflaw.types.trends import Cluster, Overtake, PowerLaw, Trends
 from perflaw.types.verdicts import Change, CheckVerdict, DiffVerdict, Forecast, Outcome, Stated
 
 __all__ = [
     "CPU",
     "EVENTS",
+    "FEATURE_NAME",
     "MOST_SLOWDOWN",
     "TIME",
     "Alternative",
@@ -20,21 +23,28 @@ __all__ = [
     "Change",
     "CheckVerdict",
     "Clock",
+    "Cluster",
     "Component",
+    "CountMatrix",
+    "Counts",
     "Curve",
     "DiffVerdict",
     "Evidence",
     "Forecast",
     "Law",
+    "Location",
     "Losses",
     "Metric",
     "Noise",
     "Outcome",
+    "Overtake",
     "Points",
+    "PowerLaw",
     "Prediction",
     "Run",
     "RunCost",
     "Scope",
     "Stated",
+    "Trends",
     "Verdict",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,5 @@ CPU = Metric("cpu", "ns")
 """The part of it in which the invocation's thread was on a CPU."""
 EVENTS = Metric("events", "calls")
 """Recorded calls: the invocation itself and all below it."""
+FEATURE_NAME: Final = re.compile(r"[A-Za-z_][\w.\[\]-]*")
+"""What a feature that a person names may be called."""

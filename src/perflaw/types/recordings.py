@@ -17,6 +17,10 @@ MOST_SLOWDOWN = 100.0
 """Slowdowns from here on are not told apart."""
 
 
+EXACT_NS = 50.0
+"""No time of a call on a real clock is more exact."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The clock a run was measured with, and what measuring cost."""
@@ -29,6 +33,12 @@ class Clock:
     """Calibrated cost of a call event outside the tracer's own clock reads, taken out of every open frame."""
     own_ns: int
     """All time the tracer took out of the run."""
+
+
+    @property
+    def exact_ns(self) -> float:
+        """Times of single calls that differ by less do not differ: what is taken out for the tracer is no more exact."""
+        return float(self.tick_ns) if self.name == "fake" else max(EXACT_NS, self.tick_ns, self.event_ns / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,10 @@ class Run:
     """Process id of the target, 0 where the tracer does not say."""
     parent: str = ""
     """Id of the run of the process that started this one; empty for the program that was recorded."""
+    workload: str = ""
+    """Name of its workload in the workload file, empty without one."""
+    planned: str = ""
+    """Digest of what was planned, by which ``record --resume`` knows the run again; empty for child processes."""
 
     @property
     def slowdown(self) -> float:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perflaw.learn.annotations.learning import learn_laws
 from perflaw.learn.annotations.options import Options
 from perflaw.learn.annotations.points import points_of_cells, points_of_records
+from perflaw.learn.annotations.relevant import learn_relevant, too_small
 from perflaw.learn.annotations.runs import learn_runs
 from perflaw.learn.annotations.scopes import Scoped, asked, curves, scoped
 from perflaw.learn.annotations.table import representative, table_of
 from perflaw.learn.annotations.tree import Node, grow, root
 from perflaw.learn.cells import Cells, make_cells
 from perflaw.learn.laws import Learnt, Series
-from perflaw.types import TIME, Annotation, Evidence, Law, Metric, Points, Prediction
-
-MIN_EFFECT = 1.1
-"""A law whose mean varies by less than this factor over its data is told as a constant: it does not matter to anyone."""
+from perflaw.types import TIME, Annotation, Evidence, Metric, Points, Prediction
 
 Point = Mapping[str, float]
 
@@ -79,20 +76,8 @@ def _learn_calls(
         Series(one.component.name, cell.y, cell.features, cell.run, quantum=quantum)
         for one, cell in zip(evidence, cells, strict=True)
     ]
-    learnt = learn_laws(series, options)
-    small = [index for index, found in enumerate(learnt) if _negligible(found)]
-    plain = [Series(one.name, one.y, {}, one.runs, quantum=quantum) for one in (series[index] for index in small)]
-    for index, constant in zip(small, learn_laws(plain, options), strict=True):
-        learnt[index] = constant
+    learnt, small = learn_relevant(series, options)
     return learnt, [index in small for index in range(len(learnt))]
-
-
-def _negligible(learnt: Learnt) -> bool:
-    """Whether a law's mean hardly varies over the data it was learnt from."""
-    if not learnt.law.features:
-        return False
-    means = learnt.mean(learnt.rows.series.features)
-    return bool(means.max() < MIN_EFFECT * means.min())
 
 
 def _whole_cost(evidence: Sequence[Evidence]) -> float:
@@ -103,7 +88,7 @@ def _whole_cost(evidence: Sequence[Evidence]) -> float:
 def _annotation(found: _Found, at: Point | None, whole: float, metric: Metric) -> Annotation:
     evidence, scopes = found.evidence, found.scoped.scopes
     if found.negligible:
-        scopes = tuple(replace(scope, law=_too_small(scope.law)) for scope in scopes)
+        scopes = tuple(replace(scope, law=too_small(scope.law)) for scope in scopes)
     total = sum(cost.total for cost in evidence.runs)
     self_total = sum(cost.self_total for cost in evidence.runs)
     return Annotation(
@@ -122,10 +107,6 @@ def _annotation(found: _Found, at: Point | None, whole: float, metric: Metric) -
         marks=found.scoped.marks,
         breakpoints=tuple(dict.fromkeys(one for each in found.scoped.learnt for one in each.law.breakpoints)),
     )
-
-
-def _too_small(law: Law) -> Law:
-    return replace(law, verdict="none", reason="it varies by less than 10 % over the sizes seen")
 
 
 def _features(evidence: Evidence) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.annotations.learning import learn_laws
+from perflaw.learn.annotations.monotone import most_explained
 from perflaw.learn.annotations.options import Options
+from perflaw.learn.annotations.relevant import learn_relevant
 from perflaw.learn.annotations.tree import Node
 from perflaw.learn.laws import Learnt, Series
 from perflaw.learn.modes import borders, labels
@@ -25,6 +26,8 @@ TELLING = 0.5
 """R² from which the law of all records is told rather than one of selected records."""
 DOMINANT = 0.5
 """Share of the records that the dominant cluster holds at least."""
+ROUNDING = 1e-6
+"""R² that two ways to sum squares differ by at most."""
 
 
 def cleaned(node: Node, metric: Metric, quantum: float, options: Options) -> tuple[Learnt, str] | None:
@@ -41,7 +44,8 @@ def cleaned(node: Node, metric: Metric, quantum: float, options: Options) -> tup
         kept = _dominant(y, group)
         if kept is not None:
             series.append((_series(node, name, *_means(x[kept], y[kept], group[kept]), quantum), MAIN_TREND))
-    found = learn_laws([one for one, _ in series], options)
+    series = [one for one in series if _may_be_good(one[0], options)]
+    found, _ = learn_relevant([one for one, _ in series], options)
     good = [(learnt, mark) for learnt, (_, mark) in zip(found, series, strict=True) if _good(learnt, options)]
     return max(good, key=lambda one: one[0].law.r2 or 0.0) if good else None
 
@@ -49,6 +53,14 @@ def cleaned(node: Node, metric: Metric, quantum: float, options: Options) -> tup
 def _good(learnt: Learnt, options: Options) -> bool:
     law = learnt.law
     return bool(law.features) and law.verdict == "law" and (law.r2 or 0.0) >= options.good_r2
+
+
+def _may_be_good(series: Series, options: Options) -> bool:
+    """Whether a law can explain enough, seen at a fraction of the cost of learning it; zeros have laws of their own."""
+    if options.paper or (series.y == 0).any() or series.y.size < 2:
+        return True
+    (x,) = series.features.values()
+    return most_explained(x, series.y) >= options.good_r2 - ROUNDING
 
 
 def _groups(node: Node) -> Iterator[tuple[str, Array, Array, NDArray[np.intp]]]:

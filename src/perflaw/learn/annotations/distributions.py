@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
 from perflaw.learn.annotations.conditions import Mask
+from perflaw.learn.annotations.relevant import with_own_mean
 from perflaw.learn.annotations.table import Table
 from perflaw.learn.laws import Learnt
 from perflaw.learn.laws.expression import number
@@ -32,6 +33,7 @@ def of_records(learnt: Learnt, table: Table, mask: Mask, unit: str, quantum: flo
         found = _special(law, y, weight * (y.size / weight.sum()), unit, quantum)
         if found is not None:
             return found
+        law = with_own_mean(law, y, weight)
     scale = _scatter(learnt, table, mask)
     if scale <= law.noise.scale or law.breakpoints:
         return law

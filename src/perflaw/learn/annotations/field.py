@@ -23,6 +23,8 @@ MOSTLY, SOMETIMES = 0.9, 0.05
 """Share of the records a feature must have been read in to be tested, and to explain a part."""
 MOST_BASES = 36
 """Bases of simple laws."""
+MIN_EFFECT = 0.1
+"""What a split explains is at least this part of the response's size: less matters to nobody."""
 RESOLVED = 1e-4
 """What is smaller than this part of a response is not told from nothing."""
 
@@ -100,11 +102,14 @@ def _part(
     weight = weight * (rows.size / weight.sum())
     residuals = _residuals(table.evidence.cost[rows], columns, learnt)
     some = [column for column in columns if column.name in tested]
-    field, bases = _field(some, columns, residuals, weight, learnt.rows.series.quantum, options.fewest)
     variance = float(weight @ residuals.values**2) / rows.size
+    size = 1.0 if residuals.log else float(np.sqrt(weight @ residuals.y**2 / rows.size)) or 1.0
+    scatter = float(np.sqrt(variance)) / size
+    # A part that no split matters to is asked for its columns alone, unless a feature of its law may be a choice.
+    told = columns if scatter >= MIN_EFFECT or len(learnt.law.features) > 1 else []
+    field, bases = _field(some, told, residuals, weight, learnt.rows.series.quantum, options.fewest)
     target = residuals.log_y if residuals.log and residuals.log_y is not None else residuals.y
     spread = float(weight @ (target - weight @ target / rows.size) ** 2) / rows.size
-    size = 1.0 if residuals.log else float(np.sqrt(weight @ residuals.y**2 / rows.size)) or 1.0
     simple, own = whole(field), variance * rows.size / field.sizes**2
     unexplained = simple.rss[0].copy()
     same = [1 if residuals.log else 0, -1]
@@ -117,7 +122,7 @@ def _part(
         table.run[rows],
         bases,
         r2=1.0 - variance / spread if spread > field.floors[-1] else 1.0,
-        scatter=float(np.sqrt(variance)) / size,
+        scatter=scatter,
         criterion=min(float(of_law), float(field.criterion(simple.rss, simple.parameters)[0, :-1].min())),
         unexplained=unexplained,
     )

@@ -6,29 +6,30 @@ records are close together there and nowhere else. Of these views the one of lea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.annotations.conditions import Mask
-from perflaw.learn.annotations.learning import learn_laws
 from perflaw.learn.annotations.options import Options
+from perflaw.learn.annotations.relevant import learn_relevant
+from perflaw.learn.annotations.same import told_apart, two_speeds
 from perflaw.learn.annotations.table import part_of
 from perflaw.learn.annotations.tree import Node
+from perflaw.learn.annotations.views import best_view
 from perflaw.learn.cells import make_cells
 from perflaw.learn.laws import Learnt, Series
-from perflaw.learn.modes import borders, density_minima, labels
+from perflaw.learn.minima import density_minima
+from perflaw.learn.modes import borders, labels
 
 Array = NDArray[np.float64]
 
 MIN_SCATTER = 0.1
 """Relative scatter about a law below which modes matter to nobody."""
-BETTER = 20.0
-"""Twice the log likelihood that a view over a feature gains at least over y itself."""
-BY_RUN = 0.5
-"""Share of a cluster's membership that runs may explain: above it clusters are runs, not behaviours."""
+MANY, HALF = 3, 0.4
+"""More behaviours than that are told only where the law of all explains a smaller part of the variance than this."""
 ROUNDS = 3
 """How often records that follow a feature are taken out at most."""
 CLOSE, LEAST_SCALE = 4.0, 1e-3
@@ -53,7 +54,7 @@ def mixture(node: Node, quantum: float, options: Options) -> list[Share] | None:
     if part is None or part.scatter < MIN_SCATTER or part.r2 >= options.good_r2:
         return None
     masks = _clusters(node, node.mask, quantum, options, ROUNDS)
-    if len(masks) < 2:
+    if len(masks) < 2 or (len(masks) > MANY and _half_told(node)):
         return None
     laws = _laws(node, masks, quantum, options)
     weight = node.table.evidence.weight
@@ -64,16 +65,22 @@ def mixture(node: Node, quantum: float, options: Options) -> list[Share] | None:
     return sorted(found, key=lambda share: -share.probability)
 
 
+def _half_told(node: Node) -> bool:
+    """Whether the law of all records explains much: a reader learns more from it than from many modes."""
+    return node.learnt.law.verdict == "law" and node.part is not None and node.part.r2 >= HALF
+
+
 def _clusters(node: Node, mask: Mask, quantum: float, options: Options, rounds: int) -> list[Mask]:
     """Records by behaviour: those that follow a feature are taken out first, the rest is looked at again."""
     rows = np.flatnonzero(mask)
     if rows.size < 2 * options.fewest or rounds == 0:
         return [mask]
     y = node.table.evidence.cost[rows]
-    over = None if options.paper else _view(node, rows, y)
+    over = None if options.paper else best_view(node, rows, y)
     if over is None:
         return _of_y(node, mask, quantum, options)
-    masks = _parts(node, rows, np.exp(np.log(y) - over), 0.0)
+    resolution = options.resolution / float(np.exp(np.median(over)))
+    masks = _parts(node, rows, np.exp(np.log(y) - over), 0.0, resolution)
     if len(masks) < 2:
         return _of_y(node, mask, quantum, options)
     follows = _followers(node, mask, [_core(one, np.log(y) - over, rows) for one in masks], quantum, options)
@@ -88,16 +95,14 @@ def _of_y(node: Node, mask: Mask, quantum: float, options: Options) -> list[Mask
     y = node.table.evidence.cost[rows]
     if options.paper:
         return _labelled(node, rows, labels(y, density_minima(y)))
-    return _parts(node, rows, y, quantum)
+    return _parts(node, rows, y, quantum, options.resolution)
 
 
-def _parts(node: Node, rows: NDArray[np.intp], view: Array, tick: float) -> list[Mask]:
-    """Records by clusters of a view (n,) of theirs; all of them where there is one, or where clusters are runs."""
-    found = borders(view, tick, node.table.evidence.weight[rows])
-    label = labels(view, found)
-    if not found.size or _explained_by_runs(label, node.table.run[rows]):
-        label = np.zeros(rows.size, dtype=np.intp)
-    return _labelled(node, rows, label)
+def _parts(node: Node, rows: NDArray[np.intp], view: Array, tick: float, resolution: float) -> list[Mask]:
+    """Records by clusters of a view (n,) of theirs, those that are behaviours; all of them where there is one."""
+    found = borders(view, tick, node.table.evidence.weight[rows], resolution=resolution)
+    found = told_apart(view, found, resolution, node.table, rows)
+    return _labelled(node, rows, labels(view, found))
 
 
 def _labelled(node: Node, rows: NDArray[np.intp], label: NDArray[np.intp]) -> list[Mask]:
@@ -135,7 +140,7 @@ def _followers(node: Node, mask: Mask, masks: list[Mask], quantum: float, option
             learnt = _laws(node, [near], quantum, options)[0]
         count = np.count_nonzero(near)
         if learnt.law.features and options.fewest <= count <= np.count_nonzero(mask) - options.fewest:
-            return near
+            return None if two_speeds(_deviation(node, learnt)[mask], near[mask], node.table.run[mask]) else near
     return None
 
 
@@ -149,58 +154,6 @@ def _deviation(node: Node, learnt: Learnt) -> Array:
     return np.where(known, out, np.inf)
 
 
-def _view(node: Node, rows: NDArray[np.intp], y: Array) -> Array | None:
-    """Logarithm of what y is looked at over, (n,); None for y itself."""
-    if (y <= 0).any():
-        return None
-    log_y = np.log(y)
-    least, best = _entropy(log_y), None
-    margin = BETTER / 2.0 / y.size
-    for over in _scales(node, rows):
-        entropy = _entropy(log_y - over)
-        if entropy < least - (margin if best is None else 0.0):
-            least, best = entropy, over
-    return best
-
-
-def _scales(node: Node, rows: NDArray[np.intp]) -> Iterator[Array]:
-    """Logarithms of what y may be over: the law's mean, and functions of the features."""
-    law = node.learnt.law
-    columns = {
-        c.name: np.asarray(c.values, np.float64)[rows] for c in node.table.columns if c.kind in ("feature", "run")
-    }
-    if law.features and all(name in columns for name in law.features):
-        mean = node.learnt.mean({name: np.nan_to_num(columns[name]) for name in law.features})
-        if (mean > 0).all():
-            yield np.log(mean)
-    for x in columns.values():
-        if not np.isnan(x).any() and (x > 0).all() and np.ptp(x) > 0:
-            log = np.log(x)
-            yield from (log, log + np.log(np.maximum(log, 0.1)), 2.0 * log)
-
-
-def _entropy(values: Array) -> float:
-    """Differential entropy by spacings of order m = √n (Vasicek 1976), those below a thousandth as one."""
-    ordered = np.sort(values)
-    m = max(int(np.sqrt(ordered.size)), 1)
-    spacing = np.maximum(ordered[2 * m :] - ordered[: -2 * m], 1e-3)
-    return float(np.log(spacing).mean())
-
-
-def _explained_by_runs(label: NDArray[np.intp], run: NDArray[np.intp]) -> bool:
-    """Whether clusters are runs: then nothing says that they are modes of one behaviour."""
-    size = np.bincount(run)
-    if np.count_nonzero(size) < 2 or label.size < 5 * np.count_nonzero(size):
-        return False
-    shares = []
-    for cluster in range(int(label.max()) + 1):
-        member = (label == cluster).astype(np.float64)
-        means = np.bincount(run, member) / np.maximum(size, 1)
-        total = float(member.var())
-        shares.append(float(((means[run] - member.mean()) ** 2).mean()) / total if total > 0 else 0.0)
-    return max(shares) > BY_RUN
-
-
 def _laws(node: Node, masks: Sequence[Mask], quantum: float, options: Options) -> list[Learnt]:
     """The law of each cluster: one of features where that is good, else input-independent, of its single records."""
     evidence = node.table.evidence
@@ -209,7 +162,7 @@ def _laws(node: Node, masks: Sequence[Mask], quantum: float, options: Options) -
     name = evidence.component.name
     of_features = [Series(name, one.y, one.features, one.run, quantum=quantum) for one in cells]
     alone = [Series(name, part.cost, {}, part.run, part.weight, quantum) for part in parts]
-    found = learn_laws([*of_features, *alone], options)
+    found, _ = learn_relevant([*of_features, *alone], options)
     pairs = zip(found[: len(masks)], found[len(masks) :], strict=True)
     return [dependent if _good(dependent, options) else constant for dependent, constant in pairs]
 

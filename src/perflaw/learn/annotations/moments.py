@@ -38,7 +38,7 @@ class Moments:
 
     def sums(self, order: NDArray[np.intp], starts: NDArray[np.intp]) -> Array:
         """Sums over consecutive parts of the records in an order, (len(starts), …)."""
-        return np.add.reduceat(self.products[order], starts, axis=0)
+        return np.add.reduceat(self.products.take(order, axis=0), starts, axis=0)
 
     def fits(self, sums: Array, worth: float) -> Fits:
         """Best laws of parts from their sums (C, …); ``worth``: independent records a unit of weight."""
@@ -51,14 +51,15 @@ class Moments:
             return Fits(spread, np.ones_like(spread), np.full(spread.shape, -1))
         among = gg - g * g / weight
         usable = among > FLAT * np.maximum(gg, 1e-300)
-        cross = gy.reshape(-1, k, r) - g[:, :, None] * y[:, None, :] / weight[:, :, None]
-        gained = np.where(usable[:, :, None], cross**2 / np.where(usable, among, 1.0)[:, :, None], 0.0)
+        gained = gy.reshape(-1, k, r) - g[:, :, None] * y[:, None, :] / weight[:, :, None]
+        gained = np.square(gained, out=gained)
+        gained /= np.where(usable, among, np.inf)[:, :, None]
         best = gained.argmax(axis=1)
         rest = np.maximum(spread - np.take_along_axis(gained, best[:, None, :], axis=1)[:, 0], 0.0)
         count = np.maximum(weight * worth, 2.0)
         floor = 1e-12 * np.maximum(yy, 1e-300)
         better = count * np.log((spread + floor) / (rest + floor)) > np.log(count)
-        return Fits(np.where(better, rest, spread), 1.0 + better, np.where(better, best, -1))
+        return Fits(np.where(better, rest, spread), np.where(better, 2.0, 1.0), np.where(better, best, -1))
 
 
 def moments_of(responses: Array, bases: Array, weight: Array) -> Moments:

@@ -17,5 +17,7 @@ class Options:
     """Records that a part has at least."""
     depth: int = 6
     """Tests of a condition at most."""
+    resolution: float = 0.0
+    """Differences of single calls below this, in the unit of the metric, are the measurement's (0: unknown)."""
     paper: bool = False
     """The paper's own choices, where ours differ."""

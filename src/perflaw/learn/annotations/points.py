@@ -22,7 +22,7 @@ def points_of_cells(cells: Cells, residuals: Array) -> Points:
     return Points(
         {name: tuple(values[keep].tolist()) for name, values in cells.features.items()},
         tuple(cells.y[keep].tolist()),
-        tuple(str(run) for run in cells.run[keep]),
+        tuple(cells.run[keep].tolist()),
         _readable(residuals[keep]),
     )
 
@@ -40,9 +40,9 @@ def points_of_records(table: Table) -> Points:
     return Points(
         {name: _readable(np.asarray(values, dtype=np.float64)) for name, values in numbers.items()},
         tuple(evidence.cost[keep].tolist()),
-        tuple(str(run) for run in evidence.run[keep]),
+        tuple(evidence.run[keep].tolist()),
         (None,) * keep.size,
-        {name: tuple(str(value) for value in values) for name, values in texts.items()},
+        {name: tuple(values.tolist()) for name, values in texts.items()},
     )
 
 
@@ -54,4 +54,5 @@ def _evenly(places: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _readable(values: Array) -> tuple[float | None, ...]:
-    return tuple(None if np.isnan(value) else value for value in values.tolist())
+    told = values.tolist()
+    return tuple(None if np.isnan(value) else value for value in told) if np.isnan(values).any() else tuple(told)

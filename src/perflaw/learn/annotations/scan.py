@@ -7,7 +7,7 @@ so the information criterion compares them (Schwarz 1978).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,8 +81,7 @@ class Split:
 def best_split(field: Field) -> tuple[Split | None, int]:
     """The split of the best criterion, and how many were looked at; of splits that tell the same the plainest."""
     found, tried = [], 0
-    for column in field.columns:
-        some, count = _of_column(field, column)
+    for some, count in _of_columns(field, field.columns):
         tried += count
         found += [some] if some else []
     if not found:
@@ -112,48 +111,94 @@ def whole(field: Field) -> Fits:
     return field.moments.fits(field.moments.products.sum(axis=0, keepdims=True), field.worth)
 
 
-def _of_column(field: Field, column: Column) -> tuple[Split | None, int]:
-    """Best split by one column, and how many were looked at: thresholds on a grid, then finer around the best one."""
-    if column.kind in ("category", "branch", "edge"):
-        parts = _levels(field, column) if column.kind == "category" else _above_zero(field, column)
-        return _best(field, column, *parts)[0], len(parts[1])
+def _of_columns(field: Field, columns: Sequence[Column]) -> list[tuple[Split | None, int]]:
+    """Best split by each column, and how many were looked at: thresholds on a grid, then finer around the best one.
+
+    All columns are looked at together, for a call of NumPy costs more than its work on one of them.
+    """
+    parts = [_parts(field, column) for column in columns]
+    found: list[Split | None] = [None] * len(parts)
+    going = list(range(len(parts)))
+    while going:
+        best = _best(field, [parts[i] for i in going])
+        for i, (split, place) in zip(going, best, strict=True):
+            found[i], parts[i] = split, _finer(field, parts[i], place) if split else parts[i]
+        going = [i for i, (split, _) in zip(going, best, strict=True) if split and parts[i].fresh]
+    return [(split, part.tried) for split, part in zip(found, parts, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """C parts of the records, each to be held against the rest."""
+
+    column: Column
+    """What tells them apart."""
+    sums: Array
+    """Sums over each part, (C, …)."""
+    tests: Sequence[Test] = ()
+    """What holds in each of them; thresholds make theirs when asked."""
+    tried: int = 0
+    """Parts that the column has at all."""
+    order: NDArray[np.intp] | None = None
+    """Records by the value of a number, (n,); None for other columns."""
+    cuts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    """Places in that order that thresholds may be at."""
+    chosen: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    """Those that the parts end at, (C,)."""
+    fresh: bool = False
+    """They were not looked at yet."""
+
+    def test(self, place: int) -> Test:
+        """What holds in one of them."""
+        if self.order is None:
+            return self.tests[place]
+        below, above = self.column.values[self.order[self.chosen[place] - 1 : self.chosen[place] + 1]]
+        return threshold(self.column.name, float(below), float(above))
+
+
+def _parts(field: Field, column: Column) -> _Parts:
+    """Parts to start from."""
+    if column.kind == "category":
+        return _levels(field, column)
+    if column.kind in ("branch", "edge"):
+        return _above_zero(field, column)
     values = np.asarray(column.values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
     cuts = _changes(values[order], field.fewest)
-    tried = cuts.size
-    while True:
-        chosen = _spread(cuts)
-        best, place = _best(field, column, *_below(field, column, order, chosen))
-        if best is None or chosen.size == cuts.size:
-            return best, tried
-        low, high = chosen[max(place - 1, 0)], chosen[min(place + 1, chosen.size - 1)]
-        cuts = cuts[(cuts >= low) & (cuts <= high)]
+    chosen = _spread(cuts)
+    return _Parts(column, _below(field, order, chosen), (), cuts.size, order, cuts, chosen)
+
+
+def _finer(field: Field, parts: _Parts, place: int) -> _Parts:
+    """Thresholds around one of the parts' ends; the same parts where there are no others."""
+    if parts.order is None or parts.chosen.size == parts.cuts.size:
+        return replace(parts, fresh=False)
+    low, high = parts.chosen[max(place - 1, 0)], parts.chosen[min(place + 1, parts.chosen.size - 1)]
+    cuts = parts.cuts[(parts.cuts >= low) & (parts.cuts <= high)]
+    chosen = _spread(cuts)
+    # Records before the first threshold are summed already.
+    sums = parts.sums[max(place - 1, 0)] + _below(field, parts.order[low:], chosen[1:] - low)
+    sums = np.concatenate([parts.sums[max(place - 1, 0)][None], sums])
+    return replace(parts, sums=sums, cuts=cuts, chosen=chosen, fresh=True)
 
 
 def _changes(ordered: Array, fewest: int) -> NDArray[np.intp]:
     """Places where values change, with enough records on both sides."""
-    cuts = np.flatnonzero(np.diff(ordered)) + 1
+    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     return cuts[(cuts >= fewest) & (cuts <= ordered.size - fewest)]
 
 
 def _spread(cuts: NDArray[np.intp]) -> NDArray[np.intp]:
     if cuts.size <= CUTS:
         return cuts
-    return cuts[np.unique(np.linspace(0, cuts.size - 1, CUTS).astype(np.intp))]
+    return cuts[np.linspace(0, cuts.size - 1, CUTS).astype(np.intp)]
 
 
-Parts = tuple[Array, list[Test]]
-"""Sums of the parts where a test holds, (C, …), and the tests."""
-
-
-def _below(field: Field, column: Column, order: NDArray[np.intp], cuts: NDArray[np.intp]) -> Parts:
-    """Parts below thresholds."""
+def _below(field: Field, order: NDArray[np.intp], cuts: NDArray[np.intp]) -> Array:
+    """Sums over the records before each of some places in an order, (C, …)."""
     if not cuts.size:
-        return np.zeros((0, field.moments.products.shape[1])), []
-    sums = field.moments.sums(order, np.r_[0, cuts])
-    values = np.asarray(column.values, dtype=np.float64)[order]
-    tests = [threshold(column.name, float(values[cut - 1]), float(values[cut])) for cut in cuts]
-    return np.cumsum(sums, axis=0)[:-1], tests
+        return np.zeros((0, field.moments.products.shape[1]))
+    return np.cumsum(field.moments.sums(order[: cuts[-1]], np.r_[0, cuts[:-1]]), axis=0)
 
 
 def threshold(name: str, low: float, high: float) -> Test:
@@ -162,7 +207,7 @@ def threshold(name: str, low: float, high: float) -> Test:
     return Test(name, "<", value) if value == high else Test(name, "<=", value)
 
 
-def _levels(field: Field, column: Column) -> Parts:
+def _levels(field: Field, column: Column) -> _Parts:
     """Parts of one level of a category each."""
     levels, code, count = np.unique(column.values, return_inverse=True, return_counts=True)
     order = np.argsort(code, kind="stable")
@@ -170,34 +215,44 @@ def _levels(field: Field, column: Column) -> Parts:
     n = int(count.sum())
     fine = [i for i in np.argsort(-count, kind="stable")[:MOST_LEVELS] if _enough(int(count[i]), n, field.fewest)]
     fine = [int(i) for i in fine if str(levels[i])]
-    return sums[fine], [Test(column.name, "==", str(levels[i])) for i in fine]
+    return _Parts(column, sums[fine], [Test(column.name, "==", str(levels[i])) for i in fine], len(fine))
 
 
-def _above_zero(field: Field, column: Column) -> Parts:
+def _above_zero(field: Field, column: Column) -> _Parts:
     """The part in which something happened at all."""
     happened = np.asarray(column.values, dtype=np.float64) > 0
     if not _enough(int(happened.sum()), happened.size, field.fewest):
-        return np.zeros((0, field.moments.products.shape[1])), []
-    return field.moments.products[happened].sum(axis=0, keepdims=True), [Test(column.name, ">", 0.0, counts=True)]
+        return _Parts(column, np.zeros((0, field.moments.products.shape[1])))
+    sums = field.moments.products[happened].sum(axis=0, keepdims=True)
+    return _Parts(column, sums, [Test(column.name, ">", 0.0, counts=True)], 1)
 
 
 def _enough(inside: int, n: int, fewest: int) -> bool:
     return fewest <= inside <= n - fewest
 
 
-def _best(field: Field, column: Column, sums: Array, tests: list[Test]) -> tuple[Split | None, int]:
-    """The best of some parts against the rest, and its place."""
-    if not tests:
-        return None, 0
+def _best(field: Field, parts: Sequence[_Parts]) -> list[tuple[Split | None, int]]:
+    """The best part of each column against the rest, and its place."""
+    sums = np.concatenate([one.sums for one in parts])
     inside = field.moments.fits(sums, field.worth)
     outside = field.moments.fits(field.moments.products.sum(axis=0) - sums, field.worth)
-    parameters = inside.parameters + outside.parameters + (0.0 if column.kind == "category" else 1.0)
+    own = np.repeat([float(one.column.kind != "category") for one in parts], [len(one.sums) for one in parts])
     rss = inside.rss + outside.rss
-    criterion = field.criterion(rss, parameters)
-    place, response = np.unravel_index(int(criterion.argmin()), criterion.shape)
-    bases = int(inside.basis[place, response]), int(outside.basis[place, response])
-    found = float(criterion[place, response]), float(rss[place, response]), int(response)
-    return Split(tests[place], column, *found, bases), int(place)
+    criterion = field.criterion(rss, inside.parameters + outside.parameters + own[:, None])
+    out: list[tuple[Split | None, int]] = []
+    first = 0
+    for one in parts:
+        here = criterion[first : first + len(one.sums)]
+        if here.size:
+            place, response = np.unravel_index(int(here.argmin()), here.shape)
+            at = first + int(place), int(response)
+            bases = int(inside.basis[at]), int(outside.basis[at])
+            found = float(criterion[at]), float(rss[at]), int(response)
+            out.append((Split(one.test(int(place)), one.column, *found, bases), int(place)))
+        else:
+            out.append((None, 0))
+        first += len(one.sums)
+    return out
 
 
 def sides(field: Field, split: Split) -> Mask:

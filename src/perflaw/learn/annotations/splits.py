@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from perflaw.learn.annotations.conditions import Test
-from perflaw.learn.annotations.field import Part
+from perflaw.learn.annotations.field import MIN_EFFECT, Part
 from perflaw.learn.annotations.options import Options
 from perflaw.learn.annotations.scan import Split, best_split, by_levels, sides
 from perflaw.learn.annotations.sure import p_value
@@ -16,8 +16,6 @@ from perflaw.types import Law
 
 MIN_GAIN = 10.0
 """A split improves the information criterion by at least so much: "very strong" (Kass & Raftery 1995)."""
-MIN_EFFECT = 0.1
-"""What a split explains is at least this part of the response's size: less matters to nobody."""
 REMAINS_GOOD, REMAINS = 0.25, 0.75
 """Of what a good law leaves unexplained, and of what another one does, a split leaves at most so much."""
 MOST_CHOICES = 4
@@ -29,8 +27,8 @@ def propose(part: Part, law: Law, options: Options) -> Test | None:
     choice = _choice(part, law, options)
     if choice is not None:
         return choice
-    if part.scatter < MIN_EFFECT / 2:
-        return None
+    if part.scatter < MIN_EFFECT:
+        return None  # no split could explain enough to matter
     if options.paper:
         # Conditions of the code first; then what features say.
         outcomes = [column for column in part.field.columns if column.kind == "branch"]

@@ -12,8 +12,8 @@ import numpy as np
 
 from perflaw.learn.annotations.conditions import Condition, Mask, Test, holds
 from perflaw.learn.annotations.field import Part, field_of
-from perflaw.learn.annotations.learning import learn_laws
 from perflaw.learn.annotations.options import Options
+from perflaw.learn.annotations.relevant import learn_relevant
 from perflaw.learn.annotations.splits import propose
 from perflaw.learn.annotations.table import Table, part_of
 from perflaw.learn.cells import Cells, make_cells
@@ -125,7 +125,7 @@ def relearnt(
         Series(node.table.evidence.component.name, one.y, one.features, one.run, quantum=quantum)
         for node, one in zip(nodes, cells, strict=True)
     ]
-    found = learn_laws(series, options, regimes=with_regimes)
+    found, _ = learn_relevant(series, options, regimes=with_regimes)
     triples = zip(nodes, cells, found, strict=True)
     return [replace(node, cells=one, learnt=learnt) for node, one, learnt in triples]
 

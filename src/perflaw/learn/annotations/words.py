@@ -10,13 +10,11 @@ import json
 import math
 import re
 
-_PLAIN = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
+from perflaw.learn.laws.naming import name
+
+__all__ = ["between", "name", "number", "text"]
+
 _RAW = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff]")
-
-
-def name(feature: str) -> str:
-    """A feature's name as the language writes it: in backquotes unless it is a dotted path."""
-    return feature if _PLAIN.fullmatch(feature) else _marked(feature, "`")
 
 
 def text(value: str) -> str:

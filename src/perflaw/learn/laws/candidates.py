@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from perflaw.learn.laws.band import Fitted
+from perflaw.learn.laws.batch import Batch
 from perflaw.learn.laws.clusters import cluster_covariance, moulton
 from perflaw.learn.laws.families import CONSTANT, TERMS
-from perflaw.learn.laws.fit import Batch, Fit, fit
+from perflaw.learn.laws.fit import Fit, fit
 from perflaw.learn.laws.model import Model
 from perflaw.learn.laws.noise import LOGNORMAL, NORMAL
 from perflaw.learn.laws.prepare import Rows
-from perflaw.learn.laws.score import degrees, scores, variance
+from perflaw.learn.laws.score import Numbers, degrees, numbers, scores, variance
 from perflaw.learn.laws.series import Array
 
 MODELS: tuple[Model, ...] = (
@@ -86,18 +87,19 @@ class Candidates:
 def candidates(rows: Sequence[Rows]) -> Candidates:
     """Fit and score all laws of series with equally many features (at least one) and similar length."""
     batch = _batch(rows)
-    fits = [fit(model, batch) for model in MODELS]
+    fits = fit(MODELS, batch)
     features = len(rows[0].x)
     sizes = np.array([[np.unique(x).size for x in r.x] for r in rows]).reshape(-1, features)
     information = np.repeat([r.information for r in rows], features)
     count = batch.w.sum(axis=-1)
-    found, open_ = scores(fits, count, information, sizes.reshape(-1).astype(np.float64))
+    of = numbers(fits)
+    found, open_ = scores(of, count, information, sizes.reshape(-1).astype(np.float64))
     ends = np.stack([batch.x.min(axis=-1), batch.x.max(axis=-1)], axis=-1)
     shape = (len(rows), features, len(fits))
     out = Candidates(rows, fits, ends, sizes, found.reshape(shape), found.reshape(shape).copy(), open_.reshape(shape))
     for b, r in enumerate(rows):
         if r.clusters is not None:
-            _discount(out, b, sizes[b].astype(np.float64))
+            _discount(out, of, b, sizes[b].astype(np.float64))
     return out
 
 
@@ -118,7 +120,7 @@ def _batch(rows: Sequence[Rows]) -> Batch:
     return Batch(x.reshape(flat), y.reshape(flat), log_y.reshape(flat), w.reshape(flat), quantum, positive)
 
 
-def _discount(found: Candidates, b: int, sizes: Array) -> None:
+def _discount(found: Candidates, of: Numbers, b: int, sizes: Array) -> None:
     """Score rows that share runs by what they are worth; in place, one series."""
     row = found.rows[b]
     assert row.clusters is not None
@@ -128,16 +130,9 @@ def _discount(found: Candidates, b: int, sizes: Array) -> None:
         model = found.fits[best].model
         residual, _ = residual_of(model, (row.x[f], row.y, row.log_y), found.fits[best].theta[cell], found.ends[cell])
         worth = max(row.information / moulton(residual, np.asarray(row.x[f]), row.clusters), 1.0)
-        one = [_cell(fit_, cell) for fit_ in found.fits]
         count = np.array([float(row.y.size)])
-        chosen, open_ = scores(one, count, np.array([worth]), sizes[f : f + 1])
+        chosen, open_ = scores(of.of(cell), count, np.array([worth]), sizes[f : f + 1])
         found.scores[b, f], found.open_scores[b, f] = chosen[0], open_[0]
-
-
-def _cell(fit_: Fit, cell: int) -> Fit:
-    """One cell of a fit."""
-    at = slice(cell, cell + 1)
-    return Fit(fit_.model, fit_.theta[at], fit_.covariance[at], fit_.rss[at], fit_.floor[at], fit_.deviance[at])
 
 
 def residual_of(model: Model, data: tuple[Array, Array, Array], theta: Array, ends: Array) -> tuple[Array, Array]:

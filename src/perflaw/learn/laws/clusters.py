@@ -24,12 +24,13 @@ def cluster_covariance(columns: Array, w: Array, residual: Array, run: NDArray[n
     scale = 1.0 / np.sqrt(np.maximum(np.einsum("ii->i", grams.sum(axis=0)), 1e-300))
     # A run that alone pins a parameter down leaves a singular rest: the pseudo-inverse then leaves that direction
     # out of the move, and the factor R² below stands for what nobody else can confirm.
+    scaled = rest * scale[:, None] * scale[None, :]
+    lonely = np.linalg.cond(scaled) > 1e10
+    scaled[lonely] = grams.sum(axis=0) * scale[:, None] * scale[None, :]
+    inverse = np.linalg.pinv(scaled)
     moves = np.empty((runs, size))
     for r in range(runs):
-        scaled = rest[r] * scale[:, None] * scale[None, :]
-        lonely = np.linalg.cond(scaled) > 1e10
-        whole = grams.sum(axis=0) * scale[:, None] * scale[None, :] if lonely else scaled
-        moves[r] = scale * (np.linalg.pinv(whole) @ (sums[r] * scale)) * (runs if lonely else 1.0)
+        moves[r] = scale * (inverse[r] @ (sums[r] * scale)) * (runs if lonely[r] else 1.0)
     return np.asarray(moves.T @ moves * ((runs - 1.0) / runs))
 
 

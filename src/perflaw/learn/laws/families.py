@@ -60,7 +60,7 @@ class Term:
         """
         ratio = x / top
         if self.free:
-            return np.asarray(np.exp(np.clip(b * _log(ratio), -600.0, 600.0)))
+            return powered(b, _log(ratio))
         value: Array = ratio**self.exponent
         if self.log_exponent:
             value = value * (np.log(np.maximum(x, 1.0)) / np.log(top)) ** self.log_exponent
@@ -74,6 +74,11 @@ class Term:
     def by_exponent(self, x: Array, value: Array, top: Array) -> Array:
         """Derivative of :meth:`value` by the free exponent; 0 at x = 0."""
         return np.where(x > 0, value * _log(x / top), 0.0)
+
+    def logarithm(self, x: Array, top: Array) -> tuple[Array, Array]:
+        """Of a free exponent: log :meth:`value` at exponent 1, and :meth:`by_exponent` over :meth:`value`."""
+        log = _log(x / top)
+        return log, np.where(x > 0, log, 0.0)
 
     def elasticity(self, x: Array, b: Array, top: Array) -> Array:
         """Local exponent of the term, d log term / d log x, at x."""
@@ -103,6 +108,11 @@ class Term:
         return "*".join(part for part in (power, log) if part)
 
 
+def powered(b: Array, log: Array) -> Array:
+    """Exp(b·log), cut where it would overflow."""
+    return np.exp(np.minimum(np.maximum(b * log, -600.0), 600.0))
+
+
 def _log(ratio: Array) -> Array:
     """Logarithm with a finite stand-in at 0, so that 0^b is 0 for b > 0 without warnings."""
     return np.log(np.maximum(ratio, 1e-300))
@@ -123,7 +133,7 @@ class Exponential(Term):
 
     def value(self, x: Array, b: Array, top: Array) -> Array:
         """Term at x over the term at ``top``."""
-        return np.asarray(np.exp(np.clip(b * (x / top - 1.0), -600.0, 600.0)))
+        return powered(b, x / top - 1.0)
 
     def unit(self, b: Array, top: Array) -> Array:
         """Term at ``top``."""
@@ -132,6 +142,11 @@ class Exponential(Term):
     def by_exponent(self, x: Array, value: Array, top: Array) -> Array:
         """Derivative of :meth:`value` by the free parameter."""
         return value * (x / top - 1.0)
+
+    def logarithm(self, x: Array, top: Array) -> tuple[Array, Array]:
+        """Logarithm of the growth up to x, twice."""
+        away = x / top - 1.0
+        return away, away
 
     def elasticity(self, x: Array, b: Array, top: Array) -> Array:
         """Local exponent r·x."""

@@ -102,11 +102,13 @@ def transforms(x: Array) -> Array:
 
 def unit(values: Array) -> Array:
     """Values centred and of unit length along the last axis; 0 where they do not vary."""
-    centred = values - values.mean(axis=-1, keepdims=True)
-    length = np.sqrt((centred**2).sum(axis=-1, keepdims=True))
+    centred = values - np.add.reduce(values, axis=-1, keepdims=True) / values.shape[-1]
+    length = np.sqrt(np.add.reduce(centred**2, axis=-1, keepdims=True))
     # Rounding of equal numbers is not variation.
     size = np.abs(values).max(axis=-1, keepdims=True) * np.sqrt(values.shape[-1])
     varies = length > 1e-12 * size
+    if varies.all():
+        return np.asarray(np.divide(centred, length, out=centred))
     return np.where(varies, centred / np.where(varies, length, 1.0), 0.0)
 
 

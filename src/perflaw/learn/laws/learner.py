@@ -56,7 +56,7 @@ def learn(
     established = _established(rows, options)
     looked = [focus(row, one) for row, one in zip(rows, established, strict=True)]
     few = [of_features(row, places) for row, places in zip(rows, looked, strict=True)]
-    early = (several_at_once(row, one, at, options) for row, one in zip(rows, established, strict=True))
+    early = (several_at_once(*one, at, options) for one in zip(rows, established, looked, strict=True))
     out = {i: (found, found) for i, found in enumerate(early) if found is not None}
     for members in _batches(few, [i for i in range(len(few)) if i not in out]):
         with quiet():
@@ -113,9 +113,9 @@ def _established(rows: Sequence[Rows], options: Options) -> list[np.ndarray]:
             continue
         inside = np.flatnonzero(row.varying)
         log_y = row.log_y if row.positive else None
-        p_inside = within_p(row.x[inside], row.y, log_y, row.clusters, options.permutations)
         both = row.runs >= FEWEST_RUNS
         alpha = options.alpha / 2.0 if both else options.alpha
+        p_inside = within_p(row.x[inside], row.y, log_y, row.clusters, options.permutations, alpha)
         out.append((row.varying & (p_inside <= alpha)) | (both and p <= alpha))
     return out
 

@@ -13,60 +13,70 @@ from numpy.typing import NDArray
 
 from perflaw.learn.laws.series import Array
 
-Rows = list[list[Array]]
-"""A symmetric matrix a batch element: rows[i][j] is (B,)."""
 
-
-def gram(columns: Sequence[Array], w: Array) -> Rows:
-    """XᵀWX of columns (B, n) with weights (B, n)."""
+def gram(columns: Sequence[Array], w: Array | None) -> Array:
+    """XᵀWX of p columns (B, n) with weights (B, n) or None for all 1, (p, p, B)."""
     size = len(columns)
-    rows: Rows = [[np.empty(0)] * size for _ in range(size)]
+    out = np.empty((size, size, len(columns[0])))
     for i in range(size):
-        weighted = columns[i] * w
+        weighted = columns[i] if w is None else columns[i] * w
         for j in range(i, size):
-            rows[i][j] = rows[j][i] = (weighted * columns[j]).sum(axis=-1)
-    return rows
+            np.add.reduce(weighted * columns[j], axis=-1, out=out[i, j])
+            out[j, i] = out[i, j]
+    return out
 
 
-def project(columns: Sequence[Array], w: Array, target: Array) -> list[Array]:
-    """XᵀWy."""
-    weighted = w * target
-    return [(column * weighted).sum(axis=-1) for column in columns]
+def project(columns: Sequence[Array], weighted: Array) -> Array:
+    """XᵀWy of p columns (B, n) and w·y (B, n), (p, B)."""
+    out = np.empty((len(columns), len(weighted)))
+    for i, column in enumerate(columns):
+        np.add.reduce(column * weighted, axis=-1, out=out[i])
+    return out
 
 
-def inverse(rows: Rows, damping: Array | float = 0.0) -> tuple[Rows, NDArray[np.bool_]]:
-    """Inverse of ``A + damping·diag(A)`` and whether it exists numerically, (B,).
+def inverse(matrix: Array, damping: Array | float = 0.0) -> tuple[Array, NDArray[np.bool_]]:
+    """Inverse (p, p, B) of ``A + damping·diag(A)`` and whether it exists numerically, (B,); damping (p, B) or (B,).
 
     A singular system gives zeros, so that a step along it is no step.
     """
-    size = len(rows)
-    scale = [1.0 / np.sqrt(np.where(rows[i][i] > 0, rows[i][i], 1.0)) for i in range(size)]
-    a = [[rows[i][j] * scale[i] * scale[j] for j in range(size)] for i in range(size)]
-    for i in range(size):
-        a[i][i] = a[i][i] + damping
+    diagonal = _diagonal(matrix)
+    positive = diagonal > 0
+    scale = 1.0 / np.sqrt(np.where(positive, diagonal, 1.0))
+    a = matrix * scale[:, None] * scale
+    _diagonal(a)[...] += damping
     cofactors, determinant = _adjugate(a)
-    regular = np.isfinite(determinant) & (determinant > 1e-13)
-    for i in range(size):
-        regular = regular & (rows[i][i] > 0)
+    regular = np.isfinite(determinant) & (determinant > 1e-13) & positive.all(axis=0)
     factor = np.where(regular, 1.0 / np.where(regular, determinant, 1.0), 0.0)
-    return [[cofactors[i][j] * factor * scale[i] * scale[j] for j in range(size)] for i in range(size)], regular
+    return cofactors * factor * scale[:, None] * scale, regular
 
 
-def _adjugate(a: Rows) -> tuple[Rows, Array]:
+def _diagonal(matrix: Array) -> Array:
+    """A view of the diagonals of contiguous matrices, (p, p, B) -> (p, B)."""
+    return matrix.reshape(len(matrix) ** 2, -1)[:: len(matrix) + 1]
+
+
+def _adjugate(a: Array) -> tuple[Array, Array]:
+    """Cofactors (p, p, B) and determinant (B,) of symmetric matrices, their upper halves read."""
     if len(a) == 1:
-        return [[np.ones_like(a[0][0])]], a[0][0]
+        return np.ones_like(a), a[0, 0]
+    out = np.empty_like(a)
     if len(a) == 2:
-        return [[a[1][1], -a[0][1]], [-a[0][1], a[0][0]]], a[0][0] * a[1][1] - a[0][1] ** 2
-    c00 = a[1][1] * a[2][2] - a[1][2] ** 2
-    c01 = a[0][2] * a[1][2] - a[0][1] * a[2][2]
-    c02 = a[0][1] * a[1][2] - a[0][2] * a[1][1]
-    c11 = a[0][0] * a[2][2] - a[0][2] ** 2
-    c12 = a[0][1] * a[0][2] - a[0][0] * a[1][2]
-    c22 = a[0][0] * a[1][1] - a[0][1] ** 2
-    determinant = a[0][0] * c00 + a[0][1] * c01 + a[0][2] * c02
-    return [[c00, c01, c02], [c01, c11, c12], [c02, c12, c22]], determinant
+        out[0, 0], out[1, 1] = a[1, 1], a[0, 0]
+        out[0, 1] = out[1, 0] = -a[0, 1]
+        return out, a[0, 0] * a[1, 1] - a[0, 1] ** 2
+    out[0, 0] = a[1, 1] * a[2, 2] - a[1, 2] ** 2
+    out[0, 1] = out[1, 0] = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
+    out[0, 2] = out[2, 0] = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
+    out[1, 1] = a[0, 0] * a[2, 2] - a[0, 2] ** 2
+    out[1, 2] = out[2, 1] = a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2]
+    out[2, 2] = a[0, 0] * a[1, 1] - a[0, 1] ** 2
+    return out, a[0, 0] * out[0, 0] + a[0, 1] * out[0, 1] + a[0, 2] * out[0, 2]
 
 
-def multiply(rows: Rows, vector: Sequence[Array]) -> list[Array]:
-    """Matrix times vector, batch element by batch element."""
-    return [sum((row[j] * vector[j] for j in range(1, len(row))), row[0] * vector[0]) for row in rows]
+def multiply(matrix: Array, vector: Array) -> Array:
+    """Matrix (p, p, B) times vector (p, B), batch element by batch element, (p, B)."""
+    products = matrix * vector
+    out: Array = products[:, 0]
+    for j in range(1, len(vector)):
+        out = out + products[:, j]
+    return out

@@ -7,7 +7,7 @@ that nobody declared. Where the spread follows a given feature that one may expl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,12 +75,21 @@ def unexplained(series: Series, residuals: Callable[[], Array]) -> Unexplained |
     n, runs = series.y.size, int(run.max()) + 1
     if not 2 < runs < n:
         return None
-    columns = list(series.features.values()) or [np.zeros(n)]
-    table = np.column_stack(columns) if len(columns) > 1 else columns[0]
-    group = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+    group = _alike(list(series.features.values()), n)
     cell = np.unique(group * runs + run, return_inverse=True)[1].reshape(-1)
     found = _compared(np.log(series.y), group, cell)
     return None if found is None or _follows(series, residuals()) else found
+
+
+def _alike(columns: Sequence[Array], n: int) -> NDArray[np.intp]:
+    """Number of the group of equal features of every row, (n,)."""
+    group = np.zeros(n, dtype=np.intp)
+    for column in columns:
+        code = np.unique(column, return_inverse=True)[1].reshape(-1)
+        group = np.unique(group * (int(code.max()) + 1) + code, return_inverse=True)[1].reshape(-1)
+        if int(group.max()) == n - 1:
+            break
+    return group
 
 
 def _compared(log_y: Array, group: NDArray[np.intp], cell: NDArray[np.intp]) -> Unexplained | None:

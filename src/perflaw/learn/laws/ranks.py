@@ -15,15 +15,18 @@ def ranks(values: Array) -> Array:
     [[3.0, 1.0, 2.0], [2.5, 2.5, 1.0]]
     """
     flat = np.asarray(values, dtype=np.float64).reshape(-1, np.shape(values)[-1])
-    order = np.argsort(flat, axis=-1, kind="stable")
-    ordered = np.take_along_axis(flat, order, axis=-1)
-    fresh = np.ones(ordered.shape, dtype=bool)
-    fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    out = np.empty_like(flat)
-    for row, (starts, places) in enumerate(zip(fresh, order, strict=True)):
-        first = np.flatnonzero(starts)
-        count = np.diff(first, append=starts.size)
-        out[row, places] = np.repeat(first + (count + 1) / 2.0, count)
+    order = np.argsort(flat, axis=-1)
+    row = np.arange(len(flat))[:, None]
+    ordered = flat[row, order]
+    last = np.ones(ordered.shape, dtype=bool)
+    last[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
+    out, places = np.empty_like(flat), np.arange(flat.shape[-1])
+    if last.all():
+        out[row, order] = places + 1.0
+        return out.reshape(np.shape(values))
+    first = np.maximum.accumulate(np.where(np.roll(last, 1, axis=-1), places, 0), axis=-1)
+    final = np.minimum.accumulate(np.where(last, places, places.size)[:, ::-1], axis=-1)[:, ::-1]
+    out[row, order] = (first + final) / 2.0 + 1.0
     return out.reshape(np.shape(values))
 
 

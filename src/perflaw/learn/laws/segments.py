@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from perflaw.learn.laws.band import Fitted
+from perflaw.learn.laws.batch import Batch
 from perflaw.learn.laws.candidates import MODELS, residual_of
 from perflaw.learn.laws.choose import slack
 from perflaw.learn.laws.clusters import cluster_covariance, moulton
 from perflaw.learn.laws.described import Described, described
 from perflaw.learn.laws.families import CONSTANT
-from perflaw.learn.laws.fit import Batch, Fit, fit
+from perflaw.learn.laws.fit import Fit, fit
 from perflaw.learn.laws.model import Model
 from perflaw.learn.laws.prepare import Rows
 from perflaw.learn.laws.score import BARTLETT, LEAST
@@ -126,7 +127,7 @@ def _fit(rows: Sequence[Rows], parts: Sequence[Partition], kind: tuple[bool, int
     models = [model for model in MODELS if model.noise.log is log and _tried(model)]
     flat = [(part, part.order[a:b]) for part in parts for a, b in part.ends]
     batch = _batch([(rows[part.series], part.feature, some) for part, some in flat], length)
-    fits = [fit(model, batch) for model in models]
+    fits = fit(models, batch)
     last = np.cumsum([len(part.ends) for part in parts]).tolist()
     shares = []
     for part, end in zip(parts, last, strict=True):

@@ -19,7 +19,7 @@ from perflaw.learn.laws.prepare import Rows
 from perflaw.learn.laws.series import Array, Options, quiet
 from perflaw.learn.laws.several_final import Candidate, uncertain
 from perflaw.learn.laws.several_fit import sample_of
-from perflaw.learn.laws.several_grow import State, grown, unaided
+from perflaw.learn.laws.several_grow import State, grown, several_promising, unaided
 from perflaw.learn.laws.several_law import SeveralLaw
 from perflaw.learn.laws.several_terms import is_constant
 from perflaw.learn.laws.verdict import FEWEST_SIZES, Evidence, judge
@@ -49,13 +49,21 @@ def several(learnt: Sequence[Learnt], at: Sequence[Mapping[str, float]] | None, 
 
 
 def several_at_once(
-    rows: Rows, established: NDArray[np.bool_], at: Sequence[Mapping[str, float]] | None, options: Options
+    rows: Rows,
+    established: NDArray[np.bool_],
+    strongest: Sequence[int],
+    at: Sequence[Mapping[str, float]] | None,
+    options: Options,
 ) -> Learnt | None:
-    """The same before any law of one feature is learnt, where there are so many rows that it is no help; or None."""
+    """The same before any law of one feature is learnt, where there are so many rows that it is no help; or None.
+
+    ``strongest`` are the features that responses follow most.
+    """
     if rows.y.size < MANY_ROWS or not _possible(rows, options):
         return None
     with quiet():
-        state = unaided(rows, established, options)
+        promising = established.any() and strongest and several_promising(rows, strongest[0])
+        state = unaided(rows, strongest[0], options) if promising else None
         return None if state is None else _learnt(rows, state, at, options)
 
 

@@ -44,9 +44,10 @@ def leftovers(residual: Array, x: Array, known: Array) -> list[int]:
     n = residual.size
     basis = np.linalg.qr(np.stack([np.ones(n), *unit(_logs(known)), *unit(ranks(known))]).T)[0]
     sides = [_beside(ranks(residual), basis), _beside(residual, basis)]
-    r = np.abs(_beside(ranks(x), basis) @ sides[0])
-    for columns in (_scaled(x), _logs(x)):
-        r = np.maximum(r, np.abs(_beside(columns, basis) @ sides[1]))
+    of_ranks, *others = np.split(_beside(np.concatenate([ranks(x), _scaled(x), _logs(x)]), basis), 3)
+    r = np.abs(of_ranks @ sides[0])
+    for columns in others:
+        r = np.maximum(r, np.abs(columns @ sides[1]))
     freedom = max(n - basis.shape[1] - 1, 1)
     t = r * np.sqrt(freedom / np.maximum(1.0 - r**2, 1e-12))
     p = 3.0 * 2.0 * stdtr(freedom, -t)

@@ -204,7 +204,10 @@ def _logistic(name: str, log_x: Array, run: Array) -> tuple[Chance, float]:
     for _ in range(30):
         p = expit(design @ beta)
         hessian = design.T @ (design * (p * (1 - p))[:, None]) + ridge + 1e-9 * np.eye(2)
-        beta = beta + np.clip(np.linalg.solve(hessian, design.T @ (run - p) - ridge @ beta), -2.0, 2.0)
+        step = np.clip(np.linalg.solve(hessian, design.T @ (run - p) - ridge @ beta), -2.0, 2.0)
+        beta = beta + step
+        if np.abs(step).max() < 1e-10 * (1.0 + np.abs(beta).max()):
+            break  # converged: quadratically, so that what is left is rounding
     p = np.clip(expit(design @ beta), 1e-12, 1 - 1e-12)
     fitted = float((run * np.log(p) + (1 - run) * np.log(1 - p)).sum())
     flat = run.size * (share * np.log(share) + (1 - share) * np.log(1 - share))

@@ -6,13 +6,16 @@ function showHeader(header) {
   document.getElementById("header").append(
     element("div", { class: "title" },
       named("h1", null, header.target),
-      element("span", { class: "quiet" }, "experiment ", named("b", null, header.experiment), ` · ${header.created}`),
+      header.experiment ? element("span", { class: "quiet" }, "experiment ", named("b", null, header.experiment), ` · ${header.created}`) : "",
       choiceOf("Colours", [["auto", "auto"], ["light", "light"], ["dark", "dark"]], view.theme, (value) => { setTheme(value); remember(); }, "theme")),
     header.command ? named("code", { class: "command" }, header.command) : "",
-    element("p", { class: "recorded" }, recorded(header)),
+    header.runs.length ? element("p", { class: "recorded" }, recorded(header)) : "",
     header.runs.length ? runTable(header.runs) : "",
-    report.rows.length ? element("p", { class: "help" }, help(report.rows[0].metric)) : "");
+    report.rows.length ? element("p", { class: "help" }, help(report.rows[0].metric)) : trend ? element("p", { class: "help" }, TREND_HELP) : "");
 }
+
+const TREND_HELP = "Each row is a cluster: places of the program whose counts vary together over the runs, and the law their sum follows. "
+  + "Select one (click, or ↑ ↓) for its plots and its lines (n and p step through them); brackets hold 95 % intervals.";
 
 const help = (metric) => `Each row is a function: the share of the recorded ${metric} spent in it, and the law its ${metric} follows. `
   + "Select one (click, or ↑ ↓) to see the evidence; brackets hold 95 % intervals.";
@@ -22,8 +25,8 @@ function recorded(header) {
   const parts = [
     plural(header.runs.length, "run"),
     incomplete ? `${incomplete} incomplete` : "",
-    plural(header.components, "function"),
-    `${header.calls} calls`,
+    header.components ? plural(header.components, "function") : "",
+    header.components ? `${header.calls} calls` : "",
     ...header.notes,
   ];
   return parts.filter(Boolean).join(" · ");

@@ -3,21 +3,26 @@
 function start() {
   showHeader(report.header);
   setTheme(view.theme);
-  if (!report.rows.length) return showEmpty();
+  if (!report.rows.length && !trend) return showEmpty();
+  if (report.rows.length) startLaws();
+  if (trend) startTrend();
+  addEventListener("hashchange", followLink);
+  followLink();
+  const first = order.find((entry) => !entry.element.hidden) ?? order[0];
+  if (first && selected == null) select(first.index, { link: false });
+  // Charts carry colours, not classes: they are drawn anew when the page turns dark or light, or to paper.
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+    matchMedia(query).addEventListener("change", () => setTheme(view.theme));
+  }
+}
+
+function startLaws() {
   markOutcomes();
   showTable();
   showFilters();
   showOutcomes();
   document.addEventListener("keydown", onKey);
   document.getElementById("scroll").addEventListener("click", onClick);
-  addEventListener("hashchange", followLink);
-  followLink();
-  const first = order.find((entry) => !entry.element.hidden) ?? order[0];
-  if (selected == null) select(first.index, { link: false });
-  // Charts carry colours, not classes: they are drawn anew when the page turns dark or light, or to paper.
-  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-    matchMedia(query).addEventListener("change", () => setTheme(view.theme));
-  }
 }
 
 start();

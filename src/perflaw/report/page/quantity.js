@@ -5,7 +5,8 @@ const SIZES = {
     [2 * 86400e9, 86400e9, "days"], [730 * 86400e9, 365.25 * 86400e9, "years"]],
   bytes: [[0, 1, "B"], [999.5, 1e3, "kB"], [999.5e3, 1e6, "MB"], [999.5e6, 1e9, "GB"], [999.5e9, 1e12, "TB"]],
 };
-const COUNTS = [[0, 1, ""], [9999.5, 1e3, "k"], [999.5e3, 1e6, "M"], [999.5e6, 1e9, "G"], [999.5e9, 1e12, "T"]];
+const COUNTS = [[0, 1, ""], [9999.5, 1e3, "k"], [999.5e3, 1e6, "M"], [999.5e6, 1e9, "G"], [999.5e9, 1e12, "T"],
+  [999.5e12, 1e15, "P"], [999.5e15, 1e18, "E"]];
 
 function quantity(value, unit) {
   if (!Number.isFinite(value)) return "—";

@@ -14,7 +14,7 @@ function select(index, { focus = false, link = true } = {}) {
   }
   const row = rowAt(index);
   if (focus) row.focus({ preventScroll: true });
-  intoView(row);
+  rowIntoView(row, document.getElementById("scroll"));
 }
 
 const rowAt = (index) => document.querySelector(`#laws tr[data-index="${index}"]`);
@@ -26,8 +26,7 @@ function mark(index, on) {
 }
 
 // Scrolls the table alone: the page stays where the person reads. The sticky heading covers the table's top.
-function intoView(row) {
-  const scroll = document.getElementById("scroll");
+function rowIntoView(row, scroll) {
   const top = row.offsetTop - scroll.querySelector("thead").offsetHeight;
   if (top < scroll.scrollTop) scroll.scrollTop = top;
   const bottom = row.offsetTop + row.offsetHeight - scroll.clientHeight;
@@ -46,6 +45,8 @@ function linked(parts) {
 // A link, opened or typed: its component, and all else it says.
 function followLink() {
   const parts = addressParts();
+  if (trendAsked(parts)) return followTrend(parts);
+  if (trendShown) showTrend(false);
   Object.assign(view, { feature: null, held: {}, at: {} });
   recall(parts);
   setTheme(view.theme);
@@ -62,6 +63,7 @@ const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Inf
 
 // Keys move through the rows shown, from anywhere but a field that uses them itself.
 function onKey(event) {
+  if (trendShown) return;
   const step = STEPS[event.key];
   const held = event.ctrlKey || event.altKey || event.metaKey;
   if (event.key === "Escape" && event.target.id === "text") return clearText();

@@ -22,6 +22,10 @@ function rememberNow() {
 }
 
 function addressOf() {
+  return (trendShown ? trendAddress() : lawsAddress()).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&");
+}
+
+function lawsAddress() {
   const parts = selected == null ? [] : [["component", linkable(report.rows[selected].key)]];
   for (const [name, field] of Object.entries(CHOSEN)) if (view[field] !== DEFAULTS[field]) parts.push([name, linkable(view[field])]);
   if (view.alternatives) parts.push(["alternatives", "1"]);
@@ -29,8 +33,7 @@ function addressOf() {
   for (const field of ["held", "at"]) {
     for (const [name, value] of Object.entries(view[field])) parts.push([`${field}.${linkable(name)}`, linkable(String(value))]);
   }
-  parts.push(...filterState());
-  return parts.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&");
+  return [...parts, ...filterState()];
 }
 
 function filterState() {

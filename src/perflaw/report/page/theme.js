@@ -10,6 +10,7 @@ function setTheme(theme) {
   const dark = theme === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   view.redraw();
+  drawTrend();
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

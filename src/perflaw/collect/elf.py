@@ -1,0 +1,101 @@
+"""Compiled files (ELF) as far as perflaw looks into them; by pyelftools, which is imported when it is needed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from elftools.dwarf.dwarfinfo import DWARFInfo
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Symbol
+
+HOOK = "__cyg_profile_func_enter"
+"""What a program that is built with ``-finstrument-functions`` calls."""
+_PAGE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """An open ELF file."""
+
+    path: Path
+    """Where it is."""
+    file: ELFFile
+    """What pyelftools reads it by."""
+    stream: IO[bytes]
+    """The open file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stream.close()
+
+    @property
+    def base(self) -> int:
+        """Address in the file that stands at the beginning of where it is loaded."""
+        loaded = [one["p_vaddr"] for one in self.file.iter_segments() if one["p_type"] == "PT_LOAD"]
+        return int(min(loaded, default=0)) // _PAGE * _PAGE
+
+    @property
+    def identity(self) -> str:
+        """Build id in hexadecimal; where the linker gave none, a digest of what tells one file from another."""
+        from elftools.elf.segments import NoteSegment
+
+        for segment in self.file.iter_segments():
+            if isinstance(segment, NoteSegment):
+                for note in segment.iter_notes():
+                    if note["n_type"] == "NT_GNU_BUILD_ID":
+                        return str(note["n_desc"])
+        about = self.path.stat()
+        return hashlib.sha256(f"{self.path.resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()[:40]
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the loader starts it, so that a library can be preloaded."""
+        return any(one["p_type"] == "PT_INTERP" for one in self.file.iter_segments())
+
+    def calls_hooks(self) -> bool:
+        """Whether it was built with ``-finstrument-functions``; also a stripped file says so."""
+        return any(symbol.name == HOOK for symbol in self._symbols(".dynsym"))
+
+    def _symbols(self, table: str) -> Iterator[Symbol]:
+        from elftools.elf.sections import SymbolTableSection
+
+        section = self.file.get_section_by_name(table)
+        if isinstance(section, SymbolTableSection):
+            yield from section.iter_symbols()
+
+    def symbols(self) -> Iterator[tuple[int, str]]:
+        """Address and name of every function that a table of symbols names."""
+        for name in (".symtab", ".dynsym"):
+            for symbol in self._symbols(name):
+                if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_value"]:
+                    yield int(symbol["st_value"]), symbol.name
+
+    def dwarf(self) -> DWARFInfo | None:
+        """Its debug information; None where it has none."""
+        return self.file.get_dwarf_info() if self.file.has_dwarf_info() else None
+
+
+def open_elf(path: Path) -> Elf | None:
+    """The file at ``path``; None where it cannot be read or is not an ELF file."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        stream = path.open("rb")
+    except OSError:
+        return None
+    try:
+        return Elf(path, ELFFile(stream), stream)
+    except ELFError:
+        stream.close()
+        return None

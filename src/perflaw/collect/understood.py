@@ -1,0 +1,49 @@
+"""What a command runs and what records it: a Python program and its tracer, or a compiled one that counts by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from perflaw.collect.collecting import LINES, require
+from perflaw.collect.core import Tracer
+from perflaw.collect.gcov import NO_INTERPRETER, GcovTracer, launch_of
+from perflaw.collect.gcov_files import Places
+from perflaw.collect.gcov_target import instrumented, is_elf
+from perflaw.collect.hooks import HooksTracer, hooked
+from perflaw.collect.interpreter import Interpreter
+from perflaw.collect.launch import Launch, NotPython, understand
+from perflaw.collect.record import Settings
+
+
+def understood(
+    command: tuple[str, ...], settings: Settings, tracer_of: Callable[[Interpreter], Tracer]
+) -> tuple[Launch, Tracer]:
+    """The launch of a command and its tracer; TargetError where there is none that collects what is asked for."""
+    try:
+        launch = understand(command)
+    except NotPython as error:
+        if LINES not in settings.collect:
+            if not is_elf(error.path):
+                raise
+            return Launch(command, command[1:], error.path.name, "", "", NO_INTERPRETER), _hooked(error.path)
+        tracer = _counting(error.path, settings.places, settings.select, settings.exclude)
+        return launch_of(tracer.program, command), tracer
+    found = tracer_of(launch.interpreter)
+    require(settings.collect, found.name, found.reason)
+    return launch, found
+
+
+@cache
+def _counting(path: Path, places: Places, select: tuple[str, ...], exclude: tuple[str, ...]) -> GcovTracer:
+    """What reads the counts of a program, which is looked through once a session."""
+    tracer = GcovTracer(instrumented(path), places, select, exclude)
+    tracer.check()
+    return tracer
+
+
+@cache
+def _hooked(path: Path) -> HooksTracer:
+    """What records a compiled program with hooks, which is looked at once a session."""
+    return hooked(path)

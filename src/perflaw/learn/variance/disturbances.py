@@ -1,0 +1,90 @@
+"""Calls that the machine made dearer in CPU time: after a switch caches are cold, and in some phases all code is slow.
+
+A phase is the machine's where nearly everything in it takes longer than it usually does, each function by about the same
+factor, code of fixed cost included: another thread on the same core, a lower frequency.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.learn.variance.outliers import LEAST_NS, local
+from perflaw.learn.variance.weighted import Floats, quantile
+from perflaw.types.call_trees import Samples
+
+AFTER_NS: Final = 50_000
+"""How long after a switch caches may be cold."""
+LONG_NS: Final = 1e6
+"""A call with more CPU time than this has switches of its own, and its time is not theirs."""
+WINDOW: Final = 24
+"""Sampled calls, one after the other, that are looked at together; windows overlap by half."""
+SHORT_NS: Final = 200.0
+"""Own code of less says little of the machine's speed."""
+CONTEXTS: Final = 6
+"""So many contexts at least must be in a window."""
+SLOWER: Final = 1.4
+"""All but some take so many times as long as usual …"""
+OUTER: Final = 0.15
+"""Part of the calls of a window that may be otherwise, on either side."""
+ALIKE: Final = 3.0
+"""… and the factors of those in the middle differ by no more than this."""
+
+
+def disturbed(samples: Samples) -> NDArray[np.bool_]:
+    """(S,) sampled invocations in slow phases, and those that were switched out or began soon after a short call that was."""
+    off = samples.time - samples.cpu
+    switched = np.flatnonzero((off > LEAST_NS) & (samples.cpu < LONG_NS))
+    result = slow_phases(samples)
+    result[switched] = True
+    runs = np.array(samples.run)
+    for run in np.unique(runs[switched]):
+        those = switched[runs[switched] == run]
+        begin = np.sort(samples.started[those])
+        end = np.maximum.accumulate((samples.started + samples.time)[those[np.argsort(samples.started[those])]])
+        mine = np.flatnonzero((runs == run) & (samples.cpu < LONG_NS))
+        last = np.searchsorted(begin, samples.started[mine], side="right") - 1
+        result[mine] |= (last >= 0) & (samples.started[mine] <= end[np.maximum(last, 0)] + AFTER_NS)
+    return result
+
+
+def slow_phases(samples: Samples) -> NDArray[np.bool_]:
+    """(S,) sampled invocations while the machine was slow."""
+    result = np.zeros(len(samples.cpu), np.bool_)
+    own = local(samples, samples.cpu, samples.y_cpu)
+    factor = own / _usual(samples, own)
+    short = samples.cpu < LONG_NS
+    told = np.isfinite(factor)
+    runs = np.array(samples.run)
+    for run in np.unique(runs):
+        here = short & (runs == run)
+        mine = np.flatnonzero(told & here)
+        mine = mine[np.argsort(samples.started[mine], kind="stable")]
+        for first in range(0, len(mine) - WINDOW + 1, WINDOW // 2):
+            window = mine[first : first + WINDOW]
+            if _is_slow(factor[window], samples.weight[window], samples.node[window]):
+                begin, end = samples.started[window[[0, -1]]]
+                result |= here & (samples.started >= begin) & (samples.started <= end)
+    return result
+
+
+def _usual(samples: Samples, own: Floats) -> Floats:
+    """(S,) median of the own cost of each invocation's node; NaN where that is too short or unknown."""
+    usual = np.full(len(own), np.nan)
+    known = np.flatnonzero(~np.isnan(own))
+    order = known[np.lexsort((own[known], samples.node[known]))]
+    for places in np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1):
+        if len(places):
+            middle = quantile(own[places], samples.weight[places], 0.5)
+            usual[places] = middle if middle >= SHORT_NS else np.nan
+    return usual
+
+
+def _is_slow(factor: Floats, weight: Floats, node: NDArray[np.int64]) -> bool:
+    if len(np.unique(node)) < CONTEXTS:
+        return False
+    order = np.argsort(factor, kind="stable")
+    low, high = (quantile(factor[order], weight[order], p) for p in (OUTER, 1 - OUTER))
+    return low >= SLOWER and high <= ALIKE * low

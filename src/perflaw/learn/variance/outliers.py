@@ -1,0 +1,86 @@
+"""Interruptions in CPU time: rare invocations whose own code takes far longer than ever else, doing nothing more.
+
+A guest's CPU clock goes on while the hypervisor runs others, and interrupts count as the thread's time. Such an outlier
+squared outweighs all that the program does; and it comes anywhere, so that it explains nothing. What varies by the
+program's doing comes again at the same place, or shows in the number of calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.learn.variance.weighted import Floats, quantile
+from perflaw.types.call_trees import CallTree, Samples
+from perflaw.types.measured import CPU
+
+RARE: Final = 0.005
+"""At most this part of a node's invocations are interruptions: what comes more often is the program's own doing …"""
+FEW: Final = 2
+"""… but so many may be in any case …"""
+PER_NS: Final = 1e-9
+"""… and one in a second of its own code."""
+FAR: Final = 3.0
+"""An outlier takes so many times what the dearest of the other invocations of its node takes."""
+LEAST_NS: Final = 2000.0
+"""Interruptions are longer."""
+LEAST_CALLS: Final = 30
+"""Of fewer invocations nothing can be called an outlier."""
+MORE_CALLS: Final = 1.5
+"""An invocation with so many times the usual calls does more than usual."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """An outlier."""
+
+    place: int
+    """Place among the samples."""
+    excess: int
+    """ns beyond what its own code usually takes."""
+    times: int
+    """Invocations it stands for."""
+
+
+def interruptions(tree: CallTree) -> list[Interruption]:
+    """The interruptions among the sampled invocations, in the order of the samples."""
+    samples, moments = tree.samples, tree.moments.get(CPU.name)
+    if samples is None or moments is None or tree.clock_noise == 0:
+        return []
+    own = local(samples, samples.cpu, samples.y_cpu)
+    found: list[Interruption] = []
+    known = np.flatnonzero(~np.isnan(own))
+    order = known[np.argsort(samples.node[known], kind="stable")]
+    for places in np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1):
+        if len(places) and (n := int(moments.n[samples.node[places[0]]])) >= LEAST_CALLS:
+            found += _of_node(samples, own, places, n)
+    return sorted(found, key=lambda one: one.place)
+
+
+def local(samples: Samples, whole: Floats, parts: Floats) -> Floats:
+    """(S,) what each sampled invocation spends outside its callees: ``whole`` (S,) less ``parts`` (C,)."""
+    below = np.zeros(len(whole))
+    np.add.at(below, samples.of, parts)
+    return np.asarray(whole - below)
+
+
+def _of_node(samples: Samples, costs: Floats, places: NDArray[np.intp], n: int) -> list[Interruption]:
+    places = places[np.argsort(costs[places], kind="stable")]
+    own, weight = costs[places], samples.weight[places]
+    usual = quantile(own, weight, 0.5)
+    most = max(FEW, np.ceil(RARE * n), np.ceil(PER_NS * usual * n))
+    edge = quantile(own, weight, max(0.5, 1 - (most + 0.5) / weight.sum()))
+    far = own > max(FAR * edge, LEAST_NS + usual)
+    far &= samples.events[places] <= MORE_CALLS * _usual_events(samples, places)
+    return [
+        Interruption(int(place), round(float(cost - usual)), max(1, round(float(times))))
+        for place, cost, times in zip(places[far].tolist(), own[far], weight[far], strict=True)
+    ]
+
+
+def _usual_events(samples: Samples, places: NDArray[np.intp]) -> float:
+    order = places[np.argsort(samples.events[places], kind="stable")]
+    return quantile(samples.events[order], samples.weight[order], 0.5)

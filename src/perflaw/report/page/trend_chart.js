@@ -1,0 +1,124 @@
+// Best-fit and residual plots of a cluster (trend-prof §2.3.1): counts of the runs, the law with its bands, the power law.
+
+function drawFit() {
+  const one = clusterOf(looking.rank), name = trendFeature();
+  if (!one?.plot || name == null || !document.getElementById("fit-chart")) return;
+  const runs = runsOf(one, name);
+  const log = looking.axes === "log" && runs.some(({ x, y }) => x > 0 && y > 0);
+  const shown = runs.filter(({ x, y }) => !log || (x > 0 && y > 0));
+  const line = fitLine(one, name);
+  const traces = [...(line ? bandTraces(line, log) : []), ...(looking.others ? neighbourTraces(one, name) : []), pointTrace(one, shown), ...jointTraces(one, shown),
+    ...powerTraces(one, name), ...(line ? [...namedAlone(one, name, meanTraces(line, "", false)), ...fartherTraces(one, name, line)] : [])].map((trace) => ({ showlegend: false, ...trace }));
+  const { low, high } = featureOf(name);
+  const reach = [Math.min(...shown.map(({ x }) => x), low > 0 ? low : Infinity), Math.max(high * 12, trendSize(name) * 1.4)];
+  const across = { ...axis(shortened(name), log), range: log ? reach.map((x, i) => Math.log10(x) + (i ? 0 : -0.05)) : evenRange(low, high) };
+  const upright = axis(`counts of the cluster`, log);
+  const inSight = (xs, ys) => ys.filter((_, i) => xs[i] <= (log ? reach[1] : evenRange(low, high)[1]));
+  const asked = costAt(one, name, trendSize(name));
+  const range = verticalRange([...shown.map(({ y }) => y), ...(line ? inSight(line.x, line.mean) : []), ...(log && asked ? [asked] : [])], log);
+  if (range) upright.range = range;
+  Plotly.react("fit-chart", [...traces, markTrace(one, name)], layout(380, across, upright, { showlegend: true, shapes: line ? beyond(line, log) : [], annotations: line ? beyondWords(line, log) : [] }), CONFIG);
+  const hidden = runs.length - shown.length;
+  document.getElementById("fit-note").textContent = hidden ? `${plural(hidden, "run")} at or below zero not shown on these axes` : "";
+  drawRest(one, name, shown, log);
+}
+
+// On even axes the data and as much again: the data would be a corner of all that is known of the law.
+const evenRange = (low, high) => (low >= 0 ? [0, high * 2] : [low - (high - low) * 0.1, high + (high - low)]);
+
+function runsOf(one, name) {
+  const { values } = featureOf(name);
+  return one.plot.costs.map((y, i) => ({ x: values[i], y, i, run: trend.runs[i] })).filter(({ x, y }) => x != null && y != null);
+}
+
+const pointTrace = (one, runs) => ({
+  type: "scatter", mode: "markers", name: "runs", showlegend: true, legendrank: 0, x: runs.map(({ x }) => x), y: runs.map(({ y }) => y), customdata: runs.map(({ run }) => shortened(String(run))),
+  marker: { size: 7, color: ownColour(one), opacity: 0.8, line: { width: 0.5, color: colour("page") } }, hovertemplate: "%{y:.4~s} at %{x:.4~s}<br>run %{customdata}<extra></extra>",
+});
+
+const namedAlone = (one, name, traces) => (one.joint ? traces.map((trace) => ({ ...trace, name: trace.name.replace("law", `law in ${shortened(shortName(name))} alone`) })) : traces);
+
+// What the law in all features says of each run: where it is right it lies on the run's point.
+function jointTraces(one, runs) {
+  if (!one.joint) return [];
+  const told = runs.map((run) => ({ ...run, y: bestAt(one, run.i) })).filter(({ y }) => y > 0);
+  return [{ ...pointTrace(one, told), name: "law in several features, at each run", legendrank: 1, marker: { size: 11, symbol: "circle-open", color: colour("law"), line: { width: 1.2 } } }];
+}
+
+function bestAt(one, run) {
+  const law = bestLaw(one);
+  return law ? meanAt(law, Object.fromEntries(trend.features.map(({ name, values }) => [name, values[run]]))) : NaN;
+}
+
+// The learner's curve; of a law that was not drawn its text, asked along the axis.
+function fitLine(one, name) {
+  const { low, high } = featureOf(name);
+  const curve = one.plot.curves[name];
+  if (curve) return { ...curve, range: [low, high], first: true };
+  const law = lawOf(one, name);
+  if (!law || one.laws[name].flat) return null;
+  const grid = spread(...sizeRange(name), 80, [low, high]);
+  return { x: grid, range: [low, high], first: true, ...askedAlong(law, grid, name, {}, 1) };
+}
+
+// Beyond the learner's curve the law goes on as its text says, without bands.
+function fartherTraces(one, name, line) {
+  const end = line.x.at(-1), [, last] = sizeRange(name);
+  const law = lawOf(one, name);
+  if (!law || end >= last) return [];
+  const x = spread(end, last, 24, []);
+  return [{ type: "scatter", mode: "lines", x, y: askedAlong(law, x, name, {}, 1).mean, line: { color: colour("law"), width: 1.2, dash: "dash" }, hovertemplate: "law, far beyond: %{y:.3~s} at %{x:.4~s}<extra></extra>" }];
+}
+
+function powerTraces(one, name) {
+  const power = one.powers[name];
+  if (!power || power.b == null) return [];
+  const x = spread(...sizeRange(name), 60, []).filter((value) => value > 0);
+  return [{ type: "scatter", mode: "lines", name: "power law", showlegend: true, legendrank: 2, x, y: x.map((value) => power.a * value ** power.b), line: { color: colour("warn"), width: 2, dash: "dot" },
+    hovertemplate: `power law: %{y:.3~s} at %{x:.4~s}<extra></extra>` }];
+}
+
+// Laws of the other coloured clusters, thin: which of them passes which (Figures 9 and 12).
+function neighbourTraces(one, name) {
+  const [low, high] = sizeRange(name);
+  const grid = spread(low, high, 60, []);
+  return trend.clusters.filter((other) => other.colour != null && other !== one && costAt(other, name, high) != null).map((other) => ({
+    type: "scatter", mode: "lines", name: `cluster ${other.rank}`, legendgroup: "others", x: grid, y: grid.map((x) => costAt(other, name, x) || null), opacity: 0.75,
+    line: { color: ownColour(other), width: 1.2, dash: "dashdot" }, hovertemplate: `${other.rank} ${shortened(other.name)}: %{y:.3~s}<extra></extra>`,
+  }));
+}
+
+// The chosen size on the law, with the interval of a new run where the learner's bands reach.
+function markTrace(one, name) {
+  const size = trendSize(name), cost = costAt(one, name, size);
+  const ends = one.joint ? null : bandsAt(one.plot.curves[name], size); // the bands are those of the law in this feature alone
+  const error = ends && cost != null ? { error_y: { type: "data", symmetric: false, array: [Math.max(0, ends.newHigh - cost)], arrayminus: [Math.max(0, cost - ends.newLow)], color: colour("accent") } } : {};
+  const told = ends ? `<br>95 % of the mean ${span(ends.meanLow, ends.meanHigh, "")}, of a new run ${span(ends.newLow, ends.newHigh, "")}` : "";
+  return { type: "scatter", mode: "markers", name: "asked", showlegend: false, x: cost == null ? [] : [size], y: cost == null ? [] : [cost], ...error,
+    marker: { size: 11, symbol: "diamond-open", color: colour("accent"), line: { width: 2 } }, hovertemplate: `asked: %{y:.3~s} at %{x:.4~s}${told}<extra></extra>` };
+}
+
+// The slider moves the mark alone.
+function markFit() {
+  const chart = document.getElementById("fit-chart");
+  if (!chart?.data || looking.rank == null) return;
+  const range = chart.layout.xaxis.range, size = trendSize(trendFeature());
+  const end = looking.axes === "log" ? 10 ** range[1] : range[1];
+  if (size > end && looking.axes === "log") return drawFit();
+  const { x, y, error_y, hovertemplate } = markTrace(clusterOf(looking.rank), trendFeature());
+  return Plotly.restyle(chart, { x: [x], y: [y], hovertemplate: [hovertemplate], ...(error_y && { error_y: [error_y] }) }, [chart.data.length - 1]);
+}
+
+// log cost − log law against the feature: a hump is a term or a logarithm that the law lacks (§6.2.1).
+function drawRest(one, name, runs, log) {
+  const power = one.powers[name];
+  const ofPower = looking.residuals === "power";
+  const law = ({ x, i }) => (ofPower ? (power ? power.a * x ** power.b : NaN) : bestAt(one, i));
+  const points = runs.map((run) => ({ ...run, y: Math.log(run.y / law(run)) })).filter(({ y }) => Number.isFinite(y));
+  const upright = { ...axis(`log count − log ${ofPower ? "power law" : "law"}`, false), exponentformat: "none" };
+  const most = Math.max(1e-3, ...points.map(({ y }) => Math.abs(y))) * 1.15;
+  upright.range = [-most, most];
+  const across = { ...axis(shortened(name), log), range: [...document.getElementById("fit-chart").layout.xaxis.range] };
+  Plotly.react("rest-chart", [{ ...pointTrace(one, points), showlegend: false, hovertemplate: "%{y:.3~g} at %{x:.4~s}<br>run %{customdata}<extra></extra>" }],
+    layout(200, across, upright, scaleLines(0)), CONFIG);
+}

@@ -1,0 +1,128 @@
+"""Where a cluster's locations are, as a person reads it: ``sort.py:12-15, 18 in bubble()``."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from perflaw.types import Location
+
+_ANONYMOUS = re.compile(r"(<\w+>):\d+$")
+MODULE = "<module>"
+"""Name of a Python module's own code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Knows all locations, so that ranges of lines reach over comments and blank lines, and over nothing else."""
+
+    locations: Sequence[Location]
+    """All places, those of no cluster among them."""
+    known: Mapping[str, tuple[int, ...]]
+    """File → its lines that are locations, increasing."""
+
+    def told(self, members: Iterable[int], weights: Sequence[float]) -> list[str]:
+        """Texts of these locations, one a function, those that weigh most (index → weight) first.
+
+        >>> one, two, four = (Location("line", f"a.py:{i}", "a.py", i, "a.f") for i in (1, 2, 4))
+        >>> places_of([one, two, four]).told([0, 1, 2], [5, 5, 1])
+        ['a.py:1-4 in f()']
+        >>> places_of([one, two, four]).told([0, 2], [5, 5, 1])
+        ['a.py:1, 4 in f()']
+        """
+        groups: dict[tuple[str, str], list[Location]] = defaultdict(list)
+        weight: dict[tuple[str, str], float] = defaultdict(float)
+        for member in sorted(members, key=lambda member: -weights[member]):
+            location = self.locations[member]
+            key = (location.file, location.function) if _lined(location) else _BY_NAME
+            groups[key].append(location)
+            weight[key] += weights[member]
+        ordered = sorted(groups, key=lambda key: (-weight[key], key))
+        return [text for key in ordered for text in self._texts(key, groups[key])]
+
+    def _texts(self, key: tuple[str, str], group: Sequence[Location]) -> list[str]:
+        return [named(location) for location in group] if key == _BY_NAME else [self._lines(key[0], group)]
+
+    def _lines(self, file: str, group: Sequence[Location]) -> str:
+        whole = {location.line for location in group if location.kind == "line"}
+        parts = sorted({(one.line, outcome(one)) for one in group if one.line not in whole})
+        texts = [*self._ranges(file, whole), *(f"{line}{way}" for line, way in parts)]
+        where = within(group[0])
+        return f"{shown_file(group[0])}:{', '.join(texts)}{f' {where}' if where else ''}"
+
+    def _ranges(self, file: str, lines: set[int]) -> list[str]:
+        """Lines in ranges: nothing between two ends of one is a location of another cluster."""
+        known = self.known[file]
+        ranges: list[list[int]] = []
+        for line in sorted(lines):
+            if ranges and bisect_right(known, ranges[-1][1]) == bisect_right(known, line) - 1:
+                ranges[-1][1] = line
+            else:
+                ranges.append([line, line])
+        return [f"{low}" if low == high else f"{low}-{high}" for low, high in ranges]
+
+
+_BY_NAME = ("", "")
+"""Group of what has no line of its own: functions, edges, columns."""
+
+
+def _lined(location: Location) -> bool:
+    return location.kind in ("line", "block") and location.line > 0 and bool(location.file)
+
+
+def places_of(locations: Sequence[Location]) -> Places:
+    """All locations, ready to tell some of them."""
+    known: dict[str, set[int]] = defaultdict(set)
+    for location in locations:
+        if _lined(location):
+            known[location.file].add(location.line)
+    return Places(locations, {file: tuple(sorted(lines)) for file, lines in known.items()})
+
+
+def shown_file(location: Location) -> str:
+    """The file as the location's name tells it: as short as tells it apart.
+
+    >>> shown_file(Location("block", "lib/a.py:12 taken", "/home/me/lib/a.py", 12))
+    'lib/a.py'
+    """
+    head, _, _ = location.name.rpartition(f":{location.line}")
+    return head or PurePath(location.file).name
+
+
+def outcome(location: Location) -> str:
+    """What a block's name says beyond its line: `` taken``, ``_2 not taken``; empty for the line itself."""
+    return location.name.rpartition(f":{location.line}")[2]
+
+
+def within(location: Location) -> str:
+    """The function around it: ``in bubble()``, without the module that the file names already.
+
+    >>> within(Location("line", "a.py:1", "/x/a.py", 1, "pkg.a.Class.f"))
+    'in Class.f()'
+    >>> within(Location("line", "a.py:7", "/x/a.py", 7, "a.f.<locals>.<listcomp>:7", "python"))
+    'in f.<listcomp>'
+    """
+    name = location.function
+    if not name:
+        return ""
+    if location.language in ("", "python"):
+        _, found, tail = f".{name}".rpartition(f".{PurePath(location.file).stem}.")
+        name = tail if found else name
+        if name == MODULE or name.endswith(f".{MODULE}"):
+            return "at module level"
+        name = _ANONYMOUS.sub(r"\1", name.replace(".<locals>", ""))
+    return f"in {name}" if name.endswith((")", ">")) else f"in {name}()"
+
+
+def named(location: Location) -> str:
+    """Functions and edges by their names, with where the function is.
+
+    >>> named(Location("edge", "a.f -> a.g", "/x/a.py", 3)), named(Location("column", "swaps"))
+    ('a.f -> a.g (a.py:3)', 'swaps')
+    """
+    place = f" ({PurePath(location.file).name}:{location.line})" if location.file and location.line else ""
+    return location.name if place and place[2:-1] in location.name else f"{location.name}{place}"

@@ -1,0 +1,155 @@
+"""What learners of variance read: one metric of a calling-context tree, its exact moments and its sampled invocations.
+
+Sums are exact integers of any size (dtype object); times are in ns. (V,) stands for the nodes of the tree by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from perflaw.types.measured import Component, Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Sums = NDArray[np.object_]
+
+LOCAL: Final = -1
+"""In the place of a callee: what an invocation spends outside its callees (Y_0)."""
+OTHER: Final = -2
+"""In the place of a callee: callees that are not kept apart."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeMoments:
+    """Raw moments of the inclusive cost X of each node's completed invocations, in one metric."""
+
+    n: Ints
+    """(V,) invocations."""
+    sum_x: Sums
+    """(V,) ΣX."""
+    sum_xx: Sums
+    """(V,) ΣX²."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairMoments:
+    """Products of the costs of two parts of a node's invocations; what is missing is 0 where nothing was put together."""
+
+    node: Ints
+    """(P,) node whose invocations they are."""
+    i: Ints
+    """(P,) a callee's node, LOCAL or OTHER; never more than j."""
+    j: Ints
+    """(P,) the other part."""
+    sum_yy: Sums
+    """(P,) ΣY_i·Y_j."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkMoments:
+    """A descendant's calls K and cost Y within invocations of an ancestor, whose cost is X."""
+
+    ancestor: Ints
+    """(L,) node of the ancestor."""
+    descendant: Ints
+    """(L,) node of the descendant; direct callees included."""
+    n: Ints
+    """(L,) invocations of the ancestor in which it took part."""
+    n_once: Ints
+    """(L,) those that called it exactly once."""
+    sum_k: Sums
+    """(L,) ΣK."""
+    sum_kk: Sums
+    """(L,) ΣK²."""
+    sum_ky: Sums
+    """(L,) ΣKY."""
+    sum_y: Sums
+    """(L,) ΣY."""
+    sum_yy: Sums
+    """(L,) ΣY²."""
+    sum_yx: Sums
+    """(L,) ΣYX."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """Sampled invocations (S,) and their direct callees (C,). NaN stands where something was not measured."""
+
+    run: tuple[str, ...]
+    """(S,) id of the run."""
+    sequence: Ints
+    """(S,) order of completion within the run."""
+    node: Ints
+    """(S,) calling context."""
+    started: Ints
+    """(S,) start, ns since the run's first event."""
+    x: Floats
+    """(S,) cost in the tree's metric."""
+    time: Floats
+    """(S,) wall time."""
+    cpu: Floats
+    """(S,) its part on the CPU."""
+    events: Floats
+    """(S,) recorded calls in it, itself included."""
+    weight: Floats
+    """(S,) invocations each stands for."""
+    stratum: Ints
+    """(S,) power of two of its time: samples of a function are drawn apart in each."""
+    uniform: NDArray[np.bool_]
+    """(S,) whether it is of the uniform part of the sample."""
+    of: Ints
+    """(C,) place of the invocation among the S."""
+    callee: Ints
+    """(C,) node of the callee, or OTHER."""
+    k: Ints
+    """(C,) calls of it."""
+    y: Floats
+    """(C,) its cost in the tree's metric; NaN where samples do not say."""
+    y_time: Floats
+    """(C,) its wall time."""
+    y_cpu: Floats
+    """(C,) its time on the CPU."""
+    costs: Mapping[str, Floats] = field(default_factory=dict)
+    """Further metric → (S,) cost in it."""
+    features: Mapping[str, Floats] = field(default_factory=dict)
+    """Feature → (S,) value read at entry."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallTree:
+    """A calling-context tree: nodes keyed by (parent, call site, callee); parents stand before children, 0 is the root."""
+
+    metric: Metric
+    """Metric of pairs, links and of the samples' ``x``."""
+    metrics: Mapping[str, Metric]
+    """Every metric with moments, by name."""
+    components: tuple[Component, ...]
+    """By number."""
+    parent: Ints
+    """(V,) node that called; -1 for the root."""
+    component: Ints
+    """(V,) number of the function; -1 for the root."""
+    site: Ints
+    """(V,) call site within the parent's code."""
+    site_line: Ints
+    """(V,) its source line, 0 where unknown."""
+    moments: Mapping[str, NodeMoments]
+    """By metric."""
+    pairs: PairMoments
+    """Products of parts."""
+    links: LinkMoments
+    """Descendants within ancestors."""
+    samples: Samples | None = None
+    """Sampled invocations; None where there are moments alone."""
+    histogram: tuple[Ints, Ints, Ints] | None = None
+    """Node, bucket of the time (four a power of two) and invocations in it; None where it was not kept."""
+    clock_noise: float = 0.0
+    """ns by which the cost of an invocation may be off; 0 where the program advanced the clock itself."""
+    notes: tuple[str, ...] = ()
+    """What the recordings say is missing or uncertain."""

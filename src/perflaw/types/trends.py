@@ -1,0 +1,142 @@
+"""Trends: clusters of locations that vary together over workloads, with the laws of their cost (trend-prof §2–§4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perflaw.types.laws import Curve, Law, Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLaw:
+    """The paper's model, cost = coefficient · x^exponent, by least squares on logarithms; intervals are of 95 %."""
+
+    coefficient: float
+    """Cost at x = 1."""
+    coefficient_low: float | None
+    """Lower end of its interval; null where resamples leave it open."""
+    coefficient_high: float | None
+    """Upper end of the same."""
+    exponent: float
+    """Slope on log-log axes."""
+    exponent_low: float | None
+    """Lower end of its interval; null where resamples leave it open."""
+    exponent_high: float | None
+    """Upper end of the same."""
+    r2: float | None
+    """Share of the variance of the logarithms explained; null where they do not vary."""
+    n: int
+    """Runs it was fitted to."""
+    zeros: int
+    """Runs left out: their cost (or the feature) is zero and has no logarithm. The law says how often, if at all."""
+    predictions: tuple[Prediction, ...] = ()
+    """Answers at the points asked for, in the order of the laws' predictions; never for runs that cost nothing."""
+    residuals: tuple[float | None, ...] = ()
+    """log cost − log law, one a run (natural logarithms); null where the run was left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overtake:
+    """Where one cluster's cost passes that of one ranked above it, and stays there as far as was looked."""
+
+    rank: int
+    """Rank of the cluster that is overtaken."""
+    representative: str
+    """Its representative."""
+    feature: str
+    """The feature that grows."""
+    at: float
+    """Value of the feature from which on the laws' means have changed places."""
+    low: float
+    """Earliest value the laws' 95 % bands allow; the feature's smallest value where they allow it in all the data."""
+    high: float | None
+    """Latest value they allow; null where they still overlap at the end of what was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Locations that fit one representative linearly, and how their summed cost grows."""
+
+    rank: int
+    """Place by largest cost, 1 for the costliest."""
+    predicted_rank: int
+    """Place by the cost predicted at :attr:`Trends.at`, 1 for the costliest."""
+    representative: str
+    """Name of the feature or location that all members fit."""
+    is_feature: bool
+    """The representative is a feature of the workload (or a location declared one)."""
+    row: int | None
+    """Row of the representative in the matrix; null for a feature that is no location."""
+    features: tuple[str, ...]
+    """Features that fit the representative or have the same members, itself first where it is one."""
+    members: tuple[int, ...]
+    """Rows of the matrix that are members, those that vary most first."""
+    fits: tuple[float, ...]
+    """R² of each member's linear fit to the representative, more than 1 − alpha; 1 for itself."""
+    costs: tuple[float, ...]
+    """Summed count of the members in each run."""
+    max_cost: float
+    """Largest of the costs: what clusters are ranked by."""
+    share: float
+    """Part of all counts in all runs, 0 to 1; a location in two clusters counts in both."""
+    max_share: float
+    """Largest part of a single run's counts."""
+    costly: bool
+    """It is more than 2 % of some run (Figure 4 of the paper)."""
+    law: Law | None
+    """The best law over all features at once; null where no feature varies."""
+    laws: Mapping[str, Law]
+    """Feature → best law of that feature alone."""
+    powers: Mapping[str, PowerLaw]
+    """Feature → the paper's power law; missing where it runs in fewer than three workloads, or in one size."""
+    predicted: Prediction | None
+    """Cost at :attr:`Trends.at`, which orders the predicted ranks; null where there is no law.
+
+    What the law says; where that is inconclusive the power law's answer, with the widest limits of both.
+    """
+    overtakes: tuple[Overtake, ...] = ()
+    """Costly clusters ranked above that it passes, nearest first for each feature; none beyond 100 times the data.
+
+    Clusters that are not among the first, by cost now or predicted, are not looked at.
+    """
+    curves: Mapping[str, Curve] = field(default_factory=dict)
+    """Feature → its law drawn from the smallest value to beyond all predictions, for charts."""
+    residuals: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """Feature → log cost − log law, one a run (natural logarithms); null where either has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """A whole program over its workloads: clusters ranked, and what was left out of them."""
+
+    clusters: tuple[Cluster, ...]
+    """Ranked by largest cost: ``clusters[k].rank == k + 1``."""
+    by_prediction: tuple[int, ...]
+    """Ranks of the clusters in the order of the cost predicted at ``at``."""
+    features: tuple[str, ...]
+    """Features that laws were learnt for, declared ones first, then locations declared features."""
+    values: Mapping[str, tuple[float | None, ...]]
+    """Feature → its value in each run, null where the run does not say it."""
+    locations: tuple[str, ...]
+    """Names of all rows of the matrix."""
+    runs: int
+    """Columns of the matrix."""
+    workloads: int
+    """Runs that differ in a feature: the replicates."""
+    totals: tuple[float, ...]
+    """Sum of all counts of each run, those in no cluster included."""
+    constant: int
+    """Locations in no cluster because their count hardly varies (standard deviation less than sigma)."""
+    constant_share: float
+    """Part of all counts that is theirs."""
+    zero: int
+    """Locations that never ran; not among ``constant``."""
+    alpha: float
+    """Members fit their representative with R² more than 1 − alpha."""
+    sigma: float
+    """Standard deviation a location's count needs to be looked at."""
+    at: Mapping[str, float]
+    """Where predicted costs are ranked: the last point asked for, else ten times the features' 95th percentiles."""
+    notes: tuple[str, ...] = ()
+    """What limits the result, a sentence each: features left out and why, too few workloads."""

@@ -1,0 +1,164 @@
+"""``perflaw trend`` as a person runs it: a recording, a matrix, and what it says to what it cannot use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import PROGRAMS
+
+Trend = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SIZES = (100, 300, 1000, 3000, 10_000)
+
+
+def matrix(**columns: Callable[[int], float]) -> str:
+    """CSV of counts by n."""
+    lines = [",".join(["run", "feature:n", *columns])]
+    lines += [",".join(map(str, [f"r{n}", n, *(of(n) for of in columns.values())])) for n in SIZES]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The paper's bubble sort with counted lines, runs without them, a failing one, and a matrix."""
+    made = tmp_path_factory.mktemp("trend")
+    (made / "fails.py").write_text("import sys\nfor i in range(int(sys.argv[1])): x = i\nsys.exit(i == 99)\n")
+    (made / "counts.csv").write_text(matrix(parse=lambda n: 200 * n, walk=lambda n: n * n // 10, once=lambda n: 1))
+
+    def record(*arguments: object, status: int = 0) -> None:
+        command = [sys.executable, "-m", "perflaw", "record", *map(str, arguments)]
+        done = subprocess.run(command, cwd=made, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == status, f"{done.stdout}\n{done.stderr}"
+
+    bubble = PROGRAMS / "bubble.py"
+    record("--collect", "lines", "--vary", "n=40,80,160,320,640", "--", bubble, "reversed", "{n}", 1)
+    record("-e", "calls", "--vary", "n=40,80,160", "--", bubble, "reversed", "{n}", 1)
+    record("-e", "failed", "--collect", "lines", "--vary", "n=100,200,400,800,1600", "--", "fails.py", "{n}", status=1)
+    record("-e", "failed", "--", "fails.py", 50)
+    return made
+
+
+@pytest.fixture
+def trend(folder: Path) -> Trend:
+    def run(*arguments: str, status: int = 0, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "perflaw", "trend", *arguments]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, input=stdin or "")
+        assert done.returncode == status, f"{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def clusters(trend: Trend, *arguments: str) -> list[dict[str, Any]]:
+    document = json.loads(trend(*arguments, "--json").stdout, parse_constant=pytest.fail)
+    assert document["schema"] == "perflaw.trend/1"
+    return list(document["clusters"])
+
+
+def test_bubble_sort_on_reversed_input(trend: Trend) -> None:
+    """The paper's case (c), §6.1.2: swaps fall into COMPARES; SIZE has the feature for its representative."""
+    compares, size = clusters(trend)
+    assert (compares["rank"], compares["is_feature"], size["representative"]) == (1, False, "n")
+    assert compares["laws"]["n"]["slope"]["n"] == pytest.approx(2.0, abs=0.02)
+    assert size["powers"]["n"]["exponent"] == pytest.approx(1.0, abs=0.02)
+    assert any(place.endswith("in swap()") for place in compares["places"])
+    assert any(place.endswith("in bubble_sort()") for place in size["places"])
+
+
+def test_the_table_names_lines(trend: Trend) -> None:
+    text = trend("--at", "n=1e6").stdout
+    assert "in bubble_sort()" in text
+    assert "at n=1e6" in text
+    assert "At n = 1,000,000 cluster 1 dominates with 100 % of the cost" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_runs_may_be_named(trend: Trend) -> None:
+    assert len(json.loads(trend("1", "2", "3", "--json").stdout)["runs"]) == 3
+
+
+def test_counts_of_lines_are_features(trend: Trend) -> None:
+    found = clusters(trend, "--count", "swaps=bubble.py:14")
+    assert "swaps" in {name for one in found for name in one["laws"]}
+    wrong = trend("--count", "swaps=bubble.py:1444", status=2).stderr
+    assert "no such location" in wrong
+    assert "try: --count swaps=bubble.py:" in wrong
+
+
+def test_without_lines_calls_are_taken_and_it_is_said(trend: Trend) -> None:
+    document = json.loads(trend("-e", "calls", "--json").stdout)
+    assert "no run counted lines" in document["left_out"][0]
+    assert "bubble.bubble_sort -> bubble.swap" in document["clusters"][0]["locations"]
+    assert trend("-e", "calls", "--kind", "function").stdout.count("no run counted lines") == 0
+    assert "--collect lines" in trend("-e", "calls", "--kind", "line", status=2).stderr
+
+
+def test_runs_that_failed_or_counted_nothing_are_left_out_and_it_is_said(trend: Trend) -> None:
+    document = json.loads(trend("-e", "failed", "--json").stdout)
+    assert len(document["runs"]) == 4
+    assert any("1 run recorded without --collect lines" in one for one in document["left_out"])
+    assert any("1 run incomplete or failed (0001: " in one for one in document["left_out"])
+
+
+def test_a_matrix(trend: Trend, folder: Path) -> None:
+    first, second = clusters(trend, "counts.csv", "--at", "n=1e6")
+    assert (first["representative"], first["laws"]["n"]["family"]) == ("walk", "quadratic")
+    assert (second["representative"], second["locations"]) == ("n", ["parse"])
+    assert first["predicted"]["mean"] == pytest.approx(1e11, rel=0.05)
+    piped = trend("-", "--json", stdin=(folder / "counts.csv").read_text()).stdout
+    assert len(json.loads(piped)["clusters"]) == 2
+
+
+def test_a_cluster_that_will_overtake(trend: Trend, folder: Path) -> None:
+    (folder / "rising.csv").write_text(matrix(parse=lambda n: 9000 * n, walk=lambda n: n * n // 10))
+    parse, walk = clusters(trend, "rising.csv", "--at", "n=1e6")
+    assert (parse["rank"], parse["predicted_rank"], walk["rank"], walk["predicted_rank"]) == (1, 2, 2, 1)
+    [passed] = walk["overtakes"]
+    assert (passed["rank"], passed["feature"]) == (1, "n")
+    assert passed["low"] <= 90_000 <= passed["high"]
+    assert "overtakes 1" in trend("rising.csv").stdout
+
+
+def test_the_page(trend: Trend, folder: Path) -> None:
+    said = trend("-o", "trend.html", "--json")
+    assert "wrote trend.html: 2 clusters" in said.stderr
+    json.loads(said.stdout)
+    assert "bubble_sort" in (folder / "trend.html").read_text()
+    assert "cannot be written" in trend("-o", "no/where.html", status=2).stderr
+
+
+def test_the_report_has_the_clusters_beside_the_laws(folder: Path) -> None:
+    command = [sys.executable, "-m", "perflaw", "report", "-o", "report.html"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "2 clusters" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--at", "m=5"], "no such feature"),
+        (["--feature", "m"], "no run says it"),
+        (["--kind", "loop"], "there are line, block, function, edge"),
+        (["--alpha", "0.7"], "alpha must lie between 0 and 0.5"),
+        (["--count", "n=bubble.py:14"], "n is a feature already"),
+        (["-e", "none"], "no recordings"),
+        (["1", "2"], "2 runs tell no trend"),
+        (["counts.csv", "--kind", "line"], "columns of a file have no kind"),
+        (["counts.csv", "1"], "one matrix is read at a time"),
+        (["missing.csv"], "no such file"),
+    ],
+)
+def test_wrong_use_is_told_in_a_line(trend: Trend, arguments: list[str], said: str) -> None:
+    done = trend(*arguments, status=2)
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""

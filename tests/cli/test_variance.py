@@ -1,0 +1,236 @@
+"""``perflaw variance`` on real recordings: the oracle's numbers, planted causes, null data, files and messages."""
+
+import contextlib
+import json
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+from click.testing import CliRunner
+
+from perflaw.cli.variance import command
+from perflaw.errors import PerflawError
+from tests.conftest import PROGRAMS
+from tests.learn.variance_data import ORACLE
+
+
+class Folder:
+    """A folder with experiments; ``perflaw`` runs there, but in this process where it only reads."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def record(self, name, tracer, *arguments):
+        command = ["record", "--tracer", tracer, "--clock", "fake", "-e", name, *map(str, arguments)]
+        done = subprocess.run(
+            [sys.executable, "-m", "perflaw", *command],
+            cwd=self.path,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def variance(self, *arguments):
+        with contextlib.chdir(self.path):
+            done = CliRunner().invoke(command, [*map(str, arguments)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    def document(self, *arguments):
+        return json.loads(self.variance(*arguments, "--json"))
+
+
+@pytest.fixture(scope="module", params=["native", "python"])
+def listing1(request, tmp_path_factory):
+    """The experiments A, B and C, and A and B together."""
+    folder = Folder(tmp_path_factory.mktemp("listing1"))
+    for variant in "ABC":
+        folder.record(variant, request.param, "--", PROGRAMS / "listing1.py", variant)
+    folder.record("both", request.param, "--vary", "v=A,B", "--", PROGRAMS / "listing1.py", "{v}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def requests(tmp_path_factory):
+    """Servers of 600 requests: one in a hundred is slow, or all are alike; any may have to wait."""
+    folder = Folder(tmp_path_factory.mktemp("requests"))
+    folder.record("blind", "python", "--", PROGRAMS / "requests.py", "slow")
+    for kind in ("slow", "alike", "sized"):
+        folder.record(kind, "python", "--metric", "cpu", "--", PROGRAMS / "requests.py", kind)
+    return folder
+
+
+def close(value):
+    return pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("variant", "ABC")
+def test_a_recording_gives_the_numbers_of_the_oracle(listing1, variant):
+    found, expected = listing1.document("-e", variant, "listing1.f")["function"], ORACLE[variant]
+    variance = float(Fraction(expected["var"]))
+    assert [part["component"] for part in found["parts"]] == [None, *(f"listing1.g{i}" for i in range(1, 6))]
+    assert found["covariance"] == [[close(float(c)) for c in row] for row in expected["C"]]
+    assert [part["cf_net"] for part in found["parts"]] == [close(float(phi) / variance) for phi in expected["phi"]]
+    assert [part["cf_self"] for part in found["parts"]] == [
+        close(float(expected["C"][i][i]) / variance) for i in range(6)
+    ]
+    assert [[one["parts"], one["variance"], one["minimal"]] for one in found["blocks"]] == [
+        [members, close(float(of)), minimal] for members, of, minimal in expected["blocks"]
+    ]
+    assert (found["n"], found["mean"]) == (16, 81 if variant == "C" else 72)
+    assert found["cov"] == close(variance**0.5 / found["mean"])
+    assert not found["high"]
+    assert sum(part["cf_net"] for part in found["parts"]) == close(1)
+
+
+def test_sources_lie_at_any_depth(listing1):
+    sources = listing1.document("-e", "B", "f")["function"]["sources"]
+    paths = [[step["component"].removeprefix("listing1.") for step in one["path"]] for one in sources]
+    assert paths == [["g2"], ["g1", "a1"], ["g3"]]
+    assert [one["split"]["mechanism"] for one in sources] == ["called or not", "cost per call", "trip count"]
+    assert sources[2]["split"]["trips"] == close(25)
+    assert sources[1]["cf_net"] == close(100 / 388)
+
+
+def test_the_budget_sums_to_one_and_names_lines(listing1):
+    budget = listing1.document("-e", "B", "f")["budget"]
+    assert sum(row["share"] for row in budget) == close(1)
+    by_name = {row["component"]: row for row in budget}
+    assert by_name["listing1.a1"]["estimated"]
+    assert [step["line"] > 0 for step in by_name["listing1.a1"]["path"]] == [True, True]
+    assert by_name["listing1.f"]["path"] == []
+
+
+def test_runs_are_merged_before_the_analysis(listing1):
+    both = listing1.document("-e", "both", "f")["function"]
+    assert (both["n"], both["mean"]) == (32, 72)
+    assert both["cov"] == close(316**0.5 / 72)
+    alone = listing1.document("-e", "both", "f", "1")["function"]
+    assert (alone["n"], alone["cov"]) == (16, close(244**0.5 / 72))
+
+
+def test_deadlines(listing1):
+    found = listing1.document("-e", "B", "f", "--deadline", "81ns", "--probability", "0.25")["function"]
+    [deadline], [bound] = found["deadlines"], found["bounds"]
+    assert deadline["chebyshev"] == 1.0
+    assert deadline["observed"] == close(8 / 16)
+    assert deadline["low"] < 8 / 16 < deadline["high"]
+    assert bound["chebyshev"] == close(72 + 388**0.5 / 0.25**0.5)
+    assert bound["observed"] == 82
+
+
+@pytest.mark.parametrize("metric", ["cpu", "events"])
+def test_a_planted_cause_is_found_first(requests, metric):
+    found = requests.document("-e", "slow", "--metric", metric)
+    pattern = found["patterns"][0]
+    names = {node["id"]: node["component"] for node in pattern["nodes"]}
+    assert (pattern["root"], found["function"]["component"]) == ("requests.handle", "requests.handle")
+    first = pattern["contributions"][0]
+    assert "requests.parse" in [names[one] for one in first["segment"]]
+    assert first["cf_net"] > 0.9
+    assert "requests.parse" in [step["component"] for step in found["budget"][0]["path"]]
+
+
+def test_what_drives_a_part_is_an_argument(requests):
+    [by_value] = requests.document("-e", "slow", "parse", "--metric", "cpu")["function"]["drivers"]
+    assert (by_value["of"], by_value["feature"]) == ("calls of requests.token", "tokens")
+    assert by_value["r2"] > 0.99
+    [by_law] = requests.document("-e", "sized", "parse", "--metric", "cpu")["function"]["drivers"]
+    assert (by_law["of"], by_law["feature"]) == ("calls of requests.token", "tokens")
+    assert by_law["r2"] > 0.99
+    assert "parse" not in requests.variance("-e", "alike", "parse", "--metric", "cpu").split("follow tokens")[1:]
+
+
+def test_wall_time_is_told_as_interference(requests):
+    found = requests.document("-e", "slow", "--metric", "time")
+    [root] = [node for node in found["patterns"][0]["nodes"] if node["parent"] is None]
+    assert (root["component"], root["type"], root["cause"]) == ("requests.handle", "Task", "interference")
+    assert found["function"]["cause"] == "interference"
+    assert found["function"]["off_cpu"] > 0.7
+    screen = requests.variance("-e", "slow", "handle")
+    assert "work or interference: interference" in screen
+
+
+def test_without_cpu_time_the_cause_is_unknown_or_told_by_events(requests):
+    found = requests.document("-e", "blind")["function"]
+    assert found["off_cpu"] is None
+    assert found["cause"] == "work"
+
+
+@pytest.mark.parametrize("metric", ["cpu", "events"])
+def test_null_data_has_no_task(requests, metric):
+    found = requests.document("-e", "alike", "--metric", metric)
+    assert not [node for pattern in found["patterns"] for node in pattern["nodes"] if node["type"] == "Task"]
+    assert found["budget"] == []
+
+
+def test_null_data_by_wall_time_is_interference(requests):
+    nodes = [node for one in requests.document("-e", "alike")["patterns"] for node in one["nodes"]]
+    assert {node["cause"] for node in nodes if node["type"] == "Task"} == {"interference"}
+
+
+def test_everything_fits_80_columns(requests):
+    for arguments in ((), ("handle",), ("handle", "--deadline", "20us"), ("--cov", "0.01", "--trim", "0")):
+        lines = requests.variance("-e", "slow", *arguments).splitlines()
+        assert lines
+        assert max(map(len, lines)) <= 80, max(lines, key=len)
+
+
+def field_names(value, free=("features", "covs", "further")):
+    """Names of all fields; mappings by feature or metric have names of the person's own."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            if name not in free:
+                yield from field_names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from field_names(inner)
+
+
+def test_every_field_is_described(requests):
+    described = (PROGRAMS.parents[1] / "docs" / "json.md").read_text()
+    described = described[described.index("## `perflaw.variance/1`") :].split("\n## ")[0]
+    found = requests.document("-e", "slow", "handle", "--deadline", "20us", "--against", "sized")
+    assert {name for name in field_names(found) if f"`{name}`" not in described} == {"schema", "complete"}
+
+
+def test_two_recordings_are_compared(requests):
+    found = requests.document("-e", "sized", "--metric", "cpu", "--against", "alike")["changes"]
+    assert [(one["component"], one["what"], one["old"]) for one in found] == [("requests.parse", "appeared", None)]
+    found = requests.document("-e", "alike", "--metric", "cpu", "--against", "sized")["changes"]
+    assert [(one["component"], one["what"], one["new"]) for one in found] == [("requests.parse", "went", None)]
+    found = requests.document("-e", "slow", "--metric", "cpu", "--against", "slow")["changes"]
+    assert {one["what"] for one in found} == {"stays"}
+    text = requests.variance("-e", "slow", "--metric", "cpu", "--against", "sized")
+    assert "appeared  requests.handle: none > CoV" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_graph_and_trace_are_written(requests, tmp_path):
+    dot, trace = tmp_path / "patterns.dot", tmp_path / "calls.json"
+    requests.variance("-e", "slow", "--metric", "cpu", "--dot", dot)
+    assert dot.read_text().startswith("digraph variance {")
+    assert "style=dashed, constraint=false" in dot.read_text()
+    requests.variance("-e", "slow", "handle", "--perfetto", trace)
+    events = json.loads(trace.read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert spans[0]["name"] == "requests.handle"
+    assert spans[0]["dur"] >= max(span["dur"] for span in spans)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.such"], "no component 'nothing.such'"),
+        (["f", "g1"], "two components"),
+        (["--deadline", "soon"], "--deadline soon"),
+        (["--metric", "heat"], "not measured"),
+        (["1", "99"], "no run 0099"),
+    ],
+)
+def test_wrong_use_is_refused(listing1, arguments, words):
+    with pytest.raises(PerflawError, match=words):
+        listing1.variance("-e", "A", *arguments)

@@ -1,0 +1,210 @@
+"""Compiled programs by the hooks of -finstrument-functions: calls that are known, however they end."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from perflaw.collect.plan import make_plan
+from perflaw.collect.record import Settings
+from perflaw.collect.session import Tracers, record_all
+from perflaw.errors import TargetError
+from perflaw.store.experiment import Recording, open_experiment
+from tests.conftest import assert_identities
+
+PROGRAMS = Path(__file__).parents[1] / "programs"
+HOOKS = "-finstrument-functions"
+
+
+def built(folder: Path, source: str, *flags: str) -> Path:
+    program = folder / Path(source).stem
+    compiler = "g++" if source.endswith(".cc") else "gcc"
+    command = [compiler, *flags, "-g", str(PROGRAMS / source), "-o", str(program), "-pthread"]
+    subprocess.run(command, check=True, capture_output=True)
+    return program
+
+
+def recorded(folder: Path, *command: object, clock: str = "real", fails: bool = False) -> list[Recording]:
+    experiment = open_experiment("hooks", folder)
+    plan = make_plan(tuple(map(str, command)), {}, 1, {})
+    for attempt in record_all(experiment, plan, Tracers("auto", lambda text: None), Settings(clock=clock)):
+        assert attempt.error is None, attempt.error
+    recordings = experiment.recordings()
+    for recording in recordings:
+        assert_identities(recording.tables())
+        assert recording.run.complete != fails or recording.run.parent
+    return recordings
+
+
+def calls(recording: Recording) -> Counter[str]:
+    """Completed calls by function, those that did not end left out."""
+    return Counter({row[1]: row[7] for row in recording.tables()["components"] if row[7]})
+
+
+def opened(recording: Recording) -> int:
+    return recording.run.lost.open_invocations
+
+
+def paths(recording: Recording) -> Counter[str]:
+    """Completed calls by their path of functions."""
+    tables = recording.tables()
+    names = {row[0]: row[1] for row in tables["components"]} | {-1: ""}
+    path = {}
+    for node, parent, component, *_ in tables["calltree"]:
+        path[node] = f"{path[parent]}/{names[component]}" if node else ""
+    counted: Counter[str] = Counter()
+    for node, metric, n, *_ in tables["moments"]:
+        if metric == "time" and n:
+            counted[path[node]] += n
+    return counted
+
+
+@pytest.fixture(scope="module", params=["-O0", "-O2", "-O3"])
+def jumps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("jumps"), "jumps.c", request.param, HOOKS)
+
+
+def test_invocations_that_longjmp_leaves_are_dead(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "longjmp", 4)
+    assert calls(recording) == {"survivor": 4, "leaf": 4}
+    assert opened(recording) == 1 + 2 + 3 + 4
+    assert set(paths(recording)) == {"/survivor", "/survivor/leaf"}
+
+
+def test_longjmp_into_the_middle_of_a_recursion(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "nested", 5)
+    assert calls(recording)["nested"] == 5 * 4
+    assert calls(recording)["leaf"] == 5 * 4
+    assert opened(recording) == 5 * 3
+
+
+def test_longjmp_to_where_nothing_is_recorded(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "nowhere", 6)
+    assert paths(recording) == {"/leaf": 1}
+    assert opened(recording) == 6 * 5
+
+
+def test_tail_calls_and_deep_recursion(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "tail", 2000)
+    assert calls(recording) == {"tail": 2001, "leaf": 2}
+    assert opened(recording) == 0
+
+
+@pytest.mark.parametrize(("way", "expected"), [
+    ("roomy", {"/roomy": 3, "/roomy/leaf": 3}),
+    ("inlined", {"/outer": 1, "/outer/inlined": 1, "/outer/inlined/leaf": 3}),
+    ("seven", {"/seven": 3, "/leaf": 3}),
+])  # fmt: skip
+def test_frames_that_share_or_change_their_place(
+    jumps: Path, tmp_path: Path, way: str, expected: dict[str, int]
+) -> None:
+    (recording,) = recorded(tmp_path, jumps, way)
+    assert paths(recording) == expected
+
+
+def test_threads_are_counted_exactly(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "threads", 3000)
+    assert calls(recording) == {"outer": 24000, "inlined": 24000, "leaf": 48000}
+
+
+def test_forked_children_are_runs_of_their_own(jumps: Path, tmp_path: Path) -> None:
+    program, *children = recorded(tmp_path, jumps, "forks", 3)
+    assert calls(program)["leaf"] == 4
+    assert sorted(calls(child)["leaf"] for child in children) == [5, 6, 7]
+    assert all(child.run.parent == program.run.id for child in children)
+
+
+def test_what_it_becomes_by_exec_is_a_run_too(jumps: Path, tmp_path: Path) -> None:
+    counted = sorted(calls(one)["leaf"] for one in recorded(tmp_path, jumps, "exec", 4, fails=True))
+    assert counted == [2, 4]
+
+
+def test_signal_handlers_at_any_moment(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "signals")
+    assert calls(recording)["leaf"] == 200000
+    assert opened(recording) == 0
+
+
+def test_handlers_on_a_stack_of_their_own_are_left_out_and_said(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "other_stack")
+    assert paths(recording) == {"/leaf": 10}
+    assert recording.run.lost.missed_calls == 10
+    assert "stack" in recording.run.words["stacks"]
+
+
+@pytest.mark.parametrize(("way", "ended"), [("exit", "exit status 7"), ("_exit", "without"), ("kill", "SIGKILL")])
+def test_what_completed_is_kept_however_it_ends(jumps: Path, tmp_path: Path, way: str, ended: str) -> None:
+    (recording,) = recorded(tmp_path, jumps, way, 50, fails=True)
+    assert calls(recording)["leaf"] == 50
+    assert ended in recording.run.ended
+
+
+def test_exceptions_of_cpp(tmp_path: Path) -> None:
+    for level in ("-O0", "-O2"):
+        program = built(tmp_path, "throws.cc", level, HOOKS)
+        folder = tmp_path / level
+        folder.mkdir()
+        (recording,) = recorded(folder, program)
+        counted = calls(recording)
+        assert counted["app::Catcher::try_one"] == 30 == counted["thrower"] == counted["middle<int>"]
+        assert counted["leaf"] == 30
+        assert opened(recording) == 0
+        assert paths(recording)["/main/app::Catcher::try_one/leaf"] == 10
+
+
+def test_places_of_functions_and_calls(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "roomy")
+    text = (PROGRAMS / "jumps.c").read_text().splitlines()
+    lines = {row[1]: (row[2], row[3], row[4], row[6]) for row in recording.tables()["components"]}
+    at = next(number for number, line in enumerate(text, 1) if "void roomy" in line)
+    assert lines["roomy"] == (str(PROGRAMS / "jumps.c"), at, "c", "size")
+    called = {row[4] for row in recording.tables()["calltree"] if row[5] == 2}
+    assert called == {next(number for number, line in enumerate(text[at:], at + 1) if "leaf();" in line)}
+
+
+def test_a_stripped_program_is_recorded_by_its_symbols_or_places(tmp_path: Path) -> None:
+    program = built(tmp_path, "jumps.c", "-O1", HOOKS)
+    subprocess.run(["strip", str(program)], check=True)
+    (recording,) = recorded(tmp_path, program, "inlined")
+    assert sum(calls(recording).values()) == 5
+    assert all(re.fullmatch(r"jumps\+0x[0-9a-f]+", name) for name in calls(recording))
+
+
+def test_the_fake_clock_is_exact(tmp_path: Path) -> None:
+    program = built(tmp_path, "listing1.c", "-O1", HOOKS)
+    (recording,) = recorded(tmp_path, program, "B", clock="fake")
+    tables = recording.tables()
+    name = {row[0]: row[1] for row in tables["components"]}
+    component = {row[0]: row[2] for row in tables["calltree"]}
+    moments = {name[component[row[0]]]: row[2:5] for row in tables["moments"] if row[1] == "time" and row[0]}
+    n, total, squares = moments["f"]
+    assert (n, total / n, squares / n - (total / n) ** 2) == (16, 72, 388)
+
+
+def test_the_program_behaves_as_without_us(jumps: Path, tmp_path: Path) -> None:
+    plain = built(tmp_path, "jumps.c", "-O2")
+    for way in ("longjmp", "nested", "tail", "inlined"):
+        expected = subprocess.run([plain, way], capture_output=True, check=True).stdout
+        done = subprocess.run(
+            [shutil.which("perflaw") or "perflaw", "record", "--", str(jumps), way],
+            cwd=tmp_path, capture_output=True, check=True, env=os.environ,
+        )  # fmt: skip
+        assert done.stdout == expected
+
+
+@pytest.mark.parametrize(("flags", "words"), [
+    (("-O1",), "-finstrument-functions"),
+    (("-O1", HOOKS, "-static"), "statically"),
+])  # fmt: skip
+def test_programs_that_cannot_be_recorded(tmp_path: Path, flags: tuple[str, ...], words: str) -> None:
+    program = built(tmp_path, "jumps.c", *flags)
+    plan = make_plan((str(program),), {}, 1, {})
+    (attempt,) = record_all(open_experiment("x", tmp_path), plan, Tracers("auto", lambda text: None), Settings())
+    assert isinstance(attempt.error, TargetError)
+    assert words in str(attempt.error)

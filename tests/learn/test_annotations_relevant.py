@@ -1,0 +1,81 @@
+"""What is told of calls of nanoseconds, by a machine of two speeds, on a few inputs: nothing that nobody could use."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.learn.annotation_data import evidence, learn_one, told
+
+N = 1200
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def only(annotation):
+    [scope] = annotation.scopes
+    return scope
+
+
+def test_modes_nearer_than_a_call_is_measured_are_one(rng):
+    y = rng.choice([96.0, 121.0, 145.0], N) + rng.integers(-2, 3, N)
+    assert len(learn_one(evidence(y, {})).scopes) > 1
+    found = only(learn_one(evidence(y, {}), resolution=50.0))
+    assert (found.condition, found.probability, found.law.family) == ("", 1.0, "constant")
+
+
+def test_modes_further_apart_stay(rng):
+    y = np.where(rng.random(N) < 0.7, 300.0, 110.0) + rng.integers(-2, 3, N)
+    assert [round(scope.law.coefficient, -1) for scope in learn_one(evidence(y, {}), resolution=50.0).scopes] == [
+        300,
+        110,
+    ]
+
+
+def test_speeds_of_the_machine_are_no_modes(rng):
+    """Most calls of a run are at one of two speeds."""
+    run = np.arange(N) % 8
+    fast = rng.random(N) < np.where(run < 4, 0.85, 0.15)
+    y = np.where(fast, 7_000, 11_700) * np.exp(0.05 * rng.normal(size=N))
+    assert only(learn_one(evidence(y, {}, run=run))).law.family == "constant"
+    chance = np.where(rng.random(N) < 0.5, 7_000, 11_700) * np.exp(0.05 * rng.normal(size=N))
+    assert len(learn_one(evidence(chance, {}, run=run)).scopes) == 2
+
+
+def test_a_few_inputs_again_and_again_are_no_modes(rng):
+    """Each of twelve sentences takes its own time, whatever its length; all are seen a hundred times."""
+    sentence = rng.integers(0, 12, N)
+    cost, length = np.array([4, 40, 9, 90, 17, 5, 44, 84, 18, 95, 10, 41])[sentence], 5 * sentence + 3
+    y = 1000.0 * cost * np.exp(0.05 * rng.normal(size=N))
+    made = evidence(y, {"s.len": length})
+    assert (
+        max(len([1 for scope in learn_one(made).scopes if scope.condition == one]) for one in told(learn_one(made)))
+        == 1
+    )
+
+
+@pytest.mark.parametrize(("growth", "family"), [(1.15, "constant"), (2.0, "linear")])
+def test_a_dependence_too_small_to_matter_is_a_constant(rng, growth, family):
+    n = rng.integers(1, 100, N)
+    y = 10_000 * (1 + (growth - 1) * n / 100) * np.exp(0.01 * rng.normal(size=N))
+    found = only(learn_one(evidence(y, {"n": n})))
+    assert found.law.family == family
+    assert ("less than 25 %" in found.law.reason) == (family == "constant")
+
+
+def test_a_dependence_smaller_than_a_call_is_measured_is_a_constant(rng):
+    n = rng.integers(1, 100, N)
+    y = 50 + 0.3 * n + rng.integers(-2, 3, N)
+    assert only(learn_one(evidence(y, {"n": n}))).law.family == "linear"
+    assert only(learn_one(evidence(y, {"n": n}), resolution=50.0)).law.family == "constant"
+
+
+def test_a_constant_costs_what_its_records_do(rng):
+    """Half of 36 calls found the module there already: a lognormal distribution's mean would be seconds."""
+    y = np.where(np.arange(36) % 2 == 0, 5_000, 3e7) * np.exp(0.1 * rng.normal(size=36))
+    found = only(learn_one(replace(evidence(y, {}))))
+    assert found.law.coefficient == pytest.approx(y.mean(), rel=0.01)
+    assert all(one.mean == pytest.approx(y.mean(), rel=0.01) for one in found.law.predictions)

@@ -1,0 +1,187 @@
+"""The explanation of one function: budget, deadlines, contexts, and what is unknown is said to be."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from perflaw.learn.variance.analyse import variance
+from perflaw.learn.variance.deadlines import Observed, bound, log_bucket, miss, observed
+from perflaw.learn.variance.options import Options
+from perflaw.learn.variance.parts import parts_of
+from perflaw.learn.variance.sums import Stats
+from perflaw.learn.variance.tree import Tree
+from perflaw.types import CPU, EVENTS
+from perflaw.types.call_trees import OTHER, PairMoments
+from tests.learn.variance_data import Call, Recorder, objects
+
+
+def made(n=1000):
+    """Slow for a known reason: 20 calls in 1,000 make 40 calls of item instead of 2; store always costs the same."""
+    recorder = Recorder()
+    for number in range(n):
+        items = [(1, Call("item", 100))] * (40 if number % 50 == 0 else 2)
+        recorder.add(Call("handle", 1000, [(2, Call("loop", 10, items)), (3, Call("store", 500 + number % 3))]))
+    return recorder
+
+
+def explained(recorder=None, metric=None, **options):
+    tree = (recorder or made()).tree(*([metric] if metric else []))
+    handle = next(one for one in tree.components if one.name == "handle")
+    return variance(tree, Options(**options), handle).explanation
+
+
+def test_the_budget_says_what_a_slow_call_spends_more():
+    budget = explained().budget
+    assert (budget.tail - budget.median) == pytest.approx(38 * 100, abs=3)
+    first = budget.rows[0]
+    assert [step.callee for step in first.path] == ["loop", "item"]
+    assert first.share == pytest.approx(1.0, abs=0.01)
+    assert first.mechanism == "trip count"
+    assert sum(row.share for row in budget.rows) == pytest.approx(1.0)
+    assert sum(row.tail - row.median for row in budget.rows) == pytest.approx(budget.tail - budget.median)
+    assert first.share_low <= first.share <= first.share_high
+
+
+def test_a_stratified_sample_gives_the_budget_of_all():
+    """Of the fast calls a tenth is kept and weighs ten: quantiles and means stay."""
+    tree = made(3000).tree()
+    samples = tree.samples
+    handle = samples.node == 1
+    slow = samples.x > np.median(samples.x[handle]) + 1000
+    keep = ~handle | slow | (np.arange(len(samples.x)) % 10 == 0)
+    weight = np.where(handle & ~slow, 10.0, 1.0)
+    new = np.cumsum(keep) - 1
+    rows = keep[samples.of]
+    arrays = ("sequence", "node", "started", "x", "time", "cpu", "events", "stratum", "uniform")
+    thin = replace(
+        samples,
+        run=tuple(run for run, kept in zip(samples.run, keep, strict=True) if kept),
+        weight=weight[keep],
+        of=new[samples.of[rows]],
+        **{name: getattr(samples, name)[keep] for name in arrays},
+        **{name: getattr(samples, name)[rows] for name in ("callee", "k", "y", "y_time", "y_cpu")},
+    )
+    component = next(one for one in tree.components if one.name == "handle")
+    full, part = (variance(one, Options(), component).explanation.budget for one in (tree, replace(tree, samples=thin)))
+    assert (part.p99, part.p50) == (full.p99, pytest.approx(full.p50, abs=2))
+    assert part.rows[0].share == pytest.approx(full.rows[0].share, abs=0.01)
+
+
+def test_metrics_without_samples_of_callees_are_estimated():
+    recorder = made()
+    tree = recorder.tree(EVENTS)
+    tree = replace(tree, samples=replace(tree.samples, y=np.full(len(tree.samples.y), np.nan)))
+    component = next(one for one in tree.components if one.name == "handle")
+    budget = variance(tree, Options(), component).explanation.budget
+    assert all(row.estimated and row.share_low is None for row in budget.rows)
+    assert budget.rows[0].share == pytest.approx(1.0)
+
+
+def test_without_samples_there_is_no_budget():
+    tree = replace(made().tree(), samples=None)
+    component = next(one for one in tree.components if one.name == "handle")
+    one = variance(tree, Options(), component).explanation
+    assert (one.budget, one.exemplars, one.bounds) == (None, (), ())
+    assert one.sources[0].component.name == "item"
+
+
+def test_groups_that_cancel_and_vary_in_step():
+    recorder = Recorder()
+    for number in range(100):
+        one, even = 100 * (number % 5), number % 2
+        calls = [(1, Call("a", one)), (2, Call("b", one)), (3, Call("c", 300 * even)), (4, Call("d", 300 * (1 - even)))]
+        recorder.add(Call("handle", 10, calls))
+    found = explained(recorder)
+    relations = {
+        frozenset(found.parts[place].component.name for place in block.parts): block.relation
+        for block in found.blocks
+        if len(block.parts) > 1
+    }
+    assert relations == {frozenset("ab"): "in step", frozenset("cd"): "cancel"}
+
+
+def test_contexts_are_held_against_each_other():
+    recorder = Recorder()
+    for number in range(60):
+        wild, calm = Call("handle", 100 * (1 + 9 * (number % 2))), Call("handle", 500)
+        recorder.add(Call("a", 1, [(1, wild)]))
+        recorder.add(Call("b", 1, [(1, calm)]))
+    found = explained(recorder)
+    assert [(one.path[0].callee, one.high) for one in found.contexts] == [("a", True), ("b", False)]
+    assert found.n == 120
+
+
+def test_the_worst_calls_come_first_and_some_at_random():
+    found = explained()
+    worst = [one for one in found.exemplars if one.reason == "worst"]
+    assert [one.x for one in worst] == sorted((one.x for one in worst), reverse=True)
+    assert len(worst) == 8
+    assert len(found.exemplars) == 12
+    assert worst[0].callees[0].component.name == "loop"
+
+
+def test_deadlines_of_a_known_distribution():
+    x = np.random.default_rng(4).exponential(1e6, 20_000).astype(int).astype(float)
+    x.sort()
+    seen = Observed(x, np.ones(len(x)), np.ones(len(x)), np.array([log_bucket(int(v)) for v in x], dtype=float))
+    sums = Stats(len(x), int(x.sum()), sum(int(v) ** 2 for v in x))
+    found = miss(3e6, sums, seen)
+    assert found.low < np.exp(-3) < found.high
+    assert found.low < found.observed < found.high
+    assert found.chebyshev == pytest.approx(0.25, abs=0.02)
+    clopper = stats.binomtest(int((x > 3e6).sum()), len(x)).proportion_ci(0.95, "exact")
+    assert (found.low, found.high) == (pytest.approx(clopper.low), pytest.approx(clopper.high))
+    limit = bound(0.01, sums, seen)
+    assert limit.low < -np.log(0.01) * 1e6 < limit.high
+    assert limit.observed == pytest.approx(-np.log(0.01) * 1e6, rel=0.05)
+    assert limit.chebyshev == pytest.approx(sums.mean * (1 + sums.cov / 0.1))
+
+
+def test_few_calls_bound_no_rare_deadline():
+    x = np.arange(1.0, 31.0)
+    seen = Observed(x, np.ones(30), np.ones(30), np.array([log_bucket(int(v)) for v in x], dtype=float))
+    sums = Stats(30, 465, 9455)
+    limit = bound(0.01, sums, seen)
+    assert limit.observed is None
+    assert limit.high is None
+    found = miss(100, sums, seen)
+    assert (found.observed, found.low) == (0.0, 0.0)
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 30))
+
+
+def test_the_histogram_counts_what_samples_only_stand_for():
+    recorder = made()
+    tree = recorder.tree()
+    handle = tree.samples.node == 1
+    buckets, counts = np.unique([log_bucket(int(x)) for x in tree.samples.x[handle]], return_counts=True)
+    tree = replace(tree, histogram=(np.full(len(buckets), 1), buckets, counts * 7))
+    seen = observed(Tree(tree), [1])
+    assert seen.weight.sum() == 7 * handle.sum()
+
+
+def test_products_that_were_put_together_are_unknown():
+    tree = made().tree()
+    pairs = tree.pairs
+    apart = (pairs.node == 1) & (pairs.i >= 0) & (pairs.i != pairs.j)
+    rest = PairMoments(
+        np.append(pairs.node[~apart], 1),
+        np.append(pairs.i[~apart], OTHER),
+        np.append(pairs.j[~apart], OTHER),
+        objects([*pairs.sum_yy[~apart].tolist(), 2 * sum(pairs.sum_yy[apart].tolist())]),
+    )
+    parts = parts_of(Tree(replace(tree, pairs=rest)), [1])
+    known = parts_of(Tree(tree), [1])
+    assert parts.net == known.net
+    assert parts.covariance[1][2] is None
+    assert parts.covariance[1][1] == known.covariance[1][1]
+
+
+def test_other_metrics_are_told_beside():
+    found = explained(metric=CPU)
+    assert set(found.covs) == {"time", "cpu", "events"}
+    assert (found.cause, found.off_cpu) == ("steady", None)
+    assert explained(metric=CPU, high=0.2).cause == "work"
+    assert explained(high=0.2).cause == "work"
+    assert explained().off_cpu == pytest.approx(0.0)

@@ -1,0 +1,167 @@
+"""Noise of clocks: null data gives no Task, interruptions leave CPU time, and planted causes stay."""
+
+import random
+
+import numpy as np
+import pytest
+
+from perflaw.learn.variance.analyse import variance
+from perflaw.learn.variance.cleaning import cleaned
+from perflaw.learn.variance.disturbances import disturbed
+from perflaw.learn.variance.outliers import interruptions
+from perflaw.learn.variance.tree import Tree
+from perflaw.types import CPU, EVENTS, TIME
+from tests.learn.variance_data import Call, Recorder
+
+REQUESTS = 400
+STEPS = 5
+NOISE_NS = 50.0
+
+
+def server(interrupted=(), slow=(), culprit=0, seed=None, preempted=(), dear=()):
+    """Requests of five steps, each in a function of its own; ``interrupted`` are (request, step, ns) of lost CPU time.
+
+    While the machine is slow (``dear``) all takes three times as long.
+    """
+    recorder, noise = Recorder(), random.Random(seed)
+    lost = {(request, step): ns for request, step, ns in interrupted}
+
+    def spent(ns):
+        factor = 3 if request in dear else 1
+        return ns * factor if seed is None else round(ns * factor * noise.uniform(0.9, 1.1))
+
+    for request in range(REQUESTS):
+        steps = []
+        for step in range(STEPS):
+            hit = lost.get((request, step), 0)
+            units = 40 if request in slow and step == culprit else 4
+            inner = [(2, Call("unit", spent(300))) for _ in range(units)]
+            work = Call(f"work{step}", spent(700) + hit, inner)
+            steps.append((step, Call(f"step{step}", spent(100), [(1, work)])))
+        off = 5_000_000 if request in preempted else 0
+        recorder.add(Call("handle", spent(2000) + off, steps, off=off))
+    return recorder
+
+
+HITS = [(7, 1, 38_000_000), (130, 4, 6_000_000)]
+SLOW = range(37, REQUESTS, 100)
+
+
+def sums(tree):
+    """All sums of a tree in CPU time, by what they are of."""
+    moments = tree.moments["cpu"]
+    links = zip(*(getattr(tree.links, name).tolist() for name in type(tree.links).__slots__), strict=True)
+    pairs = zip(tree.pairs.node, tree.pairs.i, tree.pairs.j, tree.pairs.sum_yy, strict=True)
+    return moments.sum_x.tolist(), moments.sum_xx.tolist(), sorted(links), sorted(pairs)
+
+
+def test_what_was_interrupted_is_as_if_it_had_not_been():
+    tree = server(HITS, SLOW).tree(CPU, noise=NOISE_NS)
+    assert [(one.excess, one.times) for one in interruptions(tree)] == [(38_000_000, 1), (6_000_000, 1)]
+    clean, expected = cleaned(tree), server((), SLOW).tree(CPU, noise=NOISE_NS)
+    assert clean.notes == (
+        "CPU time leaves out 2 interruptions of 44 ms: rare, at random, in code that takes far less",
+    )
+    x, xx, links, pairs = sums(expected)
+    found = sums(clean)
+    assert (found[0], found[1], found[3]) == (x, xx, pairs)
+    assert [row[:2] for row in found[2]] == [row[:2] for row in links]
+    np.testing.assert_allclose(
+        np.array(found[2], dtype=float), np.array(links, dtype=float), rtol=1e-3
+    )  # deep links of other steps are derived
+    np.testing.assert_array_equal(clean.samples.cpu, expected.samples.cpu)
+
+
+def test_time_keeps_its_sums_and_knows_what_was_interrupted():
+    tree = server(HITS, SLOW).tree(TIME, noise=NOISE_NS)
+    clean = cleaned(tree)
+    assert clean.links is tree.links
+    assert clean.moments["time"] is tree.moments["time"]
+    expected = server((), SLOW).tree(CPU, noise=NOISE_NS)
+    assert clean.moments["cpu"].sum_xx.tolist() == expected.moments["cpu"].sum_xx.tolist()
+
+
+def test_a_clock_without_noise_has_no_interruptions():
+    assert interruptions(server(HITS).tree(CPU)) == []
+
+
+def test_what_comes_again_at_one_place_is_the_programs_own():
+    often = [(request, 2, 500_000) for request in SLOW]
+    assert len(often) > REQUESTS * 0.005
+    found = variance(server(often, seed=1).tree(CPU, noise=NOISE_NS))
+    assert found.patterns[0].contributions
+    assert found.explanation.budget.rows[0].component.name == "work2"
+
+
+def test_an_invocation_that_calls_more_is_not_interrupted():
+    tree = server((), slow=(37,)).tree(CPU, noise=NOISE_NS)
+    assert interruptions(tree) == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("metric", [CPU, EVENTS])
+def test_null_data_has_no_task(metric, seed):
+    hits = [(random.Random(seed).randrange(REQUESTS), step, 9_000_000) for step in (0, 3)]
+    found = variance(server(hits, seed=seed).tree(metric, noise=NOISE_NS))
+    assert found.patterns == ()
+
+
+def test_a_slow_phase_of_the_machine_is_no_task():
+    phase = range(150, 230)
+    assert variance(server(seed=5, dear=phase).tree(CPU)).patterns
+    assert variance(server(seed=5, dear=phase).tree(CPU, noise=NOISE_NS)).patterns == ()
+
+
+def test_a_phase_of_the_program_is_its_own():
+    """One step does more for a while; the others go on as they did."""
+    found = variance(server(slow=range(150, 230), culprit=3, seed=5).tree(CPU, noise=NOISE_NS))
+    assert "step3" in {node.component.name for node in found.patterns[0].nodes}
+
+
+def test_calls_after_a_switch_are_disturbed():
+    samples = server(seed=1, preempted=[10]).tree(CPU, noise=NOISE_NS).samples
+    [switched] = np.flatnonzero(samples.time > samples.cpu)
+    after = disturbed(samples)
+    assert after[switched]
+    near = samples.started - samples.started[switched] - samples.time[switched]
+    assert after[(near > 0) & (near < 50_000)].all()
+    assert not after[(near > 60_000) | (near < -10_000_000)].any()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_null_data_by_time_is_interference(seed):
+    hits = [(random.Random(seed).randrange(REQUESTS), step, 9_000_000) for step in (0, 3)]
+    found = variance(server(hits, seed=seed, preempted=range(0, REQUESTS, 50)).tree(noise=NOISE_NS))
+    tasks = [node for pattern in found.patterns for node in pattern.nodes if node.kind == "Task"]
+    assert tasks
+    assert {node.cause for node in tasks} == {"interference"}
+
+
+@pytest.mark.parametrize("culprit", [0, 2, 4])
+@pytest.mark.parametrize("metric", [CPU, EVENTS])
+def test_a_planted_cause_is_found_first_for_all_that_happens(metric, culprit):
+    hits = [(11 * (1 + culprit), (culprit + 1) % STEPS, 38_000_000), (333, (culprit + 2) % STEPS, 4_000_000)]
+    made = server(hits, SLOW, culprit, seed=culprit, preempted=range(0, REQUESTS, 9))
+    found = variance(made.tree(metric, noise=NOISE_NS))
+    assert [step.callee for step in found.explanation.budget.rows[0].path][:1] == [f"step{culprit}"] or (
+        found.explanation.component.name == f"step{culprit}"
+    )
+    first = found.patterns[0]
+    names = {node.id: node.component.name for node in first.nodes}
+    assert f"step{culprit}" in [names[one] for one in first.contributions[0].path]
+
+
+def test_variance_below_the_noise_of_the_clock_is_not_high():
+    recorder = Recorder()
+    for number in range(100):
+        recorder.add(Call("handle", 10_000, [(1, Call("tiny", 30 * (number % 2)))]))
+    assert variance(recorder.tree(CPU, noise=NOISE_NS)).patterns == ()
+    assert variance(recorder.tree(CPU)).patterns
+
+
+def test_samples_and_sums_stay_of_one_mind():
+    """After cleaning, ΣΣP == ΣX² still holds on every node whose invocations are all sampled."""
+    tree = Tree(cleaned(server(HITS, SLOW, seed=3).tree(CPU, noise=NOISE_NS)))
+    for node in range(1, tree.size):
+        total = sum(p if i == j else 2 * p for (i, j), p in tree.pairs[node].items())
+        assert total == tree.stats[node].xx

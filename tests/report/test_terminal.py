@@ -1,0 +1,65 @@
+"""The table of laws: 80 columns, few laws, nothing broken within a quantity."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perflaw.report.table import WIDTH, broken
+from perflaw.report.terminal import MOST_LAWS, annotations_table
+from perflaw.types import Annotation
+
+from . import factory
+
+CALLEE = "`calls.package.module.Class.method` > 0 && data.length <= 10"
+
+
+def several(count: int, condition: str = "") -> Annotation:
+    """A function of so many modes."""
+    made = factory.two_modes()
+    scope = made.scopes[0]
+    return replace(made, scopes=(replace(scope, probability=1.0 / count, condition=condition),) * count)
+
+
+def test_at_most_four_laws_are_listed() -> None:
+    for count in range(2, 9):
+        table = annotations_table([several(count)], None, False)
+        assert table.count("400 ns") == min(count, MOST_LAWS)
+        assert (f"… {count - MOST_LAWS} more" in table) == (count > MOST_LAWS)
+
+
+def test_a_condition_stands_before_its_laws_once_and_callees_are_short() -> None:
+    table = annotations_table([several(3, CALLEE)], None, False)
+    assert table.count("[calls.…Class.method > 0 &&") == 1
+    assert table.count("{33 %} 400 ns") == 3
+
+
+def test_a_long_condition_is_cut() -> None:
+    table = annotations_table([several(2, " && ".join([CALLEE] * 9))], None, False)
+    assert "…]" in table
+    assert len(table.splitlines()) < 10
+
+
+def test_every_line_has_80_columns_at_most() -> None:
+    long = "a.very.long.module_name_that_does_not_end.Class.and_a_method_of_some_length"
+    made = [several(3, CALLEE), factory.quadratic(), factory.linear(), several(2)]
+    renamed = [replace(one, component=replace(one.component, name=long)) for one in made]
+    for at in (None, {"n": 1e6}):
+        table = annotations_table([*made, *renamed], at, False, every=True)
+        assert max(map(len, table.splitlines())) <= WIDTH
+
+
+@given(st.text("ab.·&{} 19%ns", max_size=80), st.integers(8, 40))
+def test_nothing_is_lost_and_lines_are_short(text: str, width: int) -> None:
+    found = broken(text, [" && ", " · ", " ", "."], width)
+    assert re.sub(r"\s", "", found) == re.sub(r"\s", "", text)
+    assert max(map(len, found.split("\n"))) <= width
+
+
+def test_quantities_stay_whole() -> None:
+    assert "14 ns" in broken("some words 14 ns more", [" "], 13)
+    assert "{9 %}" in broken("some words {9 %} more", [" "], 14)
+    assert "n <= 20" in broken("[a && n <= 20]", [" && ", " "], 9)

@@ -58,7 +58,10 @@ def planted(runs: int) -> Counter[str]:
             slow, found = record("planted", Path(name))
         for metric in ("cpu", "events"):
             told = list(first_names(found[metric]))
-            hits[metric] += bool(told) and all(slow in one.replace(".", " ").split() for one in told)
+            hit = bool(told) and all(slow in one.replace(".", " ").split() for one in told)
+            hits[metric] += hit
+            if not hit:
+                print(f"missed by {metric}: {slow}, told {told}")
         wall = found["time"]
         hits["wall is interference"] += bool(wall.patterns) and wall.patterns[0].nodes[0].cause == "interference"
         print(f"run {number + 1}: {slow}", dict(hits), flush=True)

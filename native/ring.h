@@ -40,6 +40,9 @@ int ring_create(Ring *ring, const char *path, uint32_t capacity);
 /* Room for one more record: looks how far the reader has come. 0 if there is none, or the reader asked to stop. */
 int ring_has_room(Ring *ring);
 
+/* Wait for room while process `reader` lives (0: not known), at most ten seconds. NULL when there is some, else why not. */
+const char *ring_wait(Ring *ring, int reader);
+
 /* The next record goes here; ring_publish makes it visible. Only while position < limit. */
 static inline Event *ring_next(const Ring *ring) { return &ring->records[ring->position & ring->mask]; }
 static inline void ring_publish(Ring *ring) {

@@ -1,8 +1,8 @@
 """Lines that are executed often: lines.py WHICH CHUNKS prints, for each chunk of work, the ns of CPU that it took.
 
 WHICH is "loops" (a bubble sort and a sieve: few calls), "text" (words counted: conditions, dicts, methods), "calls" (an
-interpreter of a small language: a call for every few lines) or "dense" (comprehensions, conditional expressions and
-bodies on the line of their condition: several blocks a line).
+interpreter of a small language: a call for every few lines) or "dense" (comprehensions and conditional expressions:
+several blocks a line).
 """
 
 import sys
@@ -104,8 +104,8 @@ def dense():
     longest = most = 0
     for n in range(1, 2_000):
         steps = collatz(n)
-        if steps > most: longest, most = n, steps  # noqa: E701 (on purpose)
-        if steps and (n % 3 == 0 or n % 5 == 0): longest += 0  # noqa: E701
+        longest, most = (n, steps) if steps > most else (longest, most)
+        longest += 1 if steps and (n % 3 == 0 or n % 5 == 0) else 0
         odd = [k for k in range(n % 40) if k % 2]
         longest = max(longest, len(odd) or 1)
 

@@ -11,7 +11,6 @@
 /* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Many threads seldom all run. */
 enum { LARGE = 1 << 17, SMALL = 1 << 13, LARGE_RINGS = 4 };
 static const uint64_t MEMORY = 1ull << 30; /* reserved for a thread, of which it takes what it touches */
-static const int64_t PATIENCE_NS = 10000000000, PAUSE_NS = 50000;
 
 __thread Thread *current_thread __attribute__((tls_model("initial-exec")));
 static __thread int beginning __attribute__((tls_model("initial-exec")));
@@ -130,32 +129,16 @@ int thread_grow(Thread *thread) {
 
 /* ---- a full ring ---- */
 
-static int recorder_lives(void) { return !hooks.recorder || !kill(hooks.recorder, 0) || errno == EPERM; }
-
-static int wait_for_room(Thread *thread) {
-    struct timespec pause = {.tv_nsec = PAUSE_NS};
-    for (int64_t waited = 0; waited < PATIENCE_NS && recorder_lives(); waited += PAUSE_NS) {
-        nanosleep(&pause, NULL);
-        if (ring_has_room(&thread->ring)) return 1;
-        if (thread->ring.head->stop) return 0;
-    }
-    process_stop("the recorder does not keep up or has gone");
-    return 0;
-}
-
 int thread_make_room(Thread *thread) {
     int saved = errno;
     if (hooks.state != RECORDING) return 0;
     if (ring_has_room(&thread->ring)) return 1;
-    if (thread->ring.head->stop) {
-        process_stop("the recorder asked to stop");
-        return 0;
-    }
     int64_t wall = clock_plain_ns(), spent = cpu_spent_ns();
-    int found = wait_for_room(thread);
+    const char *why = ring_wait(&thread->ring, hooks.recorder);
     wall = clock_plain_ns() - wall;
     cpu_leave_out(&thread->cpu, wall, cpu_spent_ns() - spent);
     if (!hooks.fake) thread->taken += wall;
+    if (why) process_stop(why);
     errno = saved;
-    return found;
+    return !why;
 }

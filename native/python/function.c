@@ -20,7 +20,7 @@ static void function_free(void *held) {
     if (!function) return;
     features_free(function->program);
     branches_free(function);
-    free(function->keys);
+    free(function->skips);
     free(function->name);
     free(function);
 }
@@ -35,7 +35,6 @@ static Function *made(Frame *frame) {
     Function *function = calloc(1, sizeof *function);
     if (!function) return NULL;
     function->code = frame_code(frame);
-    function->bound = 1u << KEY_BITS;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace); /* the target may be unwinding */
     naming_classify(function, frame);

@@ -18,20 +18,19 @@
 #include "../clock.h"
 #include "../cpu.h"
 #include "../ring.h"
+#include "../skips.h"
 #include "features.h"
 #include "text.h"
 
 enum Mode { SKIP, ALWAYS, FROM_OWN };
-enum { MOST_METRICS = 16, KEYS = 512, KEY_BITS = 31, MOST_COMPONENTS = 1 << 16 };
+enum { MOST_METRICS = 16, MOST_COMPONENTS = 1 << 16 };
 
 /* What is known of a code object. Freed with it. */
 typedef struct Function {
     enum Mode mode;
     int own;            /* written by the person, not by a library */
     int32_t number;     /* of its component in this process's definitions, 0 before it has one */
-    uint32_t kept, room; /* priorities in keys, and how many fit */
-    uint32_t *keys;     /* the smallest priorities drawn so far */
-    uint32_t bound;     /* priorities below it are candidates */
+    Skips *skips;       /* NULL before the first call */
     uint32_t process;   /* which process that was: a forked child defines anew */
     int64_t countdown;  /* ordinary calls left until one is looked at more closely (sampling.c); set to span */
     int64_t span;

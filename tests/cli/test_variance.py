@@ -227,6 +227,7 @@ def test_graph_and_trace_are_written(requests, tmp_path):
         (["nothing.such"], "no component 'nothing.such'"),
         (["f", "g1"], "two components"),
         (["--deadline", "soon"], "--deadline soon"),
+        (["--metric", "events", "--deadline", "20ms"], "no number"),
         (["--metric", "heat"], "not measured"),
         (["1", "99"], "no run 0099"),
     ],

@@ -1,13 +1,14 @@
 """Noise of clocks: null data gives no Task, interruptions leave CPU time, and planted causes stay."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from perflaw.learn.variance.analyse import variance
 from perflaw.learn.variance.cleaning import cleaned
-from perflaw.learn.variance.disturbances import disturbed
+from perflaw.learn.variance.disturbances import disturbed, slow_phases
 from perflaw.learn.variance.outliers import interruptions
 from perflaw.learn.variance.tree import Tree
 from perflaw.types import CPU, EVENTS, TIME
@@ -110,6 +111,20 @@ def test_a_slow_phase_of_the_machine_is_no_task():
     phase = range(150, 230)
     assert variance(server(seed=5, dear=phase).tree(CPU)).patterns
     assert variance(server(seed=5, dear=phase).tree(CPU, noise=NOISE_NS)).patterns == ()
+
+
+def test_a_run_of_larger_input_is_no_slow_phase():
+    samples = server(seed=5, dear=range(REQUESTS // 2, REQUESTS)).tree(CPU, noise=NOISE_NS).samples
+    assert slow_phases(samples).any()
+    middle = np.median(samples.started)
+    runs = tuple("small" if started < middle else "large" for started in samples.started.tolist())
+    assert not slow_phases(replace(samples, run=runs)).any()
+
+
+def test_requests_that_are_slow_in_all_steps_are_the_programs_own():
+    dear = random.Random(2).sample(range(REQUESTS), 80)
+    found = variance(server(seed=5, dear=dear).tree(CPU, noise=NOISE_NS))
+    assert found.patterns[0].nodes[0].component.name == "handle"
 
 
 def test_a_phase_of_the_program_is_its_own():

@@ -155,6 +155,18 @@ def test_nodes_on_a_segment_are_never_trimmed():
     assert kept == {"handle", "item", "own"}
 
 
+def test_what_is_there_for_contrast_comes_last_and_trims_nothing():
+    """A steady context of far more variance impact than the Task that it is held against."""
+    recorder, calls = Recorder(), []
+    for number in range(N):
+        calls.append((1, Call("work", 10 + 90 * (number % 2))))
+        calls += [(2, Call("work", 100_000 + 10_000 * (number % 2)))] * 5
+    recorder.add(Call("main", 1, calls))
+    found = variance(recorder.tree(), Options(trim=0.1))
+    assert [one.nodes[0].kind for one in found.patterns] == ["Task", "Contrast"]
+    assert found.patterns[1].nodes[0].vim > 100 * found.patterns[0].nodes[0].vim
+
+
 def permuted(tree, seed):
     """The same tree with nodes and functions numbered otherwise and rows in another order."""
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,8 @@ def command(
     asked = _component(tree, names)
     options = Options(cov, pressure=pressure, trim=trim, paper=paper)
     options = replace(options, probabilities=probabilities or options.probabilities)
-    found = variance(tree, options, asked, [parse_time(text) for text in deadlines])
+    read = parse_time if tree.metric.unit == "ns" else partial(parse_number, what="--deadline")
+    found = variance(tree, options, asked, [read(text) for text in deadlines])
     _write(found, dot, perfetto)
     changes = _changes(against, found, metric, options) if against else None
     if as_json:

@@ -26,8 +26,8 @@ def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
 
 
 def _noise(clock: Clock) -> float:
-    """What an event costs is taken out by its mean, of both events of an invocation: a single one may be off by as much."""
-    return 0.0 if clock.name == "fake" else float(max(2 * clock.event_ns, clock.tick_ns, LEAST_NOISE_NS))
+    """What an event costs is taken out by its mean: single ones are off by a fifth of it and more."""
+    return 0.0 if clock.name == "fake" else float(max(clock.event_ns / 5, clock.tick_ns, LEAST_NOISE_NS))
 
 
 def call_tree(

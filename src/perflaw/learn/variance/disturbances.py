@@ -19,9 +19,11 @@ AFTER_NS: Final = 50_000
 """How long after a switch caches may be cold."""
 LONG_NS: Final = 1e6
 """A call with more CPU time than this has switches of its own, and its time is not theirs."""
-WINDOW: Final = 24
-"""Sampled calls, one after the other, that are looked at together; windows overlap by half."""
-SHORT_NS: Final = 200.0
+ROUNDS: Final = 6
+"""Sampled calls that are looked at together, one after the other: so many a context. A slow request is no slow phase."""
+LEAST_WINDOW: Final = 24
+"""And so many at least; windows overlap."""
+SHORT_NS: Final = 100.0
 """Own code of less says little of the machine's speed."""
 CONTEXTS: Final = 6
 """So many contexts at least must be in a window."""
@@ -30,7 +32,9 @@ SLOWER: Final = 1.4
 OUTER: Final = 0.15
 """Part of the calls of a window that may be otherwise, on either side."""
 ALIKE: Final = 3.0
-"""… and the factors of those in the middle differ by no more than this."""
+"""… the factors of those in the middle differ by no more than this …"""
+MOST: Final = 8.0
+"""… and no machine is slower by more."""
 
 
 def disturbed(samples: Samples) -> NDArray[np.bool_]:
@@ -51,34 +55,35 @@ def disturbed(samples: Samples) -> NDArray[np.bool_]:
 
 
 def slow_phases(samples: Samples) -> NDArray[np.bool_]:
-    """(S,) sampled invocations while the machine was slow."""
+    """(S,) sampled invocations while the machine was slow, by what is usual in their run."""
     result = np.zeros(len(samples.cpu), np.bool_)
     own = local(samples, samples.cpu, samples.y_cpu)
-    factor = own / _usual(samples, own)
-    short = samples.cpu < LONG_NS
-    told = np.isfinite(factor)
-    runs = np.array(samples.run)
+    runs, short = np.array(samples.run), samples.cpu < LONG_NS
     for run in np.unique(runs):
-        here = short & (runs == run)
-        mine = np.flatnonzero(told & here)
-        mine = mine[np.argsort(samples.started[mine], kind="stable")]
-        for first in range(0, len(mine) - WINDOW + 1, WINDOW // 2):
-            window = mine[first : first + WINDOW]
-            if _is_slow(factor[window], samples.weight[window], samples.node[window]):
+        here = np.flatnonzero(short & (runs == run))
+        factor = own[here] / _usual(samples, own, here)
+        told = np.isfinite(factor)
+        mine, factor = here[told], factor[told]
+        order = np.argsort(samples.started[mine], kind="stable")
+        mine, factor = mine[order], factor[order]
+        size = max(LEAST_WINDOW, ROUNDS * len(np.unique(samples.node[mine])))
+        for first in range(0, len(mine) - size + 1, size // 4):
+            window = mine[first : first + size]
+            if _is_slow(factor[first : first + size], samples.weight[window], samples.node[window]):
                 begin, end = samples.started[window[[0, -1]]]
-                result |= here & (samples.started >= begin) & (samples.started <= end)
+                result[here[(samples.started[here] >= begin) & (samples.started[here] <= end)]] = True
     return result
 
 
-def _usual(samples: Samples, own: Floats) -> Floats:
-    """(S,) median of the own cost of each invocation's node; NaN where that is too short or unknown."""
-    usual = np.full(len(own), np.nan)
-    known = np.flatnonzero(~np.isnan(own))
-    order = known[np.lexsort((own[known], samples.node[known]))]
-    for places in np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1):
-        if len(places):
-            middle = quantile(own[places], samples.weight[places], 0.5)
-            usual[places] = middle if middle >= SHORT_NS else np.nan
+def _usual(samples: Samples, own: Floats, here: NDArray[np.intp]) -> Floats:
+    """(len(here),) median of the own cost of each invocation's node in this run; NaN where that is too short."""
+    usual = np.full(len(here), np.nan)
+    known = np.flatnonzero(~np.isnan(own[here]))
+    order = known[np.lexsort((own[here[known]], samples.node[here[known]]))]
+    for rows in np.split(order, np.flatnonzero(np.diff(samples.node[here[order]])) + 1):
+        if len(rows):
+            middle = quantile(own[here[rows]], samples.weight[here[rows]], 0.5)
+            usual[rows] = middle if middle >= SHORT_NS else np.nan
     return usual
 
 
@@ -87,4 +92,4 @@ def _is_slow(factor: Floats, weight: Floats, node: NDArray[np.int64]) -> bool:
         return False
     order = np.argsort(factor, kind="stable")
     low, high = (quantile(factor[order], weight[order], p) for p in (OUTER, 1 - OUTER))
-    return low >= SLOWER and high <= ALIKE * low
+    return low >= SLOWER and high <= min(ALIKE * low, MOST)

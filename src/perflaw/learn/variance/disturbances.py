@@ -6,6 +6,7 @@ factor, code of fixed cost included: another thread on the same core, a lower fr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -20,11 +21,15 @@ AFTER_NS: Final = 50_000
 LONG_NS: Final = 1e6
 """A call with more CPU time than this has switches of its own, and its time is not theirs."""
 ROUNDS: Final = 6
-"""Sampled calls that are looked at together, one after the other: so many a context. A slow request is no slow phase."""
-LEAST_WINDOW: Final = 24
-"""And so many at least; windows overlap."""
+"""Sampled calls that are looked at together: so many as hold so many of the rarest context. A slow request is no phase."""
+ROUNDS_THEN: Final = 2
+"""The same in runs in which there are slow phases."""
+LEAST_WINDOW: Final = 16
+"""And so many calls at least; windows overlap."""
 SHORT_NS: Final = 100.0
 """Own code of less says little of the machine's speed."""
+OFTEN: Final = 30
+"""Contexts with fewer sampled calls are not counted."""
 CONTEXTS: Final = 6
 """So many contexts at least must be in a window."""
 SLOWER: Final = 1.4
@@ -66,13 +71,26 @@ def slow_phases(samples: Samples) -> NDArray[np.bool_]:
         mine, factor = here[told], factor[told]
         order = np.argsort(samples.started[mine], kind="stable")
         mine, factor = mine[order], factor[order]
-        size = max(LEAST_WINDOW, ROUNDS * len(np.unique(samples.node[mine])))
-        for first in range(0, len(mine) - size + 1, size // 4):
-            window = mine[first : first + size]
-            if _is_slow(factor[first : first + size], samples.weight[window], samples.node[window]):
-                begin, end = samples.started[window[[0, -1]]]
-                result[here[(samples.started[here] >= begin) & (samples.started[here] <= end)]] = True
+        counts = np.unique(samples.node[mine], return_counts=True)[1]
+        often = counts[counts >= OFTEN]
+        if len(often) < CONTEXTS:
+            continue
+        a_round = len(mine) / int(often.min())
+        if not any(True for _ in _slow_windows(samples, factor, mine, round(ROUNDS * a_round))):
+            continue
+        for window in _slow_windows(samples, factor, mine, round(ROUNDS_THEN * a_round)):  # now their edges as well
+            begin, end = samples.started[window[[0, -1]]]
+            result[here[(samples.started[here] >= begin) & (samples.started[here] <= end)]] = True
     return result
+
+
+def _slow_windows(samples: Samples, factor: Floats, mine: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
+    """Those of the windows of so many sampled calls, one after the other, in which the machine was slow."""
+    size = max(size, LEAST_WINDOW)
+    for first in range(0, len(mine) - size + 1, size // 4):
+        window = mine[first : first + size]
+        if _is_slow(factor[first : first + size], samples.weight[window], samples.node[window]):
+            yield window
 
 
 def _usual(samples: Samples, own: Floats, here: NDArray[np.intp]) -> Floats:

@@ -1,16 +1,16 @@
 """What recording a compiled program costs an event, every moment and both clocks kept, at depths of 5 and 50 calls.
 
-    python benchmarks/hooks.py [--rounds 5] [--events 20000000]
+    python benchmarks/hooks.py [--rounds 5] [--events 20000000] [--uftrace]
 
-The same program runs bare, recorded by perflaw, and under uftrace where that is installed; what a hook adds is the
-difference in wall time over the number of events, of which a call has two. Bar: 25 ns an event.
+The same program runs bare and recorded; what a hook adds is the difference in wall time over the number of events, of
+which a call has two. "leaves": one function calls another, again and again, at that depth; "chains": from the top down to
+that depth and back, again and again, which changes the moments of every ancestor each time. Bar: 25 ns an event.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -31,10 +31,11 @@ __attribute__((noinline)) long level0(long x, long calls) {
 __attribute__((no_instrument_function)) int main(int count, char **words) {
     struct timespec begin, end;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    long done = TOP(1, atol(words[1]));
+    long done = 0, chains = atol(words[1]), calls = atol(words[2]);
+    for (long at = 0; at < chains; at++) done += TOP(at, calls);
     clock_gettime(CLOCK_MONOTONIC, &end);
     fprintf(stderr, "%%ld ns %%ld\\n", done, (end.tv_sec - begin.tv_sec) * 1000000000L + end.tv_nsec - begin.tv_nsec);
-    return count < 2;
+    return count < 3;
 }
 """
 BAR = 25.0
@@ -60,29 +61,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--events", type=int, default=20_000_000)
+    parser.add_argument("--uftrace", action="store_true", help="beside it the tracer uftrace, which must be installed")
     asked = parser.parse_args()
     missed = False
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for depth in (5, 50):
-            program, calls = built(folder, depth), str(asked.events // 2)
-            record = [sys.executable, "-m", "perflaw", "record", "--", str(program), calls]
-            plain = [took([str(program), calls], folder) for _ in range(asked.rounds)]
-            ours = [took(record, folder) for _ in range(asked.rounds)]
-            added = (statistics.median(ours) - statistics.median(plain)) / asked.events
-            missed |= added > BAR
-            peer = _uftrace(program, calls, plain, folder, asked)
-            print(f"depth {depth:2d}: perflaw {added:5.1f} ns an event (bar {BAR:.0f}){peer}")
+            program = built(folder, depth)
+            for way, chains, calls in (("leaves", 1, asked.events // 2), ("chains", asked.events // 2 // depth, 1)):
+                words = [str(program), str(chains), str(calls)]
+                record = [sys.executable, "-m", "perflaw", "record", "--", *words]
+                plain = [took(words, folder) for _ in range(asked.rounds)]
+                ours = [took(record, folder) for _ in range(asked.rounds)]
+                added = (statistics.median(ours) - statistics.median(plain)) / asked.events
+                missed |= added > BAR
+                peer = _uftrace(program, chains, calls, folder) if asked.uftrace else ""
+                print(f"depth {depth:2d}, {way}: perflaw {added:5.1f} ns an event (bar {BAR:.0f}){peer}")
     print(f"{os.cpu_count()} cores: the recorder has one of its own")
     return int(missed)
 
 
-def _uftrace(program: Path, calls: str, plain: list[int], folder: Path, asked: argparse.Namespace) -> str:
-    if not shutil.which("uftrace"):
-        return ""
-    few = str(int(calls) // 20)  # it writes every event
-    trace = [took(["uftrace", "record", "-d", str(folder / "trace"), str(program), few], folder) for _ in range(3)]
-    return f", uftrace {(statistics.median(trace) * 20 - statistics.median(plain)) / asked.events:.0f} ns"
+def _uftrace(program: Path, chains: int, calls: int, folder: Path) -> str:
+    """The same by uftrace, of a twentieth of the events: it writes all of them."""
+    words = [str(program), str(max(1, chains // 20)), str(max(1, calls // 20))]
+    trace = took(["uftrace", "record", "-d", str(folder / "trace"), *words], folder)
+    depth = int(program.name.removeprefix("depth"))
+    events = 2 * int(words[1]) * (int(words[2]) + depth - 1)
+    return f", uftrace {(trace - took(words, folder)) / events:.0f} ns"
 
 
 if __name__ == "__main__":

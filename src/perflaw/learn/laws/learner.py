@@ -87,12 +87,13 @@ def _whole(
         laws = (smooth,) if learnt[0] is learnt[1] else (smooth, piecewise)
         found = several(laws, at, options) or piecewise
     law = suspected(told(found.law, series, reduced), reduced.series, found.residuals)
-    return replace(found, law=_everywhere(law, series, at))
+    law = law if at is not None else _everywhere(law, series)
+    return found if law is found.law else replace(found, law=law)
 
 
-def _everywhere(law: Law, series: Series, at: Sequence[Mapping[str, float]] | None) -> Law:
+def _everywhere(law: Law, series: Series) -> Law:
     """The law with predictions that say the value of every feature, also of those that were not looked at."""
-    if at is not None:
+    if all(one.features.keys() == series.features.keys() for one in law.predictions):
         return law
     tops = {name: float(percentile95(x)) for name, x in series.features.items()}
     points = [{name: float(factor) * top for name, top in tops.items()} for factor in FACTORS]

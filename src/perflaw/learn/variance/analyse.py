@@ -28,30 +28,32 @@ def variance(
     That is the one ``asked`` for, else the root of the first pattern; of that asked for, what drives it is learnt as well.
     ``deadlines`` are in the unit of the metric.
     """
-    options, given = options or Options(), cleaned(given)
+    options = options or Options()
+    tree, found = patterns_in(given, options)
+    chosen = asked or _first(found.patterns)
+    if chosen is None:
+        return found
+    return replace(found, explanation=explained(tree, chosen, options, deadlines, driven=asked is not None))
+
+
+def patterns_in(given: CallTree, options: Options) -> tuple[Tree, Variance]:
+    """The patterns, without an explanation, and the cleaned tree that functions are explained from."""
+    given = cleaned(given)
     tree = Tree(given)
     labels = label(tree, options)
     passing = passing_of(labels)
     extracted = extract(tree, labels)
     merged = Merger(passing, options.pressure, options.paper).everything(extracted)
     kept = trimmed(ordered(merged), options.trim, passing, frozenset())
-    patterns = patterns_of(tree, kept, passing, options)
-    chosen = asked or _first(patterns)
-    return Variance(
-        given.metric,
-        patterns,
-        count(extracted),
-        count(merged),
-        tree.size - 1,
-        sum(stats.n < options.least for stats in tree.stats[1:]),
-        _explained(tree, chosen, options, deadlines, driven=asked is not None) if chosen else None,
-        given.notes,
-    )
+    few = sum(stats.n < options.least for stats in tree.stats[1:])
+    patterns, sizes = patterns_of(tree, kept, passing, options), (count(extracted), count(merged))
+    return tree, Variance(given.metric, patterns, *sizes, tree.size - 1, few, notes=given.notes)
 
 
-def _explained(
+def explained(
     tree: Tree, component: Component, options: Options, deadlines: Sequence[float], driven: bool
 ) -> Explanation | None:
+    """Why a function is sometimes slow; what drives it where ``driven``. None where no call of it completed."""
     number = tree.given.components.index(component)
     found = explain(tree, number, options, deadlines)
     if not found or not driven:

@@ -17,6 +17,7 @@ from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from perflaw.report.trend_model import TrendView
+    from perflaw.report.variance_model import VarianceView
     from perflaw.store.experiment import Recording
 
 
@@ -46,7 +47,8 @@ def command(
     check_point(point, annotations)
     page = page_of(experiment, recordings, annotations, point)
     trend = _trend(experiment, runs, recordings, point)
-    size = write_page(output, replace(page, outcomes=outcomes, trend=trend))
+    views = _variance(recordings, metric)
+    size = write_page(output, replace(page, outcomes=outcomes, trend=trend, variance=views))
     clusters = f", {len(trend.trends.clusters)} clusters" if trend else ""
     click.echo(f"wrote {output}: {len(annotations)} functions{clusters}, {size / 1e6:.1f} MB")
     return 0
@@ -69,6 +71,17 @@ def _trend(
     except (DataError, StoreError) as error:
         click.echo(f"perflaw: no clusters of lines: {error}", err=True)
         return None
+
+
+def _variance(recordings: Sequence[Recording], metric: str) -> tuple[VarianceView, ...]:
+    """Patterns of variance; none where the recordings tell none."""
+    from perflaw.cli.variance_page import variance_views
+
+    try:
+        return variance_views(recordings, metric)
+    except (DataError, StoreError) as error:
+        click.echo(f"perflaw: no patterns of variance: {error}", err=True)
+        return ()
 
 
 def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:

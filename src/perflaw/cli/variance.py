@@ -53,6 +53,7 @@ _TIME = re.compile(r"([\d._]+(?:e[+-]?\d+)?)\s*([a-zµ]*)")
 @click.option(
     "--perfetto", metavar="FILE", help="Write the worst and some random calls as a trace for ui.perfetto.dev."
 )
+@click.option("-o", "--output", metavar="FILE.html", help="Write patterns and functions as a page.")
 @click.argument("arguments", nargs=-1, metavar="[COMPONENT] [RUN]...")
 def command(
     experiment: str,
@@ -67,6 +68,7 @@ def command(
     as_json: bool,
     dot: str | None,
     perfetto: str | None,
+    output: str | None,
     arguments: tuple[str, ...],
 ) -> int:
     """Tell which functions' cost varies highly and where that comes from, over all recordings (or the RUNs named).
@@ -89,6 +91,10 @@ def command(
     read = parse_time if tree.metric.unit == "ns" else partial(parse_number, what="--deadline")
     found = variance(tree, options, asked, [read(text) for text in deadlines])
     _write(found, dot, perfetto)
+    if output:
+        from perflaw.cli.variance_page import write_variance
+
+        write_variance(output, experiment, recordings, metric, options, asked)
     changes = _changes(against, found, metric, options) if against else None
     if as_json:
         from perflaw.report.encode import dumps

@@ -40,6 +40,14 @@ _SCRIPTS = (
     "trend_detail",
     "trend_source",
     "trend",
+    "variance_layout",
+    "variance_graph",
+    "variance_bars",
+    "variance_curve",
+    "variance_screen",
+    "variance_list",
+    "variance",
+    "views",
     "select",
     "state",
     "page",
@@ -56,7 +64,7 @@ def render(page: Page) -> str:
     """
     parts = {
         "title": html.escape(_encodable(f"{page.target} – perflaw")),
-        "css": _asset("page.css") + _asset("trend.css"),
+        "css": _asset("page.css") + _asset("trend.css") + _asset("variance.css"),
         "data": as_json(document(page)),
         "plotly": _plotly() if page.annotations or page.trend else "",
         "js": "\n".join(_asset(f"{name}.js") for name in _SCRIPTS),

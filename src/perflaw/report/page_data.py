@@ -11,6 +11,7 @@ from perflaw.report.page_charts import charts
 from perflaw.report.page_detail import detail
 from perflaw.report.page_outcomes import outcomes
 from perflaw.report.page_trend import trend_data
+from perflaw.report.page_variance import variance_data
 from perflaw.types import Annotation, Prediction
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def document(page: Page) -> Json:
         "details": [detail(a) for a in page.annotations],
         "charts": charts(page.annotations, runs),
         "trend": trend_data(page.trend) if page.trend else None,
+        "variance": variance_data(page.variance, page.slowdown or "unknown") if page.variance else None,
         "outcomes": outcomes(page.outcomes, page.annotations) if page.outcomes else None,
     }
 

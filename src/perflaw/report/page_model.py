@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perflaw.report.trend_model import TrendView
+from perflaw.report.variance_model import VarianceView
 from perflaw.types import Annotation
 
 
@@ -36,5 +37,7 @@ class Page:
     """Workload the person asked predictions for."""
     trend: TrendView | None = None
     """Clusters of locations to show beside the laws, or alone where there are none."""
+    variance: Sequence[VarianceView] = ()
+    """Patterns of variance, a view for each metric, the first shown first; empty where they are not shown."""
     outcomes: Mapping[str, Any] | None = None
     """Document of ``perflaw check --json`` or ``perflaw diff --json`` to show beside the laws."""

@@ -76,7 +76,7 @@ def _lines(text: str, separators: list[str], width: int, used: int = 0) -> Itera
     if separators:
         yield line
         return
-    while len(text) + indent > width:
+    while len(text.rstrip(" ")) + indent > width:
         yield text[: width - indent]
         text, indent = text[width - indent :], 1
     yield text

@@ -68,7 +68,7 @@ def _at_heading(at: Mapping[str, float] | None) -> str:
 def _row(one: Annotation, at: Mapping[str, float] | None) -> list[str]:
     """Its cells but the name and the laws, which get what room these leave."""
     law = steepest(one)
-    growth = broken(printable(grows_as(law)), [", ", "."], GROWTH_WIDTH)
+    growth = broken(printable(grows_as(law)), [", ", "_"], GROWTH_WIDTH)
     growth = f"{growth}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
     last = percent(one.self_share)
     if at:
@@ -85,7 +85,7 @@ def _filled(annotations: Sequence[Annotation], at: Mapping[str, float] | None, c
     room = width(colour) - taken - 2 * len(rows[0]) - 2 if rows else 0
     longest = max((len(printable(one.component.name)) for one in annotations), default=0)
     for_name = min(longest, max(LEAST_NAME, int(room * NAME_PART)))
-    names = [broken(printable(one.component.name), ".", for_name) for one in annotations]
+    names = [broken(printable(one.component.name), [".", "_"], for_name) for one in annotations]
     laws = [_laws(one, room - max(_widest(names), len("function"))) for one in annotations]
     return [[row[0], name, law, *row[1:]] for row, name, law in zip(rows, names, laws, strict=True)]
 

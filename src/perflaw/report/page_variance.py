@@ -1,0 +1,106 @@
+"""The variance view's data: patterns as rows and graphs, one screen a function deflated on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perflaw.report import text
+from perflaw.report.encode import finite
+from perflaw.report.page_charts import packed
+from perflaw.report.page_variance_screen import call_path, screen
+from perflaw.report.quantity import NOTHING, significant
+from perflaw.report.variance_model import VarianceView
+from perflaw.types import Component
+from perflaw.types.variance import Contribution, Pattern, PatternNode, Variance
+
+Json = dict[str, Any]
+
+LABELS = {"time": "wall time", "cpu": "CPU time", "events": "recorded calls"}
+"""What the metrics that stand side by side are called."""
+CONTEXTS = 6
+"""Calling contexts told of a node."""
+
+
+def variance_data(views: Sequence[VarianceView], overhead: str) -> Json:
+    """Everything the view shows, as JSON values without NaN or infinity; ``overhead`` is the recorder's, in words."""
+    components = dict.fromkeys(component for view in views for component in _named(view))
+    numbers = {component: number for number, component in enumerate(components)}
+    return {
+        "functions": [_function(one) for one in components],
+        "metrics": [_metric(view, views, numbers, overhead) for view in views],
+    }
+
+
+def _named(view: VarianceView) -> list[Component]:
+    """Functions of a view: those of its patterns, then those explained."""
+    return [*(node.component for one in view.found.patterns for node in one.nodes), *view.explanations]
+
+
+def _function(one: Component) -> Json:
+    return {"name": one.name, "place": f"{text.short_path(one.file)}:{one.line}" if one.file else ""}
+
+
+def _metric(view: VarianceView, views: Sequence[VarianceView], numbers: Mapping[Component, int], overhead: str) -> Json:
+    found = view.found
+    top = max((one.nodes[0].vim for one in found.patterns), default=0.0)
+    return {
+        "name": found.metric.name,
+        "label": LABELS.get(found.metric.name, found.metric.name),
+        "summary": _summary(found),
+        "notes": list(found.notes),
+        "patterns": [_pattern(one, numbers, found.metric.unit, top) for one in found.patterns],
+        "screens": {
+            str(numbers[component]): packed(screen(one, _beside(component, views), overhead))
+            for component, one in view.explanations.items()
+        },
+    }
+
+
+def _beside(component: Component, views: Sequence[VarianceView]) -> Json:
+    """Metric's label → the same function's explanation by it."""
+    known = [(view.found.metric.name, view.explanations.get(component)) for view in views]
+    return {LABELS.get(name, name): one for name, one in known if one is not None}
+
+
+def _summary(found: Variance) -> str:
+    shown = sum(len(one.nodes) for one in found.patterns)
+    (nodes, patterns), (merged, alike) = found.extracted, found.merged
+    words = f"{found.tree_nodes:,} calling contexts hold {nodes:,} nodes in {patterns:,} patterns; what is alike merged, "
+    words += f"{merged:,} in {alike:,}; without what matters little, {shown:,} in {len(found.patterns):,}"
+    return words + (f"; {found.too_few:,} contexts have fewer than 30 calls" if found.too_few else "")
+
+
+def _pattern(pattern: Pattern, numbers: Mapping[Component, int], unit: str, top: float) -> Json:
+    names = {node.id: node.component.name for node in pattern.nodes}
+    root = pattern.nodes[0]
+    mine = [one for one in pattern.contributions if one.to == root.id]
+    return {
+        "part": finite(root.vim / top) if top else 0.0,
+        "sources": [f"{text.percent(one.cf_net)} {names[one.source]}" for one in mine],
+        "nodes": [_node(node, numbers, unit) for node in pattern.nodes],
+        "edges": [_edge(one) for one in pattern.contributions],
+    }
+
+
+def _node(node: PatternNode, numbers: Mapping[Component, int], unit: str) -> Json:
+    return {
+        "id": node.id,
+        "parent": node.parent,
+        "f": numbers[node.component],
+        "kind": node.kind,
+        "n": text.count(node.n),
+        "mean": text.quantity(node.mean, unit),
+        "cov": significant(node.cov),
+        "vim": finite(node.vim),
+        "vimText": text.quantity(node.vim, unit),
+        "cause": node.cause,
+        "off": NOTHING if node.off_cpu is None else text.percent(node.off_cpu),
+        "contexts": [call_path(path) for path in node.contexts[:CONTEXTS]],
+        "more": max(0, len(node.contexts) - CONTEXTS),
+    }
+
+
+def _edge(one: Contribution) -> Json:
+    own = NOTHING if one.cf_self is None else text.percent(one.cf_self)
+    return {"to": one.to, "from": one.source, "net": text.percent(one.cf_net), "self": own, "path": list(one.path)}

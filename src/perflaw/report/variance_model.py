@@ -1,0 +1,20 @@
+"""What a page of variance is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perflaw.types import Component
+from perflaw.types.explanations import Explanation
+from perflaw.types.variance import Variance
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceView:
+    """Patterns by one metric, with the explanations of functions by it."""
+
+    found: Variance
+    """The patterns."""
+    explanations: Mapping[Component, Explanation] = field(default_factory=dict)
+    """Function → why it is sometimes slow; the page shows these in full."""

@@ -94,12 +94,12 @@ void export_pairs(const Tree *tree, uint32_t table, Sink *sink) {
 
 /* ---- links ---- */
 
-static LinkSums sums_of(const Link *link, const Settled *all, const LinkMore *more, uint64_t metric) {
+static LinkSums sums_of(const Settled *all, const LinkMore *more, uint64_t metric) {
     const LinkLane *lane = lane_find(more->lanes, metric);
     LinkSums sums = lane ? lane->sums : (LinkSums){0};
     if (metric == METRIC_EVENTS) return all->events;
     if (metric >= METRIC_MORE) return sums;
-    return (LinkSums){sums.ky + all->time_ky, sums.y + all->time_y, sums.yy + link->time_yy, sums.yx + link->time_yx};
+    return (LinkSums){sums.ky + all->time_ky, sums.y + all->time_y, sums.yy + all->time_yy, sums.yx + all->time_yx};
 }
 
 static void link_lane(LinkSums sums, Sink *sink) {
@@ -123,9 +123,10 @@ static void link_of(const Tree *tree, uint32_t table, const Node *node, uint32_t
     const LinkMore *more = &node->more[at];
     Settled all = more->settled ? *more->settled : (Settled){0};
     links_settle(link, &all);
+    links_settle_times(link, &all);
     if (table == TABLE_LINKS) link_row(node, link, &all, sink);
     for (uint64_t metric = 0; table == TABLE_LINK_LANES && metric < tree->lanes; metric++)
-        link_lane(sums_of(link, &all, more, metric), sink);
+        link_lane(sums_of(&all, more, metric), sink);
 }
 
 void export_links(const Tree *tree, uint32_t table, Sink *sink) {

@@ -80,17 +80,18 @@ typedef struct Pair {
 } Pair;
 
 /* Nearly always a descendant has as many calls and events in an ancestor's next invocation as in the one before. So a
- * link counts such a run, and what follows from it is added to Settled at its end: one cache line a link and call. */
+ * link counts such a run, and what follows from it is added to Settled at its end. Sums of products of times are of 64
+ * bits here, and move to Settled before they overflow: a link and call is 48 bytes and three stores, two of them double. */
 typedef struct Link {
     int32_t node;
     uint32_t repeats, calls, events; /* of the run, and the K and Y of each of its invocations */
     int64_t time;                    /* sum of Y over the run */
     uint64_t ancestor_events;        /* sum of X over the run, in events */
-    Sum time_yy, time_yx;            /* over all invocations */
+    uint64_t time_yy, time_yx;       /* over all invocations, less what Settled has; below 2^63 */
 } Link;
 typedef struct Settled {
     uint64_t n, n_once;
-    Sum k, kk, time_ky, time_y;
+    Sum k, kk, time_ky, time_y, time_yy, time_yx;
     LinkSums events;
 } Settled;
 typedef struct LinkMore {
@@ -237,7 +238,7 @@ typedef struct Tree {
     Stack *free_stacks;
 } Tree;
 
-_Static_assert(sizeof(Link) == 64, "one cache line");
+_Static_assert(sizeof(Link) == 48, "sixteen are twelve cache lines");
 _Static_assert(sizeof(Node) % 16 == 0 && sizeof(Code) % 16 == 0, "sums are aligned");
 
 #endif

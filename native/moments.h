@@ -1,7 +1,7 @@
 /* Exact raw moments of one call-tree node (specs: Moments). Integers only; nothing is ever rounded.
  *
  * Ownership: all sums lie in the arena. Threads: one at a time. Cost of moments_add: a leaf writes its node and one
- * bucket; else a 48-byte pair per two touched children and a cache line per descendant within max_distance.
+ * bucket; else a 48-byte pair per two touched children and 48 bytes of a link per descendant within max_distance.
  */
 #ifndef PERFLAW_MOMENTS_H
 #define PERFLAW_MOMENTS_H
@@ -40,6 +40,8 @@ Pair *pairs_of(Tree *tree, Node *node, int32_t i, int32_t j, uint32_t *cursor, u
 int64_t links_find(const Tree *tree, const Node *node, int32_t below);
 /* Add what a run of a link has gathered to what is settled: exported sums are settled ones. */
 void links_settle(const Link *link, Settled *settled);
+/* The same of its sums of products of times. */
+void links_settle_times(const Link *link, Settled *settled);
 
 static inline unsigned bit_length(int64_t x) {
     uint64_t size = x < 0 ? -(uint64_t)x : (uint64_t)x;

@@ -99,6 +99,26 @@ static void runs_of_a_link_are_settled(Tally *tally) {
     done(tree);
 }
 
+/* Products of times outgrow a link's 64 bits, and times its products: none is lost. */
+static void long_times_of_a_link_are_exact(Tally *tally) {
+    Tree *tree = fresh(tally, 1 << 24);
+    Node *node = nodes_child(tree, node_at(tree, ROOT), 0, 1);
+    const int64_t longest = INT32_MAX, times[] = {longest, longest, longest, longest, longest + 1, -5, INT64_MAX, 7};
+    Sum yy = 0, yx = 0;
+    for (int at = 0; at < 80; at++) {
+        int64_t y = times[at % 8], x = at % 8 < 4 ? longest : at % 8 < 7 ? longest + 9 : 11;
+        Frame frame = {.node = node, .x = x, .events = 2};
+        bag_add(&tree->arena, &frame.kids, &(Touch){7, 2, 1, y, 1});
+        moments_add(tree, &frame, NULL);
+        yy += (Sum)((__int128)y * y);
+        yx += (Sum)((__int128)y * x);
+    }
+    Settled all = *node->more[0].settled;
+    links_settle_times(&node->links[0], &all);
+    CHECK(tally, all.time_yy == yy && all.time_yx == yx);
+    done(tree);
+}
+
 void test_moments(Tally *tally) {
     buckets_are_four_to_a_power_of_two(tally);
     large_numbers_lose_nothing(tally);
@@ -106,4 +126,5 @@ void test_moments(Tally *tally) {
     pairs_add_up_beyond_the_bound(tally);
     links_are_bounded(tally);
     runs_of_a_link_are_settled(tally);
+    long_times_of_a_link_are_exact(tally);
 }

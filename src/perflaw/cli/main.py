@@ -15,6 +15,7 @@ from perflaw.errors import PerflawError
 
 VERBS = {
     "record": "run a program and keep how its functions' cost came about",
+    "import": "traces that other tools recorded, as recordings",
     "annotate": "the law of each function's cost",
     "trend": "which places of the program scale badly with the size of the work",
     "variance": "which calls, in which context, make a function's cost vary",
@@ -42,13 +43,18 @@ class LazyGroup(click.Group):
         """The verb's command, imported now."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"perflaw.cli.{cmd_name}").command
+        command: click.Command = import_module(f"perflaw.cli.{_module(cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
+
+
+def _module(verb: str) -> str:
+    """Name of the verb's module; ``import`` is a word of Python."""
+    return "import_" if verb == "import" else verb
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

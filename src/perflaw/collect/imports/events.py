@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from struct import pack, unpack
 from typing import Final
+from zlib import crc32
 
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.imports.numbers import Number
@@ -33,6 +34,9 @@ class ProcessEvents:
         """What happened to calls that could not be taken as they are → how many."""
         self._components: dict[Component, int] = {}
         self._features: dict[str, int] = {}
+        self._sites = [0]
+        """By number of the caller: a trace tells no call sites, so each caller has one, the same in every file. Recursion
+        is then folded where a caller calls the same callee for the third time, not wherever a function stands there again."""
         self._frame = 0
 
     def component(self, what: Component) -> int:
@@ -42,6 +46,7 @@ class ProcessEvents:
             number = self._components[what] = len(self._components) + 1
             if number >= MAX_CODE:
                 raise DataError(f"{number} different names of calls", f"fewer than {MAX_CODE} are kept apart")
+            self._sites.append(crc32(f"{what.name}\0{what.file}\0{what.line}".encode()) & _KEY)
             self.definitions.define(number, what, ())
         return number
 
@@ -50,11 +55,13 @@ class ProcessEvents:
         self.tracks.append([])
         return self.tracks[-1]
 
-    def enter(self, track: list[Event], stamp: int, code: int, features: Iterable[tuple[str, Number]] = ()) -> int:
-        """A call begins at ``stamp`` ns; gives its frame."""
+    def enter(
+        self, track: list[Event], stamp: int, code: int, caller: int, features: Iterable[tuple[str, Number]] = ()
+    ) -> int:
+        """A call begins at ``stamp`` ns; gives its frame. ``caller``: number of the component that calls, 0 for none."""
         self._frame += 1
         key = scramble(self._frame) & _KEY  # the order of priorities is random and the same in every import
-        track.append((stamp, self._frame, code, -1, key, ENTER))
+        track.append((stamp, self._frame, code, self._sites[caller], key, ENTER))
         for name, value in features:
             if (feature := self._feature(name)) is not None:
                 bits = unpack("<q", pack("<d", float(value)))[0]

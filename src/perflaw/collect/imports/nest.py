@@ -40,7 +40,9 @@ def nest(process: ProcessEvents, spans: list[Span], tick_ns: int) -> None:
     written as calls end the last. What begins where another ends follows it. Overlaps go to a track of their own.
     """
     last_is_outer = _by_end(spans)
-    numbered = sorted(enumerate(spans), key=lambda one: (one[1].start, -one[1].until, -one[0] if last_is_outer else one[0]))
+    numbered = sorted(
+        enumerate(spans), key=lambda one: (one[1].start, -one[1].until, -one[0] if last_is_outer else one[0])
+    )
     left = [span for _, span in numbered]
     first = True
     while left:
@@ -52,7 +54,7 @@ def nest(process: ProcessEvents, spans: list[Span], tick_ns: int) -> None:
 def _one_track(process: ProcessEvents, spans: list[Span], tick_ns: int) -> list[Span]:
     """Put on one track what fits there; gives the others, in order."""
     track, over = process.track(), []
-    stack: list[tuple[float, int]] = []
+    stack: list[tuple[float, int, int]] = []
     for span in spans:
         while stack and stack[-1][0] <= span.start:
             _leave(process, track, stack)
@@ -63,14 +65,15 @@ def _one_track(process: ProcessEvents, spans: list[Span], tick_ns: int) -> list[
                 continue
             until = stack[-1][0]
             process.said[CUT] += 1
-        stack.append((until, process.enter(track, span.start, span.code, span.features)))
+        frame = process.enter(track, span.start, span.code, stack[-1][2] if stack else 0, span.features)
+        stack.append((until, frame, span.code))
     while stack:
         _leave(process, track, stack)
     return over
 
 
-def _leave(process: ProcessEvents, track: list[Event], stack: list[tuple[float, int]]) -> None:
-    end, frame = stack.pop()
+def _leave(process: ProcessEvents, track: list[Event], stack: list[tuple[float, int, int]]) -> None:
+    end, frame, _ = stack.pop()
     if end < math.inf:
         process.exit(track, int(end), frame)
 

@@ -1,4 +1,4 @@
-"""The variance view of ``perflaw variance -o`` and ``perflaw report``: patterns in every metric that tells work from waiting."""
+"""The variance view of ``perflaw variance -o`` and ``perflaw report``, in every metric that tells work from waiting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _SIDE_BY_SIDE = ("time", "cpu", "events")
 
 
 def variance_views(
-    recordings: Sequence[Recording], metric: str = "time", options: Options | None = None, asked: Component | None = None
+    recordings: Sequence[Recording],
+    metric: str = "time",
+    options: Options | None = None,
+    asked: Component | None = None,
 ) -> tuple[VarianceView, ...]:
     """A view for each metric: the one asked for first, then wall time, CPU time and events as far as recorded.
 
@@ -43,7 +46,7 @@ def variance_views(
     views = []
     for one in surveys:
         found = {component: one.explained(component, component in driven) for component in chosen}
-        views.append(VarianceView(one.found, {key: value for key, value in found.items() if value is not None}))
+        views.append(VarianceView(one.found, {key: value for key, value in found.items() if value is not None}, driven))
     return tuple(views)
 
 
@@ -58,7 +61,8 @@ def write_variance(
     """Write the page of variance alone; the function ``asked`` for is what it opens with."""
     views = variance_views(recordings, metric, options, asked)
     size = write_page(output, replace(page_of(experiment, recordings, [], None), variance=views))
-    click.echo(f"wrote {output}: {len(views[0].found.patterns)} patterns, {size / 1e6:.1f} MB", err=True)
+    patterns = len(views[0].found.patterns)
+    click.echo(f"wrote {output}: {patterns} pattern{'s' * (patterns != 1)}, {size / 1e6:.1f} MB", err=True)
 
 
 def _recorded(recordings: Sequence[Recording]) -> list[str]:

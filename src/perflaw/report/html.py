@@ -40,19 +40,15 @@ _SCRIPTS = (
     "trend_detail",
     "trend_source",
     "trend",
-    "variance_layout",
-    "variance_graph",
-    "variance_bars",
-    "variance_curve",
-    "variance_screen",
-    "variance_list",
-    "variance",
     "views",
     "select",
     "state",
     "page",
 )
 """Files of the page's program, in the order they are joined: each uses only the ones before it when it loads."""
+
+_VARIANCE = ("layout", "graph", "bars", "curve", "screen", "list")
+"""Those of the variance view, which only pages with that view carry."""
 
 _ESCAPES = {c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -64,13 +60,19 @@ def render(page: Page) -> str:
     """
     parts = {
         "title": html.escape(_encodable(f"{page.target} – perflaw")),
-        "css": _asset("page.css") + _asset("trend.css") + _asset("variance.css"),
+        "css": "".join(_asset(f"{name}.css") for name in ("page", "trend", *(("variance",) if page.variance else ()))),
         "data": as_json(document(page)),
         "plotly": _plotly() if page.annotations or page.trend else "",
-        "js": "\n".join(_asset(f"{name}.js") for name in _SCRIPTS),
+        "js": "\n".join(_asset(f"{name}.js") for name in _scripts(page)),
     }
     # One pass with a function: what was put in is not searched again, and backslashes stay what they are.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], _asset("page.html"))
+
+
+def _scripts(page: Page) -> list[str]:
+    """The page's program: the start comes last."""
+    own = [*(f"variance_{name}" for name in _VARIANCE), "variance"] if page.variance else []
+    return [*_SCRIPTS[:-1], *own, _SCRIPTS[-1]]
 
 
 def as_json(value: object) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 from perflaw.report import text
 from perflaw.report.encode import finite
 from perflaw.report.page_charts import packed
-from perflaw.report.page_variance_screen import call_path, screen
-from perflaw.report.quantity import NOTHING, significant
+from perflaw.report.page_variance_screen import screen
+from perflaw.report.page_variance_words import call_path, share_text
+from perflaw.report.quantity import significant
 from perflaw.report.variance_model import VarianceView
 from perflaw.types import Component
 from perflaw.types.variance import Contribution, Pattern, PatternNode, Variance
@@ -27,6 +28,7 @@ def variance_data(views: Sequence[VarianceView], overhead: str) -> Json:
     components = dict.fromkeys(component for view in views for component in _named(view))
     numbers = {component: number for number, component in enumerate(components)}
     return {
+        "opens": next((numbers[one] for view in views for one in view.explanations), None),
         "functions": [_function(one) for one in components],
         "metrics": [_metric(view, views, numbers, overhead) for view in views],
     }
@@ -51,7 +53,7 @@ def _metric(view: VarianceView, views: Sequence[VarianceView], numbers: Mapping[
         "notes": list(found.notes),
         "patterns": [_pattern(one, numbers, found.metric.unit, top) for one in found.patterns],
         "screens": {
-            str(numbers[component]): packed(screen(one, _beside(component, views), overhead))
+            str(numbers[component]): packed(screen(one, _beside(component, views), overhead, component in view.driven))
             for component, one in view.explanations.items()
         },
     }
@@ -66,8 +68,8 @@ def _beside(component: Component, views: Sequence[VarianceView]) -> Json:
 def _summary(found: Variance) -> str:
     shown = sum(len(one.nodes) for one in found.patterns)
     (nodes, patterns), (merged, alike) = found.extracted, found.merged
-    words = f"{found.tree_nodes:,} calling contexts hold {nodes:,} nodes in {patterns:,} patterns; what is alike merged, "
-    words += f"{merged:,} in {alike:,}; without what matters little, {shown:,} in {len(found.patterns):,}"
+    words = f"{found.tree_nodes:,} calling contexts: {nodes:,} nodes, merged to {merged:,}, {shown:,} after trimming"
+    words += f" (patterns: {patterns:,}, {alike:,}, {len(found.patterns):,})"
     return words + (f"; {found.too_few:,} contexts have fewer than 30 calls" if found.too_few else "")
 
 
@@ -77,7 +79,7 @@ def _pattern(pattern: Pattern, numbers: Mapping[Component, int], unit: str, top:
     mine = [one for one in pattern.contributions if one.to == root.id]
     return {
         "part": finite(root.vim / top) if top else 0.0,
-        "sources": [f"{text.percent(one.cf_net)} {names[one.source]}" for one in mine],
+        "sources": [f"{share_text(one.cf_net)} {names[one.source]}" for one in mine],
         "nodes": [_node(node, numbers, unit) for node in pattern.nodes],
         "edges": [_edge(one) for one in pattern.contributions],
     }
@@ -95,12 +97,17 @@ def _node(node: PatternNode, numbers: Mapping[Component, int], unit: str) -> Jso
         "vim": finite(node.vim),
         "vimText": text.quantity(node.vim, unit),
         "cause": node.cause,
-        "off": NOTHING if node.off_cpu is None else text.percent(node.off_cpu),
+        "off": share_text(node.off_cpu),
         "contexts": [call_path(path) for path in node.contexts[:CONTEXTS]],
         "more": max(0, len(node.contexts) - CONTEXTS),
     }
 
 
 def _edge(one: Contribution) -> Json:
-    own = NOTHING if one.cf_self is None else text.percent(one.cf_self)
-    return {"to": one.to, "from": one.source, "net": text.percent(one.cf_net), "self": own, "path": list(one.path)}
+    return {
+        "to": one.to,
+        "from": one.source,
+        "net": share_text(one.cf_net),
+        "self": share_text(one.cf_self),
+        "path": list(one.path),
+    }

@@ -54,7 +54,7 @@ def deadlines(one: Explanation) -> Json | None:
     return {
         "unit": unit,
         "d": shortened([d.deadline for d in some], 5),
-        "ticks": [{"at": at, "text": text.quantity(at, unit)} for at in _decades([d.deadline for d in some])],
+        "ticks": [{"at": at, "text": text.quantity(at, unit)} for at in _ticks([d.deadline for d in some])],
         "observed": shortened([d.observed for d in some], 4),
         "low": shortened([d.low for d in some], 4),
         "high": shortened([d.high for d in some], 4),
@@ -64,11 +64,14 @@ def deadlines(one: Explanation) -> Json | None:
     }
 
 
-def _decades(values: list[float]) -> list[float]:
-    """Powers of ten within the values."""
+def _ticks(values: list[float]) -> list[float]:
+    """Powers of ten within the values; where those are few, two and five times them as well."""
     if not values or min(values) <= 0:
         return []
-    return [10.0**k for k in range(math.ceil(math.log10(min(values))), math.floor(math.log10(max(values))) + 1)]
+    low, high = min(values), max(values)
+    tens = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    factors = (1, 2, 5) if high < 1e3 * low else (1,)
+    return [ten * factor for ten in tens for factor in factors if low <= ten * factor <= high]
 
 
 def _bound(b: Bound, unit: str) -> list[str]:

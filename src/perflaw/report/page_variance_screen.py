@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from perflaw.report import text
 from perflaw.report.encode import finite
 from perflaw.report.page_charts import shortened
 from perflaw.report.page_variance_evidence import contexts, deadlines, exemplars
+from perflaw.report.page_variance_words import between, call_path, last_name, share_text
 from perflaw.report.perfetto import perfetto
 from perflaw.report.quantity import NOTHING, significant
-from perflaw.types.explanations import Budget, BudgetRow, Explanation, Part, Step
+from perflaw.types.explanations import Budget, BudgetRow, Explanation, Part
 
 Json = dict[str, Any]
 
@@ -19,8 +20,11 @@ ROWS = 40
 """Rows of the budget and of the parts that the page holds."""
 
 
-def screen(one: Explanation, beside: Mapping[str, Explanation], overhead: str) -> Json:
-    """All of it; ``beside`` holds the explanations of the same function, metric's label by label."""
+def screen(one: Explanation, beside: Mapping[str, Explanation], overhead: str, driven: bool) -> Json:
+    """All of it; ``beside`` holds the explanations of the same function, metric's label by label.
+
+    ``driven`` says whether drivers were looked for.
+    """
     return {
         "facts": _facts(one, overhead),
         "headline": _headline(one),
@@ -31,6 +35,7 @@ def screen(one: Explanation, beside: Mapping[str, Explanation], overhead: str) -
         "parts": [_part(part, one) for part in sorted(one.parts, key=lambda part: -abs(part.cf_net))[:ROWS]],
         "groups": _groups(one),
         "drivers": [{"of": d.of, "feature": d.feature, "law": d.expression, "r2": f"{d.r2:.2f}"} for d in one.drivers],
+        "driven": driven,
         "contexts": contexts(one),
         "deadlines": deadlines(one),
         "exemplars": exemplars(one),
@@ -66,47 +71,33 @@ def _budget(budget: Budget, one: Explanation) -> Json:
         "tail": text.quantity(budget.tail, one.metric.unit),
         "median": text.quantity(budget.median, one.metric.unit),
         "rows": [_row(row, one) for row in budget.rows[:ROWS]],
-        "left": f"{len(left):,} more: {text.percent(sum(row.share for row in left))} together" if left else "",
+        "left": f"{len(left):,} more: {share_text(sum(row.share for row in left))} together" if left else "",
         "estimated": any(row.estimated for row in budget.rows),
-        "further": [f"{name} is {text.percent(share)} of it" for name, share in budget.further.items()],
+        "further": [f"{name} is {share_text(share)} of it" for name, share in budget.further.items()],
     }
 
 
 def _row(row: BudgetRow, one: Explanation) -> Json:
-    known = row.share_low is not None and row.share_high is not None
     where = call_path(row.path) or ("own code" if row.component == one.component else row.component.name)
     return {
         "where": where + (" (the rest)" if row.rest else "") + (" *" if row.estimated else ""),
         "full": " > ".join([one.component.name, *(f"{step.callee} (line {step.line})" for step in row.path)]),
         "share": finite(row.share),
-        "text": text.percent(row.share),
+        "text": share_text(row.share),
         "low": finite(row.share_low),
         "high": finite(row.share_high),
-        "between": f"{row.share_low * 100:.0f}–{row.share_high * 100:.0f}" if known else "unknown",  # type: ignore[operator]
+        "between": between(row.share_low, row.share_high),
         "net": finite(row.cf_net),
-        "netText": text.percent(row.cf_net),
+        "netText": share_text(row.cf_net),
         "mechanism": row.mechanism,
-        "off": "unknown" if row.off_cpu is None else text.percent(row.off_cpu),
+        "off": share_text(row.off_cpu) if one.metric.name == "time" else NOTHING,
     }
-
-
-def call_path(path: Sequence[Step]) -> str:
-    """Calls in few words: last names and lines.
-
-    >>> call_path([Step("app.f", 3, 0, "app.g"), Step("app.g", 0, 0, "app.h")])
-    'g:3 > h'
-    """
-    return " > ".join(f"{_last(one.callee)}:{one.line}" if one.line else _last(one.callee) for one in path)
-
-
-def _last(name: str) -> str:
-    return name.rpartition(".")[2] or name
 
 
 def _part_name(part: Part) -> str:
     if part.component is None:
         return "own code"
-    return f"{_last(part.component.name)}:{part.line}" if part.line else _last(part.component.name)
+    return f"{last_name(part.component.name)}:{part.line}" if part.line else last_name(part.component.name)
 
 
 def _part(part: Part, one: Explanation) -> Json:
@@ -116,8 +107,8 @@ def _part(part: Part, one: Explanation) -> Json:
         "name": _part_name(part),
         "full": part.component.name if part.component else "what the function does itself",
         "mean": text.quantity(part.mean, one.metric.unit),
-        "net": text.percent(part.cf_net),
-        "self": "unknown" if part.cf_self is None else text.percent(part.cf_self),
+        "net": share_text(part.cf_net),
+        "self": share_text(part.cf_self),
         "shares": shares,
         "mechanism": split.mechanism if split else "own code",
     }
@@ -128,12 +119,10 @@ def _cause(one: Explanation) -> str:
     if one.cause == "steady":
         return "steady: nothing to explain"
     if one.off_cpu is None:
-        why = "CPU time was not measured" if one.metric.name == "time" else f"{one.metric.name} counts work alone"
+        why = "CPU time was not measured" if one.metric.name == "time" else "what was measured is work alone"
         return f"{one.cause}: {why}"
-    between = ""
-    if one.off_cpu_low is not None and one.off_cpu_high is not None:
-        between = f" ({one.off_cpu_low * 100:.0f}–{one.off_cpu_high * 100:.0f})"
-    return f"{one.cause}: {text.percent(one.off_cpu)}{between} of the variance comes about off the CPU"
+    ends = between(one.off_cpu_low, one.off_cpu_high)
+    return f"{one.cause}: {share_text(one.off_cpu)} ({ends}) of the variance comes about off the CPU"
 
 
 def _beside(one: Explanation, others: Mapping[str, Explanation]) -> Json | None:
@@ -157,7 +146,7 @@ def _groups(one: Explanation) -> list[Json]:
         {
             "parts": [_part_name(one.parts[place]) for place in block.parts],
             "relation": block.relation,
-            "words": f"{verbs[block.relation]}: {text.percent(block.cf_net)} of the variance together",
+            "words": f"{verbs[block.relation]}: {share_text(block.cf_net)} of the variance together",
         }
         for block in one.blocks
         if len(block.parts) > 1 and block.relation in verbs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from perflaw.types import Component
@@ -17,4 +17,6 @@ class VarianceView:
     found: Variance
     """The patterns."""
     explanations: Mapping[Component, Explanation] = field(default_factory=dict)
-    """Function → why it is sometimes slow; the page shows these in full."""
+    """Function → why it is sometimes slow; the page shows these in full, and opens with the first."""
+    driven: Collection[Component] = frozenset()
+    """Those of them of which it was learnt what drives them."""

@@ -3,9 +3,11 @@
 function start() {
   showHeader(report.header);
   setTheme(view.theme);
-  if (!report.rows.length && !trend) return showEmpty();
+  if (!report.rows.length && !trend && !variance) return showEmpty();
   if (report.rows.length) startLaws();
   if (trend) startTrend();
+  if (variance) startVariance();
+  showViews();
   addEventListener("hashchange", followLink);
   followLink();
   const first = order.find((entry) => !entry.element.hidden) ?? order[0];

@@ -46,7 +46,8 @@ function linked(parts) {
 function followLink() {
   const parts = addressParts();
   if (trendAsked(parts)) return followTrend(parts);
-  if (trendShown) showTrend(false);
+  if (varianceAsked(parts)) return followVariance(parts);
+  if (viewShown() !== "laws") showView("laws");
   Object.assign(view, { feature: null, held: {}, at: {} });
   recall(parts);
   setTheme(view.theme);
@@ -63,7 +64,7 @@ const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Inf
 
 // Keys move through the rows shown, from anywhere but a field that uses them itself.
 function onKey(event) {
-  if (trendShown) return;
+  if (viewShown() !== "laws") return;
   const step = STEPS[event.key];
   const held = event.ctrlKey || event.altKey || event.metaKey;
   if (event.key === "Escape" && event.target.id === "text") return clearText();

@@ -3,10 +3,6 @@
 let trendShown = false;
 
 function startTrend() {
-  if (report.rows.length) {
-    const tabs = choiceOf("View", [["laws", "laws of functions"], ["trend", `clusters of ${trend.noun}`]], "laws", (value) => { showTrend(value === "trend"); rememberNow(); }, "view");
-    document.getElementById("header").append(tabs);
-  }
   document.addEventListener("keydown", onTrendKey);
   buildTrend();
 }
@@ -27,17 +23,6 @@ function drawTrend() {
   drawShares();
   if (looking.rank == null) selectCluster(trend.clusters[0].rank, { link: false });
   else showSelected({ scroll: false });
-}
-
-function showTrend(on) {
-  trendShown = on;
-  document.getElementById("trend").hidden = !on;
-  for (const id of ["overview", "detail", "outcomes"]) document.getElementById(id)?.classList.toggle("away", on);
-  const words = document.querySelector("#header .help");
-  if (words && report.rows.length) words.textContent = on ? TREND_HELP : help(report.rows[0].metric);
-  for (const button of document.querySelectorAll("[data-choice=view] button")) button.setAttribute("aria-pressed", (button.dataset.value === "trend") === on);
-  if (on) drawTrend();
-  else view.redraw();
 }
 
 function selectCluster(rank, { link = true, focus = false, open = true } = {}) {
@@ -89,7 +74,7 @@ function trendAddress() {
   return parts;
 }
 
-const trendAsked = (parts) => Boolean(report.trend) && (!report.rows.length || parts.get("view") === "trend");
+const trendAsked = (parts) => Boolean(report.trend) && (parts.get("view") === "trend" || (!report.rows.length && !varianceAsked(parts)));
 
 function followTrend(parts) {
   if (["auto", "light", "dark"].includes(parts.get("theme"))) view.theme = parts.get("theme");
@@ -106,7 +91,7 @@ function followTrend(parts) {
   trendShown = false; // built first, drawn once
   buildTrend();
   setTheme(view.theme);
-  showTrend(true);
+  showView("trend");
   const sort = parts.get("sort"), column = TREND_COLUMNS.find((one) => one.name === sort?.replace(/^-/, ""));
   if (column && trend.clusters.length) sortTrend(column, sort.startsWith("-"));
 }

@@ -52,7 +52,9 @@ def parse_number(text: str, what: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise UsageError(
-            f"{what}: {text!r} is no number", "a finite number such as 1e6 is wanted", f"{what.rpartition(' ')[0]} n=1e6"
+            f"{what}: {text!r} is no number",
+            "a finite number such as 1e6 is wanted",
+            f"{what.rpartition(' ')[0]} n=1e6",
         )
     return number
 

@@ -34,7 +34,6 @@ class Clock:
     own_ns: int
     """All time the tracer took out of the run."""
 
-
     @property
     def exact_ns(self) -> float:
         """Times of single calls that differ by less do not differ: what is taken out for the tracer is no more exact."""

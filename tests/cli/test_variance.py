@@ -20,6 +20,7 @@ class Folder:
 
     def __init__(self, path):
         self.path = path
+        self.module = "listing1."  # what names of its functions begin with
 
     def record(self, name, tracer, *arguments):
         command = ["record", "--tracer", tracer, "--clock", "fake", "-e", name, *map(str, arguments)]
@@ -42,13 +43,17 @@ class Folder:
         return json.loads(self.variance(*arguments, "--json"))
 
 
-@pytest.fixture(scope="module", params=["native", "python"])
+@pytest.fixture(scope="module", params=["native", "python", "hooks"])
 def listing1(request, tmp_path_factory):
-    """The experiments A, B and C, and A and B together."""
-    folder = Folder(tmp_path_factory.mktemp("listing1"))
+    """The experiments A, B and C, and A and B together, of the program in Python and in C."""
+    folder, program, tracer = Folder(tmp_path_factory.mktemp("listing1")), PROGRAMS / "listing1.py", request.param
+    if tracer == "hooks":
+        program, tracer, folder.module = folder.path / "listing1", "auto", ""
+        flags = ["-O1", "-g", "-finstrument-functions"]
+        subprocess.run(["gcc", *flags, str(PROGRAMS / "listing1.c"), "-o", str(program)], check=True)
     for variant in "ABC":
-        folder.record(variant, request.param, "--", PROGRAMS / "listing1.py", variant)
-    folder.record("both", request.param, "--vary", "v=A,B", "--", PROGRAMS / "listing1.py", "{v}")
+        folder.record(variant, tracer, "--", program, variant)
+    folder.record("both", tracer, "--vary", "v=A,B", "--", program, "{v}")
     return folder
 
 
@@ -68,9 +73,9 @@ def close(value):
 
 @pytest.mark.parametrize("variant", "ABC")
 def test_a_recording_gives_the_numbers_of_the_oracle(listing1, variant):
-    found, expected = listing1.document("-e", variant, "listing1.f")["function"], ORACLE[variant]
+    found, expected = listing1.document("-e", variant, f"{listing1.module}f")["function"], ORACLE[variant]
     variance = float(Fraction(expected["var"]))
-    assert [part["component"] for part in found["parts"]] == [None, *(f"listing1.g{i}" for i in range(1, 6))]
+    assert [part["component"] for part in found["parts"]] == [None, *(f"{listing1.module}g{i}" for i in range(1, 6))]
     assert found["covariance"] == [[close(float(c)) for c in row] for row in expected["C"]]
     assert [part["cf_net"] for part in found["parts"]] == [close(float(phi) / variance) for phi in expected["phi"]]
     assert [part["cf_self"] for part in found["parts"]] == [
@@ -98,9 +103,9 @@ def test_the_budget_sums_to_one_and_names_lines(listing1):
     budget = listing1.document("-e", "B", "f")["budget"]
     assert sum(row["share"] for row in budget) == close(1)
     by_name = {row["component"]: row for row in budget}
-    assert by_name["listing1.a1"]["estimated"]
-    assert [step["line"] > 0 for step in by_name["listing1.a1"]["path"]] == [True, True]
-    assert by_name["listing1.f"]["path"] == []
+    assert by_name[f"{listing1.module}a1"]["estimated"]
+    assert [step["line"] > 0 for step in by_name[f"{listing1.module}a1"]["path"]] == [True, True]
+    assert by_name[f"{listing1.module}f"]["path"] == []
 
 
 def test_runs_are_merged_before_the_analysis(listing1):

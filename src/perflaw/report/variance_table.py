@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from perflaw.report.prose import paragraph
 from perflaw.report.quantity import count, percent, quantity, significant
 from perflaw.report.table import broken, printable, text_table
 from perflaw.types.variance import Contribution, Pattern, PatternNode, Variance
 
-NAME_WIDTH = 34
+NAME_WIDTH, SOURCE_WIDTH = 34, 23
+MOST_SOURCES = 4
+"""Sources that a node names, the weightiest first; --json has all."""
 MOST_NODES = 40
 """Nodes that the table shows; --json and --dot tell all."""
 
@@ -44,7 +48,7 @@ def _rows(pattern: Pattern, unit: str) -> list[list[str]]:
 
 def _row(node: PatternNode, depth: int, sources: str, unit: str) -> list[str]:
     indent = " " * min(depth, 10)
-    name = broken(f"({node.id}) {printable(node.component.name)}", ".", NAME_WIDTH - len(indent))
+    name = broken(f"({node.id}) {printable(node.component.name)}", [".", "_"], NAME_WIDTH - len(indent))
     if node.cause == "interference":
         sources = "\n".join(filter(None, (f"interference {percent(node.off_cpu or 0)}", sources)))
     return [
@@ -59,11 +63,13 @@ def _row(node: PatternNode, depth: int, sources: str, unit: str) -> list[str]:
 
 def _sources(node: PatternNode, pattern: Pattern, names: dict[int, str]) -> str:
     mine = [one for one in pattern.contributions if one.to == node.id]
-    return "\n".join(_source(one, names) for one in mine)
+    more = [f"… {len(mine) - MOST_SOURCES} more"] * (len(mine) > MOST_SOURCES)
+    return "\n".join([*(_source(one, names) for one in mine[:MOST_SOURCES]), *more])
 
 
 def _source(one: Contribution, names: dict[int, str]) -> str:
-    return f"{percent(one.cf_net)} ({one.source}) {names[one.source].rpartition('.')[2]}"
+    last = printable(re.split(r"\.|::", names[one.source])[-1])
+    return broken(f"{percent(one.cf_net)} ({one.source}) {last}", [" ", "_"], SOURCE_WIDTH)
 
 
 def _rest(found: Variance, shown: int) -> str:

@@ -18,9 +18,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from debian_source import fetch
+
+from perflaw.learn.variance.analyse import patterns_in
+from perflaw.learn.variance.options import Options
+from perflaw.store.call_trees import read_call_tree
+from perflaw.store.experiment import open_experiment
+from perflaw.types import CPU
+from perflaw.types.variance import Variance
 
 WITHOUT = "everything autodetect doc x86asm stripping network pthreads ffplay ffprobe"
 WITH = {
@@ -38,8 +44,6 @@ CODECS = {"mpeg2video": "m2v", "h263": "h263"}
 SIMILARITIES, TRIMS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0), (0.0, 0.1)
 FRAME = {"encode": "encode_picture", "decode": "decode_frame"}
 """Ends of the names of functions that are called once a frame."""
-
-Pattern = dict[str, Any]
 
 
 def build(folder: Path) -> Path:
@@ -81,18 +85,12 @@ def perflaw(folder: Path, *words: object) -> str:
     return done.stdout
 
 
-def patterns(folder: Path, name: str, similarity: float, trim: float) -> list[Pattern]:
-    """The patterns of an experiment by CPU time."""
-    words = ("-e", name, "--metric", "cpu", "--similarity", similarity, "--trim", trim, "--json")
-    return list(json.loads(perflaw(folder, "variance", *words))["patterns"])
-
-
-def nodes(found: list[Pattern]) -> list[tuple[str, str]]:
+def nodes(found: Variance) -> list[tuple[str, str]]:
     """Every node by what it is."""
-    return [(node["component"], node["type"]) for one in found for node in one["nodes"]]
+    return [(node.component.name, node.kind) for one in found.patterns for node in one.nodes]
 
 
-def shared(a: list[Pattern], b: list[Pattern]) -> float:
+def shared(a: Variance, b: Variance) -> float:
     """Share of the different nodes of both that both have."""
     first, second = set(nodes(a)), set(nodes(b))
     return len(first & second) / len(first | second) if first | second else 1.0
@@ -107,8 +105,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         names = record(asked.program or build(folder), folder, asked.frames)
+        trees = {one: read_call_tree(open_experiment(one, folder).recordings(), CPU) for one in names}
         found = {
-            (one, similarity, trim): patterns(folder, one, similarity, trim)
+            (one, similarity, trim): patterns_in(trees[one], Options(pressure=similarity, trim=trim))[1]
             for one in names
             for similarity in SIMILARITIES
             for trim in TRIMS
@@ -117,12 +116,15 @@ def main() -> None:
         for one in names:
             for trim in TRIMS:
                 cells = [found[one, similarity, trim] for similarity in SIMILARITIES]
-                print(f"{one:26} β {trim:g}" + "".join(f"{len(nodes(cell)):>6} / {len(cell):<3}" for cell in cells))
+                print(
+                    f"{one:26} β {trim:g}"
+                    + "".join(f"{len(nodes(cell)):>6} / {len(cell.patterns):<3}" for cell in cells)
+                )
         _stability(names, found)
         _deadlines(folder, names)
 
 
-def _stability(names: list[str], found: dict[tuple[str, float, float], list[Pattern]]) -> None:
+def _stability(names: list[str], found: dict[tuple[str, float, float], Variance]) -> None:
     steady = [similarity for similarity in SIMILARITIES if similarity >= 0.2]
     for one in names:
         pairs = itertools.pairwise(steady)

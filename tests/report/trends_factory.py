@@ -55,7 +55,7 @@ def law_in(feature: str, mean: str, slope: float, at: Mapping[str, float], cost:
         span=(60, 4000),
         predictions=[factory.prediction(at, cost, 0.04)],
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(made, **more)
 
 
 def power(coefficient: float, exponent: float, zeros: int = 0) -> PowerLaw:
@@ -138,7 +138,7 @@ def trends(clusters: Sequence[Cluster], counts: NDArray[np.float64], names: Sequ
         "sigma": 10.0,
         "at": {"n": 40_000.0},
     }
-    return Trends(**{**fields, **more})  # type: ignore[arg-type]
+    return Trends(**{**fields, **more})
 
 
 def bubble(**more: object) -> TrendView:
@@ -159,7 +159,7 @@ def bubble(**more: object) -> TrendView:
         cluster(3, "n", [4, 5, 6], counts, lambda x: 3 * x, "3*n", 1.0),
     ]
     matrix = CountMatrix(locations, counts, {"n": n}, tuple(f"{i + 1:04d}" for i in range(n.size)))
-    learnt = replace(trends(clusters, counts, [one.name for one in locations]), **more)  # type: ignore[arg-type]
+    learnt = replace(trends(clusters, counts, [one.name for one in locations]), **more)
     return TrendView(learnt, matrix, {"/home/me/bubble.py": SOURCE})
 
 
@@ -185,7 +185,7 @@ def many(clusters: int = 1500, locations: int = 30_000, runs: int = 60) -> Trend
         size = weights[k] * len(members)
         mean, text, slope = grown(size, slopes[k]), f"{size:.6g}*n^{slopes[k]:.4f}", float(slopes[k])
         made.append(cluster(rank, places[k].name, members, counts, mean, text, slope, coefficient=size))
-    later = {one.rank: place for place, one in enumerate(sorted(made, key=lambda one: -one.predicted.mean), 1)}  # type: ignore[union-attr]
+    later = {one.rank: place for place, one in enumerate(sorted(made, key=lambda one: -one.predicted.mean), 1)}
     made = [replace(one, predicted_rank=later[one.rank]) for one in made]
     matrix = CountMatrix(places, counts, {"n": n}, tuple(f"{i + 1:04d}" for i in range(runs)))
     sources = {

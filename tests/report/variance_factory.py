@@ -36,7 +36,7 @@ def server() -> tuple[VarianceView, ...]:
 
 def _node(number: int, parent: int | None, name: str, kind: str = "Task", vim: float = 1e6) -> PatternNode:
     contexts = ((),)
-    return PatternNode(number, parent, Component(name, "/src/app.py", 3), kind, 5000, 2e4, 0.9, 1e8, vim, contexts)  # type: ignore[arg-type]
+    return PatternNode(number, parent, Component(name, "/src/app.py", 3), kind, 5000, 2e4, 0.9, 1e8, vim, contexts)
 
 
 def many(patterns: int = 333, nodes: int = 9) -> tuple[VarianceView, ...]:

@@ -30,7 +30,7 @@ class Claim:
         experiment.make()
         with alone(experiment):
             self.folder = self._new(key)
-            with suppress(OSError):
+            with suppress(OSError):  # a file system without locks: the run cannot be told from a killed one
                 self._lock = os.open(self.folder, os.O_RDONLY)
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -63,7 +63,7 @@ class Claim:
 
 
 def _unmark(folder: Path) -> None:
-    with suppress(OSError):
+    with suppress(OSError):  # the folder is gone, or nobody may write: a stale mark costs a second try at most
         (folder / MARK).unlink(missing_ok=True)
 
 
@@ -72,7 +72,7 @@ def alone(experiment: Experiment) -> Iterator[None]:
     """While entered, nobody else makes or removes folders of runs."""
     descriptor = os.open(experiment.runs_folder, os.O_RDONLY)
     try:
-        with suppress(OSError):
+        with suppress(OSError):  # a file system without locks: as well as can be
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

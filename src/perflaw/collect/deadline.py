@@ -52,7 +52,7 @@ class Deadline:
     def _send(self, number: signal.Signals) -> None:
         self.sent = number
         for pid in _alive(self.family):
-            with suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):  # it has ended, or is another user's by now
                 os.kill(pid, number)
 
 

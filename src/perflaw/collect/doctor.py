@@ -51,7 +51,7 @@ def pythons() -> Iterator[Interpreter]:
         if real in seen or not os.access(real, os.X_OK):
             continue
         seen.add(real)
-        with suppress(TargetError):
+        with suppress(TargetError):  # a file of that name that is no Python which starts
             yield probe(str(path))
 
 

@@ -77,7 +77,7 @@ def main(words: list[str]) -> None:
 def _same_size(streams: list[Stream]) -> None:
     """The terminal has another size now: so have the program's."""
     for stream in streams:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a stream that is no terminal has no size
             size = fcntl.ioctl(stream.sink, termios.TIOCGWINSZ, bytes(8))
             fcntl.ioctl(stream.source, termios.TIOCSWINSZ, size)
 

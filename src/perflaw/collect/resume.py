@@ -65,8 +65,8 @@ def resume(experiment: Experiment, plan: Plan, configuration: Mapping[str, str])
 def _discard_unfinished(experiment: Experiment, keys: Collection[str]) -> int:
     """Remove the abandoned runs of these plans with their children; gives how many programs' runs these were."""
     for run in experiment.unfinished():
-        with suppress(OSError):
-            (experiment.runs_folder / run).rmdir()  # if empty: killed before the mark was there
+        with suppress(OSError):  # not empty
+            (experiment.runs_folder / run).rmdir()  # killed before the mark was there
     marks = {run: marked(experiment.runs_folder / run) for run in (*experiment.unfinished(), *experiment.ids())}
     programs = {run for run, mark in marks.items() if mark in keys and abandoned(experiment.runs_folder / run)}
     gone = set(programs)

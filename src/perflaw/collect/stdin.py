@@ -64,7 +64,7 @@ class Feeder:
         return self.count
 
     def _copy(self) -> None:
-        with contextlib.suppress(BrokenPipeError, OSError):
+        with contextlib.suppress(OSError):  # the program no longer reads: nobody waits for the rest
             self.kept.seek(0)
             while block := self.kept.read(1 << 16):
                 self._give(block)

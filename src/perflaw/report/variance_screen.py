@@ -54,8 +54,9 @@ def _budget(one: Explanation, colour: bool) -> str:
 
 
 def _row(row: BudgetRow, one: Explanation) -> list[str]:
-    known = row.share_low is not None and row.share_high is not None
-    between = f"{row.share_low * 100:.0f}–{row.share_high * 100:.0f}" if known else "—"  # type: ignore[operator]
+    between = "—"
+    if row.share_low is not None and row.share_high is not None:
+        between = f"{row.share_low * 100:.0f}–{row.share_high * 100:.0f}"
     off = "—" if row.off_cpu is None else percent(row.off_cpu)
     return [percent(row.share), between, _where(row, one), percent(row.cf_net), row.mechanism, off]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -71,9 +71,10 @@ def _notes(recordings: Sequence[Recording]) -> tuple[str, ...]:
 
 
 def _component(row: tuple[object, ...]) -> Component:
-    _, name, file, line, language, origin, parameters = row[:7]
+    _, name, file, line, language, told, parameters = row[:7]
+    origin: Literal["own", "library"] = "library" if told == "library" else "own"
     names = tuple(str(parameters).split(",")) if parameters else ()
-    return Component(str(name), str(file), int(str(line)), str(language), origin, names)  # type: ignore[arg-type]
+    return Component(str(name), str(file), int(str(line)), str(language), origin, names)
 
 
 def _exact(column: Column) -> Array:

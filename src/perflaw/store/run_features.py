@@ -104,7 +104,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
         return
     try:
-        with suppress(OSError):
+        with suppress(OSError):  # a file system without locks: as well as can be
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

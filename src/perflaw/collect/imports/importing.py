@@ -37,7 +37,7 @@ class ImportedTrace:
 
     def reader(self, spool: Path, seed: int) -> Reader:
         """There is none: nothing is running."""
-        raise NotImplementedError
+        raise RuntimeError("a trace that was recorded elsewhere has nothing that runs")
 
 
 @dataclass(frozen=True, slots=True)

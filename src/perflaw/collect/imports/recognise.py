@@ -101,7 +101,7 @@ def _documents(file: str, text: str) -> tuple[list[object], str]:
         try:
             return [_parsed(text.rstrip().rstrip(",") + "]")], EARLY
         except ValueError:
-            pass
+            pass  # it is not the bracket alone that is missing
     raise _not_json(file, wrong, wrong.lineno)
 
 

@@ -5,9 +5,11 @@ A recording is evidence, a law is a claim with its uncertainty. Learners return 
 
 from perflaw.types.annotations import Annotation, Points, Scope
 from perflaw.types.counts import CountMatrix, Counts, Location
+from perflaw.types.durations import Batches, Histogram, Observation, Observed, Platform
 from perflaw.types.laws import Alternative, Breakpoint, Curve, Law, Noise, Prediction, Verdict
 from perflaw.types.measured import CPU, EVENTS, FEATURE_NAME, TIME, Component, Metric
 from perflaw.types.recordings import MOST_SLOWDOWN, Clock, Evidence, Losses, Run, RunCost
+from perflaw.types.specs import Consistency, PathGroup, PathSpec
 from perflaw.types.trends import Cluster, Overtake, PowerLaw, Trends
 from perflaw.types.verdicts import Change, CheckVerdict, DiffVerdict, Forecast, Outcome, Stated
 
@@ -19,25 +21,33 @@ __all__ = [
     "TIME",
     "Alternative",
     "Annotation",
+    "Batches",
     "Breakpoint",
     "Change",
     "CheckVerdict",
     "Clock",
     "Cluster",
     "Component",
+    "Consistency",
     "CountMatrix",
     "Counts",
     "Curve",
     "DiffVerdict",
     "Evidence",
     "Forecast",
+    "Histogram",
     "Law",
     "Location",
     "Losses",
     "Metric",
     "Noise",
+    "Observation",
+    "Observed",
     "Outcome",
     "Overtake",
+    "PathGroup",
+    "PathSpec",
+    "Platform",
     "Points",
     "PowerLaw",
     "Prediction",

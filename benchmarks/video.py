@@ -1,31 +1,36 @@
-"""Variance of a real codec: FFmpeg of Debian, mpeg2 and h263, encoding and decoding, as in Tables 2 and 3 of Kumar & Pande.
+"""Variance of a real codec: FFmpeg of Debian, mpeg2 and h263, encoding and decoding, as in Table 1 of Kumar & Pande.
 
-    python benchmarks/video.py [--frames 100] [--program FILE]
+    python benchmarks/video.py [--frames 100] [--program FILE] [--keep FOLDER]
 
-Builds a minimal FFmpeg with -finstrument-functions, records it on two generated clips each way, and prints how many nodes
-and patterns are left at similarity thresholds from 0.01 to 1 (τ_S), untrimmed and trimmed (β); how much the patterns of
-neighbouring thresholds from 0.2 on, and those of the two clips, share; and how often a frame would miss deadlines. Sources
-and clips are not kept.
+Builds a minimal FFmpeg with -finstrument-functions, records it on two clips each way, raw frames in, as the paper does, and
+prints, by CPU time and by recorded calls: the calling contexts, the nodes and patterns extracted, and those left at
+similarity thresholds from 0.01 to 1 (τ_S), untrimmed and trimmed (β 0.1); how much the results of neighbouring thresholds
+from 0.2 on share, those of the two clips, and those of one clip recorded twice, which is what clocks alone make
+(pattern_trees.py); and how often a frame misses deadlines (§8.1). Sources, clips and recordings are kept where --keep
+says so, and recordings that lie there are read again.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from debian_source import fetch
+from pattern_trees import by_count, by_impact, shared
 
-from perflaw.learn.variance.analyse import patterns_in
+from perflaw.learn.variance.analyse import explained, swept
 from perflaw.learn.variance.options import Options
+from perflaw.learn.variance.tree import Tree
 from perflaw.store.call_trees import read_call_tree
 from perflaw.store.experiment import open_experiment
-from perflaw.types import CPU
+from perflaw.types import CPU, EVENTS
+from perflaw.types.measured import Metric
 from perflaw.types.variance import Variance
 
 WITHOUT = "everything autodetect doc x86asm stripping network pthreads ffplay ffprobe"
@@ -41,9 +46,21 @@ WITH = {
 }
 CLIPS = ("testsrc2", "mandelbrot")
 CODECS = {"mpeg2video": "m2v", "h263": "h263"}
-SIMILARITIES, TRIMS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0), (0.0, 0.1)
-FRAME = {"encode": "encode_picture", "decode": "decode_frame"}
-"""Ends of the names of functions that are called once a frame."""
+WAYS = ("encode", "decode")
+PRESSURES, TRIMS = (0.01, 0.2, 0.4, 0.6, 0.8, 1.0), (0.0, 0.1)
+FRAME = {
+    ("mpeg2video", "encode"): "encode_picture",
+    ("h263", "encode"): "encode_picture",
+    ("mpeg2video", "decode"): "mpeg_decode_frame",
+    ("h263", "decode"): "ff_h263_decode_frame",
+}
+"""Functions that are called once a frame."""
+SIGMAS = (1.0, 2.0, 5.0)
+"""Deadlines, in standard deviations beyond the mean: Chebyshev promises 100, 25 and 4 %, the latter two the paper's."""
+PROBABILITIES = (0.25, 0.04, 0.01)
+
+Found = dict[tuple[str, float, float], Variance]
+"""Experiment, τ_S and β → result."""
 
 
 def build(folder: Path) -> Path:
@@ -59,19 +76,21 @@ def build(folder: Path) -> Path:
     return source / "ffmpeg"
 
 
-def record(program: Path, folder: Path, frames: int) -> list[str]:
-    """Names of the experiments: a codec, a way, a clip each."""
-    names = []
-    for codec, suffix in CODECS.items():
-        for clip in CLIPS:
-            made = folder / f"{clip}.{suffix}"
-            source = ["-f", "lavfi", "-i", f"{clip}=size=352x288:rate=25,format=yuv420p"]
-            encode = [*source, "-frames:v", frames, "-c:v", codec, "-threads", 1, "-y", made]
-            decode = ["-threads", 1, "-i", made, "-f", "null", "-"]
-            for way, words in (("encode", encode), ("decode", decode)):
-                names.append(f"{codec}-{way}-{clip}")
-                perflaw(folder, "record", "-e", names[-1], "--", program, "-loglevel", "error", *words)
-    return names
+def record(program: Path, folder: Path, frames: int) -> None:
+    """Every codec, each way, on every clip; the first clip twice. Clips are made apart: what makes them is no codec."""
+    for clip in CLIPS:
+        raw = folder / f"{clip}.yuv"
+        source = f"{clip}=size=352x288:rate=25,format=yuv420p"
+        made = ["-f", "lavfi", "-i", source, "-frames:v", str(frames), "-f", "rawvideo", "-y", str(raw)]
+        subprocess.run([program, "-loglevel", "error", *made], check=True)
+        for codec, suffix in CODECS.items():
+            coded = folder / f"{clip}.{suffix}"
+            given = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", "352x288", "-r", "25", "-i", raw]
+            encode = [*given, "-c:v", codec, "-threads", 1, "-y", coded]
+            decode = ["-threads", 1, "-i", coded, "-f", "null", "-"]
+            for way, words in zip(WAYS, (encode, decode), strict=True):
+                for name in (f"{codec}-{way}-{clip}", *([f"{codec}-{way}-again"] if clip == CLIPS[0] else [])):
+                    perflaw(folder, "record", "-e", name, "--", program, "-loglevel", "error", *words)
 
 
 def perflaw(folder: Path, *words: object) -> str:
@@ -85,15 +104,70 @@ def perflaw(folder: Path, *words: object) -> str:
     return done.stdout
 
 
-def nodes(found: Variance) -> list[tuple[str, str]]:
-    """Every node by what it is."""
-    return [(node.component.name, node.kind) for one in found.patterns for node in one.nodes]
+def analysed(folder: Path, names: Sequence[str], metric: Metric) -> tuple[Found, dict[str, Tree]]:
+    """The patterns of every experiment at every threshold, and the trees that functions are explained from."""
+    found, trees = {}, {}
+    for one in names:
+        given = read_call_tree(open_experiment(one, folder).recordings(), metric)
+        settings = [Options(pressure=pressure, trim=trim) for pressure, trim in itertools.product(PRESSURES, TRIMS)]
+        trees[one], results = swept(given, settings)
+        for options, result in zip(settings, results, strict=True):
+            found[one, options.pressure, options.trim] = result
+    return found, trees
 
 
-def shared(a: Variance, b: Variance) -> float:
-    """Share of the different nodes of both that both have."""
-    first, second = set(nodes(a)), set(nodes(b))
-    return len(first & second) / len(first | second) if first | second else 1.0
+def size(found: Variance) -> str:
+    """Nodes and patterns."""
+    return f"{sum(len(one.nodes) for one in found.patterns)}/{len(found.patterns)}"
+
+
+def table(names: Sequence[str], found: Found) -> None:
+    """Table 1 of the paper."""
+    print(f"{'':32}{'contexts':>9}{'extracted':>11}" + "".join(f"  β {b:<4g}{p:>5g}" for b in TRIMS for p in PRESSURES))
+    for one in names:
+        whole = found[one, PRESSURES[0], 0.0]
+        cells = "".join(f"{size(found[one, p, b]):>13}" for b in TRIMS for p in PRESSURES)
+        print(f"{one:32}{whole.tree_nodes:>9,}{'/'.join(map(str, whole.extracted)):>11}{cells}")
+
+
+def sharing(found: Found) -> None:
+    """Stability over thresholds and convergence over clips, both after trimming."""
+    print(f"\n{'shared, by count / by impact':32}{'τ_S 0.2–1':>16}{'two clips':>16}{'one clip twice':>16}")
+    for codec, way in itertools.product(CODECS, WAYS):
+        first, second = (f"{codec}-{way}-{clip}" for clip in CLIPS)
+        steady = [found[one, p, 0.1] for one in (first, second) for p in PRESSURES if p >= 0.2]
+        half = len(steady) // 2
+        neighbours = [(a, b) for side in (steady[:half], steady[half:]) for a, b in itertools.pairwise(side)]
+        clips = [(found[first, 0.4, 0.1], found[second, 0.4, 0.1])]
+        again = [(found[first, 0.4, 0.1], found[f"{codec}-{way}-again", 0.4, 0.1])]
+        cells = "".join(f"{least(pairs):>16}" for pairs in (neighbours, clips, again))
+        print(f"{codec} {way:<21}{cells}")
+
+
+def least(pairs: Sequence[tuple[Variance, Variance]]) -> str:
+    """The least share of any pair, every node alike and weighted by σN."""
+    return " / ".join(f"{min(shared(a, b, weight).share for a, b in pairs):.0%}" for weight in (by_count, by_impact))
+
+
+def deadlines(trees: dict[str, Tree]) -> None:
+    """Per-frame figures by CPU time (§8.1), as ``perflaw variance FUNCTION --deadline … --probability …`` tells them."""
+    print(
+        "\nframes: P(time > mean + kσ) as recorded (95 %), Chebyshev's bound; deadline for a probability, and Chebyshev's"
+    )
+    for (codec, way), clip in itertools.product(FRAME, CLIPS):
+        name, tree = f"{codec}-{way}-{clip}", trees[f"{codec}-{way}-{clip}"]
+        frame = next(one for one in tree.given.components if one.name == FRAME[codec, way])
+        options = Options(probabilities=PROBABILITIES)
+        one = explained(tree, frame, options, (), driven=False)
+        mean, sigma = one.mean, one.mean * one.cov
+        one = explained(tree, frame, options, [mean + k * sigma for k in SIGMAS], driven=False)
+        print(f"{name}: {frame.name}, {one.n} frames, mean {mean / 1e6:.2f} ms, CoV {one.cov:.2f}")
+        for k, d in zip(SIGMAS, one.deadlines, strict=True):
+            seen = f"{d.observed:.1%} ({d.low:.1%}–{d.high:.1%})"
+            print(f"    mean + {k:g}σ = {d.deadline / 1e6:.2f} ms: {seen}, at most {d.chebyshev:.0%}")
+        for b in one.bounds:
+            seen = "unknown" if b.observed is None else f"{b.observed / 1e6:.2f} ms"
+            print(f"    {b.probability:.0%} take longer than {seen}; by Chebyshev {b.chebyshev / 1e6:.2f} ms")
 
 
 def main() -> None:
@@ -101,49 +175,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, default=100)
     parser.add_argument("--program", type=Path, help="a program built before")
+    parser.add_argument("--keep", type=Path, help="folder of clips and recordings")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        names = record(asked.program or build(folder), folder, asked.frames)
-        trees = {one: read_call_tree(open_experiment(one, folder).recordings(), CPU) for one in names}
-        found = {
-            (one, similarity, trim): patterns_in(trees[one], Options(pressure=similarity, trim=trim))[1]
-            for one in names
-            for similarity in SIMILARITIES
-            for trim in TRIMS
-        }
-        print("nodes / patterns at τ_S" + "".join(f"{similarity:>12g}" for similarity in SIMILARITIES))
-        for one in names:
-            for trim in TRIMS:
-                cells = [found[one, similarity, trim] for similarity in SIMILARITIES]
-                print(
-                    f"{one:26} β {trim:g}"
-                    + "".join(f"{len(nodes(cell)):>6} / {len(cell.patterns):<3}" for cell in cells)
-                )
-        _stability(names, found)
-        _deadlines(folder, names)
-
-
-def _stability(names: list[str], found: dict[tuple[str, float, float], Variance]) -> None:
-    steady = [similarity for similarity in SIMILARITIES if similarity >= 0.2]
-    for one in names:
-        pairs = itertools.pairwise(steady)
-        least = min(shared(found[one, a, 0.0], found[one, b, 0.0]) for a, b in pairs)
-        print(f"{one}: neighbouring τ_S from 0.2 on share at least {least:.0%} of their nodes")
-    for first, second in zip(names, names[2:], strict=False):
-        if first.rpartition("-")[0] == second.rpartition("-")[0]:
-            print(
-                f"{first} and {second.rpartition('-')[2]}: {shared(found[first, 0.4, 0.1], found[second, 0.4, 0.1]):.0%}"
-            )
-
-
-def _deadlines(folder: Path, names: list[str]) -> None:
-    for one in names:
-        listed = perflaw(folder, "annotate", "-e", one, "--all", "--json")
-        ends = FRAME[one.split("-")[1]]
-        calls = [a["component"] for a in json.loads(listed)["annotations"] if a["component"].endswith(ends)]
-        if calls:
-            print(perflaw(folder, "variance", calls[0], "-e", one, "--metric", "cpu", "--probability", "0.01"))
+        folder = asked.keep or Path(name)
+        folder.mkdir(exist_ok=True)
+        if not (folder / ".perflaw").exists():
+            record(asked.program or build(folder), folder, asked.frames)
+        names = [f"{codec}-{way}-{clip}" for codec, way, clip in itertools.product(CODECS, WAYS, CLIPS)]
+        again = [f"{codec}-{way}-again" for codec, way in itertools.product(CODECS, WAYS)]
+        for metric in (CPU, EVENTS):
+            print(f"\n{metric.name}: nodes/patterns")
+            found, trees = analysed(folder, [*names, *again], metric)
+            table(names, found)
+            sharing(found)
+            if metric is CPU:
+                deadlines(trees)
 
 
 if __name__ == "__main__":

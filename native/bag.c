@@ -62,6 +62,17 @@ Touch *bag_search(Arena *arena, Bag *bag, int32_t node, int32_t depth) {
     return &bag->items[at];
 }
 
+int bag_keep(Arena *arena, Bag *bag) {
+    const Touch *items = bag->items;
+    uint32_t count = bag->count;
+    bag_clear(arena, bag);
+    while (bag->capacity < count)
+        if (!bag_grow(arena, bag)) return 0;
+    memcpy(bag->items, items, count * sizeof(Touch));
+    bag->count = count;
+    return 1;
+}
+
 void bag_empty(Arena *arena, Bag *bag) {
     for (uint32_t at = 0; bag->changes && at < bag->count; at++) lane_clear(arena, &bag->changes[at]);
     arena_free(arena, bag->changes, bag->capacity * sizeof(Lane *));

@@ -5,6 +5,7 @@
 #include "lanes.h"
 #include "nodes.h"
 #include "segments.h"
+#include "spans.h"
 #include "stacks.h"
 
 static void see(Tree *tree, int64_t stamp) {
@@ -19,7 +20,7 @@ static void see(Tree *tree, int64_t stamp) {
 static void close_unseen(Tree *tree, int64_t frame) {
     Frame *unseen = stacks_take(tree, frame);
     if (!unseen) return;
-    if (unseen->code > 0) segments_record(tree, unseen, NULL);
+    if (unseen->code > 0) segments_record(tree, NULL, unseen, NULL);
     stacks_forget(tree, unseen);
 }
 
@@ -40,6 +41,9 @@ static inline Frame *begin(Tree *tree, Stack *stack, const Event *event, int32_t
     new->code = code;
     new->key = event->key;
     new->fresh = 1;
+    new->manner = PLAIN;
+    new->least_span = node->brief;
+    spans_begin(stack, new);
     return new;
 }
 
@@ -52,6 +56,12 @@ static void enter(Tree *tree, Stack *stack, const Event *event) {
     see(tree, event->value);
 }
 
+/* What the interpreter does aside begins: no event, so that events tell the program's own work alone. */
+static void aside(Tree *tree, Stack *stack, const Event *event) {
+    Node *node = (uint32_t)event->code - 1 < MAX_CODE - 1 ? node_of_call(tree, stack, event) : NULL;
+    if (node && begin(tree, stack, event, event->code, node)) stacks_top(stack)->manner = ASIDE;
+}
+
 /* Bring the invocation of this frame to the top; whatever stood above it died without an event. 0 if not open. */
 static int uncover(Tree *tree, Stack *stack, int64_t frame) {
     return stack->height && (stacks_top(stack)->frame == frame || (frame && stacks_bury(tree, stack, frame)));
@@ -62,8 +72,12 @@ static Frame *caller_of(const Stack *stack) { return stack->height > 1 ? stacks_
 static void leave(Tree *tree, Stack *stack, const Event *event) {
     if (!uncover(tree, stack, event->frame)) return;
     Frame *top = stacks_top(stack), *caller = caller_of(stack);
-    segments_close(tree, stack, top, caller, event->value);
-    if (top->code > 0) segments_record(tree, top, caller);
+    int64_t spent = segments_close(tree, stack, top, caller, event->value);
+    if (top->code > 0) {
+        segments_record(tree, stack, top, caller);
+        spans_done(tree, stack, top);
+    }
+    spans_end(tree, stack, top, caller, spent);
     see(tree, event->value);
     stack->height--;
     stacks_clear(tree, top);
@@ -72,8 +86,8 @@ static void leave(Tree *tree, Stack *stack, const Event *event) {
 static void yield(Tree *tree, const Source *source, const Event *event) {
     Stack *stack = source->current;
     if (!uncover(tree, stack, event->frame)) return;
-    Frame *top = stacks_top(stack);
-    segments_close(tree, stack, top, caller_of(stack), event->value);
+    Frame *top = stacks_top(stack), *caller = caller_of(stack);
+    spans_end(tree, stack, top, caller, segments_close(tree, stack, top, caller, event->value));
     top->segment = event->value;
     top->source = source->number;
     top->taken = source->taken;
@@ -96,11 +110,13 @@ static void resume(Tree *tree, const Source *source, const Event *event) {
         suspended->waited = plus(suspended->waited, waited(suspended, source, event->value));
         if (!stacks_resume(tree, stack, suspended)) return;
         top = stacks_top(stack);
+        top->manner = RESUMED;
     } else top = begin(tree, stack, event, -event->code, slot); /* no call to learn from */
     if (!top) return;
     top->slot = slot;
     top->segment = segments_clock(stack, event->value);
     top->events_segment = stack->events;
+    spans_begin(stack, top);
 }
 
 static void feature(Tree *tree, Stack *stack, const Event *event) {
@@ -128,6 +144,7 @@ static void feed_rarely(Tree *tree, Source *source, const Event *event) {
         case EVENT_YIELD: yield(tree, source, event); break;
         case EVENT_RESUME: resume(tree, source, event); break;
         case EVENT_FEATURE: feature(tree, stack, event); break;
+        case EVENT_ASIDE: aside(tree, stack, event); break;
         case EVENT_DEAD: stacks_bury(tree, stack, event->frame); break;
         case EVENT_CHANGE: change(tree, stack, event); break;
         case EVENT_SWITCH: stacks_switch(tree, source, event->frame, event->value); break;
@@ -143,7 +160,7 @@ static void feed_rarely(Tree *tree, Source *source, const Event *event) {
 /* Numbers of functions are small: what a torn record may hold instead would make the grids by code huge. 0 is no
  * function but the tracer's calibration. */
 static int plausible(const Event *event) {
-    return (uint32_t)event->kind - EVENT_ENTER > EVENT_RESUME - EVENT_ENTER || (uint32_t)event->code - 1 < MAX_CODE - 1;
+    return (uint32_t)event->code - 1 < MAX_CODE - 1 || (uint32_t)event->kind - EVENT_ENTER > EVENT_RESUME - EVENT_ENTER;
 }
 
 void calltree_feed(Tree *tree, Source *source, const Event *event) {

@@ -1,10 +1,14 @@
 #include "clock.h"
 
+#include <stdlib.h>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 enum { CALIBRATION_NS = 5000000, TRIES = 16 };
+/* A step below eight units of a clock is none: multiples of it, give or take the rounding, are nearly all numbers. */
+enum { READINGS = 2000, LOOKED_AT = 1800, ROUNDING = 2, COARSE = 8, FEW_STEPS = 3 }; /* the longest are interruptions */
 
 int64_t clock_plain_ns(void) {
     struct timespec now;
@@ -47,6 +51,76 @@ static int calibrate(Clock *clock) {
     return 1;
 }
 #endif
+
+/* ---- the step ---- */
+
+static uint64_t reading(const Clock *clock) {
+#if defined(__x86_64__)
+    if (clock->kind == CLOCK_TSC) return __rdtsc();
+#endif
+    return (uint64_t)clock_ns(clock);
+}
+
+static int by_size(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Differences of readings with pauses of many lengths between them, increasing. */
+static void differences(const Clock *clock, uint64_t *passed) {
+    for (int at = 0; at < READINGS; at++) {
+        uint64_t before = reading(clock);
+        for (volatile int pause = at % 61; pause > 0; pause--) continue;
+        passed[at] = reading(clock) - before;
+    }
+    qsort(passed, READINGS, sizeof *passed, by_size);
+}
+
+/* The least distance between neighbours among the differences that are not equal but for rounding. */
+static uint64_t least_gap(const uint64_t *passed) {
+    uint64_t least = UINT64_MAX;
+    for (int at = 1; at < LOOKED_AT; at++) {
+        uint64_t gap = passed[at] - passed[at - 1];
+        if (gap > ROUNDING && gap < least) least = gap;
+    }
+    return least;
+}
+
+/* The step that the differences up to a bound are multiples of but for rounding, near a guess of it; 0 where they are not. */
+static double step_near(const uint64_t *passed, double step, double most) {
+    int count = 0, right = 0;
+    double products = 0, squares = 0;
+    for (int at = 0; at < LOOKED_AT && step > 0 && (double)passed[at] <= most; at++, count++) {
+        double times = (double)(int64_t)((double)passed[at] / step + 0.5), off = (double)passed[at] - times * step;
+        right += off <= ROUNDING && off >= -ROUNDING;
+        products += times * (double)passed[at];
+        squares += times * times;
+    }
+    return right > count * 19 / 20 && squares > 0 ? products / squares : 0;
+}
+
+/* Differences to the one in the middle: multiples all the same, and small ones. */
+static void centre(const uint64_t *passed, uint64_t *apart) {
+    uint64_t middle = passed[LOOKED_AT / 2];
+    for (int at = 0; at < LOOKED_AT; at++) apart[at] = passed[at] > middle ? passed[at] - middle : middle - passed[at];
+    qsort(apart, LOOKED_AT, sizeof *apart, by_size);
+}
+
+double clock_tick(const Clock *clock) {
+    uint64_t passed[READINGS], apart[LOOKED_AT];
+    if (clock->kind == CLOCK_FAKE) return 1;
+    differences(clock, passed);
+    centre(passed, apart);
+    double step = 0, guess = (double)least_gap(apart);
+    for (int off = -ROUNDING; off <= ROUNDING && step < COARSE; off++) {
+        double near = step_near(apart, guess + off, FEW_STEPS * guess); /* few steps bear that a guess is off by the rounding */
+        step = step_near(apart, near, 1e18);
+    }
+    double exact = step_near(passed, step, 1e18); /* of many steps: better, where there are not too many */
+    if (exact > 0) step = exact;
+    if (step < COARSE) return 1;
+    return clock->kind == CLOCK_TSC ? step * (double)clock->multiplier / 4294967296.0 : step;
+}
 
 const char *clock_start(Clock *clock) {
     *clock = (Clock){.kind = CLOCK_PLAIN};

@@ -8,6 +8,7 @@
 #include "cpu.h"
 #include "export.h"
 #include "order.h"
+#include "paths.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -28,8 +29,8 @@ EXPORTED Core *core_open(uint64_t seed, uint32_t max_distance) {
     return NULL;
 }
 
-EXPORTED void core_limits(Core *core, uint32_t nodes, uint32_t links, uint32_t pairs, uint32_t components) {
-    core->tree.limits = (Limits){nodes, links, pairs, components};
+EXPORTED void core_limits(Core *core, uint32_t nodes, uint32_t links, uint32_t pairs, uint32_t components, uint32_t spans) {
+    core->tree.limits = (Limits){nodes, links, pairs, components, spans};
 }
 
 EXPORTED int core_ring(Core *core, const char *path) {
@@ -49,15 +50,20 @@ EXPORTED void core_metrics(Core *core, uint32_t count) {
     if (count > core->tree.lanes) core->tree.lanes = count;
 }
 
+EXPORTED int core_paths(Core *core, uint32_t clocks, uint64_t bytes) {
+    return paths_begin(&core->tree, clocks < PATH_CLOCKS ? 1 : PATH_CLOCKS, bytes) ? 0 : ENOMEM;
+}
+
 /* Take what lies side by side in a ring and whose turn has come, at most a batch and `most`; how many there were. */
 static uint64_t take(Core *core, Feed *feed, uint64_t most) {
     const Event *first;
-    uint64_t count = ring_peek(&feed->ring, &first), at = 0;
+    uint64_t ready = ring_peek(&feed->ring, &first), count = ready, at = 0;
     if (count > BATCH) count = BATCH;
     if (count > most) count = most;
     order_forget(&core->feeds, feed);
     memcpy(core->batch, first, count * sizeof(Event));
     for (Event *event = core->batch; at < count; at++, event++) {
+        if (at + BATCH < ready) __builtin_prefetch(&first[at + BATCH]); /* of the next batch: it is in the writer's cache */
         if (order_matters(&core->feeds, &core->tree, event) && !order_allows(&core->feeds, feed, &core->tree, event)) break;
         calltree_feed(&core->tree, &feed->source, event);
     }
@@ -101,6 +107,7 @@ EXPORTED void core_leave(Core *core) {
 EXPORTED void core_finish(Core *core) {
     core_leave(core);
     calltree_finish(&core->tree);
+    paths_finish(&core->tree);
 }
 
 EXPORTED size_t core_export(const Core *core, uint32_t table, void *buffer, size_t size) {
@@ -128,4 +135,10 @@ EXPORTED const char *core_way(const char *of) {
     Cpu cpu;
     const char *way = clock_start(&clock);
     return strcmp(of, "cpu") ? way : cpu_start(&cpu, &clock);
+}
+
+EXPORTED double core_tick(void) {
+    Clock clock;
+    clock_start(&clock);
+    return clock_tick(&clock);
 }

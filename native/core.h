@@ -16,17 +16,21 @@ typedef struct Core Core;
 enum {
     TABLE_HEAD, TABLE_NODES, TABLE_NODE_LANES, TABLE_PAIRS, TABLE_PAIR_LANES, TABLE_LINKS, TABLE_LINK_LANES,
     TABLE_HISTOGRAM, TABLE_WAITS, TABLE_CODES, TABLE_CODE_LANES, TABLE_SAMPLES, TABLE_COSTS, TABLE_CALLEES,
-    TABLE_FEATURES, TABLES
+    TABLE_FEATURES, TABLE_WORST, TABLE_SPANS,
+    TABLE_PATH_CODES, TABLE_PATH_SEEN, TABLE_PATH_PIECES, TABLE_PATH_BUCKETS, TABLE_PATH_BATCHES, TABLES
 };
 
 /* A core without rings; NULL if there is no memory. max_distance: how far links reach, 0 for none. */
 Core *core_open(uint64_t seed, uint32_t max_distance);
 /* Other bounds than the usual ones. Before the first step. */
-void core_limits(Core *core, uint32_t nodes, uint32_t links, uint32_t pairs, uint32_t components);
+void core_limits(Core *core, uint32_t nodes, uint32_t links, uint32_t pairs, uint32_t components, uint32_t spans);
 /* Read this ring too from now on. 0 or errno; EPROTO if it is no ring of this version. */
 int core_ring(Core *core, const char *path);
 /* There are so many metrics from now on, time, cpu and events included. */
 void core_metrics(Core *core, uint32_t count);
+/* Keep durations by call path too (paths.h), in at most so many bytes; of CPU time where clocks is 2. Before the first
+ * step. 0 or errno. */
+int core_paths(Core *core, uint32_t clocks, uint64_t bytes);
 /* Take up to `most` records, some of each ring in turn; how many there were. Does not wait. */
 uint64_t core_step(Core *core, uint64_t most);
 /* Whether a record waits for rings that are not attached yet: attach them, and step again. It is taken in then anyway. */
@@ -45,6 +49,8 @@ size_t core_row_size(uint32_t table);
 const char *core_event_layout(void);
 /* How wall and CPU time are known on this machine, in words: "clock" or "cpu". Calibrates, 5 ms. */
 const char *core_way(const char *of);
+/* Step of this machine's clock, ns, see clock_tick. Calibrates, 5 ms. */
+double core_tick(void);
 void core_close(Core *core);
 
 #endif

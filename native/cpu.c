@@ -49,6 +49,18 @@ int64_t cpu_off(Cpu *cpu, const Clock *clock) {
     return more;
 }
 
+int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now) {
+    int64_t off = 0, later;
+    int tries = 4;
+    do { /* switched out while the clocks were read: that lies before `later`, and is told with it */
+        off += cpu_off(cpu, clock);
+        later = clock_ns(clock);
+    } while (cpu->flag && *cpu->flag != cpu_armed && --tries);
+    if (later - *now > CPU_GAP_NS) *now = later;
+    int64_t most = *now > last ? *now - last : 0;
+    return off < most ? off : most;
+}
+
 void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent) {
     cpu->wall += wall;
     cpu->spent += spent;

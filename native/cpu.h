@@ -27,6 +27,9 @@ extern const uint64_t cpu_armed; /* what the flag holds while the thread was not
 const char *cpu_start(Cpu *cpu, const Clock *clock);
 /* ns off the CPU since the last time this was asked, never negative; arms the flag again. */
 int64_t cpu_off(Cpu *cpu, const Clock *clock);
+/* The same up to *now, which moves on where it is long past, and no more than passed since `last`: what came about before
+ * that, in time that was left out, or unseen (interrupts, a hypervisor's other guests), makes no later CPU time negative. */
+int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now);
 /* Leave out what passed between two readings, as if the thread had not existed meanwhile. */
 void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent);
 int64_t cpu_spent_ns(void);

@@ -76,6 +76,13 @@ static const struct {
     [TABLE_COSTS] = {export_samples, sizeof(CostRow)},
     [TABLE_CALLEES] = {export_samples, sizeof(Callee)},
     [TABLE_FEATURES] = {export_samples, sizeof(Feature)},
+    [TABLE_WORST] = {export_worst, sizeof(WorstRow)},
+    [TABLE_SPANS] = {export_worst, sizeof(SpanRow)},
+    [TABLE_PATH_CODES] = {export_paths, sizeof(PathCodeRow)},
+    [TABLE_PATH_SEEN] = {export_paths, sizeof(SeenRow)},
+    [TABLE_PATH_PIECES] = {export_paths, sizeof(PieceRow)},
+    [TABLE_PATH_BUCKETS] = {export_paths, sizeof(BucketRow)},
+    [TABLE_PATH_BATCHES] = {export_paths, sizeof(BatchRow)},
 };
 
 size_t export_table(const Tree *tree, uint32_t table, void *buffer, size_t size) {

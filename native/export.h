@@ -2,7 +2,8 @@
  * says the same for NumPy (a test compares the sizes).
  *
  * A table of lanes has one row a lane for every row of the table above it, in the same order; so have the costs of
- * samples. Callees and features follow in the order of the samples, which say how many they have.
+ * samples. Callees and features follow in the order of the samples, which say how many they have; so do spans in that
+ * of the worst invocations.
  */
 #ifndef PERFLAW_EXPORT_H
 #define PERFLAW_EXPORT_H
@@ -50,6 +51,28 @@ typedef struct SampleRow {
 typedef struct CostRow {
     int64_t cost;
 } CostRow;
+typedef struct WorstRow {
+    int64_t code, sequence, node, started, time, cpu, events, spans;
+} WorstRow;
+typedef struct SpanRow {
+    int64_t node, parent, started, time;
+} SpanRow;
+typedef struct PathCodeRow {
+    int64_t code, dropped;
+} PathCodeRow;
+typedef struct SeenRow {
+    int64_t code, observation, begin, end, points, nested;
+} SeenRow;
+/* Buckets and batches follow in the order of the pieces, which say how many they have; node -1 is the whole function. */
+typedef struct PieceRow {
+    int64_t code, node, observation, clock, scale, zeros, buckets, levels;
+} PieceRow;
+typedef struct BucketRow {
+    int64_t index, count;
+} BucketRow;
+typedef struct BatchRow {
+    int64_t batches, sum, squares[2];
+} BatchRow;
 /* Rows of callees are Callee, rows of features are Feature (layout.h). */
 
 /* Where rows go: counted always, copied while they fit. */
@@ -69,5 +92,7 @@ void export_nodes(const Tree *tree, uint32_t table, Sink *sink);
 void export_pairs(const Tree *tree, uint32_t table, Sink *sink);
 void export_links(const Tree *tree, uint32_t table, Sink *sink);
 void export_samples(const Tree *tree, uint32_t table, Sink *sink);
+void export_worst(const Tree *tree, uint32_t table, Sink *sink);
+void export_paths(const Tree *tree, uint32_t table, Sink *sink);
 
 #endif

@@ -4,6 +4,7 @@
 #include "lanes.h"
 #include "moments.h"
 #include "nodes.h"
+#include "runs.h"
 
 /* ---- nodes ---- */
 
@@ -121,9 +122,7 @@ static void link_row(const Node *node, const Link *link, const Settled *all, Sin
 static void link_of(const Tree *tree, uint32_t table, const Node *node, uint32_t at, Sink *sink) {
     const Link *link = &node->links[at];
     const LinkMore *more = &node->more[at];
-    Settled all = more->settled ? *more->settled : (Settled){0};
-    links_settle(link, &all);
-    links_settle_times(link, &all);
+    Settled all = runs_settled(node, at);
     if (table == TABLE_LINKS) link_row(node, link, &all, sink);
     for (uint64_t metric = 0; table == TABLE_LINK_LANES && metric < tree->lanes; metric++)
         link_lane(sums_of(&all, more, metric), sink);

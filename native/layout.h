@@ -17,6 +17,7 @@ enum { ROOT = 0, LOCAL = -1, OTHER = -2, ELSEWHERE = -2 }; /* ELSEWHERE: site of
 enum { MAX_DISTANCE = 16, MAX_KIDS_APART = 64, MAX_CODE = 1 << 20, MAX_LANES = 32 };
 enum { UNIFORM = 512, PER_STRATUM = 32, FEWER = 4, STRATA = 65 };
 enum { GRID_CHUNKS = 26 };
+enum { PLAIN, RESUMED, ASIDE };
 
 typedef unsigned __int128 Sum; /* exact; two's complement where a cost can be negative */
 
@@ -89,6 +90,18 @@ typedef struct Link {
     uint64_t ancestor_events;        /* sum of X over the run, in events */
     uint64_t time_yy, time_yx;       /* over all invocations, less what Settled has; below 2^63 */
 } Link;
+
+/* The last invocation with one kid whose deeper ones were lent, see chains.h. What is the same again costs less. */
+typedef struct Last {
+    uint64_t below, up;                /* numbers of what it was lent, and of what it lends; up: 0 if there was none */
+    uint64_t calls;                    /* of the kid */
+    int64_t events;
+    struct Node *caller;
+    int32_t kid;
+    uint32_t count, lends, first;      /* touches; how many it lends; the link of the first */
+    uint64_t known;                    /* whether the links of the others follow that one */
+    uint64_t repeats, ancestor_events; /* of the links' runs, to be added to each of these links */
+} Last;
 typedef struct Settled {
     uint64_t n, n_once;
     Sum k, kk, time_ky, time_y, time_yy, time_yx;
@@ -113,6 +126,7 @@ typedef struct Waits {
 } Waits;
 
 typedef struct Bottom Bottom;
+typedef struct Worsts Worsts;
 typedef struct Code {
     Sum total_time, self_time;
     int64_t total_events, self_events;
@@ -120,12 +134,17 @@ typedef struct Code {
     Bottom **reservoir; /* uniform, then one a stratum; an absent one is NULL */
     int32_t number;
     uint32_t closed, recorded; /* whether an outermost segment, a whole invocation has ended */
+    struct PathCode *paths;    /* paths.h */
+    uint32_t spanless;         /* whether its worst have no spans, for there were too many */
+    Worsts *worst;             /* NULL until one has completed */
+    int64_t worst_bound;       /* a longer time is among the worst */
 } Code;
 
 /* A calling context. */
 typedef struct Node {
     int32_t parent, site, code, depth, number;
     uint32_t pair_count, pair_capacity, link_count, link_capacity;
+    uint32_t brief; /* spans of this time and below are not worth keeping in an invocation of it */
     uint64_t n, open;
     Extremes time, events; /* time: of those invocations only that were never off the CPU */
     Sum time_x, time_xx, events_x, events_xx;
@@ -133,12 +152,13 @@ typedef struct Node {
     Pair *pairs;
     Link *links;
     LinkMore *more; /* beside links */
+    Last last;
     Window *histogram;
     Waits *waits;
     Lane *lanes; /* NodeLane */
     Code *sums;
     struct Node *hot_child; /* called last from here */
-    uint64_t unused;
+    struct PathNode *path;  /* paths.h */
 } Node;
 
 /* ---- what is going on ---- */
@@ -154,6 +174,9 @@ typedef struct Bag {
     Lane **changes;  /* beside items: Change; NULL where there is none at all */
     uint32_t *index; /* of the first `indexed` items, once a search was long */
     uint32_t count, capacity, next, indexed; /* next: where the next touch is guessed to be */
+    uint64_t lent;   /* number of what the items are, which the stack lends; 0: they are the bag's own */
+    uint64_t times;  /* lent: the bits of all their times; else 0 */
+    Touch *own;      /* lent: its own items, of which there is none now */
 } Bag;
 
 typedef struct Feature {
@@ -173,8 +196,13 @@ typedef struct Frame {
     Lane *segment_changes, *changes; /* Change: in this segment, in those before it; descendants included */
     int64_t taken; /* while suspended: what was taken out of the clock of the ring that it was last in */
     uint32_t source;
+    uint32_t first_span; /* where in the stack's spans those within it begin, since it was last (re)entered */
+    uint32_t manner;     /* PLAIN, RESUMED (it was suspended) or ASIDE */
+    int64_t least_span;  /* spans of this time and below are not taken within it */
     struct Frame *next_free;
 } Frame;
+
+typedef struct Span Span; /* spans.h */
 
 /* The open invocations of a thread, or of one of its greenlets; frames[0] stands for the root. */
 typedef struct Stack {
@@ -183,6 +211,9 @@ typedef struct Stack {
     uint32_t height, capacity, codes;
     int64_t events, away, left; /* away: ns that it was switched out; left: when it was last */
     int64_t serial;
+    Touch *chain; /* by height: what the invocation there was to its caller, the top's kid and what lies above it */
+    Span *spans; /* completed lately, in that order */
+    uint32_t span_count, span_room;
     struct Stack *before, *after; /* of the same thread */
 } Stack;
 /* Where the events of one ring come in: the thread that it serves. Rings share none, so what one says harms no other. */
@@ -220,9 +251,9 @@ struct Bottom {
 
 /* Bounds of the memory, see collect/call_tree.py: Limits. */
 typedef struct Limits {
-    uint32_t nodes, links, pairs, components;
+    uint32_t nodes, links, pairs, components, spans;
 } Limits;
-static const Limits USUAL_LIMITS = {1 << 15, 1 << 17, 1 << 18, 256};
+static const Limits USUAL_LIMITS = {1 << 15, 1 << 17, 1 << 18, 256, 1 << 19};
 
 typedef struct Tree {
     Arena arena;
@@ -231,11 +262,14 @@ typedef struct Tree {
     uint64_t lost, folded, links_left_out, pairs_left_out; /* records, calls, touches and products that met a bound */
     int64_t first, last;
     uint32_t seen, max_distance, lanes, links, pairs, components, uniform, per_stratum;
+    uint32_t spans; /* kept of worst invocations */
     Grid nodes, codes; /* codes: Code * */
     Table children, pair_index, link_index, stacks;
     Table suspended; /* frame -> block with its Frame */
     Frame *free_frames;
     Stack *free_stacks;
+    uint64_t chains; /* numbers of what was lent */
+    struct Paths *paths; /* paths.h; NULL where durations by call path are not asked for */
 } Tree;
 
 _Static_assert(sizeof(Link) == 48, "sixteen are twelve cache lines");

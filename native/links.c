@@ -1,8 +1,9 @@
 /* Links of an ancestor to what was called below it, and how that gets there: from bag to bag, one caller at a time. */
 #include "bag.h"
-#include "lanes.h"
+#include "chains.h"
 #include "moments.h"
 #include "nodes.h"
+#include "runs.h"
 #include "table.h"
 
 static int enlarge(Tree *tree, Node *node) {
@@ -37,74 +38,7 @@ static __attribute__((noinline)) Link *seek(Tree *tree, Node *node, int32_t belo
     return at < 0 ? NULL : &node->links[at];
 }
 
-/* ---- runs ---- */
-
-void links_settle(const Link *link, Settled *settled) {
-    Sum repeats = link->repeats, k = link->calls, y = link->events;
-    settled->n += link->repeats;
-    if (link->calls == 1) settled->n_once += link->repeats;
-    settled->k += k * repeats;
-    settled->kk += k * k * repeats;
-    settled->time_ky += k * widened(link->time);
-    settled->time_y += widened(link->time);
-    settled->events.ky += k * y * repeats;
-    settled->events.y += y * repeats;
-    settled->events.yy += y * y * repeats;
-    settled->events.yx += y * link->ancestor_events;
-}
-
-void links_settle_times(const Link *link, Settled *settled) {
-    settled->time_yy += link->time_yy;
-    settled->time_yx += link->time_yx;
-}
-
-static Settled *settled_of(Tree *tree, LinkMore *more) {
-    if (!more->settled) more->settled = arena_alloc(&tree->arena, sizeof(Settled));
-    return more->settled;
-}
-
-/* Numbers too large for a run: it would take an hour to get there, but exact is exact. */
-static void add_huge(Tree *tree, Node *node, Link *link, const Touch *touch, int64_t events) {
-    Settled *settled = settled_of(tree, &node->more[link - node->links]);
-    if (!settled) return;
-    Sum k = touch->calls, y = widened(touch->events);
-    settled->n++;
-    settled->n_once += k == 1;
-    settled->k += k;
-    settled->kk += k * k;
-    settled->time_ky += k * widened(touch->time);
-    settled->time_y += widened(touch->time);
-    LinkSums *sums = &settled->events;
-    *sums = (LinkSums){sums->ky + k * y, sums->y + y, sums->yy + y * y, sums->yx + y * widened(events)};
-}
-
-/* End the run, if there is one, and begin that of the touch. */
-static __attribute__((noinline)) void turn(Tree *tree, Node *node, Link *link, const Touch *touch, int64_t events) {
-    Settled *settled = link->repeats ? settled_of(tree, &node->more[link - node->links]) : NULL;
-    if (settled) links_settle(link, settled);
-    int huge = (touch->calls | (uint64_t)touch->events) >> 32 != 0;
-    if (huge) add_huge(tree, node, link, touch, events);
-    link->repeats = !huge;
-    link->calls = huge ? 0 : (uint32_t)touch->calls;
-    link->events = huge ? 0 : (uint32_t)touch->events;
-    link->time = huge ? 0 : touch->time;
-    link->ancestor_events = huge ? 0 : (uint64_t)events;
-}
-
-/* The sums of products have become large: move them on before the next product makes them overflow. */
-static __attribute__((noinline)) void move_on(Tree *tree, Node *node, Link *link) {
-    Settled *settled = settled_of(tree, &node->more[link - node->links]);
-    if (settled) links_settle_times(link, settled);
-    link->time_yy = link->time_yx = 0;
-}
-
-/* Products of times that are negative or of two seconds and more. */
-static __attribute__((noinline)) void add_wide(Tree *tree, Node *node, const Link *link, int64_t time, int64_t x) {
-    Settled *settled = settled_of(tree, &node->more[link - node->links]);
-    if (!settled) return;
-    settled->time_yy += product(time, time);
-    settled->time_yx += product(time, x);
-}
+/* ---- an invocation ---- */
 
 /* Two neighbouring fields of a Link, added to and stored at once: fewer stores made deep chains 1 to 2 ns an event faster. */
 typedef uint64_t Two __attribute__((vector_size(16), may_alias));
@@ -112,14 +46,14 @@ typedef uint64_t Two __attribute__((vector_size(16), may_alias));
 /* One invocation of the ancestor, of cost x. Of two numbers below 2^31 the product is below 2^62. */
 static inline void add(Tree *tree, Node *node, Link *link, const Touch *touch, int64_t x, int64_t events) {
     uint64_t time = (uint64_t)touch->time;
-    if ((time | (uint64_t)x) >> 31) add_wide(tree, node, link, touch->time, x);
+    if ((time | (uint64_t)x) >> 31) run_add_wide(tree, node, link, touch->time, x);
     else {
         Two *sums = (Two *)&link->time_yy, products = {time * time, time * (uint64_t)x};
         *sums = products += *sums;
-        if ((products[0] | products[1]) >> 63) move_on(tree, node, link);
+        if ((products[0] | products[1]) >> 63) run_move_on(tree, node, link);
     }
     if (link->calls != touch->calls || link->events != (uint64_t)touch->events || link->repeats == UINT32_MAX) {
-        turn(tree, node, link, touch, events);
+        run_turn(tree, node, link, touch, events);
         return;
     }
     link->repeats++;
@@ -179,22 +113,45 @@ static int ready(Arena *arena, Bag *up, const Frame *done) {
     return 1;
 }
 
+/* The links of an invocation in line, whose touches need not be copied. */
+static void add_line(Tree *tree, const Frame *done) {
+    Cursor next = add_bag(tree, done, &done->kids, (Cursor){done->node->links, NULL}, 0, 0);
+    done->node->last.first = (uint32_t)(next.link - done->node->links) - 1;
+    add_bag(tree, done, &done->deeper, next, 0, 0);
+}
+
+static void add_up_all(Tree *tree, const Frame *done, Frame *caller) {
+    int32_t floor = caller->node->depth;
+    caller->deeper.next = 0;
+    add_up(&tree->arena, &done->kids, &caller->deeper, floor, tree->max_distance);
+    add_up(&tree->arena, &done->deeper, &caller->deeper, floor, tree->max_distance);
+}
+
 /* The kids of an invocation are one level below it, or above (folded), and deeper ones at least two: no node is in both. */
-void links_add(Tree *tree, const Frame *done, Frame *caller) {
+static void add_all(Tree *tree, const Frame *done, Frame *caller) {
     Cursor next = {done->node->links, NULL};
-    Bag *up = caller ? &caller->deeper : NULL;
-    int32_t floor = caller ? caller->node->depth : 0;
-    if (up) up->next = 0;
-    if (up && ready(&tree->arena, up, done)) {
-        next.to = up->items;
-        next = add_bag(tree, done, &done->kids, next, 1, floor);
-        next = add_bag(tree, done, &done->deeper, next, 1, floor);
-        up->count = (uint32_t)(next.to - up->items);
+    int copies = caller && ready(&tree->arena, &caller->deeper, done);
+    if (!copies) {
+        next = add_bag(tree, done, &done->kids, next, 0, 0);
+        add_bag(tree, done, &done->deeper, next, 0, 0);
+        if (caller) add_up_all(tree, done, caller);
         return;
     }
-    next = add_bag(tree, done, &done->kids, next, 0, 0);
-    add_bag(tree, done, &done->deeper, next, 0, 0);
-    if (!up) return;
-    add_up(&tree->arena, &done->kids, up, floor, tree->max_distance);
-    add_up(&tree->arena, &done->deeper, up, floor, tree->max_distance);
+    Bag *up = &caller->deeper;
+    up->next = 0;
+    next.to = up->items;
+    next = add_bag(tree, done, &done->kids, next, 1, caller->node->depth);
+    next = add_bag(tree, done, &done->deeper, next, 1, caller->node->depth);
+    up->count = (uint32_t)(next.to - up->items);
+}
+
+void links_add(Tree *tree, Stack *stack, const Frame *done, Frame *caller) {
+    if (chains_repeat(tree, stack, done, caller)) return;
+    runs_catch_up(tree, done->node);
+    if (!chains_begin(tree, done, caller)) {
+        add_all(tree, done, caller);
+        return;
+    }
+    add_line(tree, done);
+    if (caller && !chains_lend(stack, done, caller)) add_up_all(tree, done, caller);
 }

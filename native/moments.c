@@ -56,13 +56,13 @@ static Own own_of(const Frame *done) {
     return own;
 }
 
-Own moments_add(Tree *tree, Frame *done, Frame *caller) {
+Own moments_add(Tree *tree, Stack *stack, Frame *done, Frame *caller) {
     Node *node = done->node;
     Own own = own_of(done);
     add_cost(node, done);
     count(&tree->arena, &node->histogram, log_bucket(done->x));
     pairs_add(tree, node, &done->kids, own);
-    if (done->kids.count && tree->max_distance) links_add(tree, done, caller);
+    if (done->kids.count && tree->max_distance) links_add(tree, stack, done, caller);
     if (done->changes) rare_add(tree, done, caller);
     node->n++;
     return own;

@@ -13,14 +13,15 @@ typedef struct Own {
     int64_t time, events;
 } Own;
 
-/* Take in a completed invocation. caller: learns of what is below it; NULL for the root, which needs to know nothing. */
-Own moments_add(Tree *tree, Frame *done, Frame *caller);
+/* Take in a completed invocation. caller: learns of what is below it; NULL for the root, which needs to know nothing.
+ * stack: that it is the top of; NULL if it is set aside. */
+Own moments_add(Tree *tree, Stack *stack, Frame *done, Frame *caller);
 /* Take in how long a completed generator or coroutine was suspended. */
 void moments_wait(Tree *tree, Node *node, int64_t waited);
 
 /* The parts of moments_add, a file each. rare_add takes what lanes other than time and events give. */
 void pairs_add(Tree *tree, Node *node, const Bag *kids, Own own);
-void links_add(Tree *tree, const Frame *done, Frame *caller);
+void links_add(Tree *tree, Stack *stack, const Frame *done, Frame *caller);
 void rare_add(Tree *tree, Frame *done, Frame *caller);
 
 /* ---- for rare_add ---- */
@@ -38,10 +39,6 @@ unsigned pairs_gather(Part *parts, const Bag *kids, int64_t local);
 Pair *pairs_of(Tree *tree, Node *node, int32_t i, int32_t j, uint32_t *cursor, unsigned *times);
 /* Position of the link to a descendant among a node's, -1 if there is none. */
 int64_t links_find(const Tree *tree, const Node *node, int32_t below);
-/* Add what a run of a link has gathered to what is settled: exported sums are settled ones. */
-void links_settle(const Link *link, Settled *settled);
-/* The same of its sums of products of times. */
-void links_settle_times(const Link *link, Settled *settled);
 
 static inline unsigned bit_length(int64_t x) {
     uint64_t size = x < 0 ? -(uint64_t)x : (uint64_t)x;

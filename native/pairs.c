@@ -130,6 +130,16 @@ static void add_many(Tree *tree, Node *node, const Bag *kids, Own own) {
         }
 }
 
+/* One kid whose pairs are the node's first, as where it has always been the same one. 0 if they are not. */
+static inline int add_usual(Node *node, const Touch *kid, Own own) {
+    Pair *cross = &node->pairs[0], *same = &node->pairs[1];
+    if (node->pair_count < 2 || cross->i != LOCAL || cross->j != kid->node || same->i != kid->node || same->j != kid->node)
+        return 0;
+    add(cross, own.time, kid->time, own.events, kid->events);
+    add(same, kid->time, kid->time, kid->events, kid->events);
+    return 1;
+}
+
 /* No kid or one, as most invocations have, needs no order. */
 void pairs_add(Tree *tree, Node *node, const Bag *kids, Own own) {
     if (kids->count > 1) {
@@ -139,8 +149,8 @@ void pairs_add(Tree *tree, Node *node, const Bag *kids, Own own) {
     uint32_t cursor = 0;
     unsigned times;
     add(pair_of(tree, node, LOCAL, LOCAL, &cursor, &times), own.time, own.time, own.events, own.events);
-    if (!kids->count) return;
     const Touch *kid = kids->items;
+    if (!kids->count || add_usual(node, kid, own)) return;
     Pair *cross = pair_of(tree, node, LOCAL, kid->node, &cursor, &times);
     while (cross && times--) add(cross, own.time, kid->time, own.events, kid->events);
     Pair *same = pair_of(tree, node, kid->node, kid->node, &cursor, &times);

@@ -18,6 +18,7 @@ enum {
     EVENT_END,     /* the thread has ended */
     EVENT_TURN,    /* frame: number of the turn, over all threads, in which the thread's events behind this happened, one
                     * thread at a time; value: ns taken out of the thread's clock so far */
+    EVENT_ASIDE,   /* as ENTER, of work that the interpreter does aside: no call, so it is no event and has no sample; EXIT ends it */
 };
 
 enum { METRIC_TIME, METRIC_CPU, METRIC_EVENTS, METRIC_MORE }; /* METRIC_CPU's CHANGE counts ns off the CPU */

@@ -2,6 +2,7 @@
 
 #include "bag.h"
 #include "moments.h"
+#include "paths.h"
 #include "reservoir.h"
 
 static void add_total_changes(Tree *tree, Code *code, const Lane *changes) {
@@ -25,7 +26,7 @@ static void move_changes(Tree *tree, Frame *top, Frame *caller) {
     lane_clear(arena, &top->segment_changes);
 }
 
-void segments_close(Tree *tree, Stack *stack, Frame *top, Frame *caller, int64_t stamp) {
+int64_t segments_close(Tree *tree, Stack *stack, Frame *top, Frame *caller, int64_t stamp) {
     int64_t spent = since(segments_clock(stack, stamp), top->segment), events = since(stack->events, top->events_segment);
     const Node *slot = top->slot;
     Code *code = top->node->sums;
@@ -40,14 +41,16 @@ void segments_close(Tree *tree, Stack *stack, Frame *top, Frame *caller, int64_t
         if (top->segment_changes) add_total_changes(tree, code, top->segment_changes);
     }
     if (top->segment_changes) move_changes(tree, top, caller);
+    return spent;
 }
 
-void segments_record(Tree *tree, Frame *done, Frame *caller) {
-    Own own = moments_add(tree, done, caller);
+void segments_record(Tree *tree, Stack *stack, Frame *done, Frame *caller) {
+    Own own = moments_add(tree, stack, done, caller);
     Code *code = done->node->sums;
     if (done->waited) moments_wait(tree, done->node, done->waited);
     code->self_time += widened(own.time);
     code->self_events = plus(code->self_events, own.events);
     code->recorded = 1;
-    reservoir_offer(tree, code, ++tree->calls, done);
+    if (done->manner != ASIDE) reservoir_offer(tree, code, ++tree->calls, done);
+    if (tree->paths && done->manner != ASIDE) paths_add(tree, done);
 }

@@ -8,9 +8,9 @@
 /* Clock of a stack: it stands still while the stack is switched out. */
 static inline int64_t segments_clock(const Stack *stack, int64_t stamp) { return since(stamp, stack->away); }
 
-/* Give what passed since the top invocation was last (re)entered to it and to its caller, NULL for the root. */
-void segments_close(Tree *tree, Stack *stack, Frame *top, Frame *caller, int64_t stamp);
-/* Add a completed invocation to every moment it has a part in. */
-void segments_record(Tree *tree, Frame *done, Frame *caller);
+/* Give what passed since the top invocation was last (re)entered to it and to its caller, NULL for the root; that time. */
+int64_t segments_close(Tree *tree, Stack *stack, Frame *top, Frame *caller, int64_t stamp);
+/* Add a completed invocation to every moment it has a part in. stack: that it is the top of; NULL if it is set aside. */
+void segments_record(Tree *tree, Stack *stack, Frame *done, Frame *caller);
 
 #endif

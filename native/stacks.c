@@ -13,6 +13,7 @@ int stacks_make_room(Tree *tree, Stack *stack, uint32_t code) {
     Arena *arena = &tree->arena;
     if (stack->height + 1 >= stack->capacity) {
         uint64_t old = stack->capacity, new = old ? old * 2 : 16;
+        if (!arena_enlarge(arena, (void **)&stack->chain, (old + 1) * sizeof(Touch), (new + 1) * sizeof(Touch))) return 0;
         if (!arena_enlarge(arena, (void **)&stack->frames, old * sizeof(Frame), new * sizeof(Frame))) return 0;
         stack->capacity = (uint32_t)new;
     }
@@ -69,6 +70,7 @@ Frame *stacks_take(Tree *tree, int64_t frame) {
 int stacks_suspend(Tree *tree, Stack *stack) {
     Frame *block = tree->free_frames, *top = stacks_top(stack), *before = stacks_take(tree, top->frame);
     if (before) stacks_forget(tree, before);
+    if (top->deeper.lent) bag_keep(&tree->arena, &top->deeper);
     if (block) tree->free_frames = block->next_free;
     else block = arena_alloc(&tree->arena, sizeof(Frame));
     if (!block) return 0;
@@ -105,6 +107,7 @@ static Stack *begin(Tree *tree, Source *thread, int64_t serial) {
     uint32_t number = stack ? arena_number(&tree->arena, stack) : 0;
     if (!stack || !table_put(&tree->arena, &tree->stacks, thread->number, low(serial), high(serial), number)) return NULL;
     stack->serial = serial;
+    stack->span_count = 0;
     stack->away = 0;
     stack->before = NULL;
     stack->after = thread->stacks;

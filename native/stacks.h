@@ -22,6 +22,7 @@ static inline Frame *stacks_top(const Stack *stack) { return &stack->frames[stac
 int stacks_make_room(Tree *tree, Stack *stack, uint32_t code);
 /* A new top, whose bags are empty and whose other fields are the caller's to fill; NULL if the arena is full. */
 static inline Frame *stacks_push(Tree *tree, Stack *stack, uint32_t code) {
+    if (stacks_top(stack)->deeper.lent) bag_keep(&tree->arena, &stacks_top(stack)->deeper); /* the room is the new one's */
     if ((stack->height + 1 == stack->capacity || code >= stack->codes) && !stacks_make_room(tree, stack, code)) return NULL;
     stack->depth_of[code]++;
     return &stack->frames[++stack->height];

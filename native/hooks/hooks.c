@@ -1,4 +1,4 @@
-/* The hooks themselves. Cost: about 20 ns each, of which the clock is 8. */
+/* The hooks themselves. Cost: about 20 ns each, of which the clock is 8; 3 ns where the function is not selected. */
 #include "hooks.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -8,9 +8,9 @@ Hooks hooks;
 /* ---- records ---- */
 
 static int64_t tell_cpu(Thread *thread, int64_t now) {
-    int64_t off = cpu_off(&thread->cpu, &hooks.clock), later = clock_ns(&hooks.clock);
+    int64_t off = cpu_off_since(&thread->cpu, &hooks.clock, thread->last + thread->taken, &now);
     if (off) hooks_write(thread, off, 0, METRIC_CPU, -1, -1, EVENT_CHANGE);
-    return later - now > CPU_GAP_NS ? later : now;
+    return now;
 }
 
 /* The clock without what was ours; it never goes back. */
@@ -31,8 +31,8 @@ static void bury_to(Thread *thread, uint32_t height) {
     hooks_write(thread, thread->last, innermost(thread), 1, -1, -1, EVENT_DEAD);
 }
 
-/* A call happens with the stack at this address: invocations whose stack reached deeper are no more. */
-static inline void bury_below(Thread *thread, uintptr_t stack) {
+/* The stack stands at this address: invocations whose stack reached deeper are no more. */
+void hooks_bury(Thread *thread, uintptr_t stack) {
     uint32_t height = thread->height;
     while (height && thread->open[height - 1].stack < stack) height--;
     if (__builtin_expect(height != thread->height, 0)) bury_to(thread, height);
@@ -57,36 +57,43 @@ static uint32_t place_of(const Thread *thread, const void *function, uintptr_t s
 /* ---- the two events ---- */
 
 /* Where in the caller the call stands: bytes from the start of its code, of the last byte of the call (what is returned to
- * may be another line); -1 where it was inlined, or is not known. */
+ * may be another line); -1 where it was inlined, or is not known: the caller may be a function that is not selected. */
 static inline int32_t site_of(const Thread *thread, const void *site, uintptr_t stack) {
     if (!thread->height || thread->open[thread->height - 1].stack == stack) return -1;
-    intptr_t offset = (const char *)site - 1 - (const char *)thread->open[thread->height - 1].function;
-    return offset >= 0 && offset <= INT32_MAX ? (int32_t)offset : -1;
+    const Open *caller = &thread->open[thread->height - 1];
+    intptr_t offset = (const char *)site - 1 - (const char *)caller->function;
+    return offset >= 0 && offset < caller->size ? (int32_t)offset : -1;
 }
 
-void hooks_enter(Thread *thread, void *function, void *site, uintptr_t stack, int64_t now) {
+void hooks_enter(Thread *thread, void *function, void *site, uintptr_t stack) {
     Known *known = known_find(thread, function);
-    if (!known || known->number == LEFT_OUT) return;
-    bury_below(thread, stack);
+    if (!known) return;
+    if (known->number == LEFT_OUT) {
+        thread->taken += hooks.skip_ns;
+        return;
+    }
+    int64_t now = clock_ns(&hooks.clock);
+    hooks_bury(thread, stack);
     if (thread->height == thread->room && !thread_grow(thread)) return;
     int64_t stamp = stamp_of(thread, now);
     int32_t key = known->countdown-- > 0 ? -1 : known_draw(thread, known), at = site_of(thread, site, stack);
     Open *open = &thread->open[thread->height++];
-    *open = (Open){function, stack, ++thread->frames, known->number};
+    *open = (Open){function, stack, ++thread->frames, known->number, known->size};
     hooks_write(thread, stamp, open->frame, known->number, at, key, EVENT_ENTER);
     thread->taken += hooks.enter_ns;
 }
 
-void hooks_exit(Thread *thread, void *function, void *site, void *returns, uintptr_t stack, int64_t now) {
+void hooks_exit(Thread *thread, void *function, void *site, void *returns, uintptr_t stack) {
     uint32_t place = thread->height;
     if (!place) return;
     const Open *top = &thread->open[place - 1];
     if (__builtin_expect(top->function != function || top->stack != stack, 0)) {
+        if (known_left_out(thread, function)) return;
         place = returns == site ? place_of_tail(thread, function, stack) : place_of(thread, function, stack);
-        if (!place) return; /* left out, or not seen to begin */
+        if (!place) return; /* not seen to begin */
         if (place < thread->height) bury_to(thread, place);
     }
-    int64_t stamp = stamp_of(thread, now);
+    int64_t stamp = stamp_of(thread, clock_ns(&hooks.clock));
     const Open *done = &thread->open[--thread->height];
     hooks_write(thread, stamp, done->frame, done->number, -1, -1, EVENT_EXIT);
     thread->taken += hooks.exit_ns;
@@ -111,7 +118,7 @@ EXPORTED void __cyg_profile_func_enter(void *function, void *site) {
     uintptr_t stack = (uintptr_t)__builtin_dwarf_cfa();
     Thread *thread = claimed(stack);
     if (!thread) return;
-    hooks_enter(thread, function, site, stack, clock_ns(&hooks.clock));
+    hooks_enter(thread, function, site, stack);
     thread->busy = 0;
 }
 
@@ -119,7 +126,7 @@ EXPORTED void __cyg_profile_func_exit(void *function, void *site) {
     uintptr_t stack = (uintptr_t)__builtin_dwarf_cfa();
     Thread *thread = claimed(stack);
     if (!thread) return;
-    hooks_exit(thread, function, site, __builtin_return_address(0), stack, clock_ns(&hooks.clock));
+    hooks_exit(thread, function, site, __builtin_return_address(0), stack);
     thread->busy = 0;
 }
 

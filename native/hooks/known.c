@@ -2,33 +2,41 @@
 #include "hooks.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "../table.h"
 
-enum { FIRST = 256 };
+enum { FIRST = 256, NAMED = 20 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Arena arena;
-static Table numbers; /* of the process, by address */
+static Table numbers, unselected; /* of the process, by address */
 
 void known_forget_all(void) {
     pthread_mutex_init(&lock, NULL); /* in a forked child: another thread may have held it */
     if (arena.base) arena_forget(&arena);
-    numbers = (Table){0};
+    numbers = unselected = (Table){0};
 }
 
-/* The number of a function in this process, told on first sight. */
-static int32_t number_of(const void *function) {
-    uint32_t low = (uint32_t)(uintptr_t)function, high = (uint32_t)((uintptr_t)function >> 32);
+uint32_t known_unselected(void) { return unselected.used; }
+
+/* On first sight in this process: the first few that are left out are told as well. */
+static uint32_t numbered(Table *table, const void *function, uint32_t low, uint32_t high) {
+    uint32_t number = table_get(table, low, high, 0);
+    if (number || !table_put(&arena, table, low, high, 0, table->used + 1)) return number;
+    number = table->used;
+    if (table == &numbers && number < MAX_CODE) tell_function((int32_t)number, function);
+    if (table == &unselected && number <= NAMED) tell_function(LEFT_OUT, function);
+    return number;
+}
+
+static int32_t number_of(const void *function, uint32_t *size) {
+    uint32_t low = (uint32_t)(uintptr_t)function, high = (uint32_t)((uintptr_t)function >> 32), number = 0;
     pthread_mutex_lock(&lock);
-    uint32_t number = 0;
-    if (arena.base || !arena_create(&arena, 1ull << 26)) number = table_get(&numbers, low, high, 0);
-    int is_new = arena.base && !number && table_put(&arena, &numbers, low, high, 0, numbers.used + 1);
-    if (is_new) {
-        number = numbers.used;
-        if (number < MAX_CODE) tell_function((int32_t)number, function);
-    }
+    int recorded = !hooks.selecting || selected(function, size);
+    if (arena.base || !arena_create(&arena, 1ull << 26))
+        number = numbered(recorded ? &numbers : &unselected, function, low, high);
     pthread_mutex_unlock(&lock);
-    return number && number < MAX_CODE ? (int32_t)number : LEFT_OUT;
+    return recorded && number && number < MAX_CODE ? (int32_t)number : LEFT_OUT;
 }
 
 static Known *seek(const Thread *thread, const void *function) {
@@ -49,15 +57,31 @@ static int enlarge(Thread *thread) {
     return 1;
 }
 
+/* A handler that jumped out of here would leave the lock taken. The recorder may have to be waited for. */
+static void learn(Thread *thread, Known *known) {
+    sigset_t before, every;
+    int64_t wall = clock_plain_ns(), spent = hooks.selecting ? cpu_spent_ns() : 0;
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    known->number = number_of(known->function, &known->size);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (hooks.selecting) cpu_leave_out(&thread->cpu, clock_plain_ns() - wall, cpu_spent_ns() - spent);
+}
+
 static Known *met(Thread *thread, const void *function) {
     if (2 * thread->used >= thread->capacity && !enlarge(thread)) return NULL;
     Known *known = seek(thread, function);
     int64_t since = clock_ns(&hooks.clock);
-    *known = (Known){.function = function};
-    if (function != (void *)calibrate) known->number = number_of(function);
+    *known = (Known){.function = function, .size = INT32_MAX};
+    if (function != (void *)calibrate) learn(thread, known);
     thread->used++;
     if (!hooks.fake) thread->taken += clock_ns(&hooks.clock) - since;
     return known;
+}
+
+int known_left_out(const Thread *thread, const void *function) {
+    const Known *known = thread->capacity ? seek(thread, function) : NULL;
+    return known && known->function && known->number == LEFT_OUT;
 }
 
 Known *known_find(Thread *thread, const void *function) {

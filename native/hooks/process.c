@@ -31,6 +31,7 @@ static int prepare(void) {
     strcpy(hooks.spool, spool);
     hooks.seed = strtoull(setting("PERFLAW_TARGET_SEED"), NULL, 10);
     hooks.recorder = atoi(setting("PERFLAW_TARGET_RECORDER"));
+    hooks.selecting = *setting("PERFLAW_TARGET_SELECT") || *setting("PERFLAW_TARGET_EXCLUDE");
     hooks.fake = !strcmp(setting("PERFLAW_TARGET_CLOCK"), "fake");
     if (!threads_start() || pthread_atfork(NULL, NULL, forked)) return 0;
     return prepared = 1;

@@ -109,13 +109,16 @@ void tell_process(void) {
 }
 
 void tell_function(int32_t number, const void *function) {
+    char room[4096];
+    const void *base;
     Dl_info about = {0};
-    int found = dladdr(function, &about);
-    begin("address");
-    add_number(number);
-    add_words(found && about.dli_fname ? about.dli_fname : "");
-    add_number((int64_t)((uintptr_t)function - (uintptr_t)about.dli_fbase));
-    add_words(found && about.dli_sname && about.dli_saddr == function ? about.dli_sname : "");
+    const char *module = module_of(function, &base, room, sizeof room);
+    int exported = dladdr(function, &about) && about.dli_sname && about.dli_saddr == function;
+    begin(number == LEFT_OUT ? "unselected" : "address");
+    if (number != LEFT_OUT) add_number(number);
+    add_words(module);
+    add_number((const char *)function - (const char *)base);
+    add_words(exported ? about.dli_sname : "");
     end();
 }
 
@@ -136,13 +139,16 @@ void tell_end(void) {
         foreign += thread->foreign;
     }
     if (foreign) tell_words("stacks", "calls on stacks of the program's own (coroutines, alternative signal stacks) are left out");
+    char count[24];
+    snprintf(count, sizeof count, "%lld", (long long)hooks.threads);
+    tell_words("threads", count);
     begin("end");
     add_number(clock_ns(&hooks.clock));
     add_number(taken);
     add_number(missed + foreign / 2);
     add_words(hooks.lost ? hooks.lost : "");
     add_number(0);
-    add_number(0);
+    add_number(known_unselected());
     add(", ()");
     end();
 }

@@ -7,13 +7,10 @@
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec"))) int64_t
 OF_THREAD bytes;
 OF_THREAD blocks;
-OF_THREAD gc_ns;
-OF_THREAD gc_begun;
 OF_THREAD lock_ns;
 
 int64_t counters_bytes(void) { return bytes; }
 int64_t counters_blocks(void) { return blocks; }
-int64_t counters_gc(void) { return gc_ns; }
 int64_t counters_lock_wait(void) { return lock_ns; }
 
 /* ---- allocations: around the allocators that were there, which may be somebody's already (tracemalloc) ---- */
@@ -56,29 +53,6 @@ int counters_start_allocations(void) {
         PyMem_SetAllocator(domains[at], &ours);
     }
     return 1;
-}
-
-/* ---- collections ---- */
-
-static PyObject *collecting(PyObject *self, PyObject *const *arguments, Py_ssize_t size) {
-    (void)self;
-    const char *phase = size && PyUnicode_CheckExact(arguments[0]) ? PyUnicode_AsUTF8(arguments[0]) : "";
-    int64_t now = clock_ns(&recorder.clock);
-    if (phase && !strcmp(phase, "start")) gc_begun = now;
-    else if (gc_begun) gc_ns += now - gc_begun, gc_begun = 0;
-    Py_RETURN_NONE;
-}
-
-int counters_start_gc(void) {
-    static PyMethodDef method = {"collecting", (PyCFunction)(void (*)(void))collecting, METH_FASTCALL, NULL};
-    PyObject *gc = PyImport_ImportModule("gc"), *callbacks = gc ? PyObject_GetAttrString(gc, "callbacks") : NULL;
-    PyObject *callback = PyCFunction_New(&method, NULL);
-    int done = callbacks && callback && PyList_CheckExact(callbacks) && !PyList_Append(callbacks, callback);
-    Py_XDECREF(callback);
-    Py_XDECREF(callbacks);
-    Py_XDECREF(gc);
-    PyErr_Clear();
-    return done;
 }
 
 /* ---- locks: the methods' table entries point to us, and we to what they pointed to ---- */

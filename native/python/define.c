@@ -71,6 +71,17 @@ void define_component(const Function *function, int32_t number) {
     end(&line);
 }
 
+void define_aside(int32_t number, const char *name) {
+    Text line = begin("code");
+    add_number(&line, number);
+    add_words(&line, name);
+    text_word(&line, ", ''");
+    add_number(&line, 0);
+    add_words(&line, "library");
+    text_word(&line, ", (), ()");
+    end(&line);
+}
+
 /* Every line that has code, by its place among the counters; the branches that are wanted. */
 void define_counts(const Lines *lines, const uint8_t *present, int file, int place) {
     Text line = begin("counts");

@@ -149,6 +149,15 @@ int32_t function_define(Function *function) {
     return function->number;
 }
 
+int32_t function_define_aside(const char *name) {
+    int new;
+    int64_t since = thread_pause();
+    int32_t number = number_of(&components, mixed(0xcbf29ce484222325ull, name, strlen(name)), MOST_COMPONENTS, &new);
+    if (new) define_aside(number, name);
+    thread_take_out(since);
+    return number;
+}
+
 int32_t function_feature(const Function *function, const char *name, int *new) {
     uint64_t key = mixed(0x9e3779b97f4a7c15ull, &function->number, sizeof function->number);
     return number_of(&features, mixed(key, name, strlen(name)), UINT32_MAX >> 1, new);

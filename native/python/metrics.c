@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "collections.h"
 #include "counters.h"
 
 typedef int64_t (*Read)(void);
@@ -34,7 +35,7 @@ static const struct Known {
 } known[] = {
     {"allocated_bytes", "bytes", counters_bytes, counters_start_allocations},
     {"allocated_blocks", "blocks", counters_blocks, counters_start_allocations},
-    {"gc", "ns", counters_gc, counters_start_gc},
+    {"gc", "ns", collections_ns, collections_start},
     {"lock_wait", "ns", counters_lock_wait, counters_start_locks},
     {"switches", "switches", switches, NULL},
     {"faults", "faults", faults, NULL},
@@ -105,9 +106,9 @@ static void tell(Thread *thread, int32_t metric, int64_t more) {
 }
 
 int64_t metrics_tell_cpu(Thread *thread, int64_t now) {
-    int64_t off = cpu_off(&thread->cpu, &recorder.clock), later = clock_ns(&recorder.clock);
+    int64_t off = cpu_off_since(&thread->cpu, &recorder.clock, thread->last + thread->taken, &now);
     if (off) tell(thread, METRIC_CPU, off);
-    return later - now > CPU_GAP_NS ? later : now;
+    return now;
 }
 
 void metrics_tell_off(Thread *thread, int64_t ns) { tell(thread, METRIC_CPU, ns); }

@@ -1,10 +1,12 @@
 /* One recording a process: its beginning and end, and what a fork makes of it. */
 #include "branches.h"
+#include "collections.h"
 #include "event.h"
 #include "lines_count.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -109,6 +111,7 @@ int process_start(PyObject *settings, PyObject *finish) {
     if (!function_start() || !naming_start() || !threads_start() || !begin()) return 0;
     pthread_atfork(NULL, NULL, forked);
     if (!thread_get()) return 0; /* no room for records */
+    collections_start();
     branches_start();
     if (!recorder.settings.fake) calibrate();
     define_words("clock", clock);
@@ -126,6 +129,9 @@ void process_tell_end(const char *how) {
     if (!recorder.process || recorder.forked || !(recorder.active || recorder.lost)) return;
     for (const Thread *thread = threads_all(); thread; thread = thread->next) lost += thread->lost;
     recorder.missed = lost;
+    char count[24];
+    snprintf(count, sizeof count, "%lld", (long long)recorder.threads);
+    define_words("threads", count);
     define_end(how);
 }
 
@@ -137,5 +143,6 @@ void process_finish(void) {
     process_tell_end("");
     recorder.active = 0;
     lines_forget();
+    collections_stop();
     events_stop();
 }

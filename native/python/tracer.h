@@ -149,6 +149,8 @@ int function_start(void);
 int32_t function_define(Function *function);
 void naming_classify(Function *function, Frame *frame);
 int naming_start(void);
+/* A number for what the interpreter does of its own, in this process. */
+int32_t function_define_aside(const char *name);
 /* Numbers of a function's features and of types by their names; *new says whether it was given just now. */
 int32_t function_feature(const Function *function, const char *name, int *new);
 int32_t function_type(const char *name, size_t length, int *new);
@@ -156,6 +158,7 @@ void function_forget_numbers(void);
 
 /* Append lines to the definitions file. A disk that refuses ends the recording. */
 void define_component(const Function *function, int32_t number);
+void define_aside(int32_t number, const char *name);
 void define_feature(const Function *function, int32_t number, const char *name);
 void define_type(int32_t number, const char *name, size_t length);
 void define_metric(int32_t number, const char *name, const char *unit);

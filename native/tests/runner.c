@@ -28,8 +28,9 @@ void play(Tree *tree, Source *source, const Event *events, int count) {
 
 int main(void) {
     Tally tally = {0};
-    void (*const suites[])(Tally *) = {test_arena,     test_containers, test_clock,  test_moments,
-                                       test_reservoir, test_calltree,   test_stacks, test_core, test_skips};
+    void (*const suites[])(Tally *) = {test_arena,     test_containers, test_clock,  test_cpu,    test_moments,
+                                       test_reservoir, test_calltree,   test_stacks, test_core, test_skips, test_spans, test_paths,
+                                       test_chains};
     for (size_t at = 0; at < sizeof suites / sizeof *suites; at++) suites[at](&tally);
     printf("%d passed, %d failed\n", tally.passed, tally.failed);
     return tally.failed != 0;

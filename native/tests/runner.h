@@ -23,11 +23,15 @@ void play(Tree *tree, Source *source, const Event *events, int count);
 void test_arena(Tally *tally);
 void test_containers(Tally *tally);
 void test_clock(Tally *tally);
+void test_cpu(Tally *tally);
 void test_moments(Tally *tally);
+void test_chains(Tally *tally);
 void test_reservoir(Tally *tally);
 void test_calltree(Tally *tally);
 void test_stacks(Tally *tally);
 void test_core(Tally *tally);
 void test_skips(Tally *tally);
+void test_spans(Tally *tally);
+void test_paths(Tally *tally);
 
 #endif

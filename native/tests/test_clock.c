@@ -36,8 +36,18 @@ static void the_chosen_clock_follows_the_plain_one(Tally *tally) {
     CHECK(tally, forward);
 }
 
+static void every_clock_has_a_step(Tally *tally) {
+    int64_t now = 0;
+    Clock clock = clock_fake(&now), plain = {.kind = CLOCK_PLAIN};
+    CHECK(tally, clock_tick(&clock) == 1);
+    CHECK(tally, clock_tick(&plain) >= 1 && clock_tick(&plain) < 1e6);
+    clock_start(&clock);
+    CHECK(tally, clock_tick(&clock) >= 1 && clock_tick(&clock) < 1e6);
+}
+
 void test_clock(Tally *tally) {
     a_fake_clock_shows_what_it_is_told(tally);
     ticks_become_ns_without_overflow(tally);
     the_chosen_clock_follows_the_plain_one(tally);
+    every_clock_has_a_step(tally);
 }

@@ -2,6 +2,7 @@
 
 #include "bag.h"
 #include "nodes.h"
+#include "runs.h"
 #include "runner.h"
 
 static void buckets_are_four_to_a_power_of_two(Tally *tally) {
@@ -18,7 +19,7 @@ static void large_numbers_lose_nothing(Tally *tally) {
     int64_t big = 1000000000, spread = 1000;
     for (int at = 0; at < 1000; at++) {
         Frame frame = {.node = node, .x = at % 2 ? big + spread : big - spread, .events = 1};
-        moments_add(tree, &frame, NULL);
+        moments_add(tree, NULL, &frame, NULL);
     }
     CHECK(tally, node->n * node->time_xx - node->time_x * node->time_x == (Sum)node->n * node->n * 1000000);
     CHECK(tally, node->time.least == big - spread && node->time.most == big + spread);
@@ -45,7 +46,7 @@ static void many_children(Tree *tree, Node *node, Frame *frame) {
         frame->events += at % 3 + 1;
     }
     frame->events++;
-    moments_add(tree, frame, NULL);
+    moments_add(tree, NULL, frame, NULL);
 }
 
 /* 200 children, of which 63 and LOCAL are kept: the pairs still add up to the square of the cost. */
@@ -88,10 +89,9 @@ static void runs_of_a_link_are_settled(Tally *tally) {
     for (int at = 0; at < 4; at++) {
         Frame frame = {.node = node, .x = 10, .events = (int64_t)calls[at] + 1};
         bag_add(&tree->arena, &frame.kids, &(Touch){7, 2, calls[at], 5, (int64_t)calls[at]});
-        moments_add(tree, &frame, NULL);
+        moments_add(tree, NULL, &frame, NULL);
     }
-    Settled all = *node->more[0].settled;
-    links_settle(&node->links[0], &all);
+    Settled all = runs_settled(node, 0);
     Sum huge = 1ull << 33;
     CHECK(tally, all.n == 4 && all.n_once == 2 && all.k == 5 + huge && all.kk == 11 + huge * huge);
     CHECK(tally, all.time_y == 20 && all.time_ky == 5 * (5 + huge) && all.events.yy == 11 + huge * huge);
@@ -109,12 +109,11 @@ static void long_times_of_a_link_are_exact(Tally *tally) {
         int64_t y = times[at % 8], x = at % 8 < 4 ? longest : at % 8 < 7 ? longest + 9 : 11;
         Frame frame = {.node = node, .x = x, .events = 2};
         bag_add(&tree->arena, &frame.kids, &(Touch){7, 2, 1, y, 1});
-        moments_add(tree, &frame, NULL);
+        moments_add(tree, NULL, &frame, NULL);
         yy += (Sum)((__int128)y * y);
         yx += (Sum)((__int128)y * x);
     }
-    Settled all = *node->more[0].settled;
-    links_settle_times(&node->links[0], &all);
+    Settled all = runs_settled(node, 0);
     CHECK(tally, all.time_yy == yy && all.time_yx == yx);
     done(tree);
 }

@@ -224,6 +224,25 @@ def test_graph_and_trace_are_written(requests, tmp_path):
     spans = [event for event in events if event["ph"] == "X"]
     assert spans[0]["name"] == "requests.handle"
     assert spans[0]["dur"] >= max(span["dur"] for span in spans)
+    assert_nested([span for span in spans if span["tid"] == 1])
+    assert spans[0]["args"]["shorter_calls_left_out"] == spans[0]["args"]["calls"] - len(
+        [span for span in spans if span["tid"] == 1]
+    )
+    rows = [event["args"]["name"].split()[0] for event in events if event["ph"] == "M"]
+    assert rows[:8] == ["longest"] * 8
+    assert set(rows[8:]) == {"random"}
+
+
+def assert_nested(spans):
+    """Within the first; each within those that have not ended, as Perfetto stacks them."""
+    open_until = []
+    for span in spans:
+        while open_until and open_until[-1] <= span["ts"] + 1e-6:
+            open_until.pop()
+        end = span["ts"] + span["dur"]
+        assert not open_until or end <= open_until[-1] + 1e-6
+        open_until.append(end)
+    assert len(spans) > 3
 
 
 @pytest.mark.parametrize(

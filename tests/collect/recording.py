@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from perflaw.collect.metrics import settings_of
 from perflaw.collect.plan import make_plan
 from perflaw.collect.record import Settings
@@ -49,7 +51,7 @@ def comparable(recording: Recording, *, concurrent: bool = False) -> dict[str, C
     priorities of the sample; every invocation is in it while there are fewer than it has room for. ``concurrent``: in
     which order invocations of different threads end is up to the scheduler.
     """
-    tables = recording.tables()
+    tables = without_collections(recording.tables())
     names, contexts = _names(tables)
     ended = _ends(tables, names, contexts, concurrent)
     return {
@@ -64,7 +66,29 @@ def comparable(recording: Recording, *, concurrent: bool = False) -> dict[str, C
         "weights": _weights(tables, names),
         "invocations": Counter(ended.values()),
         "callees": _callees(tables, contexts, ended),
+        "worst": _worst(tables, names, contexts, concurrent),
     }
+
+
+def without_collections(tables: Tables) -> Tables:
+    """The tables without collections of garbage: when they come is up to what the tracer allocates."""
+    gone = {row[0] for row in tables["components"] if row[1] == "(garbage collection)"}
+    nodes: set[int] = set()
+    for row in tables["calltree"]:  # parents stand before children
+        if row[2] in gone or row[1] in nodes:
+            nodes.add(row[0])
+    places = {
+        "calltree": (0,), "moments": (0,), "histograms": (0,), "pairs": (0, 2, 3), "links": (0, 1), "callees": (2,),
+        "invocations": (3,), "worst": (3,), "spans": (4,),
+    }  # fmt: skip
+    left = dict(tables)
+    for name, columns in places.items():
+        stay = [at for at, row in enumerate(tables[name]) if not any(row[column] in nodes for column in columns)]
+        left[name] = tables[name].take(np.array(stay, np.int64))
+    for name in ("components", "component_costs", "strata"):
+        stay = [at for at, row in enumerate(tables[name]) if row[0] not in gone]
+        left[name] = tables[name].take(np.array(stay, np.int64))
+    return left
 
 
 def features(recording: Recording) -> Counter[Key]:
@@ -105,6 +129,17 @@ def _ends(tables: Tables, names: dict[int, Key], contexts: dict[int, Key], concu
 
 def _callees(tables: Tables, contexts: dict[int, Key], ended: dict[int, Key]) -> Counter[Key]:
     return Counter((ended[row[1]], contexts[row[2]], *row[3:]) for row in tables["callees"] if row[1] in ended)
+
+
+def _worst(tables: Tables, names: dict[int, Key], contexts: dict[int, Key], concurrent: bool) -> Counter[Key]:
+    """The longest invocations, each with the spans in it; the order in which those of different threads end is left out."""
+    spans: dict[int, list[Key]] = {}
+    for _, sequence, number, parent, node, *times in tables["spans"]:
+        spans.setdefault(sequence, []).append((number, parent, contexts[node], *times))
+    return Counter(
+        (0 if concurrent else row[1], *names[row[2]], contexts[row[3]], *row[4:], *spans.get(row[1], ()))
+        for row in tables["worst"]
+    )
 
 
 def _weights(tables: Tables, names: dict[int, Key]) -> Counter[Key]:

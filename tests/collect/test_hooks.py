@@ -21,18 +21,27 @@ PROGRAMS = Path(__file__).parents[1] / "programs"
 HOOKS = "-finstrument-functions"
 
 
-def built(folder: Path, source: str, *flags: str) -> Path:
+def built(folder: Path, source: str, *flags: str, compiler: str = "gcc") -> Path:
     program = folder / Path(source).stem
-    compiler = "g++" if source.endswith(".cc") else "gcc"
+    if source.endswith(".cc"):
+        compiler = {"gcc": "g++", "clang": "clang++"}[compiler]
     command = [compiler, *flags, "-g", str(PROGRAMS / source), "-o", str(program), "-pthread"]
     subprocess.run(command, check=True, capture_output=True)
     return program
 
 
-def recorded(folder: Path, *command: object, clock: str = "real", fails: bool = False) -> list[Recording]:
+def recorded(
+    folder: Path,
+    *command: object,
+    clock: str = "real",
+    fails: bool = False,
+    select: tuple[str, ...] = (),
+    exclude: tuple[str, ...] = (),
+) -> list[Recording]:
+    settings = Settings(select, exclude, clock=clock)
     experiment = open_experiment("hooks", folder)
     plan = make_plan(tuple(map(str, command)), {}, 1, {})
-    for attempt in record_all(experiment, plan, Tracers("auto", lambda text: None), Settings(clock=clock)):
+    for attempt in record_all(experiment, plan, Tracers("auto", lambda text: None), settings):
         assert attempt.error is None, attempt.error
     recordings = experiment.recordings()
     for recording in recordings:
@@ -64,9 +73,10 @@ def paths(recording: Recording) -> Counter[str]:
     return counted
 
 
-@pytest.fixture(scope="module", params=["-O0", "-O2", "-O3"])
+@pytest.fixture(scope="module", params=["gcc -O0", "gcc -O2", "gcc -O3", "clang -O2"])
 def jumps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("jumps"), "jumps.c", request.param, HOOKS)
+    compiler, level = request.param.split()
+    return built(tmp_path_factory.mktemp("jumps"), "jumps.c", level, HOOKS, compiler=compiler)
 
 
 def test_invocations_that_longjmp_leaves_are_dead(jumps: Path, tmp_path: Path) -> None:
@@ -81,6 +91,18 @@ def test_longjmp_into_the_middle_of_a_recursion(jumps: Path, tmp_path: Path) -> 
     assert calls(recording)["nested"] == 5 * 4
     assert calls(recording)["leaf"] == 5 * 4
     assert opened(recording) == 5 * 3
+
+
+def test_what_follows_a_jump_reaches_deeper_than_what_it_left(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "landing", 5)
+    assert paths(recording) == {"/landing": 5, "/landing/big": 5}
+    assert opened(recording) == 5
+
+
+def test_a_handler_that_jumps_out_of_a_hook_does_not_end_the_recording(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "escape", 300)
+    assert calls(recording)["escape"] == 300
+    assert calls(recording)["leaf"] > 300
 
 
 def test_longjmp_to_where_nothing_is_recorded(jumps: Path, tmp_path: Path) -> None:
@@ -144,17 +166,42 @@ def test_what_completed_is_kept_however_it_ends(jumps: Path, tmp_path: Path, way
     assert ended in recording.run.ended
 
 
-def test_exceptions_of_cpp(tmp_path: Path) -> None:
-    for level in ("-O0", "-O2"):
-        program = built(tmp_path, "throws.cc", level, HOOKS)
-        folder = tmp_path / level
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_exceptions_of_cpp(tmp_path: Path, level: str) -> None:
+    (recording,) = recorded(tmp_path, built(tmp_path, "throws.cc", level, HOOKS))
+    counted = calls(recording)
+    assert counted["app::Catcher::try_one"] == 30 == counted["thrower"] == counted["middle<int>"]
+    assert counted["leaf"] == 30
+    assert opened(recording) == 0
+    assert paths(recording)["/main/app::Catcher::try_one/leaf"] == 10
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_exceptions_of_cpp_by_clang(tmp_path: Path, level: str) -> None:
+    """It calls no hook where an exception ends a function: those calls did not end, and nothing comes to lie in them."""
+    (recording,) = recorded(tmp_path, built(tmp_path, "throws.cc", level, HOOKS, compiler="clang"))
+    counted = calls(recording)
+    assert counted["app::Catcher::try_one"] == 30
+    assert counted["thrower"] == counted["middle<int>"] == 20 == opened(recording)
+    assert counted["Guard::~Guard"] == 30
+    assert paths(recording)["/main/app::Catcher::try_one/leaf"] == 10
+
+
+def test_clean_up_reaches_deeper_than_what_threw(tmp_path: Path) -> None:
+    for compiler in ("gcc", "clang"):
+        folder = tmp_path / compiler
         folder.mkdir()
+        program = built(folder, "cleanup.cc", "-O2", HOOKS, compiler=compiler)
         (recording,) = recorded(folder, program)
-        counted = calls(recording)
-        assert counted["app::Catcher::try_one"] == 30 == counted["thrower"] == counted["middle<int>"]
-        assert counted["leaf"] == 30
-        assert opened(recording) == 0
-        assert paths(recording)["/main/app::Catcher::try_one/leaf"] == 10
+        found = paths(recording)
+        assert found["/main/catcher/holder/Large::~Large"] == found["/main/catcher"] == 5
+        assert found["/main/catcher/deep"] == 5
+
+
+def test_after_inlining_clang_tells_of_real_calls_alone(tmp_path: Path) -> None:
+    program = built(tmp_path, "jumps.c", "-O2", f"{HOOKS}-after-inlining", compiler="clang")
+    (recording,) = recorded(tmp_path, program, "inlined")
+    assert paths(recording) == {"/outer": 1, "/outer/leaf": 3}
 
 
 def test_places_of_functions_and_calls(jumps: Path, tmp_path: Path) -> None:
@@ -168,7 +215,8 @@ def test_places_of_functions_and_calls(jumps: Path, tmp_path: Path) -> None:
 
 
 def test_a_stripped_program_is_recorded_by_its_symbols_or_places(tmp_path: Path) -> None:
-    program = built(tmp_path, "jumps.c", "-O1", HOOKS)
+    its_own = f"-Wl,--build-id=0x{'57' * 20}"  # names of the same build are kept, had it been recorded whole
+    program = built(tmp_path, "jumps.c", "-O1", HOOKS, its_own)
     subprocess.run(["strip", str(program)], check=True)
     (recording,) = recorded(tmp_path, program, "inlined")
     assert sum(calls(recording).values()) == 5

@@ -5,13 +5,11 @@ from __future__ import annotations
 import cProfile
 import gzip
 import json
-import os
 import pstats
 import re
 import subprocess
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -379,22 +377,3 @@ def test_damage_is_told_with_its_place(perflaw, tmp_path, text):
     assert said.startswith("perflaw: t.json")
     assert "unexpected" not in said
     assert DAMAGED[text] in said
-
-
-def test_data_of_uftrace_is_read_by_uftrace(perflaw, tmp_path):
-    data, tools = tmp_path / "uftrace.data", tmp_path / "bin"
-    data.mkdir()
-    tools.mkdir()
-    (data / "info").write_text("x")
-    (data / "1.dat").write_text("x")
-    said = perflaw("import", "uftrace.data", status=2, env={**os.environ, "PATH": str(tools)}).stderr
-    assert "uftrace dump --chrome -d uftrace.data" in said
-    tool = tools / "uftrace"
-    tool.write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/dumped.json\n")
-    tool.chmod(0o755)
-    rows = [("B", "main", 1), ("B", "f", 2), ("E", "f", 5), ("E", "main", 9)]
-    events = [{"ts": ts, "ph": ph, "pid": 7, "name": name} for ph, name, ts in rows]
-    (tmp_path / "dumped.json").write_text(json.dumps({"traceEvents": events, "metadata": {"recorded_time": "x"}}))
-    perflaw("import", "uftrace.data", env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
-    (recording,) = open_experiment("default", Path(tmp_path)).recordings()
-    assert costs_of(recording)["main"] == (1, 0, 8000, 5000)

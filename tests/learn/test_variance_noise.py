@@ -8,8 +8,9 @@ import pytest
 
 from perflaw.learn.variance.analyse import variance
 from perflaw.learn.variance.cleaning import cleaned
-from perflaw.learn.variance.disturbances import disturbed, slow_phases
+from perflaw.learn.variance.disturbances import disturbed
 from perflaw.learn.variance.outliers import interruptions
+from perflaw.learn.variance.speed import speeds
 from perflaw.learn.variance.tree import Tree
 from perflaw.types import CPU, EVENTS, TIME
 from tests.learn.variance_data import Call, Recorder
@@ -113,12 +114,27 @@ def test_a_slow_phase_of_the_machine_is_no_task():
     assert variance(server(seed=5, dear=phase).tree(CPU, noise=NOISE_NS)).patterns == ()
 
 
+def test_two_speeds_of_the_machine_that_change_often_are_no_task():
+    dear = [request for request in range(REQUESTS) if request // 12 % 2]
+    samples = server(seed=5, dear=dear).tree(CPU, noise=NOISE_NS).samples
+    found = speeds(samples)
+    assert np.quantile(found, 0.9) > 2 * np.quantile(found, 0.1)
+    assert variance(server(seed=5, dear=dear).tree(CPU)).patterns
+    assert variance(server(seed=5, dear=dear).tree(CPU, noise=NOISE_NS)).patterns == ()
+
+
+def test_a_slow_step_is_found_on_a_machine_of_two_speeds():
+    dear = [request for request in range(REQUESTS) if request // 12 % 2]
+    found = variance(server((), SLOW, culprit=2, seed=5, dear=dear).tree(CPU, noise=NOISE_NS))
+    assert {node.component.name for node in found.patterns[0].nodes} >= {"step2", "work2"}
+
+
 def test_a_run_of_larger_input_is_no_slow_phase():
     samples = server(seed=5, dear=range(REQUESTS // 2, REQUESTS)).tree(CPU, noise=NOISE_NS).samples
-    assert slow_phases(samples).any()
+    assert speeds(samples).max() > 1.2
     middle = np.median(samples.started)
     runs = tuple("small" if started < middle else "large" for started in samples.started.tolist())
-    assert not slow_phases(replace(samples, run=runs)).any()
+    np.testing.assert_allclose(speeds(replace(samples, run=runs)), 1, atol=0.05)
 
 
 def test_requests_that_are_slow_in_all_steps_are_the_programs_own():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.learn.variance.analyse import variance
+from perflaw.learn.variance.edges import cost_within
 from perflaw.learn.variance.joining import as_printed, contributions_fit, corresponding, join
 from perflaw.learn.variance.labels import label
 from perflaw.learn.variance.merging import Merger, passing_of
@@ -259,3 +260,27 @@ def test_costs_by_cpu_leave_waiting_out():
     [pattern] = variance(recorder.tree()).patterns
     assert pattern.nodes[0].cause == "interference"
     assert pattern.nodes[0].off_cpu == pytest.approx(1.0)
+
+
+def callees_below(calls_of_middle):
+    """A head whose middle call has two calls of one function; the tree, the head, those two contexts and their costs."""
+    recorder, costs = Recorder(), []
+    for number in range(N):
+        first, second = Call("leaf", 10 + number % 5), Call("leaf", 20 + 3 * (number % 7))
+        middle = Call("middle", 5, [(1, first), (2, second)])
+        recorder.add(Call("head", 3, [(4, middle)] * (calls_of_middle if number % 3 else 0)))
+        costs.append((first.x + second.x) * calls_of_middle if number % 3 else 0)
+    tree = Tree(recorder.tree())
+    ends = [node for node in range(tree.size) if tree.name(tree.component[node]) == "leaf"]
+    return tree, next(node for node in range(1, tree.size) if tree.name(tree.component[node]) == "head"), ends, costs
+
+
+def test_the_square_of_a_sum_is_exact_below_a_call_made_once():
+    tree, head, ends, costs = callees_below(1)
+    assert len(ends) == 2
+    assert cost_within(tree, [head], ends) == Stats(N, sum(costs), sum(cost * cost for cost in costs))
+
+
+def test_it_is_not_known_below_a_call_made_again():
+    tree, head, ends, _ = callees_below(2)
+    assert cost_within(tree, [head], ends) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from random import Random
 
-from perflaw.collect.layout import CHANGE, DEAD, END, ENTER, EXIT, FEATURE, RESUME, SWITCH, THREAD, TURN, YIELD
+from perflaw.collect.layout import ASIDE, CHANGE, DEAD, END, ENTER, EXIT, FEATURE, RESUME, SWITCH, THREAD, TURN, YIELD
 from perflaw.collect.tree_builder import Event
 
 Piece = tuple[int, list[Event]]
@@ -32,7 +32,7 @@ class Program:
             self._read,
         ]
         if more:
-            self.actions += [self._count, self._count, self._switch, self._end]
+            self.actions += [self._count, self._count, self._switch, self._end, self._aside]
         self.clock, self.frame = 0, 0
         self.serials: dict[int, int] = {}
         """Thread → serial number of its stack that runs."""
@@ -119,6 +119,9 @@ class Program:
             del self.stacks[owner]
         self.serials.pop(self.thread, None)
         return (argument, 0, 0, -1, -1, END if argument % 2 else THREAD)
+
+    def _aside(self, stack: list[int], argument: int) -> Event:
+        return (*self._call(stack, argument)[:5], ASIDE)
 
     def _read(self, stack: list[int], argument: int) -> Event | None:
         bits = struct.unpack("<q", struct.pack("<d", argument / 7))[0]

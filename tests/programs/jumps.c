@@ -28,6 +28,17 @@ APART void survivor(int depth) {
     if (!setjmp(back)) jumper(depth);
     leaf();
 }
+/* What is called where a jump has landed reaches deeper than what it left. */
+APART void small(void) { longjmp(back, 1); }
+APART void big(int at) {
+    volatile char room[4096];
+    room[at] = 1;
+    done++;
+}
+APART void landing(int at) {
+    if (!setjmp(back)) small();
+    big(at);
+}
 /* Into the middle of a recursion that goes on from there. */
 APART void nested(int depth) {
     if (depth == 3 && setjmp(middle)) {
@@ -93,6 +104,15 @@ static PLAIN void signals(void) {
     for (int at = 0; at < 200000; at++) leaf();
     setitimer(ITIMER_REAL, &never, NULL);
 }
+/* Handlers that leave for good whatever they interrupt, a hook as well. */
+static sigjmp_buf out;
+PLAIN void leaver(int number) { siglongjmp(out, number); }
+APART void escape(void) {
+    if (sigsetjmp(out, 1)) return;
+    struct itimerval soon = {{0, 0}, {0, 50}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+    for (;;) leaf();
+}
 static PLAIN void other_stack(void) {
     static char room[65536];
     stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
@@ -104,10 +124,11 @@ static PLAIN void other_stack(void) {
 
 PLAIN int main(int count, char **words) {
     const char *way = count > 1 ? words[1] : "";
-    int number = count > 2 ? atoi(words[2]) : 3;
+    int number = count > 2 ? (int)strtol(words[2], NULL, 10) : 3; /* atoi may have hooks itself */
     if (!strcmp(way, "longjmp")) for (int at = 0; at < number; at++) survivor(at);
     if (!strcmp(way, "nested")) for (int at = 0; at < number; at++) nested(6);
     if (!strcmp(way, "nowhere")) from_nowhere(number), leaf();
+    if (!strcmp(way, "landing")) for (int at = 0; at < number; at++) landing(at);
     if (!strcmp(way, "tail")) tail(number), leaf();
     if (!strcmp(way, "roomy")) for (int at = 0; at < number; at++) roomy(100 * at + 16);
     if (!strcmp(way, "inlined")) outer(number);
@@ -115,6 +136,8 @@ PLAIN int main(int count, char **words) {
     if (!strcmp(way, "threads")) threads(8, number);
     if (!strcmp(way, "forks")) forks(number);
     if (!strcmp(way, "signals")) signals();
+    if (!strcmp(way, "escape")) signal(SIGALRM, leaver);
+    if (!strcmp(way, "escape")) for (int at = 0; at < number; at++) escape();
     if (!strcmp(way, "other_stack")) other_stack();
     if (!strcmp(way, "exit")) outer(number), exit(7);
     if (!strcmp(way, "_exit")) outer(number), _exit(0);

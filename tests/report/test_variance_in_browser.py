@@ -207,3 +207,20 @@ def test_hostile_names_are_text(browser: Browser, tmp_path: Path) -> None:
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= 1300
     assert "NaN" not in page.tab.inner_text("body")
     page.close()
+
+
+def test_what_changed_stands_below_the_patterns_and_leads_to_them(browser: Browser, tmp_path: Path) -> None:
+    made = Patterns(browser, tmp_path / "since.html", [], variance=variance_factory.since())
+    made.metric("CPU time")
+    panel = made.tab.locator("#variance .panel.since")
+    text = panel.inner_text()
+    assert "What changed since last week" in text
+    assert "app.handle" in text
+    assert "variance of app.handle from app.parse > app.token: none before, 100 % now" in text
+    assert set(panel.locator(".badge").all_text_contents()) == {"changed"}
+    panel.get_by_role("button", name="app.handle").click()
+    made.wait_for_screen("app.handle")
+    made.close()
+    plain = Patterns(browser, tmp_path / "plain.html", [], variance=variance_factory.server())
+    assert plain.tab.locator("#variance .panel.since").count() == 0
+    plain.close()

@@ -22,7 +22,9 @@ def numbers(value: Any) -> list[float]:
     return [value] if isinstance(value, int | float) else []
 
 
-@pytest.mark.parametrize("made", [variance_factory.server, variance_factory.hostile, variance_factory.alone])
+@pytest.mark.parametrize(
+    "made", [variance_factory.server, variance_factory.hostile, variance_factory.alone, variance_factory.since]
+)
 def test_every_number_is_finite(made: Any) -> None:
     rendered = render(page([], variance=made()))
     for metric in data_of(rendered)["variance"]["metrics"]:

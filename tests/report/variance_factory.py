@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from perflaw.learn.variance.compare import compare
 from perflaw.learn.variance.survey import survey
-from perflaw.report.variance_model import VarianceView
+from perflaw.report.variance_model import Since, VarianceView
 from perflaw.types import CPU, EVENTS, TIME, Component
 from perflaw.types.variance import Contribution, Pattern, PatternNode, Variance
 from tests.learn.variance_data import Call, Recorder
@@ -14,9 +15,9 @@ from tests.learn.variance_data import Call, Recorder
 from . import factory
 
 
-def _request(number: int) -> Call:
+def _request(number: int, most: int = 60) -> Call:
     """Every fiftieth has many tokens; every twentieth waits off the CPU in look_up."""
-    tokens = 60 if number % 50 == 0 else 3
+    tokens = most if number % 50 == 0 else 3
     parse = Call("app.parse", 300, [(12, Call("app.token", 900 + number % 7)) for _ in range(tokens)])
     wait = 40_000 if number % 20 == 7 else 0
     return Call("app.handle", 500, [(20, parse), (21, Call("app.look_up", 2000 + number % 11 + wait, off=wait))])
@@ -32,6 +33,20 @@ def server() -> tuple[VarianceView, ...]:
     return tuple(
         VarianceView(one.found, {c: found for c in components if (found := one.explained(c, False))}) for one in surveys
     )
+
+
+def since() -> tuple[VarianceView, ...]:
+    """The server compared with one in which no request had many tokens; its handle called something that is gone."""
+    recorder = Recorder()
+    for number in range(1000):
+        request = _request(number, most=3)
+        request.calls.append((30, Call("app.gone", 100 + 90_000 * (number % 40 == 0))))
+        recorder.add(request)
+    views = []
+    for one in server():
+        before = survey(recorder.tree(one.found.metric)).found
+        views.append(replace(one, since=Since("last week", compare(before, one.found))))
+    return tuple(views)
 
 
 def _node(number: int, parent: int | None, name: str, kind: str = "Task", vim: float = 1e6) -> PatternNode:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perflaw.cli.check_specs import Outputs, check_specs, write_sarif
 from perflaw.cli.law_source import load_laws
 from perflaw.cli.options import experiment_option, json_option
 from perflaw.cli.twin import evidence_of
-from perflaw.errors import StoreError, UsageError
+from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
     from perflaw.cli.law_source import Laws
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
               help="False alarms among the violated verdicts of a check.")  # fmt: skip
 @click.option("--min-effect", default=1.1, show_default=True, type=click.FloatRange(1.0, 1000.0),
               help="Smaller factors are no violation.")  # fmt: skip
+@click.option("--tolerance", default=0.05, show_default=True, type=click.FloatRange(0, 1, max_open=True),
+              help="Of specifications: smaller differences of shares are no violation.")  # fmt: skip
+@click.option("--absolute", is_flag=True, help="Of specifications: hold times to the borders of this machine.")
 @click.option("--single-run", is_flag=True, help="Let one run alone violate a law.")
 @click.option("--sarif", metavar="FILE", help="Write the verdicts as SARIF 2.1.0.")
 @click.option("--github", "as_github", is_flag=True, help="Print GitHub's workflow commands as well.")
@@ -39,6 +43,8 @@ def command(
     metric: str,
     alpha: float,
     min_effect: float,
+    tolerance: float,
+    absolute: bool,
     single_run: bool,
     sarif: str | None,
     as_github: bool,
@@ -49,11 +55,17 @@ def command(
 ) -> int:
     """Hold the experiment's recordings (or the RUNs named) against LAWS: a .law file, its twin, or an experiment.
 
-    Runs that the laws were learnt from are refused. Exit status 1 if a law is violated.
+    Or against specifications that ``perflaw mine --export yaml`` wrote (FILE.yaml). Runs that the laws were learnt from
+    are refused. Exit status 1 if a law is violated.
     """
+    named = tuple(run.zfill(4) for run in runs)
+    if laws.endswith((".yaml", ".yml")):
+        from perflaw.check.spec_options import SpecOptions
+
+        outputs = Outputs(sarif, as_github, every, as_json)
+        return check_specs(laws, experiment, named, SpecOptions(alpha, tolerance, min_effect, absolute), outputs)
     from perflaw.check.judge import Options, judge
 
-    named = tuple(run.zfill(4) for run in runs)
     loaded = load_laws(laws, metric, named if laws == experiment else ())
     recordings, left_out = _fresh(experiment, named, loaded)
     verdicts = judge(loaded.claims, _evidence(loaded, recordings), Options(alpha, min_effect, single_run))
@@ -62,7 +74,7 @@ def command(
     if left_out:
         click.echo(f"perflaw: left out: {len(left_out)} runs that the laws were learnt from", err=True)
     if sarif:
-        _write_sarif(Path(sarif), verdicts)
+        write_sarif(Path(sarif), verdicts)
     _print(verdicts, recordings, left_out, as_json, every)
     if as_github:
         from perflaw.report.verdicts import github
@@ -134,14 +146,3 @@ def _print(
         click.echo(dumps(check_document(verdicts, [one.run.id for one in recordings], left_out)))
         return
     click.echo(check_text(verdicts, sys.stdout.isatty(), every), nl=False)
-
-
-def _write_sarif(path: Path, verdicts: Sequence[CheckVerdict]) -> None:
-    from perflaw import __version__
-    from perflaw.report.encode import dumps
-    from perflaw.report.sarif import sarif
-
-    try:
-        path.write_text(dumps(sarif(verdicts, __version__, str(Path.cwd()))) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written", error.strerror or str(error), "--sarif another/file") from error

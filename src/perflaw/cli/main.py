@@ -15,10 +15,11 @@ from perflaw.errors import PerflawError
 
 VERBS = {
     "record": "run a program and keep how its functions' cost came about",
-    "import": "traces that other tools recorded, as recordings",
+    "import": "traces of other tools and recordings of other machines",
     "annotate": "the law of each function's cost",
     "trend": "which places of the program scale badly with the size of the work",
     "variance": "which calls, in which context, make a function's cost vary",
+    "mine": "what durations each function shows on which call paths",
     "check": "whether new recordings keep to the laws",
     "diff": "what changed between two sets of laws or recordings",
     "predict": "the cost of inputs that were not recorded",

@@ -56,8 +56,14 @@ if TYPE_CHECKING:
     "--collect",
     multiple=True,
     metavar="WHAT,…",
-    help="branches: which way each branch of the person's own functions went; lines: how often each line ran."
-    " [default: calls]",
+    help="branches: which way each branch of the person's own functions went; lines: how often each line ran;"
+    " paths: how long calls took by call path, for mine. [default: calls]",
+)
+@click.option(
+    "--paths",
+    multiple=True,
+    metavar="GLOB",
+    help="Collect paths, and keep these functions' durations however little of the time is theirs.",
 )
 @click.option("--notes", metavar="DIR", help="Where the .gcno files of a compiled program are now.")
 @click.option(
@@ -79,6 +85,7 @@ def command(
     exclude: tuple[str, ...],
     metric: tuple[str, ...],
     collect: tuple[str, ...],
+    paths: tuple[str, ...],
     notes: str | None,
     source_map: tuple[str, ...],
     keep_output: bool,
@@ -94,7 +101,7 @@ def command(
     perflaw record --workloads workloads.toml --resume
     perflaw record --collect lines --vary n=100,1000,10000 -- ./compiled_with_coverage {n}
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.collect.collecting import collected
+    from perflaw.collect.collecting import PATHS, collected
     from perflaw.collect.gcov_files import places_of
     from perflaw.collect.metrics import settings_of
     from perflaw.collect.record import Settings
@@ -110,9 +117,11 @@ def command(
         )
     _check_timeout(timeout)
     asked = Asked(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature), timeout)
-    metrics, what = settings_of(metric, tracer), collected(collect, tracer)
+    metrics, what = settings_of(metric, tracer), collected((*collect, *(PATHS,) * bool(paths)), tracer)
     places = places_of(notes, source_map)
-    settings = Settings(select, exclude, metrics, clock, collect=what, places=places, keep_output=keep_output)
+    settings = Settings(
+        select, exclude, metrics, clock, collect=what, paths=paths, places=places, keep_output=keep_output
+    )
     plan = _plan(workloads, asked)
     return _record(open_experiment(experiment), plan, Tracers(tracer, tell_build), settings, resume)
 

@@ -16,6 +16,7 @@ from perflaw.cli.page_file import page_of, write_page
 from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
+    from perflaw.report.mine_model import MineView
     from perflaw.report.trend_model import TrendView
     from perflaw.report.variance_model import VarianceView
     from perflaw.store.experiment import Recording
@@ -48,7 +49,8 @@ def command(
     page = page_of(experiment, recordings, annotations, point)
     trend = _trend(experiment, runs, recordings, point)
     views = _variance(recordings, metric)
-    size = write_page(output, replace(page, outcomes=outcomes, trend=trend, variance=views))
+    specs = _mine(recordings, experiment, metric)
+    size = write_page(output, replace(page, outcomes=outcomes, trend=trend, variance=views, mine=specs))
     clusters = f", {len(trend.trends.clusters)} clusters" if trend else ""
     click.echo(f"wrote {output}: {len(annotations)} functions{clusters}, {size / 1e6:.1f} MB")
     return 0
@@ -82,6 +84,20 @@ def _variance(recordings: Sequence[Recording], metric: str) -> tuple[VarianceVie
     except (DataError, StoreError) as error:
         click.echo(f"perflaw: no patterns of variance: {error}", err=True)
         return ()
+
+
+def _mine(recordings: Sequence[Recording], experiment: str, metric: str) -> MineView | None:
+    """Specifications where call paths were collected; None where they were not."""
+    from perflaw.cli.mine_page import mine_view
+    from perflaw.store.path_tables import has_paths
+
+    if not any(has_paths(one.folder) for one in recordings):
+        return None
+    try:
+        return mine_view(recordings, experiment, metric)
+    except (DataError, StoreError) as error:
+        click.echo(f"perflaw: no specifications of call paths: {error}", err=True)
+        return None
 
 
 def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perflaw.learn.variance.options import Options
+    from perflaw.store.experiment import Recording
     from perflaw.types import Component
     from perflaw.types.call_trees import CallTree
     from perflaw.types.variance import PatternChange, Variance
@@ -90,11 +91,11 @@ def command(
     options = replace(options, probabilities=probabilities or options.probabilities)
     read = parse_time if tree.metric.unit == "ns" else partial(parse_number, what="--deadline")
     found = variance(tree, options, asked, [read(text) for text in deadlines])
-    _write(found, dot, perfetto)
+    _write(found, dot, perfetto, recordings)
     if output:
         from perflaw.cli.variance_page import write_variance
 
-        write_variance(output, experiment, recordings, metric, options, asked)
+        write_variance(output, experiment, recordings, metric, options, asked, against)
     changes = _changes(against, found, metric, options) if against else None
     if as_json:
         from perflaw.report.encode import dumps
@@ -108,6 +109,10 @@ def command(
 
         click.echo(changes_text(changes, found.metric.unit), nl=False)
     else:
+        from perflaw.report.provenance import provenance
+
+        if told := provenance([one.run for one in recordings]):
+            click.echo(told)
         _print(found, asked is not None or bool(deadlines or probabilities), names)
     return 0
 
@@ -171,7 +176,7 @@ def _print(found: Variance, explained: bool, names: Sequence[str]) -> None:
         click.echo(variance_table(found, colour), nl=False)
 
 
-def _write(found: Variance, dot: str | None, perfetto: str | None) -> None:
+def _write(found: Variance, dot: str | None, perfetto: str | None, recordings: Sequence[Recording]) -> None:
     """Write the files asked for; StoreError where the disk refuses."""
     if dot:
         from perflaw.report.variance_dot import variance_dot
@@ -179,12 +184,13 @@ def _write(found: Variance, dot: str | None, perfetto: str | None) -> None:
         _save(dot, variance_dot(found))
     if perfetto:
         from perflaw.report.perfetto import perfetto as trace
+        from perflaw.store.worst_calls import worst_calls
 
         if not found.explanation:
             raise UsageError(
                 "--perfetto", "no function's cost varies highly", "perflaw variance COMPONENT --perfetto FILE"
             )
-        _save(perfetto, trace(found.explanation))
+        _save(perfetto, trace(found.explanation, worst_calls(recordings, found.explanation.component)))
 
 
 def _save(path: str, text: str) -> None:

@@ -13,7 +13,7 @@ from perflaw.cli.page_file import page_of, write_page
 if TYPE_CHECKING:
     from perflaw.learn.variance.options import Options
     from perflaw.learn.variance.survey import Survey
-    from perflaw.report.variance_model import VarianceView
+    from perflaw.report.variance_model import Since, VarianceView
     from perflaw.store.experiment import Recording
     from perflaw.types import Component
 
@@ -29,10 +29,12 @@ def variance_views(
     metric: str = "time",
     options: Options | None = None,
     asked: Component | None = None,
+    against: str | None = None,
 ) -> tuple[VarianceView, ...]:
     """A view for each metric: the one asked for first, then wall time, CPU time and events as far as recorded.
 
-    Functions that vary in one metric are explained in all, the one ``asked`` for first.
+    Functions that vary in one metric are explained in all, the one ``asked`` for first. What changed since the experiment
+    ``against`` stands beside.
     """
     from perflaw.learn.variance.survey import survey
     from perflaw.report.variance_model import VarianceView
@@ -46,8 +48,26 @@ def variance_views(
     views = []
     for one in surveys:
         found = {component: one.explained(component, component in driven) for component in chosen}
-        views.append(VarianceView(one.found, {key: value for key, value in found.items() if value is not None}, driven))
+        known = {key: value for key, value in found.items() if value is not None}
+        views.append(VarianceView(one.found, known, driven, _since(against, one)))
     return tuple(views)
+
+
+def _since(against: str | None, now: Survey) -> Since | None:
+    """What changed since the recordings of another experiment, None where there is none or it lacks the metric."""
+    from perflaw.learn.variance.analyse import patterns_in
+    from perflaw.learn.variance.compare import compare
+    from perflaw.report.variance_model import Since
+    from perflaw.store.call_trees import read_call_tree
+    from perflaw.store.experiment import open_experiment
+
+    if against is None:
+        return None
+    recordings, metric = open_experiment(against).recordings(), now.found.metric
+    if not all(metric.name in (known.name for known in one.run.metrics) for one in recordings):
+        return None
+    before = patterns_in(read_call_tree(recordings, metric), now.options)[1]
+    return Since(against, compare(before, now.found))
 
 
 def write_variance(
@@ -57,9 +77,10 @@ def write_variance(
     metric: str,
     options: Options,
     asked: Component | None,
+    against: str | None,
 ) -> None:
     """Write the page of variance alone; the function ``asked`` for is what it opens with."""
-    views = variance_views(recordings, metric, options, asked)
+    views = variance_views(recordings, metric, options, asked, against)
     size = write_page(output, replace(page_of(experiment, recordings, [], None), variance=views))
     patterns = len(views[0].found.patterns)
     click.echo(f"wrote {output}: {patterns} pattern{'s' * (patterns != 1)}, {size / 1e6:.1f} MB", err=True)

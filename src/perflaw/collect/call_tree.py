@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from perflaw.collect.path_pieces import FunctionPaths
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -21,6 +23,8 @@ class Limits:
     """Beyond it, what a new pair would get goes to its node's pair (OTHER, OTHER), twice where i != j."""
     components: int = 256
     """Beyond it, every function keeps a quarter of the samples, and half of that each time they are twice as many."""
+    spans: int = 1 << 19
+    """Beyond it, functions of least total time keep no spans of their worst invocations, so that half of it is left."""
 
 
 @dataclass
@@ -117,6 +121,40 @@ class Sample:
     """Number and value of each feature read at its entry."""
 
 
+@dataclass(frozen=True)
+class Span:
+    """A call within a kept invocation; a segment, where it is of a generator or coroutine."""
+
+    node: int
+    """Its node."""
+    parent: int
+    """Place of the span that it lies in; -1: the invocation itself."""
+    started: int
+    """ns since the invocation's start."""
+    time: int
+    """How long it took."""
+
+
+@dataclass
+class Worst:
+    """One of the longest invocations of a function."""
+
+    sequence: int
+    """Its place in the order of completion, from 1."""
+    node: int
+    """Its node."""
+    started: int
+    """Stamp of its start."""
+    time: int
+    """How long it took."""
+    cpu: int
+    """Its part on the CPU."""
+    events: int
+    """Calls in it, itself included."""
+    spans: tuple[Span, ...] = ()
+    """The longest of them, callers first."""
+
+
 @dataclass
 class CallTree:
     """Everything that was learnt from a recording's events."""
@@ -145,3 +183,7 @@ class CallTree:
     """How often a descendant's part in an invocation was not kept, because there were too many links."""
     dropped: int = 0
     """Records that the recorder had no memory for."""
+    worst: dict[int, list[Worst]] = field(default_factory=dict)
+    """Function → its longest invocations, in order of completion."""
+    paths: dict[int, FunctionPaths] = field(default_factory=dict)
+    """Function → its durations by call path; empty where they were not asked for."""

@@ -10,10 +10,12 @@ from perflaw.errors import TargetError, UsageError
 CALLS: Final = "calls"
 BRANCHES: Final = "branches"
 LINES: Final = "lines"
+PATHS: Final = "paths"
 KNOWN: Final = {
     CALLS: "every call of a recorded function; always collected",
     BRANCHES: "which way each branch went, and how often, in the sampled invocations; native tracer only",
     LINES: "how often each line was executed, exactly; of Python programs by the native tracer only",
+    PATHS: "how long the calls of a function took, by call path, for perflaw mine",
 }
 """Words of ``--collect`` and what they mean."""
 _NEEDS: Final = {BRANCHES: "sees which way a branch goes", LINES: "counts lines"}
@@ -45,3 +47,10 @@ def require(asked: tuple[str, ...], tracer: str, reason: str) -> None:
         if tracer not in _ABLE:
             why = f"only the native tracer {_NEEDS[word]}, and it is not there: {reason}"
             raise TargetError(f"--collect {word}: cannot be collected", why, "perflaw doctor")
+
+
+def require_no_paths(asked: tuple[str, ...]) -> None:
+    """TargetError where durations by call path are asked for of a compiled program that counts its lines."""
+    if PATHS in asked:
+        why = "a compiled program counts lines by itself and tells of no call; paths need hooks, in a recording of their own"
+        raise TargetError(f"--collect {LINES},{PATHS}: not both at once", why, f"perflaw record --collect {PATHS} -- …")

@@ -17,14 +17,17 @@ from perflaw.collect.core_tables import DTYPES, CoreTree, Export
 
 MAX_DISTANCE: Final = 16
 """How far links reach."""
+PATHS_BYTES: Final = 64 << 20
+"""What durations by call path may take of memory: the functions of least time are dropped beyond it."""
 STEP: Final = 1 << 16
 """Records that one step takes at most: a few milliseconds."""
 
 _HANDLE, _U64, _U32, _SIZE = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_size_t
 _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "core_open": (_HANDLE, _U64, _U32),
-    "core_limits": (None, _HANDLE, _U32, _U32, _U32, _U32),
+    "core_limits": (None, _HANDLE, _U32, _U32, _U32, _U32, _U32),
     "core_metrics": (None, _HANDLE, _U32),
+    "core_paths": (ctypes.c_int, _HANDLE, _U32, _U64),
     "core_ring": (ctypes.c_int, _HANDLE, ctypes.c_char_p),
     "core_step": (_U64, _HANDLE, _U64),
     "core_asks": (ctypes.c_int, _HANDLE),
@@ -35,6 +38,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "core_row_size": (_SIZE, _U32),
     "core_event_layout": (ctypes.c_char_p,),
     "core_way": (ctypes.c_char_p, ctypes.c_char_p),
+    "core_tick": (ctypes.c_double,),
     "core_close": (None, _HANDLE),
 }
 """Result and arguments of each function of native/core.h."""
@@ -52,6 +56,11 @@ def load(library: Path) -> ctypes.CDLL:
 def way(library: Path, of: str) -> str:
     """How this machine's ``clock`` or ``cpu`` time is known to the native tracer, in words."""
     return str(load(library).core_way(of.encode()).decode())
+
+
+def tick(library: Path) -> float:
+    """Step of the native tracer's clock on this machine, ns."""
+    return float(load(library).core_tick())
 
 
 class Core:
@@ -72,11 +81,17 @@ class Core:
             raise MemoryError("no address space for a call tree: lift the limit of virtual memory (ulimit -v)")
         self._library.core_metrics(self._handle, len(metrics))
         if limits:
-            self._library.core_limits(self._handle, limits.nodes, limits.links, limits.pairs, limits.components)
+            bounds = (limits.nodes, limits.links, limits.pairs, limits.components, limits.spans)
+            self._library.core_limits(self._handle, *bounds)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
             self.close()
+
+    def collect_paths(self, with_cpu: bool, most_bytes: int = PATHS_BYTES) -> None:
+        """Keep durations by call path too, of CPU time as well where that is measured; before the first step."""
+        if error := self._library.core_paths(self._handle, 1 + with_cpu, most_bytes):
+            raise MemoryError(os.strerror(error))
 
     def attach(self, path: Path) -> None:
         """Read this ring from now on; OSError if it cannot be read or is of another version."""

@@ -32,6 +32,13 @@ class Export(IntEnum):
     COSTS = 12
     CALLEES = 13
     FEATURES = 14
+    WORST = 15
+    SPANS = 16
+    PATH_CODES = 17
+    PATH_SEEN = 18
+    PATH_PIECES = 19
+    PATH_BUCKETS = 20
+    PATH_BATCHES = 21
 
 
 _HEAD: Final = "lanes calls seen first last folded links_left_out pairs_left_out lost full memory"
@@ -51,6 +58,13 @@ COLUMNS: Final[dict[Export, str]] = {
     Export.COSTS: "cost",
     Export.CALLEES: "node calls time cpu",
     Export.FEATURES: "number value*",
+    Export.WORST: "code sequence node started time cpu events spans",
+    Export.SPANS: "node parent started time",
+    Export.PATH_CODES: "code dropped",
+    Export.PATH_SEEN: "code observation begin end points nested",
+    Export.PATH_PIECES: "code node observation clock scale zeros buckets levels",
+    Export.PATH_BUCKETS: "index count",
+    Export.PATH_BATCHES: "batches sum squares:",
 }
 """Columns of each table: int64, or a sum (``:``), or a float64 (``*``)."""
 

@@ -89,6 +89,8 @@ class Definitions:
     """Number of a function → (first offset, last offset, line) of its bytecode."""
     addresses: dict[int, tuple[str, int, str]] = field(default_factory=dict)
     """Number of a compiled function → the file it was loaded from, its place there, its symbol if that is exported."""
+    unselected: list[tuple[str, int]] = field(default_factory=list)
+    """File and place there of some compiled functions that were left out by the selection."""
     features: dict[int, str] = field(default_factory=dict)
     """Number of a feature → its name."""
     types: dict[int, str] = field(default_factory=dict)
@@ -128,6 +130,9 @@ class Definitions:
         elif kind == "address":
             number, module, offset, symbol = fields
             self.addresses[number] = (_clean(module), offset, _clean(symbol))
+        elif kind == "unselected":
+            module, offset, _ = fields
+            self.unselected.append((_clean(module), offset))
         elif kind == "feature":
             self.features[fields[0]] = _clean(fields[2])
         elif kind == "type":

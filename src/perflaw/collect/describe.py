@@ -16,6 +16,7 @@ from perflaw.collect.core_tables import CoreTree
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.privacy import allowed_environment, masked
 from perflaw.collect.recorded import Recorded
+from perflaw.store.schema import COLLECTING
 from perflaw.types import Clock, Losses, Run
 
 
@@ -110,7 +111,8 @@ def _called(recorded: Recorded) -> tuple[int, int]:
         both = zip(counted.counts.locations, counted.counts.counts.tolist(), strict=True)
         calls = [count for place, count in both if place.kind == "function" and count]
         return sum(calls), len(calls)
-    return tree.calls, len(set(tree.nodes["code"][1:].tolist()))
+    aside = {number for number, what in recorded.definitions.components.items() if what.name == COLLECTING}
+    return tree.calls, len(set(tree.nodes["code"][1:].tolist()) - aside)
 
 
 def _is_whole(process: Process, known: Definitions) -> bool:

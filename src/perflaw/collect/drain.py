@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from perflaw.collect.definitions import DefinitionsReader
-from perflaw.collect.layout import RECORD
+from perflaw.collect.definitions import Definitions, DefinitionsReader
+from perflaw.collect.layout import CPU_LANE, RECORD
 from perflaw.collect.reading_order import ReadingOrder
 from perflaw.collect.recorded import Recorded
 from perflaw.collect.tree_builder import Event, TreeBuilder
@@ -22,6 +22,7 @@ class Drain:
     """The reading side of one spool. Whole segments are removed once read; the last of each thread is read as it fills."""
 
     idle_s = 0.005
+    paths = False
 
     def __init__(self, folder: Path, seed: int = 0) -> None:
         self.folder, self.seed = folder, seed
@@ -45,7 +46,13 @@ class Drain:
         while self.step() or self.order:
             pass
         known = self.definitions.update()
-        yield Recorded(known, columns((self.builder or TreeBuilder(self.seed, known.lanes())).finish()))
+        yield Recorded(known, columns((self.builder or self._new_builder(known)).finish()))
+
+    def _new_builder(self, known: Definitions) -> TreeBuilder:
+        builder = TreeBuilder(self.seed, known.lanes())
+        if self.paths:
+            builder.collect_paths(CPU_LANE in known.metrics)
+        return builder
 
     def _read(self, path: Path, may_grow: bool) -> None:
         done = self.read.get(path, 0)
@@ -69,7 +76,7 @@ class Drain:
     def _feed(self) -> int:
         known = self.definitions.update()
         if self.builder is None:
-            self.builder = TreeBuilder(self.seed, known.lanes())
+            self.builder = self._new_builder(known)
         self.builder.same = known.same
         taken = 0
         for thread, events in self.order.ready(self.builder.suspended):

@@ -100,7 +100,7 @@ def _of_unit(unit: Unit, wanted: set[int]) -> dict[int, Code]:
 def _parameters(unit: Unit, die: DIE) -> tuple[str, ...]:
     """Names of the parameters; what the compiler made up (``this``) is none of them."""
     said = [unit.name(child) for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter"]
-    return tuple(name for name in said if name and name != "this")
+    return tuple(name for name in said if name and name not in ("this", "__closure"))
 
 
 def _inside(lines: Sequence[tuple[int, int]], low: int, high: int) -> tuple[tuple[int, int, int], ...]:
@@ -122,7 +122,7 @@ def _inside(lines: Sequence[tuple[int, int]], low: int, high: int) -> tuple[tupl
 
 
 def _place(identity: str) -> Path:
-    return cache_folder() / f"dwarf-{identity}.json"
+    return cache_folder() / f"dwarf2-{identity}.json"
 
 
 def _kept(identity: str) -> dict[int, Code]:

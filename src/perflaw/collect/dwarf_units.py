@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from elftools.dwarf.compileunit import CompileUnit
@@ -50,8 +50,8 @@ class Unit:
 
     def name(self, die: DIE) -> str:
         """The name of an entry, also where another one says it."""
-        said = _attribute(die, "DW_AT_name")
-        return said.value.decode(errors="replace") if said else ""
+        said = _saying(die, "DW_AT_name")
+        return said.attributes["DW_AT_name"].value.decode(errors="replace") if said else ""
 
     def identity(self, die: DIE) -> tuple[str, str, int]:
         """Qualified name, source file and line of a function."""
@@ -61,8 +61,18 @@ class Unit:
         while scope is not None and scope.tag in _SCOPES:
             parts.append(self.name(scope) or ("(anonymous namespace)" if scope.tag == _SCOPES[0] else "(anonymous)"))
             scope = scope.get_parent()
-        number, line = _attribute(die, "DW_AT_decl_file"), _attribute(die, "DW_AT_decl_line")
-        return "::".join(reversed(parts)), self._file(number.value) if number else "", line.value if line else 0
+        file, line = self._declared(die)
+        return "::".join(reversed(parts)), file, line
+
+    def _declared(self, die: DIE) -> tuple[str, int]:
+        """Where: of a lambda what it is called by stands nowhere, but its class does."""
+        by = die if _saying(die, "DW_AT_decl_line") else _origin(die).get_parent()
+        line, file = _saying(by, "DW_AT_decl_line"), _saying(by, "DW_AT_decl_file")
+        if line is None or file is None:
+            return "", 0
+        home = self.dwarf.get_CU_at(file.cu.cu_offset)  # with -flto another unit than this may say it
+        number = file.attributes["DW_AT_decl_file"].value
+        return Unit(self.dwarf, home)._file(number), int(line.attributes["DW_AT_decl_line"].value)
 
     def lines(self) -> list[tuple[int, int]]:
         """(address, source line) where a line begins, in order of address; line 0 behind the end of a sequence."""
@@ -98,14 +108,13 @@ def _origin(die: DIE) -> DIE:
     return die
 
 
-def _attribute(die: DIE, name: str) -> Any:
-    """An attribute of an entry, or of what that refers to; None where neither has it."""
-    found = die.attributes.get(name)
-    if found is not None:
-        return found
+def _saying(die: DIE | None, name: str) -> DIE | None:
+    """The entry that has the attribute: this one, or what it refers to; None where neither has."""
+    if die is None or name in die.attributes:
+        return die
     for origin in _ORIGINS:
         if origin in die.attributes:
-            return _attribute(die.get_DIE_from_attribute(origin), name)
+            return _saying(die.get_DIE_from_attribute(origin), name)
     return None
 
 

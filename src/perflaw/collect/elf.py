@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
+import numpy as np
+
 if TYPE_CHECKING:
     from elftools.dwarf.dwarfinfo import DWARFInfo
     from elftools.elf.elffile import ELFFile
@@ -17,6 +19,24 @@ if TYPE_CHECKING:
 HOOK = "__cyg_profile_func_enter"
 """What a program that is built with ``-finstrument-functions`` calls."""
 _PAGE = 4096
+_FUNCTION = 2
+"""STT_FUNC: what kind of thing a symbol names."""
+_SYMBOL = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("in", "<u2"), ("address", "<u8"), ("size", "<u8")]
+)
+"""Elf64_Sym. Read as an array, for pyelftools needs 10 µs a symbol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function as a table of symbols has it."""
+
+    address: int
+    """In the file's own addresses."""
+    size: int
+    """Bytes of its code; 0 where it is not said."""
+    symbol: str
+    """Its name, mangled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +93,25 @@ class Elf:
         if isinstance(section, SymbolTableSection):
             yield from section.iter_symbols()
 
-    def symbols(self) -> Iterator[tuple[int, str]]:
-        """Address and name of every function that a table of symbols names."""
+    @property
+    def has_symbols(self) -> bool:
+        """Whether it names all its functions, not only those that it exports."""
+        return self.file.get_section_by_name(".symtab") is not None
+
+    def functions(self) -> Iterator[Function]:
+        """Every function that a table of symbols names."""
         for name in (".symtab", ".dynsym"):
-            for symbol in self._symbols(name):
-                if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_value"]:
-                    yield int(symbol["st_value"]), symbol.name
+            table = self.file.get_section_by_name(name)
+            if table is not None and self.file.elfclass == 64:
+                names = self.file.get_section(table["sh_link"]).data()
+                rows = np.frombuffer(table.data(), _SYMBOL)
+                rows = rows[(rows["info"] & 15 == _FUNCTION) & (rows["address"] != 0)]
+                for at, address, size in zip(*(rows[of].tolist() for of in ("name", "address", "size")), strict=True):
+                    yield Function(address, size, names[at : names.index(b"\0", at)].decode(errors="replace"))
+
+    def symbols(self) -> Iterator[tuple[int, str]]:
+        """Address and name of each of them."""
+        return ((one.address, one.symbol) for one in self.functions())
 
     def dwarf(self) -> DWARFInfo | None:
         """Its debug information; None where it has none."""

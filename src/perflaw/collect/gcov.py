@@ -79,6 +79,7 @@ class _GcovReader:
     tracer: GcovTracer
     spool: Path
     idle_s: float = 0.05
+    paths: bool = False
 
     def step(self) -> int:
         """Nothing."""

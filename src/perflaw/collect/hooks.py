@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from perflaw.collect.build import BuildError, build, core, hooks
+from perflaw.collect.chosen import EVERYTHING, FOLDER, NAMELESS, Chooser, Globs, functions, has_names
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.dwarf import Code, functions_at
 from perflaw.collect.elf import open_elf
@@ -32,6 +33,8 @@ class HooksTracer:
     file: Path
     library: Path
     """The recorder's side."""
+    chooser: Chooser
+    """Which functions are recorded."""
     reason: str = "hooks of -finstrument-functions"
     name: str = "hooks"
     module: str = ""
@@ -44,16 +47,29 @@ class HooksTracer:
 
     def reader(self, spool: Path, seed: int) -> Reader:
         """What reads the rings of all processes."""
-        return HooksReader(spool, seed, self.library)
+        return HooksReader(spool, seed, self.library, self.chooser)
 
 
 class HooksReader(NativeReader):
     """Reads rings as they fill; names are looked up when all has been read."""
 
+    def __init__(self, spool: Path, seed: int, library: Path, chooser: Chooser) -> None:
+        super().__init__(spool, seed, library)
+        self.chooser = chooser
+        if chooser.globs:
+            (spool / FOLDER).mkdir(mode=0o700)
+
+    def _look(self) -> None:
+        if self.chooser.globs:  # first of all, for the program waits
+            self.chooser.answer(self.spool)
+        super()._look()
+
     def finish(self, pid: int) -> Iterator[Recorded]:
         """See :class:`~perflaw.collect.recorded.Reader`."""
         for recorded in super().finish(pid):
             name_functions(recorded.definitions)
+            if len(recorded.tree.nodes) < 2:
+                name_unselected(recorded.definitions)
             yield recorded
 
 
@@ -70,12 +86,20 @@ def name_functions(known: Definitions) -> None:
             known.define(number, _component(code), code.lines)
 
 
+def name_unselected(known: Definitions) -> None:
+    """Some of the functions that were left out, for a person who selected none by mistake."""
+    if known.ended and known.unselected:
+        named = {module: functions(Path(module)) for module, _ in known.unselected}
+        found = [min(named[module].get(at, NAMELESS)[1], key=len, default="") for module, at in known.unselected]
+        known.ended = replace(known.ended, names=tuple(filter(None, found)))
+
+
 def _component(code: Code) -> Component:
     origin: Literal["own", "library"] = "library" if code.file.startswith(_HEADERS) else "own"
     return Component(code.name, code.file, code.line, code.language, origin, code.parameters)
 
 
-def hooked(path: Path) -> HooksTracer:
+def hooked(path: Path, globs: Globs = EVERYTHING) -> HooksTracer:
     """The tracer of a compiled program; TargetError with the flags to build it with where it has no hooks."""
     elf = open_elf(path)
     if elf is None:
@@ -86,8 +110,10 @@ def hooked(path: Path) -> HooksTracer:
             raise TargetError(f"{path}: cannot be recorded", why, "link it without -static")
         if not elf.calls_hooks() and not any(map(_calls_hooks, libraries(path))):
             raise _without(path)
+    if globs.select and not any(map(has_names, [path, *libraries(path)])):
+        raise _nameless(path)
     try:
-        return HooksTracer(build(hooks()), build(core()))
+        return HooksTracer(build(hooks()), build(core()), Chooser(globs))
     except BuildError as error:
         raise TargetError(error.what, error.why, error.next_command) from error
 
@@ -98,6 +124,11 @@ def _calls_hooks(library: Path) -> bool:
         return False
     with elf:
         return elf.calls_hooks()
+
+
+def _nameless(path: Path) -> TargetError:
+    why = "it was stripped, so nobody knows the names of its functions"
+    return TargetError(f"{path}: --select cannot be followed", why, "build it without strip and without -s")
 
 
 def _without(path: Path) -> TargetError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+PLAIN, RESUMED, ASIDE_WORK = 0, 1, 2
 Below = dict[int, list[int]]
 """Node → [calls K, cost Y in lane 0, in lane 1, …] of what one invocation did there."""
 
@@ -12,8 +13,8 @@ class Invocation:
     """One open execution of a function. Mutable: this is the hot path."""
 
     __slots__ = (
-        "code", "costs", "deeper", "features", "frame", "fresh", "key", "kids", "marks", "node", "slot", "started",
-        "suspended", "taken", "thread", "waited",
+        "code", "costs", "deeper", "features", "first_span", "frame", "fresh", "key", "kids", "least_span", "manner", "marks",
+        "node", "slot", "started", "suspended", "taken", "thread", "waited",
     )  # fmt: skip
 
     def __init__(self, frame: int, code: int, node: int, started: int, key: int, marks: Sequence[int]) -> None:
@@ -27,7 +28,26 @@ class Invocation:
         self.costs: list[int] = []
         """X so far, by lane; empty until the end of the first segment."""
         self.features: list[tuple[int, float]] = []
+        self.first_span = self.least_span = 0
+        """Where in the stack's spans those within it begin; spans of this time and below are not taken within it."""
+        self.manner = PLAIN
+        """Whether it is a call, one that was suspended, or work that the interpreter does aside."""
         self.kids: Below = {}
         """Direct callees."""
         self.deeper: Below = {}
         """Descendants below the callees."""
+
+
+def touch(below: Below, node: int, done: list[int]) -> None:
+    """Add calls and costs to what was done at a node."""
+    found = below.get(node)
+    if found is None:
+        below[node] = done.copy()
+    else:
+        add(found, done)
+
+
+def add(sums: list[int], more: Sequence[int]) -> None:
+    """Add to each of the sums."""
+    for lane, value in enumerate(more):
+        sums[lane] += value

@@ -12,11 +12,14 @@ from pathlib import Path
 from perflaw.collect.claim import Claim
 from perflaw.collect.core import Tracer
 from perflaw.collect.describe import Process, child_process, describe
+from perflaw.collect.identity import about_paths
+from perflaw.collect.paths import path_tables
 from perflaw.collect.recorded import Counted, Recorded
 from perflaw.collect.tabulate import tabulate
 from perflaw.errors import StoreError, TargetError
 from perflaw.store.counts import write_counts
 from perflaw.store.experiment import Experiment, discard, save
+from perflaw.store.path_tables import write_paths
 from perflaw.store.schema import Tables
 from perflaw.types import Run
 
@@ -63,6 +66,8 @@ class What:
     """Marks the runs until all of them are kept."""
     workload: str = ""
     """Name of the workload."""
+    paths: tuple[str, ...] = ()
+    """Globs of functions whose durations by call path are kept, hot or not."""
 
     def run(self, folder: Path, process: Process, recorded: Recorded) -> Run:
         """The manifest of one of its processes."""
@@ -78,7 +83,7 @@ def conclude(what: What, folder: Path, process: Process, recorded: Iterator[Reco
         raise _never_began(folder, process, known.failed or _NEVER.get(what.tracer.name, _NEVER["native"]))
     run = what.run(folder, process, program)
     # First of all the program's own, whatever befalls the children.
-    kept: Path | None = _keep(folder, run, _tables(run, program), program.counted)
+    kept: Path | None = _keep(folder, run, _all_of(what, run, program))
     children, silent = _keep_children(what, run, process, known.started.clock, recorded)
     if what.selected and not run.functions and not children:
         discard(folder)
@@ -100,7 +105,7 @@ def _keep_children(
             continue
         folder = _new_run(what)
         run = what.run(folder, child_process(child, parent, process, began), child)
-        _keep(folder, run, _tables(run, child), child.counted)
+        _keep(folder, run, _all_of(what, run, child))
         runs.append(run)
     kept = {run.id: run for run in runs if run is not program}
     return tuple(kept.values()), len(runs) - 1 - len(kept)
@@ -118,8 +123,22 @@ def _new_run(what: What) -> Path:
         raise StoreError(f"{what.experiment.folder}: cannot be written", why, "df -h") from error
 
 
-def _tables(run: Run, recorded: Recorded) -> Tables:
-    return tabulate(f"{run.id}-{secrets.token_hex(4)}", recorded.tree, recorded.definitions)
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is written of a process, beside its manifest."""
+
+    tables: Tables
+    """Those that all runs have."""
+    counted: Counted | None
+    """Its execution counts, if there are any."""
+    paths: Tables | None
+    """Durations by call path, if they were collected."""
+
+
+def _all_of(what: What, run: Run, recorded: Recorded) -> _Kept:
+    tables = tabulate(f"{run.id}-{secrets.token_hex(4)}", recorded.tree, recorded.definitions)
+    about = about_paths(recorded, run, what.tracer)
+    return _Kept(tables, recorded.counted, path_tables(recorded, run, what.paths, about) if about else None)
 
 
 _NEVER = {
@@ -136,33 +155,35 @@ def _never_began(folder: Path, process: Process, why: str) -> TargetError:
     return TargetError(what, why, "perflaw doctor", status=process.status)
 
 
-def _keep(folder: Path, run: Run, tables: Tables, counted: Counted | None) -> Path:
+def _keep(folder: Path, run: Run, kept: _Kept) -> Path:
     """Write the recording where it belongs; on a full disk in the room its spool took, or in the temporary folder."""
     for spool_stays in (True, False):
         if not spool_stays:
             shutil.rmtree(folder / "spool", ignore_errors=True)
         try:
-            _write(folder, run, tables, counted)
+            _write(folder, run, kept)
         except OSError as error:
             reason = error
         else:
             shutil.rmtree(folder / "spool", ignore_errors=True)
             return folder
-    raise _kept_elsewhere(folder, run, tables, counted, reason)
+    raise _kept_elsewhere(folder, run, kept, reason)
 
 
-def _write(folder: Path, run: Run, tables: Tables, counted: Counted | None) -> None:
-    """Counts first: the manifest that ``save`` writes says that the run is whole."""
-    if counted:
-        write_counts(folder, counted.counts, counted.sources)
-    save(folder, run, tables)
+def _write(folder: Path, run: Run, kept: _Kept) -> None:
+    """What not all runs have first: the manifest that ``save`` writes says that the run is whole."""
+    if kept.counted:
+        write_counts(folder, kept.counted.counts, kept.counted.sources)
+    if kept.paths:
+        write_paths(folder, kept.paths)
+    save(folder, run, kept.tables)
 
 
-def _kept_elsewhere(folder: Path, run: Run, tables: Tables, counted: Counted | None, reason: OSError) -> StoreError:
+def _kept_elsewhere(folder: Path, run: Run, kept: _Kept, reason: OSError) -> StoreError:
     refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
     refuge.mkdir(mode=0o700)
     try:
-        _write(refuge, run, tables, counted)
+        _write(refuge, run, kept)
     except OSError as error:
         return StoreError(f"{folder} and {refuge}: cannot be written", f"the recording is lost ({error})", "df -h")
     discard(folder)

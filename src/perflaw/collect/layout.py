@@ -10,13 +10,14 @@ from typing import Final
 import numpy as np
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+ASIDE = 12
 """Kinds of records.
 
 DEAD: every invocation above this frame's has died without an event; frame 0: all of the stack's. CHANGE: the thread's
 counter of metric ``code`` rose by ``value`` since the last record. SWITCH: what follows belongs to the thread's stack of
 serial number ``frame``, 0 being its first. THREAD: thread ``value`` writes from here on. END: the thread has ended. TURN:
 what follows happened in turn ``frame`` of all threads, one thread at a time; ``value`` ns were taken out of the thread's
-clock so far.
+clock so far. ASIDE: as ENTER, of work that the interpreter does aside: no call, so it is no event and has no sample.
 """
 
 RECORD: Final = np.dtype(

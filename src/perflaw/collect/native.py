@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perflaw.collect.core_library import Core
 from perflaw.collect.definitions import DefinitionsReader
+from perflaw.collect.layout import CPU_LANE
 from perflaw.collect.line_counts import LineCounts, Owners, read_line_counts
 from perflaw.collect.recorded import Counted, Recorded, empty_tree
 
@@ -20,8 +21,8 @@ LOOK_S, CHECK_S, GRACE_S = 0.001, 0.05, 0.5
 class Member:
     """One process of a recording."""
 
-    def __init__(self, folder: Path, library: Path, seed: int) -> None:
-        self.folder, self.library, self.seed = folder, library, seed
+    def __init__(self, folder: Path, library: Path, seed: int, paths: bool = False) -> None:
+        self.folder, self.library, self.seed, self.paths = folder, library, seed, paths
         self.pid, self.serial = map(int, folder.name.split("-"))
         self.definitions = DefinitionsReader(folder / "definitions")
         self.core: Core | None = None
@@ -34,10 +35,17 @@ class Member:
         """Attach the rings that have appeared. All metrics are defined before the first of them, so the core is made then."""
         for name in sorted(set(_names(self.folder)) - self.rings):
             if name.endswith(".ring"):
-                self.core = self.core or Core(self.library, self.seed, self.definitions.update().lanes())
+                self.core = self.core or self._new_core()
                 self.rings.add(name)
                 with suppress(OSError):  # removed by the program since
                     self.core.attach(self.folder / name)
+
+    def _new_core(self) -> Core:
+        known = self.definitions.update()
+        core = Core(self.library, self.seed, known.lanes())
+        if self.paths:
+            core.collect_paths(CPU_LANE in known.metrics)
+        return core
 
     def step(self) -> int:
         """Take in records. What was not seen to begin may stand in a ring that is new."""
@@ -79,6 +87,7 @@ class NativeReader:
     """The reading side of a native recording: all processes of it."""
 
     idle_s = LOOK_S
+    paths = False
 
     def __init__(self, spool: Path, seed: int, library: Path) -> None:
         self.spool, self.seed, self.library = spool, seed, library
@@ -122,7 +131,7 @@ class NativeReader:
     def _look(self) -> None:
         for name in sorted(set(_names(self.spool)) - self.members.keys()):
             if name.replace("-", "").isdigit():
-                self.members[name] = Member(self.spool / name, self.library, self.seed)
+                self.members[name] = Member(self.spool / name, self.library, self.seed, self.paths)
         for member in self.members.values():
             if not member.gone:
                 member.look()

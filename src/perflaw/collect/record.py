@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perflaw.collect.claim import Claim
+from perflaw.collect.collecting import PATHS
 from perflaw.collect.core import Tracer
 from perflaw.collect.deadline import Deadline
 from perflaw.collect.describe import Process
@@ -48,6 +49,8 @@ class Settings:
     """Values of ``--vary`` in this run."""
     collect: tuple[str, ...] = ()
     """What to collect beside calls: ``branches``."""
+    paths: tuple[str, ...] = ()
+    """Globs of functions whose durations by call path are kept, hot or not."""
     places: Places = field(default_factory=Places)
     """Where the files of a compiled program's build are now."""
     timeout: float | None = None
@@ -68,6 +71,7 @@ class Settings:
             "exclude": " ".join(self.exclude),
             "metrics": " ".join(self.metrics),
             "collect": " ".join(self.collect),
+            "paths": " ".join(self.paths),
             "clock": self.clock,
         }
         return {**self.varied, **{name: value for name, value in chosen.items() if value and value != "real"}}
@@ -91,6 +95,7 @@ def record_run(
     spool, number = folder / "spool", int(folder.name)
     seed = scramble(number + (os.getpid() << 20))
     reader = tracer.reader(spool, seed)
+    reader.paths = PATHS in settings.collect
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     with Relay() as relay, claim:
         env = _environment(launch, tracer, settings, spool, seed)
@@ -99,7 +104,7 @@ def record_run(
         printed, problems = read_features(folder, settings.outputs)
         known = {**_with_stdin(features, fed), **printed}
         selected = bool(settings.select)
-        what = What(experiment, tracer, settings.described(), known, selected, claim, settings.workload)
+        what = What(experiment, tracer, settings.described(), known, selected, claim, settings.workload, settings.paths)
         outcome = conclude(what, folder, process, reader.finish(pid))
         return replace(outcome, interrupted=relay.received, over=bool(process.over), problems=problems)
 

@@ -44,6 +44,8 @@ class Reader(Protocol):
 
     idle_s: float
     """How long to wait where nothing is new: less than the target takes to fill what it appends to."""
+    paths: bool
+    """Whether durations are kept by call path; may be set before the first step."""
 
     def step(self) -> int:
         """Take in what has arrived since; returns how many records that was (0: nothing new, wait a little)."""

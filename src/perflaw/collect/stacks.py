@@ -14,7 +14,7 @@ class Stack:
     What passes while the stack is switched out is no cost of anything open on it.
     """
 
-    __slots__ = ("away", "counters", "depth_of", "left", "open")
+    __slots__ = ("away", "counters", "depth_of", "left", "open", "spans")
 
     def __init__(self, lanes: int) -> None:
         self.open = [Invocation(0, 0, ROOT, 0, -1, ())]
@@ -24,6 +24,8 @@ class Stack:
         """By lane; in CPU_LANE the time off it, in TIME_LANE nothing: events carry the clock."""
         self.away = self.left = 0
         """Time for which it was switched out; stamp at which it was last."""
+        self.spans: list[tuple[int, int, int, int]] = []
+        """What completed lately: node, height, start, time."""
 
     def change(self, lane: int, increase: int) -> None:
         """Move a counter; lanes that are counted otherwise or not at all are left alone."""

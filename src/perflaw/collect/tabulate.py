@@ -10,6 +10,7 @@ from perflaw.collect.call_tree import CallTree
 from perflaw.collect.core_tables import CoreTree, Export
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.tabulate_samples import Lanes, add_samples, in_order
+from perflaw.collect.tabulate_spans import add_spans
 from perflaw.collect.tree_objects import columns, costs_of_codes
 from perflaw.store.columns import Array, Column, Table, Tables, concatenated
 from perflaw.store.merge import merge
@@ -34,6 +35,7 @@ def tabulate(run: str, tree: CoreTree | CallTree, definitions: Definitions) -> T
     _add_nodes(tables, lanes, tree, definitions)
     _add_waits(tables, tree)
     add_samples(tables, lanes, run, tree, definitions)
+    add_spans(tables, lanes, run, tree)
     return merge([tables])
 
 

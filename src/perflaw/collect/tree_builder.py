@@ -11,8 +11,9 @@ from struct import pack, unpack
 
 from perflaw.collect.call_tree import CallTree, Limits
 from perflaw.collect.contexts import Contexts
-from perflaw.collect.invocation import Below, Invocation
+from perflaw.collect.invocation import ASIDE_WORK, Invocation, add, touch
 from perflaw.collect.layout import (
+    ASIDE,
     CHANGE,
     DEAD,
     ELSEWHERE,
@@ -26,12 +27,17 @@ from perflaw.collect.layout import (
     RESUME,
     SWITCH,
     THREAD,
+    TIME_LANE,
     TURN,
     YIELD,
 )
 from perflaw.collect.moments import Moments, add_wait
+from perflaw.collect.path_pieces import Seen
+from perflaw.collect.path_twin import PathBuilder
 from perflaw.collect.reservoir import Reservoirs
+from perflaw.collect.spans import WorstCalls
 from perflaw.collect.stacks import Stack, Thread
+from perflaw.collect.tree_objects import strata_of
 
 Event = tuple[int, int, int, int, int, int]
 """value, frame, code, site, key, kind: one record of ``layout``."""
@@ -51,6 +57,8 @@ class TreeBuilder:
         self.contexts = Contexts(self.lanes, limits.nodes)
         self.moments = Moments(self.lanes, limits)
         self.reservoirs = Reservoirs(seed, limits.components)
+        self.worst = WorstCalls(limits.spans)
+        self.paths: PathBuilder | None = None
         self.threads: dict[int, Thread] = {}
         """Number of a ring or of a series of segments → the thread that writes there."""
         self.suspended: dict[int, Invocation] = {}
@@ -60,6 +68,10 @@ class TreeBuilder:
         self.calls = self.folded = 0
         self.first: int | None = None
         self.last = 0
+
+    def collect_paths(self, with_cpu: bool) -> None:
+        """Keep durations by call path too, of CPU time as well where that is measured; before the first event."""
+        self.paths = PathBuilder(with_cpu, self.selves)
 
     def feed(self, ring: int, events: Iterable[Event]) -> None:
         """Take the next events of a thread, in order."""
@@ -87,6 +99,8 @@ class TreeBuilder:
         stack = thread.current
         if kind == ENTER:
             self._enter(stack, stamp, frame, code, site, key)
+        elif kind == ASIDE:
+            self._begin(stack, stamp, frame, code, site, key).manner = ASIDE_WORK
         elif kind == EXIT:
             self._exit(stack, stamp, frame)
         elif kind == YIELD:
@@ -107,13 +121,15 @@ class TreeBuilder:
             self.contexts.nodes,
             self.totals,
             self.selves,
-            strata={code: reservoir.counts for code, reservoir in self.reservoirs.of.items()},
+            strata=strata_of(self.contexts.nodes),
             samples={code: reservoir.finish() for code, reservoir in self.reservoirs.of.items()},
             calls=self.calls,
             first=self.first,
             last=self.last,
             folded=self.folded,
             unlinked=self.moments.unlinked,
+            worst=self.worst.finish(),
+            paths=self.paths.finish() if self.paths else {},
         )
 
     def _new_thread(self, ring: int) -> Thread:
@@ -131,16 +147,24 @@ class TreeBuilder:
             unseen = self.suspended.pop(frame)
             if unseen.code > 0:
                 self._record(unseen, stack.open[0])
-        node = self.contexts.child(stack.open[-1].node, site, code)
-        self.folded += self.contexts.nodes[node].site == ELSEWHERE
-        stack.open.append(Invocation(frame, code, node, stamp, key, stack.reading(stamp)))
-        stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
+        invocation = self._begin(stack, stamp, frame, code, site, key)
+        self.folded += self.contexts.nodes[invocation.node].site == ELSEWHERE
         stack.counters[EVENTS_LANE] += 1
         self._see(stamp)
+
+    def _begin(self, stack: Stack, stamp: int, frame: int, code: int, site: int, key: int) -> Invocation:
+        """An invocation on top of the stack."""
+        node = self.contexts.child(stack.open[-1].node, site, code)
+        invocation = Invocation(frame, code, node, stamp, key, stack.reading(stamp))
+        self.worst.begin(stack, invocation)
+        stack.open.append(invocation)
+        stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
+        return invocation
 
     def _resume(self, thread: Thread, stamp: int, frame: int, code: int, site: int) -> None:
         stack, invocation = thread.current, self.suspended.pop(frame, None)
         slot = self.contexts.child(stack.open[-1].node, site, code)
+        known = invocation is not None
         if invocation is None:  # it began before the recording did
             invocation = Invocation(frame, -code, slot, stamp, -1, ())
         else:
@@ -148,6 +172,7 @@ class TreeBuilder:
             apart = thread.taken - invocation.taken if invocation.thread != thread.ring else 0
             invocation.waited += max(stamp - invocation.suspended + apart, 0)
         invocation.slot, invocation.marks = slot, stack.reading(stamp)
+        self.worst.begin(stack, invocation, resumed=known)
         stack.open.append(invocation)
         stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
 
@@ -155,7 +180,8 @@ class TreeBuilder:
         stack = thread.current
         invocation = self._pop(stack, frame)
         if invocation is not None:
-            self._close_segment(stack, invocation, stamp)
+            spent = self._close_segment(stack, invocation, stamp)
+            self.worst.end(stack, invocation, spent)
             invocation.suspended, invocation.thread, invocation.taken = stamp, thread.ring, thread.taken
             self.suspended[frame] = invocation
 
@@ -163,9 +189,11 @@ class TreeBuilder:
         invocation = self._pop(stack, frame)
         if invocation is None:
             return
-        self._close_segment(stack, invocation, stamp)
+        spent = self._close_segment(stack, invocation, stamp)
         if invocation.code > 0:
             self._record(invocation, stack.open[-1])
+            self.worst.done(stack, invocation, self.calls, self.totals)
+        self.worst.end(stack, invocation, spent)
         self._see(stamp)
 
     def _pop(self, stack: Stack, frame: int) -> Invocation | None:
@@ -181,19 +209,20 @@ class TreeBuilder:
         for dead in stack.bury(frame):
             self.contexts.nodes[dead.node].open += 1
 
-    def _close_segment(self, stack: Stack, invocation: Invocation, stamp: int) -> None:
-        """Give what was spent since the invocation was last (re)entered to it and to its caller."""
+    def _close_segment(self, stack: Stack, invocation: Invocation, stamp: int) -> int:
+        """Give what was spent since the invocation was last (re)entered to it and to its caller; that time."""
         code = abs(invocation.code)
         spent = [now - then for now, then in zip(stack.reading(stamp), invocation.marks, strict=True)]
-        _touch(stack.open[-1].kids, invocation.slot, [int(invocation.fresh), *spent])
+        touch(stack.open[-1].kids, invocation.slot, [int(invocation.fresh), *spent])
         invocation.fresh = False
         if invocation.costs:
-            _add(invocation.costs, spent)
+            add(invocation.costs, spent)
         else:
             invocation.costs = spent
         stack.depth_of[code] -= 1
         if stack.depth_of[code] == 0:
-            _add(self.totals.setdefault(code, [0] * self.lanes), spent)
+            add(self.totals.setdefault(code, [0] * self.lanes), spent)
+        return spent[TIME_LANE]
 
     def _record(self, invocation: Invocation, caller: Invocation) -> None:
         """Add a completed invocation to every moment it has a part in."""
@@ -202,11 +231,17 @@ class TreeBuilder:
         if invocation.waited:
             add_wait(node, invocation.waited)
         code = invocation.code
-        _add(self.selves.setdefault(code, [0] * self.lanes), local)
-        self.calls += 1
+        add(self.selves.setdefault(code, [0] * self.lanes), local)
         if invocation.kids:
             self._pass_up(invocation, caller)
+        if invocation.manner == ASIDE_WORK:
+            return
+        self.calls += 1
         self.reservoirs.offer(code, self.calls, invocation)
+        if self.paths:
+            time, cpu, events = invocation.costs[: len(ALWAYS)]
+            seen = Seen(invocation.started, invocation.started + time + invocation.waited, 1, max(events - 1, 0))
+            self.paths.add(code, invocation.node, seen, time, time - cpu)
 
     def _pass_up(self, invocation: Invocation, caller: Invocation) -> None:
         """Let the caller know of everything below the invocation, within MAX_DISTANCE."""
@@ -215,27 +250,13 @@ class TreeBuilder:
         for below in (invocation.kids, invocation.deeper):
             for descendant, done in below.items():
                 if 1 < nodes[descendant].depth - floor <= MAX_DISTANCE:
-                    _touch(caller.deeper, descendant, done)
+                    touch(caller.deeper, descendant, done)
 
     def _see(self, stamp: int) -> None:
         if self.first is None:
             self.first = stamp
         if stamp > self.last:
             self.last = stamp
-
-
-def _touch(below: Below, node: int, done: list[int]) -> None:
-    """Add calls and costs to what was done at a node."""
-    found = below.get(node)
-    if found is None:
-        below[node] = done.copy()
-    else:
-        _add(found, done)
-
-
-def _add(sums: list[int], more: Sequence[int]) -> None:
-    for lane, value in enumerate(more):
-        sums[lane] += value
 
 
 def _as_float(bits: int) -> float:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from perflaw.collect.call_tree import CallTree, Link, LinkSums, Node, Sample, Sums
+from perflaw.collect.call_tree import CallTree, Link, LinkSums, Node, Sample, Span, Sums, Worst
 from perflaw.collect.core_tables import DTYPES, CoreTree, Export
+from perflaw.collect.path_pieces import path_objects, path_rows
 from perflaw.store.columns import WIDE, Array, Column, wide
 
 
@@ -21,7 +22,7 @@ def objects(tree: CoreTree) -> CallTree:
         tree.metrics,
         nodes,
         *costs_of_codes(tree),
-        _strata(nodes),
+        strata_of(nodes),
         _samples(tables, lanes),
         tree.calls,
         tree.first,
@@ -29,6 +30,8 @@ def objects(tree: CoreTree) -> CallTree:
         tree.told("folded"),
         tree.told("links_left_out"),
         tree.told("lost"),
+        _worst(tables),
+        path_objects(tables),
     )
 
 
@@ -71,8 +74,8 @@ def costs_of_codes(tree: CoreTree) -> tuple[dict[int, list[int]], dict[int, list
     return totals, selves
 
 
-def _strata(nodes: list[Node]) -> dict[int, dict[int, int]]:
-    """A stratum is a power of two, which has four buckets in the nodes' histograms."""
+def strata_of(nodes: list[Node]) -> dict[int, dict[int, int]]:
+    """Function → stratum → invocations: a stratum is a power of two, which has four buckets in the nodes' histograms."""
     strata: dict[int, dict[int, int]] = {}
     for node in nodes:
         for bucket, count in node.histogram.items():
@@ -91,11 +94,22 @@ def _samples(tables: dict[Export, Array], lanes: int) -> dict[int, list[Sample]]
     return samples
 
 
+def _worst(tables: dict[Export, Array]) -> dict[int, list[Worst]]:
+    worst: dict[int, list[Worst]] = {}
+    spans = (Span(*row) for row in _columns(tables[Export.SPANS]))
+    for code, *row, count in _columns(tables[Export.WORST]):
+        one = Worst(*row)
+        one.spans = tuple(islice(spans, count))
+        worst.setdefault(code, []).append(one)
+    return worst
+
+
 def columns(tree: CallTree) -> CoreTree:
     """The tree in columns."""
     nodes = list(enumerate(tree.nodes))
     links = [(number, below, link) for number, node in nodes for below, link in node.links.items()]
     samples = [(code, sample) for code, some in tree.samples.items() for sample in some]
+    worst = [(code, one) for code, some in tree.worst.items() for one in some]
     head = (tree.calls, tree.first is not None, tree.first or 0, tree.last, tree.folded, tree.unlinked)
     rows: dict[Export, Iterable[tuple[Any, ...]]] = {
         Export.HEAD: [(len(tree.metrics), *head, 0, tree.dropped, 0, 0)],
@@ -112,6 +126,9 @@ def columns(tree: CallTree) -> CoreTree:
         Export.COSTS: ((cost,) for _, one in samples for cost in one.costs),
         Export.CALLEES: chain.from_iterable(one.callees for _, one in samples),
         Export.FEATURES: chain.from_iterable(one.features for _, one in samples),
+        Export.WORST: ((code, *list(vars(one).values())[:-1], len(one.spans)) for code, one in worst),
+        Export.SPANS: (tuple(vars(span).values()) for _, one in worst for span in one.spans),
+        **path_rows(tree.paths),
     }
     return CoreTree(tree.metrics, {table: _filled(DTYPES[table], list(rows[table])) for table in Export})
 

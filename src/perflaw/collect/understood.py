@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from perflaw.collect.collecting import LINES, require
+from perflaw.collect.chosen import Globs
+from perflaw.collect.collecting import LINES, require, require_no_paths
 from perflaw.collect.core import Tracer
 from perflaw.collect.gcov import NO_INTERPRETER, GcovTracer, launch_of
 from perflaw.collect.gcov_files import Places
@@ -27,7 +28,10 @@ def understood(
         if LINES not in settings.collect:
             if not is_elf(error.path):
                 raise
-            return Launch(command, command[1:], error.path.name, "", "", NO_INTERPRETER), _hooked(error.path)
+            return Launch(command, command[1:], error.path.name, "", "", NO_INTERPRETER), _hooked(
+                error.path, Globs(settings.select, settings.exclude)
+            )
+        require_no_paths(settings.collect)
         tracer = _counting(error.path, settings.places, settings.select, settings.exclude)
         return launch_of(tracer.program, command), tracer
     found = tracer_of(launch.interpreter)
@@ -44,6 +48,6 @@ def _counting(path: Path, places: Places, select: tuple[str, ...], exclude: tupl
 
 
 @cache
-def _hooked(path: Path) -> HooksTracer:
+def _hooked(path: Path, globs: Globs) -> HooksTracer:
     """What records a compiled program with hooks, which is looked at once a session."""
-    return hooked(path)
+    return hooked(path, globs)

@@ -80,6 +80,31 @@ def mass_of(y: Array, tick: float, weights: Array | None, resolution: float = 0.
     return mass if mass is None or resolution <= tick else replace(mass, blur=resolution)
 
 
+def mass_of_cells(low: Array, high: Array, heap: Array, worth: float) -> Mass:
+    """Mass (m,) that lies evenly over cells from ``low`` to ``high`` (m,), increasing, which do not overlap.
+
+    >>> mass_of_cells(np.array([1.0, 3.0]), np.array([2.0, 4.0]), np.array([1.0, 3.0]), 4.0).below(np.log([1.5, 2, 3.5]))
+    array([0.125, 0.25 , 0.625])
+    """
+    knots = np.maximum.accumulate(np.stack([low, high], axis=1).ravel())
+    share = np.cumsum(heap) / heap.sum()
+    steps = np.stack([share - heap / heap.sum(), share], axis=1).ravel()
+    mass = _scaled(knots, steps, float((high - low).min()), worth)
+    middle = int(np.searchsorted(share, 0.5))
+    width = float(np.diff(mass.forward(np.array([low[middle], high[middle]])))[0])
+    return replace(mass, grain=width)
+
+
+def grown_cells(low: Array, high: Array) -> tuple[Array, Array]:
+    """Cells (m,), m > 1, that reach into the gaps beside them as the cells of tied points would, and never overlap."""
+    middle = (low + high) / 2
+    left, right = _cells(middle)
+    inside = np.maximum(low[1:] - high[:-1], 0.0) / 2
+    before, after = np.r_[left[0], inside], np.r_[inside, right[-1]]
+    below = low - np.clip(left - (middle - low), 0.0, before)
+    return np.maximum(below, low / 2), high + np.clip(right - (high - middle), 0.0, after)
+
+
 def _mass(y: Array, tick: float, weights: Array | None) -> Mass | None:
     """The mass as the points say."""
     if y.size < 2:
@@ -140,13 +165,7 @@ def _of_cells(distinct: Array, heap: Array, left: Array, right: Array, worth: fl
     if distinct[0] > 0:
         low = np.maximum(low, min(float(distinct[0]) / 2, float(left[0]) / 50))
     high = np.maximum(distinct + right, low)
-    knots = np.stack([low, high], axis=1).ravel()
-    share = np.cumsum(heap) / heap.sum()
-    steps = np.stack([share - heap / heap.sum(), share], axis=1).ravel()
-    mass = _scaled(np.maximum.accumulate(knots), steps, float(left.min()), worth)
-    middle = int(np.searchsorted(share, 0.5))
-    width = float(np.diff(mass.forward(np.array([low[middle], high[middle]])))[0])
-    return replace(mass, grain=width)
+    return mass_of_cells(low, high, heap, worth)
 
 
 def _scaled(knots: Array, share: Array, step: float, worth: float) -> Mass:

@@ -39,6 +39,8 @@ class _Density:
     """Share of all points left of each bin, (GRID + 1,)."""
     effective: float
     """Points under the kernel per unit of height: what a height's uncertainty comes from."""
+    surest: float
+    """Standard deviations that a valley needs."""
 
 
 DUST = 1e-100
@@ -68,11 +70,14 @@ def borders(
     mass = mass_of(_without_dust(np.asarray(y, dtype=np.float64)), tick, weights, resolution)
     if mass is None:
         return np.zeros(0)
-    if worth is None:
-        worth = mass.worth
-    found = _search(mass, mass.low, mass.high, worth, DEPTH)
-    places = np.array([float(mass.back(np.array(border))) for border in sorted(found)])
+    places = borders_of_mass(mass, worth)
     return apart(y, places, resolution) if resolution > 0 else places
+
+
+def borders_of_mass(mass: Mass, worth: float | None = None, surest: float = SUREST) -> Array:
+    """Borders between modes of a mass, (k,), increasing; ``surest``: standard deviations that a valley needs."""
+    found = _search(mass, mass.low, mass.high, mass.worth if worth is None else worth, DEPTH, surest)
+    return np.array([float(mass.back(np.array(border))) for border in sorted(found)])
 
 
 def apart(y: Array, found: Array, least: float, factor: float = 1.0) -> Array:
@@ -104,20 +109,20 @@ def labels(y: Array, found: Array) -> NDArray[np.intp]:
     return np.searchsorted(found, y, side="right")
 
 
-def _search(mass: Mass, low: float, high: float, worth: float, depth: int) -> list[float]:
+def _search(mass: Mass, low: float, high: float, worth: float, depth: int, surest: float) -> list[float]:
     """Borders on the transformed scale between two ends, parts searched again."""
-    found = _once(mass, low, high, worth)
+    found = _once(mass, low, high, worth, surest)
     if not found or depth == 0:
         return found
     out, ends = list(found), [low, *found, high]
     for left, right in pairwise(ends):
         part = float(np.diff(mass.below(np.array([left, right])))[0])
         if part * worth >= FEWEST_INSIDE and part >= 2 * LEAST_MASS:
-            out += _search(mass, left, right, worth, depth - 1)
+            out += _search(mass, left, right, worth, depth - 1, surest)
     return sorted(out)
 
 
-def _once(mass: Mass, low: float, high: float, worth: float) -> list[float]:
+def _once(mass: Mass, low: float, high: float, worth: float, surest: float) -> list[float]:
     """Borders of one density between two ends."""
     pad = 0.02 * (high - low) + 1e-9
     edges = np.linspace(low - pad, high + pad, GRID + 1)
@@ -128,7 +133,7 @@ def _once(mass: Mass, low: float, high: float, worth: float) -> list[float]:
     width = float(edges[1] - edges[0])
     for bandwidth in _bandwidths(counts, edges, width, mass.grain):
         height = smoothed(counts, bandwidth / width)
-        density = _Density(height, inside - inside[0], 2.0 * math.sqrt(math.pi) * bandwidth / width)
+        density = _Density(height, inside - inside[0], 2.0 * math.sqrt(math.pi) * bandwidth / width, surest)
         found = _pruned(density)
         if found:
             return [float(edges[place] + width / 2) for place in found]
@@ -157,13 +162,14 @@ def _pruned(density: _Density) -> list[int]:
     valleys = minima(density.height)
     bounds = [0, *valleys, density.height.size]
     peaks = [a + int(np.argmax(density.height[a:b])) for a, b in pairwise(bounds)]
-    while valleys:
-        weakest = min(((_strength(density, valleys, peaks, i), i) for i in range(len(valleys))), key=lambda one: one[0])
-        if weakest[0] == math.inf:
-            break
-        place = weakest[1]
+    strength = [_strength(density, valleys, peaks, i) for i in range(len(valleys))]
+    while valleys and (weakest := min(strength)) < math.inf:
+        place = strength.index(weakest)
         lower = place if density.height[peaks[place]] < density.height[peaks[place + 1]] else place + 1
-        del valleys[place], peaks[lower]
+        del valleys[place], peaks[lower], strength[place]
+        # Only its neighbours have other sides now.
+        for i in range(max(place - 1, 0), min(place + 1, len(valleys))):
+            strength[i] = _strength(density, valleys, peaks, i)
     return valleys
 
 
@@ -176,6 +182,6 @@ def _strength(density: _Density, valleys: list[int], peaks: list[int], i: int) -
     left = cumulated[valleys[i]] - (cumulated[valleys[i - 1]] if i else 0.0)
     right = (cumulated[valleys[i + 1]] if i + 1 < len(valleys) else cumulated[-1]) - cumulated[valleys[i]]
     heavy = min(left, right) >= LEAST_MASS
-    if z >= SUREST and valley <= DEEPEST * peak and heavy:
+    if z >= density.surest and valley <= DEEPEST * peak and heavy:
         return math.inf
     return float(z if heavy else z * 0.01)

@@ -47,8 +47,11 @@ _SCRIPTS = (
 )
 """Files of the page's program, in the order they are joined: each uses only the ones before it when it loads."""
 
-_VARIANCE = ("layout", "graph", "bars", "curve", "screen", "list")
+_VARIANCE = ("layout", "graph", "bars", "curve", "screen", "list", "since")
 """Those of the variance view, which only pages with that view carry."""
+
+_MINE = ("graph", "histogram", "screen", "merges", "list")
+"""Those of the call-path view."""
 
 _ESCAPES = {c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -60,7 +63,7 @@ def render(page: Page) -> str:
     """
     parts = {
         "title": html.escape(_encodable(f"{page.target} – perflaw")),
-        "css": "".join(_asset(f"{name}.css") for name in ("page", "trend", *(("variance",) if page.variance else ()))),
+        "css": "".join(_asset(f"{name}.css") for name in _styles(page)),
         "data": as_json(document(page)),
         "plotly": _plotly() if page.annotations or page.trend else "",
         "js": "\n".join(_asset(f"{name}.js") for name in _scripts(page)),
@@ -72,7 +75,16 @@ def render(page: Page) -> str:
 def _scripts(page: Page) -> list[str]:
     """The page's program: the start comes last."""
     own = [*(f"variance_{name}" for name in _VARIANCE), "variance"] if page.variance else []
+    if page.mine:
+        # Both views draw with the same shapes and tables.
+        shared = [] if page.variance else ["variance_layout", "variance_graph", "variance_bars"]
+        own += [*shared, *(f"mine_{name}" for name in _MINE), "mine"]
     return [*_SCRIPTS[:-1], *own, _SCRIPTS[-1]]
+
+
+def _styles(page: Page) -> list[str]:
+    """Names of the style sheets."""
+    return ["page", "trend", *["variance"] * bool(page.variance or page.mine), *["mine"] * bool(page.mine)]
 
 
 def as_json(value: object) -> str:

@@ -9,6 +9,7 @@ from perflaw.report import text
 from perflaw.report.encode import finite
 from perflaw.report.page_charts import charts
 from perflaw.report.page_detail import detail
+from perflaw.report.page_mine import mine_data
 from perflaw.report.page_outcomes import outcomes
 from perflaw.report.page_trend import trend_data
 from perflaw.report.page_variance import variance_data
@@ -36,6 +37,7 @@ def document(page: Page) -> Json:
         "charts": charts(page.annotations, runs),
         "trend": trend_data(page.trend) if page.trend else None,
         "variance": variance_data(page.variance, page.slowdown or "unknown") if page.variance else None,
+        "mine": mine_data(page.mine) if page.mine else None,
         "outcomes": outcomes(page.outcomes, page.annotations) if page.outcomes else None,
     }
 

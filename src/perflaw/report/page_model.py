@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perflaw.report.mine_model import MineView
 from perflaw.report.trend_model import TrendView
 from perflaw.report.variance_model import VarianceView
 from perflaw.types import Annotation
@@ -39,5 +40,7 @@ class Page:
     """Clusters of locations to show beside the laws, or alone where there are none."""
     variance: Sequence[VarianceView] = ()
     """Patterns of variance, a view for each metric, the first shown first; empty where they are not shown."""
+    mine: MineView | None = None
+    """Specifications of call paths; None where they are not shown."""
     outcomes: Mapping[str, Any] | None = None
     """Document of ``perflaw check --json`` or ``perflaw diff --json`` to show beside the laws."""

@@ -9,6 +9,7 @@ from perflaw.report import text
 from perflaw.report.encode import finite
 from perflaw.report.page_charts import packed
 from perflaw.report.page_variance_screen import screen
+from perflaw.report.page_variance_since import since_data
 from perflaw.report.page_variance_words import call_path, share_text
 from perflaw.report.quantity import significant
 from perflaw.report.variance_model import VarianceView
@@ -51,6 +52,7 @@ def _metric(view: VarianceView, views: Sequence[VarianceView], numbers: Mapping[
         "label": LABELS.get(found.metric.name, found.metric.name),
         "summary": _summary(found),
         "notes": list(found.notes),
+        "since": since_data(view.since, numbers, found.metric.unit),
         "patterns": [_pattern(one, numbers, found.metric.unit, top) for one in found.patterns],
         "screens": {
             str(numbers[component]): packed(screen(one, _beside(component, views), overhead, component in view.driven))
@@ -108,6 +110,6 @@ def _edge(one: Contribution) -> Json:
         "to": one.to,
         "from": one.source,
         "net": share_text(one.cf_net),
-        "self": share_text(one.cf_self),
+        "self": "not recorded" if one.cf_self is None else share_text(one.cf_self),
         "path": list(one.path),
     }

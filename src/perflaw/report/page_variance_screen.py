@@ -108,7 +108,7 @@ def _part(part: Part, one: Explanation) -> Json:
         "full": part.component.name if part.component else "what the function does itself",
         "mean": text.quantity(part.mean, one.metric.unit),
         "net": share_text(part.cf_net),
-        "self": share_text(part.cf_self),
+        "self": "not recorded" if part.cf_self is None else share_text(part.cf_self),
         "shares": shares,
         "mechanism": split.mechanism if split else "own code",
     }

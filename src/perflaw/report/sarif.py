@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from perflaw.report.terminal import printable
 from perflaw.report.verdicts import describe
-from perflaw.types import CheckVerdict, DiffVerdict, Outcome
+from perflaw.types import CheckVerdict, DiffVerdict, Outcome, SpecVerdict
 
 Document = dict[str, Any]
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -22,7 +22,7 @@ _LEVEL: dict[Outcome, tuple[str, str]] = {
 _RULE = "law-violated"
 
 
-def sarif(verdicts: Sequence[CheckVerdict | DiffVerdict], version: str, root: str = "") -> Document:
+def sarif(verdicts: Sequence[CheckVerdict | DiffVerdict | SpecVerdict], version: str, root: str = "") -> Document:
     """The log of one run; files under ``root`` are told relative to it, as code-scanning services want them."""
     rule = {
         "id": _RULE,
@@ -41,7 +41,7 @@ def sarif(verdicts: Sequence[CheckVerdict | DiffVerdict], version: str, root: st
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(one: CheckVerdict | DiffVerdict, root: str) -> Document:
+def _result(one: CheckVerdict | DiffVerdict | SpecVerdict, root: str) -> Document:
     kind, level = _LEVEL[one.verdict]
     result: Document = {
         "ruleId": _RULE,

@@ -29,8 +29,9 @@ def _root(node: PatternNode | None, unit: str) -> str:
 
 
 def _share(share: ShareChange) -> str:
-    old, new = ("—" if value is None else percent(value) for value in (share.old, share.new))
-    return f"{old} > {new} of the variance of {printable(' < '.join(share.path))}"
+    old, new = ("none" if value is None else percent(value) for value in (share.old, share.new))
+    head, *below = share.path
+    return printable(f"variance of {head} from {' > '.join(below)}: {old} before, {new} now")
 
 
 def changes_document(changes: Sequence[PatternChange]) -> list[dict[str, Any]]:

@@ -6,10 +6,14 @@ import re
 
 from perflaw.report.prose import paragraph
 from perflaw.report.quantity import count, percent, quantity, significant
-from perflaw.report.table import broken, printable, text_table
+from perflaw.report.table import WIDTH, broken, printable, text_table, width
 from perflaw.types.variance import Contribution, Pattern, PatternNode, Variance
 
-NAME_WIDTH, SOURCE_WIDTH = 34, 23
+NAME_WIDTH, SOURCE_WIDTH = 24, 19
+"""Columns of 80 that names and sources have; a wider terminal's go to them as well."""
+MOST_INDENT = 8
+ALIKE = 0.05
+"""Shares that differ by less than this need not be told again below."""
 MOST_SOURCES = 4
 """Sources that a node names, the weightiest first; --json has all."""
 MOST_NODES = 40
@@ -21,9 +25,10 @@ def variance_table(found: Variance, colour: bool) -> str:
     if not found.patterns:
         return _nothing(found)
     unit = found.metric.unit
-    rows, left = [], MOST_NODES
+    rows, left, more = [], MOST_NODES, width(colour) - WIDTH
+    widths = NAME_WIDTH + more // 2, SOURCE_WIDTH + more - more // 2
     for pattern in found.patterns:
-        rows += _rows(pattern, unit)[:left]
+        rows += _rows(pattern, unit, widths)[:left]
         left = MOST_NODES - len(rows)
     headings = [f"variance of {found.metric.name}", "type", "calls", "mean", "CoV", "comes from"]
     return text_table(headings, rows, right=(2, 3, 4), colour=colour) + _rest(found, len(rows))
@@ -36,19 +41,35 @@ def _nothing(found: Variance) -> str:
     return paragraph(f"no function's {found.metric.name} varies highly in any of {contexts}.{few}") + notes
 
 
-def _rows(pattern: Pattern, unit: str) -> list[list[str]]:
+def _rows(pattern: Pattern, unit: str, widths: tuple[int, int]) -> list[list[str]]:
     depth: dict[int | None, int] = {None: -1}
-    names = {node.id: node.component.name for node in pattern.nodes}
+    told = _told(pattern)
     rows = []
     for node in pattern.nodes:
         depth[node.id] = depth[node.parent] + 1
-        rows.append(_row(node, depth[node.id], _sources(node, pattern, names), unit))
+        same = told[node.id]
+        sources = _sources(node, pattern, widths[1]) if same == node.id else f"as ({same})"
+        rows.append(_row(node, depth[node.id], sources, unit, widths[0]))
     return rows
 
 
-def _row(node: PatternNode, depth: int, sources: str, unit: str) -> list[str]:
-    indent = " " * min(depth, 10)
-    name = broken(f"({node.id}) {printable(node.component.name)}", [".", "_"], NAME_WIDTH - len(indent))
+def _told(pattern: Pattern) -> dict[int, int]:
+    """Node → the one above it whose sources it has as well, or itself: a chain of calls says it once."""
+    shares: dict[int, dict[int, float]] = {node.id: {} for node in pattern.nodes}
+    for edge in pattern.contributions:
+        shares[edge.to][edge.source] = edge.cf_net
+    told: dict[int, int] = {}
+    for node in pattern.nodes:
+        above = told.get(node.parent, node.id) if node.parent is not None else node.id
+        mine, theirs = shares[node.id], shares[above]
+        alike = mine and mine.keys() == theirs.keys() and all(abs(mine[one] - theirs[one]) < ALIKE for one in mine)
+        told[node.id] = above if alike else node.id
+    return told
+
+
+def _row(node: PatternNode, depth: int, sources: str, unit: str, name_width: int) -> list[str]:
+    indent = " " * min(depth, MOST_INDENT)
+    name = broken(f"({node.id}) {printable(node.component.name)}", [".", "_", " "], name_width - len(indent))
     if node.cause == "interference":
         sources = "\n".join(filter(None, (f"interference {percent(node.off_cpu or 0)}", sources)))
     return [
@@ -61,15 +82,16 @@ def _row(node: PatternNode, depth: int, sources: str, unit: str) -> list[str]:
     ]
 
 
-def _sources(node: PatternNode, pattern: Pattern, names: dict[int, str]) -> str:
+def _sources(node: PatternNode, pattern: Pattern, source_width: int) -> str:
+    names = {one.id: one.component.name for one in pattern.nodes}
     mine = [one for one in pattern.contributions if one.to == node.id]
     more = [f"… {len(mine) - MOST_SOURCES} more"] * (len(mine) > MOST_SOURCES)
-    return "\n".join([*(_source(one, names) for one in mine[:MOST_SOURCES]), *more])
+    return "\n".join([*(_source(one, names, source_width) for one in mine[:MOST_SOURCES]), *more])
 
 
-def _source(one: Contribution, names: dict[int, str]) -> str:
+def _source(one: Contribution, names: dict[int, str], source_width: int) -> str:
     last = printable(re.split(r"\.|::", names[one.source])[-1])
-    return broken(f"{percent(one.cf_net)} ({one.source}) {last}", [" ", "_"], SOURCE_WIDTH)
+    return broken(f"{percent(one.cf_net)} ({one.source}) {last}", [" ", "_"], source_width)
 
 
 def _rest(found: Variance, shown: int) -> str:

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from perflaw.report.quantity import percent
+from perflaw.report.spec_verdicts import spec_line
 from perflaw.report.terminal import WIDTH, printable
-from perflaw.types import CheckVerdict, Component, DiffVerdict, Outcome
+from perflaw.types import CheckVerdict, Component, DiffVerdict, Outcome, SpecVerdict
 
 Document = dict[str, Any]
 Judged = CheckVerdict | DiffVerdict
@@ -146,7 +147,7 @@ def _verdict_document(one: Judged) -> Document:
     }
 
 
-def github(verdicts: Sequence[Judged]) -> str:
+def github(verdicts: Sequence[Judged | SpecVerdict]) -> str:
     """Workflow commands that GitHub shows beside the code: ``::error file=…,line=…::…``."""
     lines = []
     for one in verdicts:
@@ -158,8 +159,10 @@ def github(verdicts: Sequence[Judged]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def describe(one: Judged) -> str:
+def describe(one: Judged | SpecVerdict) -> str:
     """A verdict in one line, without the word itself."""
+    if isinstance(one, SpecVerdict):
+        return spec_line(one)
     return _check_line(one) if isinstance(one, CheckVerdict) else _diff_line(one)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from perflaw.store.columns import Array
 from perflaw.store.experiment import Recording
+from perflaw.store.schema import COLLECTING
 from perflaw.store.tables import read_table
 from perflaw.types import TIME, Location
 
@@ -22,6 +23,8 @@ def read_calls(recording: Recording, kinds: Sequence[str]) -> Iterator[tuple[lis
     functions: dict[int, Location] = {}
     calls = []
     for number, name, file, line, language, _, _, ended, still_open in read_table(recording.folder, "components"):
+        if name == COLLECTING:
+            continue
         functions[number] = Location("function", name, file, line, name, language)
         calls.append(ended + still_open)
     if "function" in kinds:

@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 
 from perflaw.store.columns import Array, Column, Table, Tables, added, changes, concatenated, grouped, vocabulary
 from perflaw.store.numbering import component_numbers, joined, node_numbers, renumbered
-from perflaw.store.schema import COLUMNS, sample_sizes
+from perflaw.store.schema import COLUMNS, WORST, sample_sizes
 
 _KEYS: Final = {
     "components": 1, "component_costs": 2, "calltree": 1, "moments": 2, "pairs": 4, "links": 3, "histograms": 2,
-    "strata": 2, "invocations": 2, "features": 3, "invocation_costs": 3, "callees": 3,
+    "strata": 2, "invocations": 2, "features": 3, "invocation_costs": 3, "callees": 3, "worst": 2, "spans": 3,
 }  # fmt: skip
 """Table → how many columns at its front tell its rows apart, as a rule; tables are sorted by them."""
 _ADDED: Final = ("components", "component_costs", "moments", "pairs", "links", "histograms", "strata")
 """Tables whose rows of equal key are added up."""
 _OF_SAMPLES: Final = ("features", "invocation_costs", "callees")
 """Tables whose rows go with a sampled invocation; two of them are one only if they are equal throughout."""
+_OF_CALLS: Final = (*_OF_SAMPLES, "spans")
+"""Those whose rows go with an invocation of any kind."""
 
 
 def merge(recordings: Sequence[Tables]) -> Tables:
@@ -48,6 +50,9 @@ def canonical(tables: Tables) -> Tables:
         for name in _OF_SAMPLES:
             result[name] = _of(result["invocations"], result[name])
     result["invocations"] = _weighted(result["invocations"], result["strata"])
+    longest = _least([result["worst"]["component"]], -result["worst"]["x"], WORST)
+    result["worst"] = result["worst"].take(np.sort(longest))
+    result["spans"] = _of(result["worst"], result["spans"])
     return result
 
 
@@ -109,7 +114,7 @@ def _distinct(name: str, table: Table) -> Table:
     if len(starts) < len(order):
         every = [table[column] for column in COLUMNS[name]]
         order, starts = grouped(every)
-        if name not in _OF_SAMPLES:
+        if name not in _OF_CALLS:
             starts = np.flatnonzero(changes(_key(name, table), order))
         order = order[starts]
     return table.take(order)

@@ -18,9 +18,11 @@ _NODES: Final = {
     "histograms": ("node",),
     "invocations": ("node",),
     "callees": ("node",),
+    "worst": ("node",),
+    "spans": ("node",),
 }
 """Columns that hold numbers of nodes."""
-_COMPONENTS: Final = ("components", "component_costs", "calltree", "strata", "invocations")
+_COMPONENTS: Final = ("components", "component_costs", "calltree", "strata", "invocations", "worst")
 """Tables with a column of components."""
 
 

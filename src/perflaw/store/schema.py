@@ -12,6 +12,8 @@ from typing import Final
 from perflaw.store.columns import Tables as Tables
 
 RUN_SCHEMA: Final = "perflaw.run/2"
+COLLECTING: Final = "(garbage collection)"
+"""Component of what the interpreter collects within a call: it is no call (native/python/collections.c defines it)."""
 LOCAL: Final = -1
 OTHER: Final = -2
 
@@ -95,7 +97,27 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "invocation_costs": {"run": TEXT, "sequence": INT, "metric": TEXT, "x": INT},
     # Children of sampled invocations: calls K_i, time Y_i, and its part on the CPU where that was measured.
     "callees": {"run": TEXT, "sequence": INT, "node": INT, "k": INT, "y": INT, "y_cpu": OPTIONAL},
+    # The longest invocations of each function, whether sampled or not.
+    "worst": {
+        "run": TEXT,
+        "sequence": INT,
+        "component": INT,
+        "node": INT,
+        "started": INT,
+        "x": INT,
+        "x_cpu": OPTIONAL,
+        "x_events": INT,
+    },
+    # Calls within them, the longest, callers first; parent: number of the span that each lies in, -1 the invocation itself;
+    # started: ns after it; y: time. A generator's segments are spans of whoever resumed it.
+    "spans": {"run": TEXT, "sequence": INT, "span": INT, "parent": INT, "node": INT, "started": INT, "y": INT},
 }
+
+
+ADDED_SINCE: Final = frozenset({"worst", "spans"})
+"""Tables that recordings of earlier versions of perflaw do not have: nothing is known of what they hold."""
+WORST: Final = 8
+"""Invocations of a function that the table of the worst keeps."""
 
 
 def sample_sizes(components: int, many: int = MANY_COMPONENTS) -> tuple[int, int]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from perflaw.errors import StoreError
 from perflaw.store.columns import NULL, WIDE, Array, Column, Table, Tables, texts
-from perflaw.store.schema import COLUMNS, SUM, TEXT
+from perflaw.store.rows import table_of
+from perflaw.store.schema import ADDED_SINCE, COLUMNS, SUM, TEXT
 
 if TYPE_CHECKING:
     import duckdb
@@ -116,5 +117,6 @@ def _column(name: str, kind: str, read: dict[str, Any]) -> Column:
 
 
 def read_tables(folder: Path) -> Tables:
-    """Every table of a recording."""
-    return {name: read_table(folder, name) for name in COLUMNS}
+    """Every table of a recording; empty are those that came with a later version of perflaw than it."""
+    missing = {name for name in ADDED_SINCE if not (folder / f"{name}.parquet").is_file()}
+    return {name: table_of(name, ()) if name in missing else read_table(folder, name) for name in COLUMNS}

@@ -11,7 +11,7 @@ from perflaw.types.measured import CPU, EVENTS, FEATURE_NAME, TIME, Component, M
 from perflaw.types.recordings import MOST_SLOWDOWN, Clock, Evidence, Losses, Run, RunCost
 from perflaw.types.specs import Consistency, PathGroup, PathSpec
 from perflaw.types.trends import Cluster, Overtake, PowerLaw, Trends
-from perflaw.types.verdicts import Change, CheckVerdict, DiffVerdict, Forecast, Outcome, Stated
+from perflaw.types.verdicts import Change, CheckVerdict, DiffVerdict, Forecast, Outcome, SpecVerdict, Stated
 
 __all__ = [
     "CPU",
@@ -54,6 +54,7 @@ __all__ = [
     "Run",
     "RunCost",
     "Scope",
+    "SpecVerdict",
     "Stated",
     "Trends",
     "Verdict",

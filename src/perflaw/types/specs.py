@@ -76,6 +76,8 @@ class PathSpec:
     """Where it was measured."""
     platform_borders: Mapping[int, tuple[float, ...]] | None = None
     """Platform → borders there; None on one platform."""
+    platform_counts: Mapping[int, tuple[tuple[int, ...], ...]] | None = None
+    """Platform → (paths, clusters) calls there; None on one platform, or where it is not known."""
     atoms: tuple[Edge, ...] = ()
     """Edges that the expressions use."""
     share: float | None = None
@@ -86,7 +88,7 @@ class PathSpec:
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """How far two models of a function agree (RQ1, RQ2): the largest set of call paths that both group alike."""
+    """How far two models of a function agree (RQ1, RQ2): call paths that both group alike, those of as many calls as can be."""
 
     component: str
     """Name of the function."""

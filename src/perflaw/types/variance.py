@@ -118,4 +118,4 @@ class PatternChange:
     new: PatternNode | None
     """Its root now."""
     shares: tuple[ShareChange, ...]
-    """Back-edges that appeared, went, or have another share."""
+    """Back-edges that appeared, went, or have another share; of a pattern that appeared or went, those of its root."""

@@ -49,6 +49,48 @@ class CheckVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class SpecVerdict:
+    """One group of call paths of a specification held against new recordings; effects are differences of shares."""
+
+    component: Component
+    """The function."""
+    metric: Metric
+    """Which clock; its unit is that of the border."""
+    path: str
+    """The calls it is about: a call edge ``"caller -> callee"`` or an expression over edges; empty for all of them."""
+    verdict: Outcome
+    """What the recordings say of the group's shares."""
+    p: float | None
+    """Probability of such a deviation or a larger one while the shares hold, at any time of looking; null without a test."""
+    effect: float | None
+    """Share of the calls slower than the border, now minus what the specification says: -1 to 1."""
+    effect_low: float | None
+    """Lower end of its 95 % interval."""
+    effect_high: float | None
+    """Upper end of its 95 % interval."""
+    e_value: float | None = None
+    """Evidence against the shares: at most 1 on average while they hold."""
+    group: str = ""
+    """Id of the group; empty for the whole function."""
+    border: float | None = None
+    """Where quick and slow calls part in the new recordings, ns."""
+    expected: float | None = None
+    """Share of the calls slower than it that the specification says."""
+    runs: int = 0
+    """New runs compared."""
+    calls: int = 0
+    """New calls compared."""
+    worth: float = 0.0
+    """Independent calls that they are worth."""
+    outside: float = 0.0
+    """Share of the function's new calls by call paths that belong to no group."""
+    follows: str = ""
+    """Function among those it calls whose violation explains this deviation."""
+    message: str = ""
+    """Why, in words; what to do where it is inconclusive or out of scope."""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One thing that differs between two annotations of a component."""
 

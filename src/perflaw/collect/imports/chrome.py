@@ -22,6 +22,8 @@ from perflaw.types import Component
 _US: Final = 1000
 _ASYNC: Final = frozenset("beSTpF")
 _VIZTRACER = re.compile(r"(.*) \((.*):(\d+)\)", re.DOTALL)
+_OF_UFTRACE = re.compile(r"^\[\d+\] ")
+"""It puts the process's number before its name; runs of one program have one name."""
 ASYNC: Final = "asynchronous events belong to no thread: left out"
 
 
@@ -85,7 +87,7 @@ class ChromeReader:
             self._process(pid).said[ASYNC] += 1
         elif phase == "M" and event.get("name") == "process_name":
             name = mapping(event.get("args")).get("name")
-            self._process(pid).name = name if isinstance(name, str) else ""
+            self._process(pid).name = _OF_UFTRACE.sub("", name) if isinstance(name, str) else ""
 
     def _process(self, pid: object) -> ProcessEvents:
         if pid not in self.processes:

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.imports.numbers import Number
-from perflaw.collect.layout import ENTER, EXIT, FEATURE, MAX_CODE
+from perflaw.collect.layout import DEAD, ENTER, EXIT, FEATURE, MAX_CODE
 from perflaw.collect.reservoir import scramble
 from perflaw.collect.tree_builder import Event
 from perflaw.errors import DataError
@@ -71,6 +71,10 @@ class ProcessEvents:
     def exit(self, track: list[Event], stamp: int, frame: int) -> None:
         """The call of this frame ends; what was entered after it and has not ended never does."""
         track.append((stamp, frame, 1, -1, -1, EXIT))
+
+    def bury(self, track: list[Event], stamp: int, frame: int) -> None:
+        """What was entered after the call of this frame, or all there is where it is 0, will never end."""
+        track.append((stamp, frame, 1, -1, -1, DEAD))
 
     def ordered(self) -> list[list[Event]]:
         """Tracks that have records, by their first stamp."""

@@ -13,7 +13,7 @@ from perflaw.collect.imports.events import mapping
 from perflaw.collect.imports.otlp import OtlpReader
 from perflaw.collect.imports.refused import refuse_bytes, refuse_document, refuse_samples, refuse_text
 from perflaw.collect.imports.trace import Trace
-from perflaw.collect.imports.uftrace import dumped, is_data
+from perflaw.collect.imports.uftrace import is_data, read_data
 from perflaw.errors import DataError
 
 KNOWN = "trace-event JSON (Chrome, Perfetto, viztracer, uftrace dump --chrome), OTLP spans in JSON, uftrace data"
@@ -26,6 +26,8 @@ def read_trace(path: Path) -> Trace:
 
     DataError says where it is damaged, UsageError why a profile without single calls is refused.
     """
+    if is_data(path):
+        return read_data(path)
     file = str(path)
     data = _bytes(path)
     refuse_bytes(file, data)
@@ -72,8 +74,6 @@ def _tool(document: object) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    if is_data(path):
-        return dumped(path)
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -38,16 +38,27 @@ def variance(
 
 def patterns_in(given: CallTree, options: Options) -> tuple[Tree, Variance]:
     """The patterns, without an explanation, and the cleaned tree that functions are explained from."""
-    given = cleaned(given)
-    tree = Tree(given)
-    labels = label(tree, options)
-    passing = passing_of(labels)
-    extracted = extract(tree, labels)
-    merged = Merger(passing, options.pressure, options.paper).everything(extracted)
-    kept = trimmed(ordered(merged), options.trim, passing, frozenset())
-    few = sum(stats.n < options.least for stats in tree.stats[1:])
-    patterns, sizes = patterns_of(tree, kept, passing, options), (count(extracted), count(merged))
-    return tree, Variance(given.metric, patterns, *sizes, tree.size - 1, few, notes=given.notes)
+    tree, (found,) = swept(given, [options])
+    return tree, found
+
+
+def swept(given: CallTree, several: Sequence[Options]) -> tuple[Tree, list[Variance]]:
+    """The patterns under several pressures and trims, as a programmer tries them (§8.1): labels are those of the first."""
+    tree = Tree(cleaned(given))
+    labels = label(tree, several[0])
+    passing, extracted = passing_of(labels), extract(tree, labels)
+    merged = {
+        (pressure, paper): ordered(Merger(passing, pressure, paper).everything(extracted))
+        for pressure, paper in {(one.pressure, one.paper) for one in several}
+    }
+    found = []
+    for one in several:
+        vertices = merged[one.pressure, one.paper]
+        patterns = patterns_of(tree, trimmed(vertices, one.trim, passing, frozenset()), passing, one)
+        few = sum(stats.n < one.least for stats in tree.stats[1:])
+        sizes = count(extracted), count(vertices)
+        found.append(Variance(given.metric, patterns, *sizes, tree.size - 1, few, notes=tree.given.notes))
+    return tree, found
 
 
 def explained(

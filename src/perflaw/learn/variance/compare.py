@@ -48,14 +48,15 @@ def _change(old: Pattern | None, new: Pattern | None) -> PatternChange:
     pattern = new or old
     assert pattern is not None
     roots = (old.nodes[0] if old else None, new.nodes[0] if new else None)
-    if old is None or new is None:
-        return PatternChange(pattern.nodes[0].component, "appeared" if new else "went", *roots, ())
-    before, now = _shares(old), _shares(new)
+    before, now = (_shares(one) if one else {} for one in (old, new))
     moved = tuple(
         ShareChange(path, before.get(path), now.get(path))
         for path in sorted({**before, **now})
         if abs(now.get(path, 0.0) - before.get(path, 0.0)) >= MOVED
     )
+    if old is None or new is None:
+        own = tuple(one for one in moved if one.path[0] == pattern.nodes[0].component.name)
+        return PatternChange(pattern.nodes[0].component, "appeared" if new else "went", *roots, own)
     covs = sorted((old.nodes[0].cov, new.nodes[0].cov))
     differs = bool(moved) or covs[1] >= SPREAD * covs[0] > 0
     return PatternChange(pattern.nodes[0].component, "changed" if differs else "stays", *roots, moved)

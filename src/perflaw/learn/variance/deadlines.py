@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from perflaw.learn.variance.buckets import log_bucket, middle
 from perflaw.learn.variance.sampled import sampled
 from perflaw.learn.variance.sums import Stats
 from perflaw.learn.variance.tree import Tree
@@ -64,29 +65,6 @@ def _counts(tree: Tree, heads: Sequence[int]) -> dict[int, int] | None:
     for one, times in zip(bucket[mine].tolist(), count[mine].tolist(), strict=True):
         counts[one] = counts.get(one, 0) + times
     return counts or None
-
-
-def log_bucket(x: int) -> int:
-    """Bucket of the recorder's log histograms: four to a power of two.
-
-    >>> [log_bucket(x) for x in (0, 1, 2, 4, 5, 8, 1000)]
-    [0, 4, 8, 12, 13, 16, 43]
-    """
-    bits = x.bit_length()
-    return bits * 4 + ((x >> (bits - 3)) & 3 if bits >= 3 else 0)
-
-
-def middle(bucket: int) -> float:
-    """The middle of a bucket.
-
-    >>> [middle(b) for b in (0, 4, 8, 12, 43)]
-    [0.0, 1.0, 2.5, 4.0, 959.5]
-    """
-    bits, quarter = divmod(bucket, 4)
-    if bits < 3:
-        return (0.0, 1.0, 2.5)[bits]
-    low = (4 + quarter) << (bits - 3)
-    return low + ((1 << (bits - 3)) - 1) / 2
 
 
 def miss(deadline: float, stats: Stats, seen: Observed) -> Deadline:

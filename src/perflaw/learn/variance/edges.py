@@ -67,12 +67,26 @@ def pooled_cost(tree: Tree, heads: Sequence[int], ends: Sequence[int]) -> Stats:
 
 
 def _crossed(tree: Tree, head: int, inner: Sequence[int]) -> int | None:
-    """2·ΣΣY_a·Y_b over pairs of contexts below one node. Products were kept of its direct callees alone."""
+    """2·ΣΣY_a·Y_b over pairs of contexts below one node; None where a product was not kept."""
     result = 0
     for place, a in enumerate(inner):
         for b in inner[place + 1 :]:
-            product = tree.product(head, a, b) if tree.parent[a] == tree.parent[b] == head else None
+            product = _product(tree, head, a, b)
             if product is None:
                 return None
             result += 2 * product
     return result
+
+
+def _product(tree: Tree, head: int, a: int, b: int) -> int | None:
+    """ΣY_a·Y_b within a node. Kept are products of two calls of one caller, in each of the caller's invocations.
+
+    Those are the node's where the caller is the node, or is called once at most in each of the node's invocations.
+    """
+    caller = tree.parent[a]
+    if tree.parent[b] != caller:
+        return None
+    within = tree.links[head].get(caller)
+    if caller == head or (within is not None and within.once == within.n):
+        return tree.product(caller, a, b)
+    return None

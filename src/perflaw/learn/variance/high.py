@@ -1,7 +1,8 @@
 """Whether a cost varies highly (§2.1), and more than the machine makes it.
 
-After a switch the caches are cold: the calls that follow cost more CPU time, whatever they do. On a busy machine that is
-so often that it is high variance by itself; so what is high by CPU time must be so without such calls as well.
+After a switch the caches are cold: the calls that follow cost more CPU time, whatever they do. And in phases the machine is
+slower, for all code. On a busy machine that is high variance by itself; so what is high by CPU time must be so without calls
+after a switch as well, and after the machine's speed is divided out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.sums import Stats
 from perflaw.learn.variance.tree import Tree
+from perflaw.learn.variance.weighted import Floats
 from perflaw.types.measured import CPU
 
 ENOUGH: Final = 0.5
@@ -26,11 +28,27 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) ->
         return False
     if tree.given.metric.name != CPU.name or not tree.noise or tree.given.samples is None:
         return True
-    samples = tree.given.samples
-    mine = np.isin(samples.node, np.asarray(heads, dtype=np.int64))
-    quiet = mine & ~tree.disturbed
-    weight, x = samples.weight[quiet], samples.x[quiet]
-    if len(x) < options.least or weight.sum() < ENOUGH * samples.weight[mine].sum():
+    x, speed, weight = _quiet(tree, heads)
+    assert tree.nodewise is not None
+    if weight.sum() < ENOUGH * stats.n or (len(x) < options.least and not tree.nodewise.complete):
         return True
-    mean = weight @ x / weight.sum()
-    return bool(weight @ (x - mean) ** 2 / weight.sum() >= (options.high * mean) ** 2)
+    most = _squares(x, weight) / _squares(speed, weight)  # of a product of independent factors they multiply
+    return min(most, _squares(x / speed, weight)) >= 1 + options.high**2
+
+
+def _squares(x: Floats, weight: Floats) -> float:
+    """E[x²]/E[x]², 1 + CoV²."""
+    mean = float(weight @ x / weight.sum())
+    return float(weight @ (x * x) / weight.sum()) / mean**2 if mean > 0 else 1.0
+
+
+def _quiet(tree: Tree, heads: Sequence[int]) -> tuple[Floats, Floats, Floats]:
+    """Costs of undisturbed invocations, the machine's factor then, and how many invocations each speaks for."""
+    samples, by_node = tree.given.samples, tree.nodewise
+    assert samples is not None and by_node is not None
+    nodes = np.asarray(heads, dtype=np.int64)
+    quiet = np.isin(samples.node, nodes) & ~tree.disturbed
+    unseen = np.isin(by_node.node, nodes)
+    x = np.concatenate([samples.x[quiet], by_node.value[unseen]])
+    speed = np.concatenate([tree.speed[quiet], np.ones(np.count_nonzero(unseen))])
+    return x, speed, np.concatenate([by_node.weight[quiet], by_node.count[unseen]])

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.learn.variance.nodewise import Nodewise, nodewise
 from perflaw.learn.variance.weighted import Floats, quantile
 from perflaw.types.call_trees import CallTree, Samples
 from perflaw.types.measured import CPU
@@ -50,13 +51,15 @@ def interruptions(tree: CallTree) -> list[Interruption]:
     samples, moments = tree.samples, tree.moments.get(CPU.name)
     if samples is None or moments is None or tree.clock_noise == 0:
         return []
-    own = local(samples, samples.cpu, samples.y_cpu)
+    own, by_node = local(samples, samples.cpu, samples.y_cpu), nodewise(tree)
+    leaves = ~np.isin(np.arange(len(tree.parent)), tree.parent)
     found: list[Interruption] = []
     known = np.flatnonzero(~np.isnan(own))
     order = known[np.argsort(samples.node[known], kind="stable")]
     for places in np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1):
-        if len(places) and (n := int(moments.n[samples.node[places[0]]])) >= LEAST_CALLS:
-            found += _of_node(samples, own, places, n)
+        node = int(samples.node[places[0]]) if len(places) else 0
+        if len(places) and (n := int(moments.n[node])) >= LEAST_CALLS:
+            found += _of_node(_Costs.of(node, own, by_node, places, leaves[node]), samples, n)
     return sorted(found, key=lambda one: one.place)
 
 
@@ -67,17 +70,41 @@ def local(samples: Samples, whole: Floats, parts: Floats) -> Floats:
     return np.asarray(whole - below)
 
 
-def _of_node(samples: Samples, costs: Floats, places: NDArray[np.intp], n: int) -> list[Interruption]:
-    places = places[np.argsort(costs[places], kind="stable")]
-    own, weight = costs[places], samples.weight[places]
-    usual = quantile(own, weight, 0.5)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Costs:
+    """What the own code of one node's invocations costs."""
+
+    places: NDArray[np.intp]
+    """(n,) sampled invocations."""
+    own: Floats
+    """(n,) their cost."""
+    weight: Floats
+    """(n,) invocations each stands for."""
+    usual: Floats
+    """(n + m,) sorted costs, those of invocations that no sample is like included: of a leaf they are known."""
+    times: Floats
+    """(n + m,) invocations of each."""
+
+    @staticmethod
+    def of(node: int, own: Floats, by_node: Nodewise, places: NDArray[np.intp], leaf: bool) -> _Costs:
+        """Of the sampled invocations at these places."""
+        more = np.flatnonzero(by_node.node == node) if leaf else np.empty(0, np.intp)
+        weight = by_node.weight[places]
+        every = np.concatenate([own[places], by_node.value[more]])
+        times = np.concatenate([weight, by_node.count[more]])
+        order = np.argsort(every, kind="stable")
+        return _Costs(places, own[places], weight, every[order], times[order])
+
+
+def _of_node(costs: _Costs, samples: Samples, n: int) -> list[Interruption]:
+    usual = quantile(costs.usual, costs.times, 0.5)
     most = max(FEW, np.ceil(RARE * n), np.ceil(PER_NS * usual * n))
-    edge = quantile(own, weight, max(0.5, 1 - (most + 0.5) / weight.sum()))
-    far = own > max(FAR * edge, LEAST_NS + usual)
-    far &= samples.events[places] <= MORE_CALLS * _usual_events(samples, places)
+    edge = quantile(costs.usual, costs.times, max(0.5, 1 - (most + 0.5) / costs.times.sum()))
+    far = costs.own > max(FAR * edge, LEAST_NS + usual)
+    far &= samples.events[costs.places] <= MORE_CALLS * _usual_events(samples, costs.places)
     return [
         Interruption(int(place), round(float(cost - usual)), max(1, round(float(times))))
-        for place, cost, times in zip(places[far].tolist(), own[far], weight[far], strict=True)
+        for place, cost, times in zip(costs.places[far].tolist(), costs.own[far], costs.weight[far], strict=True)
     ]
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from perflaw.learn.variance.disturbances import disturbed
+from perflaw.learn.variance.nodewise import nodewise
+from perflaw.learn.variance.speed import speeds
 from perflaw.learn.variance.sums import Link, Stats
 from perflaw.types.call_trees import OTHER, CallTree
 from perflaw.types.explanations import Step
@@ -40,6 +42,10 @@ class Tree:
         """What σ must exceed to be more than the clock's."""
         self.disturbed = disturbed(tree.samples) if self.noise and tree.samples else np.zeros(0, np.bool_)
         """(S,) sampled invocations that a switch made dearer, where the clock has noise."""
+        self.speed = speeds(tree.samples) if self.noise and tree.samples else np.zeros(0)
+        """(S,) how many times dearer the machine was then."""
+        self.nodewise = nodewise(tree) if self.noise and tree.samples else None
+        """The samples weighted context by context, where the clock has noise."""
         self.rank = _ranks(self)
 
     def key(self, node: int) -> tuple[int, int]:

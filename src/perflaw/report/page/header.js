@@ -11,7 +11,7 @@ function showHeader(header) {
     header.command ? named("code", { class: "command" }, header.command) : "",
     header.runs.length ? element("p", { class: "recorded" }, recorded(header)) : "",
     header.runs.length ? runTable(header.runs) : "",
-    report.rows.length ? element("p", { class: "help" }, help(report.rows[0].metric)) : trend || variance ? element("p", { class: "help" }, trend ? TREND_HELP : VARIANCE_HELP) : "");
+    report.rows.length ? element("p", { class: "help" }, help(report.rows[0].metric)) : trend || variance || mine ? element("p", { class: "help" }, trend ? TREND_HELP : variance ? VARIANCE_HELP : MINE_HELP) : "");
 }
 
 const TREND_HELP = "Each row is a cluster: places of the program whose counts vary together over the runs, and the law their sum follows. "

@@ -3,10 +3,11 @@
 function start() {
   showHeader(report.header);
   setTheme(view.theme);
-  if (!report.rows.length && !trend && !variance) return showEmpty();
+  if (!report.rows.length && !trend && !variance && !mine) return showEmpty();
   if (report.rows.length) startLaws();
   if (trend) startTrend();
   if (variance) startVariance();
+  if (mine) startMine();
   showViews();
   addEventListener("hashchange", followLink);
   followLink();

@@ -47,6 +47,7 @@ function followLink() {
   const parts = addressParts();
   if (trendAsked(parts)) return followTrend(parts);
   if (varianceAsked(parts)) return followVariance(parts);
+  if (mineAsked(parts)) return followMine(parts);
   if (viewShown() !== "laws") showView("laws");
   Object.assign(view, { feature: null, held: {}, at: {} });
   recall(parts);

@@ -22,7 +22,7 @@ function rememberNow() {
 }
 
 function addressOf() {
-  return (trendShown ? trendAddress() : varianceShown ? varianceAddress() : lawsAddress()).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&");
+  return (trendShown ? trendAddress() : varianceShown ? varianceAddress() : mineShown ? mineAddress() : lawsAddress()).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&");
 }
 
 function lawsAddress() {

@@ -22,6 +22,7 @@ function buildVariance() {
     ...notes.map((note) => named("p", { class: "quiet note small" }, note)),
     patterns.length ? element("div", { class: "pattern-view" }, patternList(), element("div", { id: "graph" }))
       : element("p", { class: "reason" }, `No function's ${metricNow().label} varies highly.`),
+    sincePanel(metricNow()),
     element("section", { id: "screen", "aria-label": "Selected function" }));
   if (patterns.length) filterPatterns();
 }

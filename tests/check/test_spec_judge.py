@@ -1,0 +1,184 @@
+"""Specifications held against new runs: planted regressions are told by their edge, clean runs and slow machines are not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from perflaw.check.spec_judge import judge_specs
+from perflaw.check.spec_options import SpecOptions
+from perflaw.check.tallies import group_of, tallies_of
+from perflaw.language.path_texts import expression_text
+from perflaw.learn.paths.mine import mine
+from perflaw.learn.paths.options import MiningOptions
+from perflaw.types import Platform
+from perflaw.types.spec_files import MinedSpec
+
+from . import spec_data
+
+THERE = Platform("there", "other", 30.0)
+
+
+def mined(found):
+    specs = [mine(one, MiningOptions(), 0) for one in found.values()]
+    return [MinedSpec(spec, tallies_of(spec, one)) for spec, one in zip(specs, found.values(), strict=True)]
+
+
+@pytest.fixture(scope="module")
+def specs():
+    """Mined from three runs."""
+    return mined(spec_data.observed(1))
+
+
+def violated(verdicts):
+    return [(one.component.name, one.path) for one in verdicts if one.verdict == "violated"]
+
+
+def new(seed, **more):
+    return spec_data.observed(seed, first=11, **more)
+
+
+def test_groups_are_those_planted(specs):
+    load = specs[0].spec
+    assert [len(group.paths) for group in load.groups] == [2, 1]
+    assert {expression_text(group.expression) for group in load.groups} == {
+        '"view.search -> db.load"', 'not "view.search -> db.load"',
+    }  # fmt: skip
+
+
+def test_what_was_planted_on_one_path_is_told_by_its_edge(specs):
+    verdicts = judge_specs(specs, new(2, planted={("db.load", 1): 0.5}))
+    assert violated(verdicts) == [("db.load", '"view.list -> db.load"')]
+    worst = verdicts[0]
+    assert worst.effect == pytest.approx(0.45, abs=0.05)
+    assert worst.effect_low < worst.effect < worst.effect_high
+    assert worst.expected == pytest.approx(0.05, abs=0.02)
+    assert worst.p < 0.01
+    assert (worst.runs, worst.message) == (3, "slower than specified")
+
+
+def test_a_whole_group_is_told_by_what_makes_it(specs):
+    verdicts = judge_specs(specs, new(3, planted={("db.load", 2): 0.95}))
+    assert violated(verdicts) == [("db.load", '"view.search -> db.load"')]
+
+
+def test_quicker_calls_are_no_longer_what_was_specified_either(specs):
+    verdicts = judge_specs(specs, new(4, planted={("db.load", 2): 0.1}))
+    assert violated(verdicts) == [("db.load", '"view.search -> db.load"')]
+    assert verdicts[0].effect < 0
+    assert verdicts[0].message == "quicker than specified: mine it again"
+
+
+def test_callers_of_what_is_slower_are_not_told_but_explained(specs):
+    planted = {("db.load", 0): 0.6, ("view.item", 0): 0.6}
+    verdicts = judge_specs(specs, new(5, planted=planted))
+    assert violated(verdicts) == [("db.load", '"view.item -> db.load"')]
+    caller = next(one for one in verdicts if one.component.name == "view.item")
+    assert (caller.verdict, caller.follows) == ("inconclusive", "db.load")
+
+
+def test_a_caller_that_is_slower_by_itself_is_told(specs):
+    assert violated(judge_specs(specs, new(6, planted={("view.item", 0): 0.6}))) == [("view.item", "")]
+
+
+def test_no_alarm_in_twenty_clean_checks_of_runs_that_differ(specs):
+    for seed in range(100, 120):
+        for runs in (1, 3):
+            assert violated(judge_specs(specs, new(seed, runs=runs, noise=0.02))) == []
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.6, 3.0])
+def test_a_machine_that_is_slower_as_a_whole_is_no_violation(specs, scale):
+    assert violated(judge_specs(specs, new(7, scale=scale))) == []
+    planted = judge_specs(specs, new(8, scale=scale, planted={("db.load", 1): 0.5}))
+    assert violated(planted) == [("db.load", '"view.list -> db.load"')]
+
+
+def test_absolute_bounds_hold_on_the_platform_alone(specs):
+    slower = judge_specs(specs, new(9, scale=30.0), SpecOptions(absolute=True))
+    assert {name for name, _ in violated(slower)} == {"db.load", "db.lock"}  # the views follow from db.load
+    elsewhere = judge_specs(specs, new(9, host=THERE), SpecOptions(absolute=True))
+    assert {(one.verdict, one.message[:24]) for one in elsewhere} == {("out of scope", "no bounds for there: che")}
+
+
+def test_on_another_machine_groups_are_compared_with_each_other(specs):
+    verdicts = judge_specs(specs, new(10, host=THERE, scale=4.0))
+    assert {one.component.name for one in verdicts if one.verdict == "holds"} == {"db.load", "db.lock"}
+    assert violated(verdicts) == []
+    single = next(one for one in verdicts if one.component.name == "view.item")
+    assert (single.verdict, single.message[:30]) == ("out of scope", "one group on another machine: ")
+    planted = judge_specs(specs, new(11, host=THERE, scale=4.0, planted={("db.load", 1): 0.5}))
+    assert ("db.load", '"view.list -> db.load"') in violated(planted)
+
+
+def test_functions_that_are_gone_are_out_of_scope(specs):
+    found = {key: one for key, one in new(12).items() if key[0] != "db.lock"}
+    gone = next(one for one in judge_specs(specs, found) if one.component.name == "db.lock")
+    assert gone.verdict == "out of scope"
+    assert "gone, renamed, inlined, or not called" in gone.message
+
+
+def test_calls_by_new_paths_are_sorted_by_expressions_or_told_to_belong_nowhere(specs):
+    spec = specs[0].spec
+    assert group_of(spec, ("main", "other", "db.load")) == 0
+    assert group_of(spec, ("main", "view.search", "db.load")) == 1
+    both = replace(spec, groups=tuple(replace(group, expression=((),)) for group in spec.groups))
+    assert group_of(both, ("main", "other", "db.load")) is None
+    found = new(13)
+    paths = tuple(("main", "x", *path[2:]) for path in found["db.load", "time"].paths)
+    verdicts = judge_specs([MinedSpec(both)], {("db.load", "time"): replace(found["db.load", "time"], paths=paths)})
+    assert {one.message for one in verdicts} == {"no call came that way"}
+
+
+def test_a_tolerance_that_a_person_widens_excuses_more(specs):
+    found = new(14, planted={("db.load", 1): 0.2})
+    assert violated(judge_specs(specs, found, SpecOptions(tolerance=0.3))) == []
+
+
+def test_shares_that_a_person_wrote_are_taken_at_their_word(specs):
+    def edited(shares):
+        spec = specs[2].spec
+        group = replace(spec.groups[0], distribution=shares)
+        return [MinedSpec(replace(spec, groups=(group,)))]
+
+    found = {("view.search", "time"): new(15)["view.search", "time"]}
+    assert violated(judge_specs(edited((0.9, 0.1)), found)) == [("view.search", "")]
+    assert violated(judge_specs(edited((0.52, 0.48)), found)) == []
+
+
+def test_quarantined_groups_claim_nothing(specs):
+    spec = specs[0].spec
+    groups = tuple(replace(group, standing="quarantined", expression=()) for group in spec.groups)
+    verdicts = judge_specs([MinedSpec(replace(spec, groups=groups))], new(16, planted={("db.load", 1): 0.9}))
+    assert {one.verdict for one in verdicts} == {"out of scope"}
+
+
+def test_few_calls_say_nothing(specs):
+    verdicts = judge_specs(specs, new(17, calls=6, planted={("db.load", 1): 0.9}))
+    assert violated(verdicts) == []
+    assert any("too few to tell" in one.message for one in verdicts)
+
+
+def test_calls_that_resemble_their_predecessors_count_for_fewer():
+    """Slow calls in long stretches: what looks like thousands is worth some tens."""
+    rng = np.random.default_rng(3)
+    from perflaw.learn.paths.observing import observe
+    from perflaw.types import Observed
+
+    def one(run):
+        slow = np.repeat(rng.random(40) < 0.3, 100)
+        values = np.where(slow, 2e6, 1e5) * np.exp(rng.normal(0, 0.2, slow.size))
+        ends = run * 10**12 + np.cumsum(values).astype(np.int64)
+        return observe(values, np.zeros(slow.size), ends, run=f"{run:04d}")
+
+    def several(runs):
+        return {
+            ("f", "time"): Observed(
+                "f", "time", "ns", (("main", "f"),), tuple(o for r in runs for o in one(r)), (spec_data.HOST,)
+            )
+        }
+
+    for start in range(1, 60, 6):
+        assert (
+            violated(judge_specs(mined(several(range(start, start + 2))), several(range(start + 2, start + 3)))) == []
+        )

@@ -1,0 +1,57 @@
+"""Names and places of functions from DWARF, as compilers write it: several units, sections, link-time optimisation."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perflaw.collect.dwarf import functions_at
+from perflaw.collect.elf import open_elf
+
+ONE = """namespace one {
+template <class T> struct A { __attribute__((noinline)) T get(T x) const { return x + 1; } };
+__attribute__((noinline)) int f(int x) {
+    auto inner = [&](int y) __attribute__((noinline)) { return y + x; };
+    auto other = [&](int z) __attribute__((noinline)) { return z - x; };
+    return inner(3) + other(x) + A<int>().get(x);
+}
+}
+int two(int);
+namespace { __attribute__((noinline)) int hidden(int q) { return two(q); } }
+int main(int c, char **) { return one::f(c) + hidden(c) == 99; }
+"""
+TWO = """
+
+static __attribute__((noinline)) int far(int z) { return z * 3; }
+int two(int z) { return far(z) + far(z + 1); }
+"""
+EXPECTED = {
+    ("(anonymous namespace)::hidden", "one.cc", 10, ("q",)), ("main", "one.cc", 11, ("c",)),
+    ("one::A<int>::get", "one.cc", 2, ("x",)), ("one::f", "one.cc", 3, ("x",)), ("far", "two.cc", 3, ("z",)),
+    ("two", "two.cc", 4, ("z",)),
+}  # fmt: skip
+BUILDS = ("-O0 -gdwarf-5", "-O2 -gdwarf-4", "-O2 -gdwarf-5 -ffunction-sections", "-O2 -g -flto")
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("flags", BUILDS)
+def test_functions_of_two_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str, flags: str) -> None:
+    monkeypatch.setenv("PERFLAW_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "one.cc").write_text(ONE)
+    (tmp_path / "two.cc").write_text(TWO)
+    command = [compiler, *flags.split(), "-finstrument-functions", "one.cc", "two.cc", "-o", "program"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    elf = open_elf(tmp_path / "program")
+    assert elf
+    with elf:
+        places = sorted({one.address - elf.base for one in elf.functions()})
+    for _ in range(2):  # read, then kept
+        found = functions_at(tmp_path / "program", places)
+        known = {(one.name, Path(one.file).name, one.line, one.parameters) for one in found.values() if one.line}
+        lambdas = {row for row in known if "operator()" in row[0]}
+        assert known - lambdas == EXPECTED
+        assert {row[1:] for row in lambdas} == {("one.cc", 4, ("y",)), ("one.cc", 5, ("z",))}
+        assert all(one.language == "c++" for one in found.values() if one.line)
+        assert all(str(tmp_path) == str(Path(one.file).parent) for one in found.values() if one.line)

@@ -1,0 +1,219 @@
+"""Borders that observations have in common, and how useful more of them would be (Algorithms 1 to 3)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.cluster import MeanShift
+
+from perflaw.learn.paths.histograms import total
+from perflaw.learn.paths.matching import matched
+from perflaw.learn.paths.meanshift import mean_shift
+from perflaw.learn.paths.observing import observe
+from perflaw.learn.paths.options import MiningOptions
+from perflaw.learn.paths.stable import stable_borders
+from perflaw.learn.paths.utility import utility
+from perflaw.types import Observed
+
+from .duration_data import NULLS, SCENARIOS, SHAPES, correlated, observed_changing, observed_of, two_modes
+
+OURS, PAPERS = MiningOptions(), MiningOptions(paper=True)
+
+
+def bimodal(rng, n=1000, slow=0.4, factor=1.0):
+    """n durations of two lognormal modes about 1 and 5 µs."""
+    return factor * np.where(
+        rng.random(n) < slow, rng.lognormal(np.log(5000), 0.2, n), rng.lognormal(np.log(1000), 0.2, n)
+    )
+
+
+def one_mode(rng, n=1000):
+    return rng.lognormal(np.log(2000), 0.3, n)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_planted_borders_are_found_while_durations_change(scenario):
+    for seed in range(8):
+        rng = np.random.default_rng([4, seed])
+        observed, share = observed_changing(rng, two_modes(rng), scenario)
+        stable = stable_borders(observed, OURS)
+        assert stable.stable
+        assert stable.observations == len(stable.matches) == 20
+        [found] = stable.quantiles
+        assert abs(found - share) < 0.05
+
+
+@pytest.mark.parametrize("name", NULLS)
+@pytest.mark.parametrize("observations", [1, 3, 20])
+def test_one_mode_is_one_cluster(name, observations):
+    make, tick = NULLS[name]
+    rng = np.random.default_rng([5, observations])
+    stable = stable_borders(observed_of([(make(rng, 1000), 0) for _ in range(observations)], tick), OURS)
+    assert stable.borders == stable.quantiles == ()
+    assert stable.stable == (observations > 1)
+
+
+def test_autocorrelated_durations_have_no_stable_borders_of_their_own():
+    for seed, shape in enumerate([*SHAPES.values()] * 3):
+        y = correlated(np.random.default_rng([6, seed]), 8000, 0.99, shape)
+        assert stable_borders(observed_of([(part, 0) for part in np.split(y, 8)], 1.0), OURS).borders == ()
+
+
+def test_modes_are_found_though_calls_that_follow_each_other_are_alike():
+    found = 0
+    for seed in range(5):
+        rng = np.random.default_rng([7, seed])
+        slow = np.repeat(rng.random(500) < 0.4, 40)
+        y = np.where(slow, 5000.0, 1000.0) * rng.lognormal(0, 0.2, slow.size)
+        stable = stable_borders(observed_of([(part, 0) for part in np.split(y, 20)], 1.0), OURS)
+        found += len(stable.borders) == 1 and 1500 < stable.borders[0] < 4000
+    assert found >= 4
+
+
+def test_every_host_has_borders_of_its_own():
+    rng = np.random.default_rng(0)
+    each = [(bimodal(rng, factor=1.0 + 2.0 * (i % 2)), i % 2) for i in range(12)]
+    stable = stable_borders(observed_of(each, 1.0), OURS)
+    assert stable.platform_borders is not None
+    [here], [there] = stable.platform_borders[0], stable.platform_borders[1]
+    assert there / here == pytest.approx(3.0, rel=0.2)
+    assert stable.borders == stable.platform_borders[0]
+
+
+def test_a_host_of_few_calls_has_borders_at_the_same_share():
+    rng = np.random.default_rng(0)
+    each = [*((bimodal(rng), 0) for _ in range(5)), (bimodal(rng, 200, factor=10.0), 1)]
+    stable = stable_borders(observed_of(each, 1.0), OURS)
+    assert stable.platform_borders is not None
+    [border] = stable.platform_borders[1]
+    assert 12_000 < border < 45_000
+    assert stable.observations == 5
+
+
+def test_one_observation_is_no_stability():
+    stable = stable_borders(observed_of([(bimodal(np.random.default_rng(0)), 0)], 1.0), OURS)
+    assert len(stable.borders) == 1
+    assert not stable.stable
+
+
+def test_too_few_calls_make_no_claim():
+    stable = stable_borders(observed_of([(bimodal(np.random.default_rng(0), 400), 0)] * 2, 1.0), OURS)
+    assert (stable.borders, stable.stable, stable.observations, stable.points) == ((), False, 0, 800)
+    assert "too few" in stable.notes[0]
+    nothing = Observed("work", "time", "ns", (), (), ())
+    assert stable_borders(nothing, OURS).points == 0
+    assert utility(nothing, stable_borders(nothing, OURS), 0) == 1.0
+
+
+def test_small_observations_are_taken_together():
+    rng = np.random.default_rng(0)
+    stable = stable_borders(observed_of([(bimodal(rng, 150), 0) for _ in range(42)], 1.0), OURS)
+    assert stable.observations == 6
+    assert stable.stable
+    assert len(stable.borders) == 1
+
+
+def test_a_clock_that_stands_still_is_told():
+    stable = stable_borders(observed_of([(np.zeros(1000), 0)] * 3, 1e6), OURS)
+    assert stable.borders == ()
+    assert "no time by this clock" in stable.notes[0]
+
+
+def test_call_paths_and_scales_do_not_matter():
+    rng = np.random.default_rng(3)
+    y, now = bimodal(rng, 6000), np.arange(6000)
+    alone = observed_of([], 1.0)
+    by_path = [observe(y, number, now, scale=scale) for number, scale in ((np.zeros(6000, int), 10), (now % 7, 5))]
+    one, other = (stable_borders(replace(alone, observations=some), OURS) for some in by_path)
+    assert one.quantiles == pytest.approx(other.quantiles, abs=0.01)
+    assert one.points == other.points == 6000
+
+
+def test_the_papers_reading_finds_the_border_and_many_more():
+    rng = np.random.default_rng(0)
+    observed = observed_of([(bimodal(rng), 0) for _ in range(10)], 1.0)
+    stable = stable_borders(observed, PAPERS)
+    assert len(stable.borders) > 3
+    assert min(abs(share - 0.6) for share in stable.quantiles) < 0.05
+    assert (np.diff(stable.quantiles) > 0).all()
+
+
+@given(st.lists(st.floats(0, 1), max_size=30).map(sorted), st.floats(0.01, 0.2))
+def test_borders_that_stay_are_apart_and_the_others_have_a_match_on_the_left(shares, epsilon):
+    kept = matched(shares, epsilon)
+    share = np.array(shares)
+    assert (np.diff(share[kept]) >= epsilon).all()
+    for i in set(range(share.size)) - set(kept.tolist()):
+        gap = share[i] - share[kept]
+        near = ((gap >= 0) & (gap < epsilon)).any()
+        assert near or share[i] < epsilon or share[i] > 1 - epsilon
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_mean_shift_is_that_of_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([centre + rng.normal(0, 0.01, int(rng.integers(1, 30))) for centre in np.arange(0.1, 1, 0.2)])
+    x = rng.permutation(x)
+    theirs = MeanShift(bandwidth=0.05).fit(x[:, None])
+    order = np.argsort(np.argsort(theirs.cluster_centers_[:, 0]))
+    assert mean_shift(x, 0.05).tolist() == order[theirs.labels_].tolist()
+
+
+@given(st.lists(st.floats(0, 1), max_size=60), st.floats(1e-3, 0.5))
+def test_mean_shift_orders_any_numbers(values, bandwidth):
+    x = np.array(values)
+    label = mean_shift(x, bandwidth)
+    order = np.argsort(x, kind="stable")
+    assert (np.diff(label[order]) >= 0).all()
+    assert label.size == x.size
+
+
+def history(rng, kinds):
+    """Observed, one observation for each letter: b has two modes, o has one."""
+    return observed_of([(bimodal(rng) if kind == "b" else one_mode(rng), 0) for kind in kinds], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "first"),
+    [
+        ("bbbbb", 0),
+        ("bbbbo", None),
+        ("obbbbbbbbb", 1),
+        ("ooooo", 0),
+        ("o" * 8 + "b" * 10, 8),
+        ("b" * 12 + "o" * 10, 12),
+    ],
+)
+def test_utility_falls_while_observations_match(kinds, first):
+    observed = history(np.random.default_rng(len(kinds)), kinds)
+    stable = stable_borders(observed, OURS)
+    end = observed.observations[-1].end_ns
+    if first is None:
+        assert utility(observed, stable, end) == 1.0
+        return
+    length = end - observed.observations[first].start_ns
+    assert utility(observed, stable, end) == 0.0
+    assert utility(observed, stable, end + length // 4) == pytest.approx(0.25, abs=1e-6)
+    assert utility(observed, stable, end + 5 * length) == 1.0
+    assert utility(observed, stable, end - length) == 0.0
+
+
+def test_what_other_hosts_showed_before_counts_as_well():
+    rng = np.random.default_rng(1)
+    observed = observed_of([(bimodal(rng, factor=1.0 + 2.0 * (i >= 12)), int(i >= 12)) for i in range(24)], 1.0)
+    end, start = observed.observations[-1].end_ns, observed.observations[0].start_ns
+    assert utility(observed, stable_borders(observed, OURS), end + (end - start) // 2) == pytest.approx(0.5, abs=0.01)
+
+
+def test_observations_close_by_calls_and_by_time():
+    ends = np.r_[np.arange(1000), 10_000 + np.arange(500)] * 1000
+    y, path = np.full(1500, 10.0), np.arange(1500) % 3
+    by_calls = observe(y, path, ends, 600)
+    assert [sum(map(total, one.paths.values())) for one in by_calls] == [600, 600, 300]
+    by_time = observe(y, path, ends, 10_000, longest_ns=10**6)
+    assert [one.end_ns for one in by_time] == [999_000, 10_499_000]
+    assert all(sorted(one.paths) == sorted(one.path_batches) == [0, 1, 2] for one in by_time)
+    assert [one.batches.batches[0] for one in by_time] == [1000, 500]
+    assert observe([], [], []) == ()

@@ -8,12 +8,19 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from debian_source import fetch
 from quota import quota
 
-LOAD = "set,get,incr,lpush,rpush,lpop,sadd,hset,zadd,lrange_100,mset"
+from perflaw.store.call_trees import read_call_tree
+from perflaw.store.experiment import open_experiment
+from perflaw.types import TIME
+
+COMMANDS = ["set", "get", "incr", "lpush", "rpush", "lpop", "sadd", "hset", "zadd", "lrange_100", "mset"]
+"""Each sent by a process of its own, all at once: a server's clients do not take turns."""
 FLAGS = ["MALLOC=libc", "OPTIMIZATION=-O2", "CFLAGS=-g -finstrument-functions"]
 PATIENCE_S = 120
 
@@ -28,34 +35,46 @@ def build(folder: Path) -> Path:
     return source
 
 
-def record(programs: Path, folder: Path, experiment: str, requests: int, share: float | None = None) -> None:
+def record(
+    programs: Path,
+    folder: Path,
+    experiment: str,
+    requests: int,
+    share: float | None = None,
+    select: Sequence[str] = (),
+) -> None:
     """One run under load, with call paths; ``share`` of one processor for the server, None for all of it."""
     port = str(_free_port())
     server = [str(programs / "redis-server"), "--port", port, "--save", "", "--appendonly", "no", "--daemonize", "no"]
-    perflaw = [sys.executable, "-m", "perflaw", "record", "--collect", "paths", "-e", experiment, "--"]
+    perflaw = [sys.executable, "-m", "perflaw", "record", "--collect", "paths", "-e", experiment]
+    perflaw += [word for name in select for word in ("--select", name)] + ["--"]
     client = [str(programs / "redis-cli"), "-p", port]
-    load = [
-        str(programs / "redis-benchmark"),
-        "-p",
-        port,
-        "-q",
-        "-c",
-        "8",
-        "-r",
-        "1000",
-        "-n",
-        str(requests),
-        "-t",
-        LOAD,
-    ]
+    load = [str(programs / "redis-benchmark"), "-p", port, "-q", "-c", "2", "-r", "1000", "-n", str(requests), "-t"]
     with subprocess.Popen(perflaw + server, cwd=folder, stdout=subprocess.DEVNULL) as recording:
         pid = _ready(client, recording)
         with quota(pid, share) if share else contextlib.nullcontext():
-            subprocess.run(load, stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE_S * 5)
+            clients = [subprocess.Popen([*load, command], stdout=subprocess.DEVNULL) for command in COMMANDS]
+            if any(each.wait(PATIENCE_S * 5) for each in clients):
+                sys.exit("the load generator failed")
             subprocess.run([*client, "shutdown", "nosave"], stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE_S)
             _gone(pid)
         if recording.wait(PATIENCE_S):
             sys.exit("the recording failed")
+
+
+def long_enough(folder: Path, experiment: str, least_ns: float) -> list[str]:
+    """Functions whose calls take so long on average: among these alone, probes of calls within are a small part of a call.
+
+    What calls them takes longer still, so call paths stay whole.
+    """
+    tree = read_call_tree(open_experiment(experiment, folder).recordings(), TIME)
+    calls, spent = Counter[int](), Counter[int]()
+    for component, n, total in zip(
+        tree.component, tree.moments[TIME.name].n, tree.moments[TIME.name].sum_x, strict=True
+    ):
+        calls[int(component)] += int(n)
+        spent[int(component)] += int(total)
+    return sorted(tree.components[at].name for at in calls if at >= 0 and spent[at] > least_ns * max(calls[at], 1))
 
 
 def _free_port() -> int:

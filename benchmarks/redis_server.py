@@ -8,16 +8,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from debian_source import fetch
 from quota import quota
-
-from perflaw.store.call_trees import read_call_tree
-from perflaw.store.experiment import open_experiment
-from perflaw.types import TIME
 
 COMMANDS = ["set", "get", "incr", "lpush", "rpush", "lpop", "sadd", "hset", "zadd", "lrange_100", "mset"]
 """Each sent by a process of its own, all at once: a server's clients do not take turns."""
@@ -60,21 +55,6 @@ def record(
             _gone(pid)
         if recording.wait(PATIENCE_S):
             sys.exit("the recording failed")
-
-
-def long_enough(folder: Path, experiment: str, least_ns: float) -> list[str]:
-    """Functions whose calls take so long on average: among these alone, probes of calls within are a small part of a call.
-
-    What calls them takes longer still, so call paths stay whole.
-    """
-    tree = read_call_tree(open_experiment(experiment, folder).recordings(), TIME)
-    calls, spent = Counter[int](), Counter[int]()
-    for component, n, total in zip(
-        tree.component, tree.moments[TIME.name].n, tree.moments[TIME.name].sum_x, strict=True
-    ):
-        calls[int(component)] += int(n)
-        spent[int(component)] += int(total)
-    return sorted(tree.components[at].name for at in calls if at >= 0 and spent[at] > least_ns * max(calls[at], 1))
 
 
 def _free_port() -> int:

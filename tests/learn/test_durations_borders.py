@@ -152,3 +152,10 @@ def test_batches_add_up_in_any_order(stretches):
 def test_damaged_sums_do_no_harm():
     assert independent(Batches((50, 40), (10**30, 5), (3, 10**25)), 50) == 50
     assert independent(Batches((), (), ()), 7) == 7
+
+
+def test_two_neighbouring_steps_of_the_clock_may_be_one_duration():
+    for low, high in ((0.0, 10.0), (10.0, 20.0), (40.0, 50.0)):
+        assert borders_of(histogram_of([low, high] * 5000), 10.0).size == 0
+    (found,) = borders_of(histogram_of([10.0, 20.0, 90.0, 100.0] * 5000), 10.0)
+    assert 25 < found < 85

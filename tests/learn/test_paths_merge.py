@@ -217,3 +217,13 @@ def test_models_without_calls_add_their_notes():
     whole = merge([empty, model([{p("a"): (10, 10)}])])
     assert (whole.points, whole.notes) == (20, ("perturbed: …",))
     assert merge([empty, empty]).notes == ("perturbed: …",)
+
+
+def test_a_run_that_found_no_borders_takes_nothing_from_those_that_did():
+    groups = [{p("a"): (900, 100), p("b"): (900, 100)}, {p("c"): (100, 900)}]
+    blurred = model([{p("a"): (1000,), p("b"): (1000,), p("c"): (1000,)}], borders=(), quantiles=())
+    found = merge([model(groups), blurred, model(groups)])
+    assert found.borders == pytest.approx((100.0,))
+    assert calls_of(found)[p("a")] == (1800, 200)
+    assert len(found.groups) == 2
+    assert "1 of 3 found no borders: their calls are left out" in found.notes

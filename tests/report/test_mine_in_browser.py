@@ -73,6 +73,19 @@ def test_no_boxes_overlap(shown: Specs) -> None:
     assert overlaps == []
 
 
+def test_a_graph_too_large_begins_at_the_function(shown: Specs) -> None:
+    style = shown.tab.add_style_tag(content=".calls-scroll { max-height: 130px !important; width: 260px; }")
+    choose(shown, 1, "app.steady")
+    choose(shown, 0, "semop")
+    left, right, top, bottom = (shown.tab.evaluate(
+        "(end) => document.querySelector('.call.target rect').getBoundingClientRect()[end]"
+        " - document.querySelector('.calls-scroll').getBoundingClientRect()[end]", end,
+    ) for end in ("left", "right", "top", "bottom"))  # fmt: skip
+    style.evaluate("(e) => e.remove()")
+    assert left >= 0 >= right
+    assert top >= 0 >= bottom
+
+
 def test_durations_stand_beside_their_border(shown: Specs) -> None:
     choose(shown, 0, "semop")
     assert shown.tab.locator("#spec .border-text").all_text_contents() == ["70 ms"]

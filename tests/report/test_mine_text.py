@@ -24,7 +24,7 @@ from perflaw.report.mine_pytest import mine_pytest
 from perflaw.report.mine_table import assertions, mine_text
 from perflaw.report.page_merges import box
 from perflaw.types import PathGroup, PathSpec
-from perflaw.types.spec_files import MinedSpec, SpecFile
+from perflaw.types.spec_files import MergeStep, MinedSpec, SpecFile
 
 from . import specs_factory
 
@@ -219,3 +219,8 @@ def test_boxes_are_tukeys():
     assert made["outliers"] == [0.1]
     assert made["whiskers"] == [0.9, 1.0]
     assert box([], []) is None
+
+
+def test_functions_without_a_model_on_one_side_are_named():
+    text = merge_text([MergeStep("0002", (), (), ("app.f",))])
+    assert "without borders in one of them, so without a model to compare: app.f" in " ".join(text.split())

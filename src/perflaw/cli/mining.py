@@ -166,11 +166,14 @@ def _merged_pair(whole: SpecFile, name: str, file: SpecFile) -> tuple[SpecFile, 
     mine = {(one.spec.component, one.spec.metric): one for one in whole.specs}
     others = {(one.spec.component, one.spec.metric): one for one in file.specs}
     both = [key for key in mine if key in others]
-    found = tuple(consistency(mine[key].spec, others[key].spec) for key in both)
+    unsettled = {key for key in both if bool(mine[key].spec.borders) != bool(others[key].spec.borders)}
+    found = tuple(consistency(mine[key].spec, others[key].spec) for key in both if key not in unsettled)
     specs = [_put_together(mine[key], others[key]) for key in both]
     specs += [one for key, one in [*mine.items(), *others.items()] if key not in both]
     missing = tuple(sorted({key[0] for key in mine.keys() ^ others.keys()}))
-    return replace(whole, specs=tuple(specs)), MergeStep(name, found, missing)
+    return replace(whole, specs=tuple(specs)), MergeStep(
+        name, found, missing, tuple(sorted(name for name, _ in unsettled))
+    )
 
 
 def _put_together(one: MinedSpec, other: MinedSpec) -> MinedSpec:

@@ -30,12 +30,17 @@ def merge_text(steps: Sequence[MergeStep], colour: bool = False) -> str:
         text += paragraph(
             f"{plain} comparisons of functions with one group are left out: there is nothing to disagree about"
         )
-    missing = sorted({name for step in steps for name in step.missing})
-    if missing:
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
-        names = ", ".join(map(printable, missing[:MOST_NAMED]))
-        text += paragraph(f"not in all of them (gone, new or inlined), so not compared: {names}{more}")
-    return text
+    text += _left_out("not in all of them (gone, new or inlined), so not compared", [step.missing for step in steps])
+    return text + _left_out(
+        "without borders in one of them, so without a model to compare", [step.unsettled for step in steps]
+    )
+
+
+def _left_out(why: str, names: Sequence[Sequence[str]]) -> str:
+    """Functions that were not compared, by name; nothing where there are none."""
+    some = sorted({name for step in names for name in step})
+    more = f" and {len(some) - MOST_NAMED} more" if len(some) > MOST_NAMED else ""
+    return paragraph(f"{why}: {', '.join(map(printable, some[:MOST_NAMED]))}{more}") if some else ""
 
 
 def _row(step: MergeStep) -> list[str]:

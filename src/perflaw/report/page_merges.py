@@ -32,6 +32,7 @@ def merges_data(steps: Sequence[MergeStep]) -> Json:
         "plain": sum(len(step.found) - len(some) for step, some in zip(steps, told, strict=True)),
         "worst": [_worst(some, step.name) for step, some in zip(steps, told, strict=True) if some],
         "missing": sorted({name for step in steps for name in step.missing}),
+        "unsettled": sorted({name for step in steps for name in step.unsettled}),
     }
 
 

@@ -66,3 +66,5 @@ class MergeStep:
     """How far it agrees with what was merged before, function by function."""
     missing: tuple[str, ...] = ()
     """Functions that only one side has: gone, new or inlined; left out of the comparison."""
+    unsettled: tuple[str, ...] = ()
+    """Functions in which one side found no border, and so has no model (§3.4); left out of the comparison."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from perflaw.learn.mass import Mass, grown_cells, mass_of_cells
 from perflaw.learn.minima import minima
-from perflaw.learn.modes import SUREST, borders_of_mass
-from perflaw.learn.paths.histograms import EXPONENTS, edges, total
+from perflaw.learn.modes import SUREST, apart, borders_of_mass
+from perflaw.learn.paths.histograms import EXPONENTS, edges, quantile, total
 from perflaw.types import Histogram
 
 Array = NDArray[np.float64]
@@ -30,6 +30,9 @@ MANY_STEPS = 100.0
 FINE, COMB, HARDLY = 0.25, 0.5, 0.1
 """Buckets below so small a part of the step show where the teeth stand; so much of them agrees on it where there is a comb;
 so small a part of a step aside does not matter."""
+CLOSEST, LOOKED_AT = 2.0, 2000
+"""Clusters' medians lie so many of the clock's steps apart: what lasts as long each time shows as two neighbouring multiples
+of the step, which is no difference between calls. So many quantiles give the medians."""
 NOTHING = 50.0
 """Calls that took no time by the clock took between so small a part of half a step and half a step."""
 
@@ -48,7 +51,9 @@ def borders_of(h: Histogram, tick: float, worth: float | None = None, surest: fl
     """
     if np.count_nonzero(h.counts) + (h.zeros > 0) < 2:
         return np.zeros(0)
-    return borders_of_mass(_mass(h, tick if TICKS[0] <= tick <= TICKS[1] else 0.0), worth, surest)
+    step = tick if TICKS[0] <= tick <= TICKS[1] else 0.0
+    found = borders_of_mass(_mass(h, step), worth, surest)
+    return apart(quantile(h, (np.arange(LOOKED_AT) + 0.5) / LOOKED_AT), found, CLOSEST * step) if found.size else found
 
 
 def _mass(h: Histogram, tick: float) -> Mass:

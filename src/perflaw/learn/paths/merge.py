@@ -32,7 +32,8 @@ Labels = NDArray[np.intp]
 def merge(specs: Sequence[PathSpec], options: MiningOptions | None = None) -> PathSpec:
     """One specification from several of one function; their order does not matter. DataError for different functions.
 
-    Quarantined call paths are in a group of that standing. Those without calls (perturbed, too few) add their notes alone.
+    Quarantined call paths are in a group of that standing. Those without calls (perturbed, too few) add their notes alone,
+    and those without borders, where others have some: they are no models (§3.4).
     """
     if len({(spec.component, spec.metric, spec.unit) for spec in specs}) != 1:
         names = ", ".join(sorted({f"{spec.component} ({spec.metric})" for spec in specs})) or "nothing"
@@ -41,7 +42,11 @@ def merge(specs: Sequence[PathSpec], options: MiningOptions | None = None) -> Pa
         )
     ordered = sorted(specs, key=_key)
     usable = [spec for spec in ordered if spec.paths]
+    models = [spec for spec in usable if spec.borders] or usable
     notes = tuple(dict.fromkeys(note for spec in ordered for note in spec.notes))
+    if len(models) < len(usable):
+        notes = (*notes, f"{len(usable) - len(models)} of {len(usable)} found no borders: their calls are left out")
+        usable = models
     if len(usable) < 2:
         return replace((usable or ordered)[0], notes=notes)
     return _merged(usable, notes, options or MiningOptions())

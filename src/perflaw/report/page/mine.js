@@ -38,7 +38,9 @@ async function showSpec() {
   }
   const turn = ++mineAsking, place = mining.place;
   if (!mineScreens.has(place)) mineScreens.set(place, await inflate(mine.screens[place]));
-  if (turn === mineAsking) document.getElementById("spec").replaceChildren(...mineScreen(mineScreens.get(place), mine.rows[place]));
+  if (turn !== mineAsking) return;
+  document.getElementById("spec").replaceChildren(...mineScreen(mineScreens.get(place), mine.rows[place]));
+  showTarget(document.querySelector(".calls-scroll"));
 }
 
 function onMineKey(event) {

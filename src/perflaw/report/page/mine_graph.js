@@ -6,6 +6,15 @@ const BEHAVIOURS = 8;
 // Calls on paths of several behaviours are grey; those of one are coloured, paths without a group dotted.
 const behaviourClass = (groups) => (groups.length !== 1 ? "mixed" : groups[0] < 0 ? "unknown" : `g${groups[0] % BEHAVIOURS}`);
 
+// Large graphs are scrolled: begin at the function itself, where all call paths end.
+function showTarget(scroll) {
+  const target = scroll.querySelector(".call.target"), here = scroll.getBoundingClientRect();
+  if (!target) return;
+  const box = target.getBoundingClientRect();
+  scroll.scrollLeft += box.left + box.width / 2 - here.left - here.width / 2;
+  scroll.scrollTop = scroll.scrollHeight;
+}
+
 function drawCalls({ nodes, lines }) {
   const left = Math.min(0, ...nodes.map((node) => node.place), ...lines.flatMap((line) => line.bends.map(([spot]) => spot)));
   const right = Math.max(0, ...nodes.map((node) => node.place), ...lines.flatMap((line) => line.bends.map(([spot]) => spot)));

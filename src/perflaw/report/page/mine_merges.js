@@ -9,7 +9,11 @@ function mergesCard(merges) {
     element("p", { class: "legend small quiet" }, "box: quartiles over functions, whiskers after Tukey, dots: outliers; dashed: the median that random groups of the same sizes reach"),
     merges.plain ? element("p", { class: "small quiet" }, `${plural(merges.plain, "comparison")} of functions with one group left out: there is nothing to disagree about`) : "",
     element("details", null, element("summary", null, "the least of each step"), element("ul", { class: "small" }, worst)),
-    merges.missing.length ? named("p", { class: "small quiet" }, `not compared, as one side lacks them: ${merges.missing.slice(0, 12).join(", ")}${merges.missing.length > 12 ? " …" : ""}`) : "");
+    leftOut("not compared, as one side lacks them", merges.missing), leftOut("not compared, as one side found no borders in them", merges.unsettled));
+}
+
+function leftOut(why, names) {
+  return names.length ? named("p", { class: "small quiet" }, `${why}: ${names.slice(0, 12).join(", ")}${names.length > 12 ? " …" : ""}`) : "";
 }
 
 function boxPlot({ name, boxes }, steps) {

@@ -1,11 +1,13 @@
 """Specifications of a web service under load from a second process, and a query planted on one call path: mine_web.py [RUNS].
 
-Starlette on uvicorn with SQLite behind it. Three runs are mined; then as many clean runs as asked for are checked against
-the specifications one by one and all together, and at last runs in which one call path has an extra query.
+Starlette on uvicorn with SQLite behind it. Five runs are mined, and merged one after the other with one at half the
+processors; as many clean runs as asked for are checked against the specifications of the five, one by one and all together,
+and at last runs in which one call path has an extra query.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import subprocess
@@ -14,10 +16,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from mined import merged, show
+from quota import quota
 from shared import PROGRAMS, Bars, environment, recorded
 
 PACKAGES = ("starlette==0.46.2", "uvicorn==0.34.2")
-REQUESTS, MINED, PLANTED = 3_000, 3, 3
+REQUESTS, MINED, HALF, PLANTED = 3_000, 5, 1.0, 3
 CALLER, CALLEE = "service.basket", "service.stock_of"
 
 
@@ -28,14 +32,17 @@ def free_port() -> int:
         return port
 
 
-def record(python: str, folder: Path, experiment: str, seed: int, *more: str) -> None:
-    """One run under load."""
+def record(python: str, folder: Path, experiment: str, seed: int, *more: str, share: float | None = None) -> None:
+    """One run under load; ``share`` of one processor for the service and its recorder, None for all there are."""
     port = str(free_port())
     target = [python, str(PROGRAMS / "service.py"), port, *more]
     command = recorded("-e", experiment, "--collect", "paths", "--", *target)
     load = [sys.executable, str(PROGRAMS / "service_load.py"), port, str(REQUESTS), str(seed)]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as service:
-        loaded = subprocess.run(load, capture_output=True, text=True, timeout=300)
+        with quota(service.pid, share) if share else contextlib.nullcontext():
+            loaded = subprocess.run(load, capture_output=True, text=True, timeout=300)
+            if share:
+                service.wait(120)
         if loaded.returncode:
             service.terminate()
         _, words = service.communicate(timeout=120)
@@ -69,11 +76,12 @@ def main(clean: int = 20) -> None:
         for seed in range(MINED):
             record(python, folder, "default", seed)
         (folder / "service.yaml").write_text(perflaw(folder, "mine", "--export", "yaml"))
-        print(perflaw(folder, "mine", "--merge"))
         specs = json.loads(perflaw(folder, "mine", "--json"))["specs"]
         told = [one for one in specs if len(one["groups"]) > 1]
         print(f"functions with groups: {len(told)}")
         print("most edges:", bars.check("most edges of one specification", max(len(one["edges"]) for one in told), 8))
+        record(python, folder, "default", MINED, share=HALF)
+        bars.check("consistent after all merges", float(show(merged(folder, "default"))), 1, least=True)
         for seed in range(clean):
             record(python, folder, "clean", 100 + seed)
         alarms = [one for run in range(clean) for one in violated(folder, "clean", f"{run + 1:04d}")]

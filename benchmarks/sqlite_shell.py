@@ -13,7 +13,7 @@ from quota import quota
 
 FLAGS = ["-O1", "-g", "-finstrument-functions"]
 WITHOUT = ["--disable-tcl", "--disable-readline", "--disable-load-extension", "--disable-threadsafe"]
-ACCOUNTS, STATEMENTS = 3000, 1500
+ACCOUNTS, STATEMENTS = 3000, 6000
 TABLES = f"""PRAGMA cache_size = 60;
 PRAGMA synchronous = OFF;
 CREATE TABLE account(id INTEGER PRIMARY KEY, name TEXT, balance INTEGER, note TEXT);

@@ -130,7 +130,8 @@ def test_runs_are_merged_one_after_the_other(folder, tmp_path):
     assert "+ 0002" in text
     assert "+ 0003" in text
     document = json.loads(run(folder, mine, "--merge", "--json"))
-    assert [len(step) for step in document["merges"]] == [len(document["specs"])] * 2
+    assert len(document["merges"]) == 2
+    assert all("lookups.load" in [one["component"] for one in step] for step in document["merges"])
     assert min(one["points"] for step in document["merges"] for one in step) > 0.9
     load = next(one for one in document["specs"] if one["component"] == "lookups.load")
     assert [group["standing"] for group in load["groups"]] == ["", ""]

@@ -91,7 +91,8 @@ def apart(y: Array, found: Array, least: float, factor: float = 1.0) -> Array:
         label = labels(y, found)
         middle = np.array([np.median(y[label == i]) if (label == i).any() else np.nan for i in range(found.size + 1)])
         needed = np.maximum(least, (factor - 1.0) * np.abs(middle[:-1]))
-        surplus = np.nan_to_num(np.diff(middle) / np.maximum(needed, 1e-300), nan=0.0)
+        with np.errstate(over="ignore"):  # infinitely far is far enough
+            surplus = np.nan_to_num(np.diff(middle) / np.maximum(needed, 1e-300), nan=0.0)
         if surplus.min() >= 1.0:
             break
         found = np.delete(found, int(surplus.argmin()))

@@ -26,7 +26,7 @@ CALLS = 4000
 
 
 def recorded(folder: Path, tracer: str, *command: object, clock: str = "fake", **options: object) -> list[Recording]:
-    settings = Settings(clock=clock, collect=("paths",), **options)  # type: ignore[arg-type]  # the test's own
+    settings = Settings(clock=clock, collect=("paths",), **options)
     experiment = open_experiment(tracer, folder)
     plan = make_plan(tuple(map(str, command)), {}, 1, {})
     for attempt in record_all(experiment, plan, Tracers(tracer, lambda text: None), settings):

@@ -60,7 +60,7 @@ class Chooser:
 
     def answer(self, spool: Path) -> None:
         """Answer what was asked since the last time; a spool that the program removed asks nothing."""
-        with suppress(OSError):
+        with suppress(OSError):  # the program removed its spool, or a full disk: what waits for the answer gives up
             for asked in (spool / FOLDER).glob("*.ask"):
                 part, whole = asked.with_suffix(".told"), asked.with_suffix("")
                 part.write_bytes(self._of(asked.read_bytes().decode(errors="surrogateescape")))

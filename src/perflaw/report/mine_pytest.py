@@ -60,6 +60,7 @@ def verdicts(tmp_path_factory):
 def test_share_of_slow_calls(verdicts, function, metric, group, when, border, slower):
     found = verdicts.get((function, metric, group)) or verdicts.get((function, metric, ""))
     if found is None or found["effect"] is None or found["follows"]:
+        # These runs cannot tell (the function is gone, has too few calls, or only follows a callee): neither pass nor failure.
         pytest.skip(found["message"] if found else "no verdict")
     told = f"{{function}} where {{found['path'] or when}}: {{found['message'] or 'another share of slow calls'}}"
     chance = SURE * math.sqrt(max(slower * (1 - slower), 1e-4) / max(found["worth"], 1))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from perflaw.report.quantity import percent, quantity
 from perflaw.report.table import WIDTH, printable
+from perflaw.report.verdict_document import verdict_document
 from perflaw.types import SpecVerdict
 
 Document = dict[str, Any]
@@ -81,18 +81,7 @@ def spec_document(verdicts: Sequence[SpecVerdict], runs: Sequence[str], left_out
     """``perflaw.check/1``, its verdicts those of groups of call paths."""
     return {
         "schema": "perflaw.check/1",
-        "verdicts": [_document(one) for one in verdicts],
+        "verdicts": [verdict_document(one) for one in verdicts],
         "runs": list(runs),
         "left_out": list(left_out),
-    }
-
-
-def _document(one: SpecVerdict) -> Document:
-    document = asdict(one)
-    component = document.pop("component")
-    return {
-        **{"component": component["name"], "file": component["file"], "line": component["line"]},
-        **document,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
     }

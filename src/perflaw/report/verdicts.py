@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from perflaw.report.quantity import percent
 from perflaw.report.spec_verdicts import spec_line
 from perflaw.report.terminal import WIDTH, printable
+from perflaw.report.verdict_document import verdict_document
 from perflaw.types import CheckVerdict, Component, DiffVerdict, Outcome, SpecVerdict
 
 Document = dict[str, Any]
@@ -125,7 +125,7 @@ def check_document(verdicts: Sequence[CheckVerdict], runs: Sequence[str], left_o
     """``perflaw.check/1``."""
     return {
         "schema": "perflaw.check/1",
-        "verdicts": [_verdict_document(one) for one in verdicts],
+        "verdicts": [verdict_document(one) for one in verdicts],
         "runs": list(runs),
         "left_out": list(left_out),
     }
@@ -133,18 +133,7 @@ def check_document(verdicts: Sequence[CheckVerdict], runs: Sequence[str], left_o
 
 def diff_document(verdicts: Sequence[DiffVerdict]) -> Document:
     """``perflaw.diff/1``."""
-    return {"schema": "perflaw.diff/1", "verdicts": [_verdict_document(one) for one in verdicts]}
-
-
-def _verdict_document(one: Judged) -> Document:
-    document = asdict(one)
-    component = document.pop("component")
-    return {
-        **{"component": component["name"], "file": component["file"], "line": component["line"]},
-        **document,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-    }
+    return {"schema": "perflaw.diff/1", "verdicts": [verdict_document(one) for one in verdicts]}
 
 
 def github(verdicts: Sequence[Judged | SpecVerdict]) -> str:

@@ -17,7 +17,7 @@ static void see(Tree *tree, int64_t stamp) {
 /* ---- events ---- */
 
 /* A generator was closed unseen and its frame's address is in use again: it has all the cost it will have. */
-static void close_unseen(Tree *tree, int64_t frame) {
+static __attribute__((noinline)) void close_unseen(Tree *tree, int64_t frame) {
     Frame *unseen = stacks_take(tree, frame);
     if (!unseen) return;
     if (unseen->code > 0) segments_record(tree, NULL, unseen, NULL);

@@ -1,26 +1,21 @@
 #include "chains.h"
 
+#include "alike.h"
 #include "bag.h"
-#include "runs.h"
+#include "moments.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-/* ---- the same again ---- */
-
-/* Of a bag that is empty or lent to. */
-static inline int same(const Last *last, const Touch *kid, const Bag *deeper) {
-    return last->count == deeper->count + 1 && last->below == deeper->lent && last->kid == kid->node &&
-           last->calls == kid->calls && last->events == kid->events;
-}
+/* ---- what is there to be added to ---- */
 
 static int matches(const Link *link, const Touch *touch) {
     return link->node == touch->node && link->calls == touch->calls && (int64_t)link->events == touch->events;
 }
 
 /* Whether the run of each link is that of the touch at its place. */
-static __attribute__((noinline)) int known(const Node *node, const Touch *kid, const Bag *deeper) {
+static int in_runs(const Node *node, const Touch *kid, const Bag *deeper) {
     const Link *link = node->links + node->last.first;
     if ((uint64_t)node->last.first + node->last.count > node->link_count || !matches(link, kid)) return 0;
     for (uint32_t at = 0; at < deeper->count; at++)
@@ -28,57 +23,54 @@ static __attribute__((noinline)) int known(const Node *node, const Touch *kid, c
     return 1;
 }
 
+/* A place for the sums of times of the deeper ones. */
+static int with_sums(Tree *tree, Last *last, const Bag *deeper) {
+    if (!deeper->count || last->deeper) return 1;
+    if (deeper->count > BELOW) return 0;
+    return (last->deeper = arena_alloc(&tree->arena, BELOW / 4 * sizeof(Below))) != NULL;
+}
+
+static __attribute__((noinline)) int known(Tree *tree, Node *node, const Touch *kid, const Bag *deeper) {
+    return in_runs(node, kid, deeper) && pairs_find(tree, node, kid->node) && with_sums(tree, &node->last, deeper);
+}
+
 /* ---- times ---- */
 
-/* Add times below 2^31 of touches to the links that lie in the same order. All sums that must stay below 2^63, or-ed. */
-static uint64_t add_times(Link *link, const Touch *touch, uint32_t count, uint64_t x) {
-    uint64_t seen = 0;
-    for (const Link *end = link + count; link < end; link++, touch++) {
-        uint64_t time = (uint64_t)touch->time;
-        link->time += (int64_t)time;
-        link->time_yy += time * time;
-        link->time_yx += time * x;
-        seen |= link->time_yy | link->time_yx;
+/* Add times below 2^31 of deeper ones, of an invocation that took x. */
+static void add_times(Below *sums, const uint64_t *times, uint32_t count, uint64_t x) {
+    for (uint32_t at = 0; at < count; at++) {
+        Below *four = &sums[at / 4];
+        uint64_t y = times[at];
+        four->y[at % 4] += y;
+        four->yy[at % 4] += y * y;
+        four->yx[at % 4] += y * x;
     }
-    return seen;
 }
 
 #if defined(__x86_64__)
-/* The same, where the four sums of a link are a register: time is added once, never, as often as itself, and x times. */
-static inline __attribute__((target("avx2"), always_inline)) __m256i add_wide(Link *link, const Touch *touch, __m256i factors,
-                                                                             __m256i seen) {
-    __m256i time = _mm256_set1_epi64x(touch->time), *sums = (__m256i *)&link->time;
-    __m256i more = _mm256_mul_epu32(time, _mm256_blend_epi32(factors, time, 0x30));
-    __m256i sum = _mm256_add_epi64(_mm256_loadu_si256(sums), more);
-    _mm256_storeu_si256(sums, sum);
-    return _mm256_or_si256(seen, sum);
+static inline __attribute__((target("avx2"), always_inline)) void add_four(uint64_t *sums, __m256i more) {
+    _mm256_storeu_si256((__m256i *)sums, _mm256_add_epi64(_mm256_loadu_si256((const __m256i *)sums), more));
 }
-static __attribute__((target("avx2"))) uint64_t add_times_wide(Link *link, const Touch *touch, uint32_t count, uint64_t x) {
-    const __m256i factors = _mm256_set_epi64x((long long)x, 0, 0, 1);
-    const Touch *end = touch + count, *fours = touch + count / 4 * 4;
-    __m256i seen = _mm256_setzero_si256();
-    for (; touch < fours; touch += 4, link += 4) {
-        seen = add_wide(link, touch, factors, seen);
-        seen = add_wide(link + 1, touch + 1, factors, seen);
-        seen = add_wide(link + 2, touch + 2, factors, seen);
-        seen = add_wide(link + 3, touch + 3, factors, seen);
+/* The same, four at once. Of the last four some may be none of them: their sums mean nothing. */
+static __attribute__((target("avx2"))) void add_times_wide(Below *sums, const uint64_t *times, uint32_t count, uint64_t x) {
+    const __m256i factor = _mm256_set1_epi64x((long long)x);
+    for (const Below *end = sums + (count + 3) / 4; sums < end; sums++, times += 4) {
+        __m256i time = _mm256_loadu_si256((const __m256i *)times);
+        add_four(sums->y, time);
+        add_four(sums->yy, _mm256_mul_epu32(time, time));
+        add_four(sums->yx, _mm256_mul_epu32(time, factor));
     }
-    for (; touch < end; touch++, link++) seen = add_wide(link, touch, factors, seen);
-    __m128i products = _mm256_extracti128_si256(seen, 1);
-    return (uint64_t)(_mm_extract_epi64(products, 0) | _mm_extract_epi64(products, 1));
 }
 #endif
 
-static inline uint64_t add_all_times(Link *link, const Touch *touch, uint32_t count, uint64_t x) {
+static inline void add_all_times(Below *sums, const uint64_t *times, uint32_t count, uint64_t x) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) return add_times_wide(link, touch, count, x);
+    if (__builtin_cpu_supports("avx2")) {
+        add_times_wide(sums, times, count, x);
+        return;
+    }
 #endif
-    return add_times(link, touch, count, x);
-}
-
-static __attribute__((noinline)) void move_on(Tree *tree, Node *node) {
-    for (Link *link = node->links + node->last.first, *end = link + node->last.count; link < end; link++)
-        if ((link->time_yy | link->time_yx) >> 63) run_move_on(tree, node, link);
+    add_times(sums, times, count, x);
 }
 
 /* ---- lending ---- */
@@ -101,6 +93,7 @@ static inline uint64_t times_of(const Frame *done) { return (uint64_t)done->kids
 static inline Touch *extended(const Stack *stack, const Touch *kid) {
     Touch *top = &stack->chain[stack->height + 1];
     *top = (Touch){kid->node, kid->depth, kid->calls, kid->time, kid->events};
+    stack->times[stack->height + 1] = (uint64_t)kid->time;
     return top;
 }
 
@@ -113,12 +106,12 @@ int chains_begin(Tree *tree, const Frame *done, const Frame *caller) {
     const Touch *kid = done->kids.items;
     Node *node = done->node;
     uint32_t count = done->deeper.count + 1, most = tree->max_distance - 1;
-    if (!in_line(done)) {
+    if (done->changes || !in_line(done)) { /* batches are without changes, see alike.h */
         node->last.count = 0;
         return 0;
     }
-    node->last = (Last){.below = done->deeper.lent, .up = ++tree->chains, .calls = kid->calls, .events = kid->events,
-                        .kid = kid->node, .count = count, .lends = count < most ? count : most};
+    node->last = (Last){.below = done->deeper.lent, .up = ++tree->chains, .kid = *kid, .events = done->events, .count = count,
+                        .lends = count < most ? count : most, .deeper = node->last.deeper};
     if (caller && caller->node->depth + 1 == node->depth) node->last.caller = caller->node;
     return 1;
 }
@@ -131,19 +124,37 @@ int chains_lend(const Stack *stack, const Frame *done, Frame *caller) {
 
 /* ---- the same again ---- */
 
+/* Whether the invocation has one kid, and that and all below is what the last one had. */
+static inline int same(const Last *last, const Frame *done) {
+    const Touch *kid = done->kids.items;
+    const Bag *deeper = &done->deeper;
+    return done->kids.count == 1 && last->count == deeper->count + 1 && last->below == deeper->lent &&
+           last->kid.node == kid->node && last->kid.calls == kid->calls && last->kid.events == kid->events &&
+           last->events == done->events;
+}
+
+static inline void add(Last *last, uint64_t x, uint64_t y) {
+    last->repeats++;
+    last->x += x;
+    last->xx += x * x;
+    last->y += y;
+    last->yy += y * y;
+    last->yx += y * x;
+}
+
 int chains_repeat(Tree *tree, const Stack *stack, const Frame *done, Frame *caller) {
     Node *node = done->node;
     Last *last = &node->last;
     const Touch *kid = done->kids.items;
-    const Bag *deeper = &done->deeper;
-    uint64_t x = (uint64_t)done->x;
-    if (!same(last, kid, deeper) || done->kids.count != 1 || (times_of(done) | x) >> 31) return 0;
-    if (!stack || (caller && !may_lend(done, caller))) return 0;
-    if (!last->known && !(last->known = (uint64_t)known(node, kid, deeper))) return 0;
+    if (!same(last, done) || (caller && !may_lend(done, caller))) return 0;
+    uint64_t x = (uint64_t)done->x, most = times_of(done) | x;
+    if (most >> 31) return 0;
+    if (!last->known && !(last->known = (uint32_t)known(tree, node, kid, &done->deeper))) return 0;
+    if ((last->bound + most * most) >> 63) alike_settle_last(tree, node); /* before it overflows */
+    last->bound += most * most;
+    add(last, x, (uint64_t)kid->time);
+    if (last->count > 1) add_all_times(last->deeper, &stack->times[stack->height + 2], last->count - 1, x);
     Touch *top = extended(stack, kid);
-    if (add_all_times(node->links + last->first, top, last->count, x) >> 63) move_on(tree, node);
-    last->repeats++;
-    last->ancestor_events += (uint64_t)done->events;
     if (caller) lend(done, caller, top);
     return 1;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alike.h"
 #include "calltree.h"
 #include "cpu.h"
 #include "export.h"
@@ -110,7 +111,8 @@ EXPORTED void core_finish(Core *core) {
     paths_finish(&core->tree);
 }
 
-EXPORTED size_t core_export(const Core *core, uint32_t table, void *buffer, size_t size) {
+EXPORTED size_t core_export(Core *core, uint32_t table, void *buffer, size_t size) {
+    alike_settle(&core->tree);
     return export_table(&core->tree, table, buffer, size);
 }
 

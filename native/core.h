@@ -42,7 +42,7 @@ void core_leave(Core *core);
 /* Leave, and count what is suspended as open. No step after this. */
 void core_finish(Core *core);
 /* Bytes of a table; its rows are copied if they fit into size bytes at buffer. */
-size_t core_export(const Core *core, uint32_t table, void *buffer, size_t size);
+size_t core_export(Core *core, uint32_t table, void *buffer, size_t size);
 /* Bytes of one row; 0 if there is no such table. */
 size_t core_row_size(uint32_t table);
 /* Fields of an Event as text: name, offset and bytes, one a line. */

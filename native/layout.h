@@ -18,6 +18,7 @@ enum { MAX_DISTANCE = 16, MAX_KIDS_APART = 64, MAX_CODE = 1 << 20, MAX_LANES = 3
 enum { UNIFORM = 512, PER_STRATUM = 32, FEWER = 4, STRATA = 65 };
 enum { GRID_CHUNKS = 26 };
 enum { PLAIN, RESUMED, ASIDE };
+enum { CHAIN_MORE = 7 };
 
 typedef unsigned __int128 Sum; /* exact; two's complement where a cost can be negative */
 
@@ -91,17 +92,38 @@ typedef struct Link {
     uint64_t time_yy, time_yx;       /* over all invocations, less what Settled has; below 2^63 */
 } Link;
 
-/* The last invocation with one kid whose deeper ones were lent, see chains.h. What is the same again costs less. */
+/* What an open invocation touched of a descendant. */
+typedef struct Touch {
+    int32_t node, depth;
+    uint64_t calls;
+    int64_t time, events;
+} Touch;
+
+/* Times of four descendants and products of them: of each kind they are a register. */
+typedef struct Below {
+    uint64_t y[4], yy[4], yx[4];
+} Below;
+enum { BELOW = MAX_DISTANCE };
+
+/* The last invocation with one kid whose deeper ones were lent, see chains.h, and what those after it that were the same
+ * add, see alike.h. All sums stay below 2^63. */
 typedef struct Last {
-    uint64_t below, up;                /* numbers of what it was lent, and of what it lends; up: 0 if there was none */
-    uint64_t calls;                    /* of the kid */
-    int64_t events;
+    uint64_t below, up;               /* numbers of what it was lent, and of what it lends; up: 0 if there was none */
+    Touch kid;                        /* its time does not matter */
+    int64_t events;                   /* of the invocation */
     struct Node *caller;
-    int32_t kid;
-    uint32_t count, lends, first;      /* touches; how many it lends; the link of the first */
-    uint64_t known;                    /* whether the links of the others follow that one */
-    uint64_t repeats, ancestor_events; /* of the links' runs, to be added to each of these links */
+    uint32_t count, lends, first;     /* touches; how many it lends; the link of the first */
+    uint32_t known;                   /* whether the links of the others follow that one, and both pairs are there */
+    uint32_t cross, same;             /* places of these pairs */
+    uint64_t repeats, bound;          /* bound: no sum is larger */
+    uint64_t x, xx, y, yy, yx;        /* of the invocation and the kid */
+    Below *deeper;                    /* of the others, BELOW at most */
 } Last;
+/* Invocations without kids that have the same events, see alike.h. */
+typedef struct Leaves {
+    int64_t events;
+    uint64_t begun, n, x, xx;
+} Leaves;
 typedef struct Settled {
     uint64_t n, n_once;
     Sum k, kk, time_ky, time_y, time_yy, time_yx;
@@ -143,32 +165,28 @@ typedef struct Code {
 /* A calling context. */
 typedef struct Node {
     int32_t parent, site, code, depth, number;
-    uint32_t pair_count, pair_capacity, link_count, link_capacity;
     uint32_t brief; /* spans of this time and below are not worth keeping in an invocation of it */
-    uint64_t n, open;
+    struct Node *hot_child; /* called last from here */
+    Code *sums;
+    Window *histogram;
+    uint64_t n;
     Extremes time, events; /* time: of those invocations only that were never off the CPU */
-    Sum time_x, time_xx, events_x, events_xx;
+    Last last;
+    Leaves leaves;
+    uint64_t open;
+    uint32_t pair_count, pair_capacity, link_count, link_capacity;
+    Sum time_x, time_xx, events_x, events_xx; /* without what last and leaves have, and so are all sums of pairs and links */
     Pair local; /* (LOCAL, LOCAL), apart because leaves have no other */
     Pair *pairs;
     Link *links;
     LinkMore *more; /* beside links */
-    Last last;
-    Window *histogram;
     Waits *waits;
     Lane *lanes; /* NodeLane */
-    Code *sums;
-    struct Node *hot_child; /* called last from here */
     struct PathNode *path;  /* paths.h */
 } Node;
 
 /* ---- what is going on ---- */
 
-/* What an open invocation touched of a descendant. */
-typedef struct Touch {
-    int32_t node, depth;
-    uint64_t calls;
-    int64_t time, events;
-} Touch;
 typedef struct Bag {
     Touch *items;    /* in order of first touch */
     Lane **changes;  /* beside items: Change; NULL where there is none at all */
@@ -190,15 +208,15 @@ typedef struct Frame {
     Node *node, *slot;
     int32_t code, key;
     uint64_t fresh;
-    Bag kids, deeper;
-    Feature *features;
-    uint32_t feature_count, feature_capacity;
-    Lane *segment_changes, *changes; /* Change: in this segment, in those before it; descendants included */
-    int64_t taken; /* while suspended: what was taken out of the clock of the ring that it was last in */
-    uint32_t source;
+    int64_t least_span;  /* spans of this time and below are not taken within it */
     uint32_t first_span; /* where in the stack's spans those within it begin, since it was last (re)entered */
     uint32_t manner;     /* PLAIN, RESUMED (it was suspended) or ASIDE */
-    int64_t least_span;  /* spans of this time and below are not taken within it */
+    Lane *segment_changes, *changes; /* Change: in this segment, in those before it; descendants included */
+    uint32_t feature_count, feature_capacity;
+    Bag kids, deeper;
+    Feature *features;
+    int64_t taken; /* while suspended: what was taken out of the clock of the ring that it was last in */
+    uint32_t source;
     struct Frame *next_free;
 } Frame;
 
@@ -212,6 +230,7 @@ typedef struct Stack {
     int64_t events, away, left; /* away: ns that it was switched out; left: when it was last */
     int64_t serial;
     Touch *chain; /* by height: what the invocation there was to its caller, the top's kid and what lies above it */
+    uint64_t *times; /* of the chain, so that four are a register; CHAIN_MORE longer than it, which are read and mean nothing */
     Span *spans; /* completed lately, in that order */
     uint32_t span_count, span_room;
     struct Stack *before, *after; /* of the same thread */

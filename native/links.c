@@ -146,8 +146,6 @@ static void add_all(Tree *tree, const Frame *done, Frame *caller) {
 }
 
 void links_add(Tree *tree, Stack *stack, const Frame *done, Frame *caller) {
-    if (chains_repeat(tree, stack, done, caller)) return;
-    runs_catch_up(tree, done->node);
     if (!chains_begin(tree, done, caller)) {
         add_all(tree, done, caller);
         return;

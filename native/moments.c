@@ -23,7 +23,7 @@ static Window *widen(Arena *arena, Window **histogram, unsigned bucket) {
     return *histogram = wider;
 }
 
-static void count(Arena *arena, Window **histogram, unsigned bucket) {
+void moments_count(Arena *arena, Window **histogram, unsigned bucket) {
     Window *window = *histogram;
     if (!window || bucket - window->low >= window->length) window = widen(arena, histogram, bucket);
     if (window) window->counts[bucket - window->low]++;
@@ -60,7 +60,6 @@ Own moments_add(Tree *tree, Stack *stack, Frame *done, Frame *caller) {
     Node *node = done->node;
     Own own = own_of(done);
     add_cost(node, done);
-    count(&tree->arena, &node->histogram, log_bucket(done->x));
     pairs_add(tree, node, &done->kids, own);
     if (done->kids.count && tree->max_distance) links_add(tree, stack, done, caller);
     if (done->changes) rare_add(tree, done, caller);

@@ -13,11 +13,14 @@ typedef struct Own {
     int64_t time, events;
 } Own;
 
-/* Take in a completed invocation. caller: learns of what is below it; NULL for the root, which needs to know nothing.
- * stack: that it is the top of; NULL if it is set aside. */
+/* Take in a completed invocation, whatever it is. caller: learns of what is below it; NULL for the root, which needs to know
+ * nothing. stack: that it is the top of; NULL if it is set aside. The node's batches (alike.h) are to be settled. */
 Own moments_add(Tree *tree, Stack *stack, Frame *done, Frame *caller);
 /* Take in how long a completed generator or coroutine was suspended. */
 void moments_wait(Tree *tree, Node *node, int64_t waited);
+
+/* Count it in a histogram, whose bucket is log_bucket's. */
+void moments_count(Arena *arena, Window **histogram, unsigned bucket);
 
 /* The parts of moments_add, a file each. rare_add takes what lanes other than time and events give. */
 void pairs_add(Tree *tree, Node *node, const Bag *kids, Own own);
@@ -37,6 +40,8 @@ unsigned pairs_gather(Part *parts, const Bag *kids, int64_t local);
 /* The pair of two parts of a node, made if new. *times: how often its product counts, 2 where it stands for both orders
  * in (OTHER, OTHER) because no more pairs may be made. NULL if the arena is full. */
 Pair *pairs_of(Tree *tree, Node *node, int32_t i, int32_t j, uint32_t *cursor, unsigned *times);
+/* Note the places of the pairs with a kid in the node's last: LOCAL's and its own. Whether both are there. */
+int pairs_find(const Tree *tree, Node *node, int32_t kid);
 /* Position of the link to a descendant among a node's, -1 if there is none. */
 int64_t links_find(const Tree *tree, const Node *node, int32_t below);
 
@@ -47,7 +52,9 @@ static inline unsigned bit_length(int64_t x) {
 
 /* Bucket of a log histogram: four to a power of two. A quarter of it is the stratum. */
 static inline unsigned log_bucket(int64_t x) {
-    unsigned bits = bit_length(x);
+    unsigned bits;
+    if (x >= 4) return bits = 61u - (unsigned)__builtin_clzll((uint64_t)x), bits * 4 + (unsigned)(x >> bits) + 8; /* the usual way */
+    bits = bit_length(x);
     return bits * 4 + (bits >= 3 ? (unsigned)(x >> (bits - 3)) & 3 : 0);
 }
 

@@ -100,6 +100,16 @@ Pair *pairs_of(Tree *tree, Node *node, int32_t i, int32_t j, uint32_t *cursor, u
     return pair_of(tree, node, i, j, cursor, times);
 }
 
+int pairs_find(const Tree *tree, Node *node, int32_t kid) {
+    uint32_t number = (uint32_t)node->number, local = (uint32_t)LOCAL, cross, same;
+    cross = table_get(&tree->pair_index, number, local, (uint32_t)kid);
+    same = table_get(&tree->pair_index, number, (uint32_t)kid, (uint32_t)kid);
+    if (!cross || !same) return 0;
+    node->last.cross = cross - 1;
+    node->last.same = same - 1;
+    return 1;
+}
+
 /* Events of each part; OTHER has what the kept ones leave of the whole. */
 static void events_of(int64_t *events, const Part *parts, unsigned size, const Bag *kids, Own own) {
     unsigned other = parts[0].node == OTHER;

@@ -129,18 +129,11 @@ static Sample *copy(Tree *tree, uint64_t sequence, const Frame *done) {
     return new;
 }
 
-uint64_t scramble(uint64_t number) {
-    uint64_t mixed = number * 0x9E3779B97F4A7C15ull;
-    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9ull;
-    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBull;
-    return (mixed ^ mixed >> 31) >> 2;
-}
-
-void reservoir_offer(Tree *tree, Code *code, uint64_t sequence, const Frame *done) {
+void reservoir_take(Tree *tree, Code *code, uint64_t sequence, const Frame *done, unsigned bits) {
     Arena *arena = &tree->arena;
     Bottom **reservoir = code->reservoir ? code->reservoir : opened(tree, code);
     Bottom *uniform = reservoir ? bottom_of(arena, &reservoir[0]) : NULL;
-    Bottom *stratum = uniform ? bottom_of(arena, &reservoir[1 + bit_length(done->x)]) : NULL;
+    Bottom *stratum = uniform ? bottom_of(arena, &reservoir[1 + bits]) : NULL;
     if (!stratum) return;
     uint64_t key = scramble(sequence ^ tree->seed);
     int drawn = done->key >= 0 && (uint64_t)done->key < uniform->bound, apart = key < stratum->bound;

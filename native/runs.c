@@ -81,33 +81,42 @@ void run_add_wide(Tree *tree, Node *node, const Link *link, int64_t time, int64_
 
 /* ---- what the last invocations were ---- */
 
-static int pending(const Node *node, const Link *link) {
-    return node->last.repeats && (uint64_t)(link - node->links) - node->last.first < node->last.count;
-}
+static uint64_t ancestor_events_of(const Last *last) { return last->repeats * (uint64_t)last->events; }
 
 /* A run that is too long for its counter. */
 static void settle_long(Tree *tree, Node *node, Link *link) {
     Settled *settled = settled_of(tree, node, link);
     if (!settled) return;
     settle(link, settled);
-    settle_more(link, node->last.repeats, 0, node->last.ancestor_events, settled);
+    settle_more(link, node->last.repeats, 0, ancestor_events_of(&node->last), settled);
     link->time = 0;
     link->repeats = 0;
     link->ancestor_events = 0;
 }
 
-void runs_catch_up(Tree *tree, Node *node) {
-    Last *last = &node->last;
-    if (!last->repeats) return;
-    for (Link *link = node->links + last->first, *end = link + last->count; link < end; link++) {
-        if (link->repeats + last->repeats > UINT32_MAX) {
-            settle_long(tree, node, link);
-            continue;
-        }
-        link->repeats += (uint32_t)last->repeats;
-        link->ancestor_events += last->ancestor_events;
+/* What they add to a link, the sums of times among it. */
+static void catch_up(Tree *tree, Node *node, Link *link, uint64_t y, uint64_t yy, uint64_t yx) {
+    const Last *last = &node->last;
+    link->time += (int64_t)y;
+    link->time_yy += yy;
+    link->time_yx += yx;
+    if ((link->time_yy | link->time_yx) >> 63) run_move_on(tree, node, link);
+    if (link->repeats + last->repeats > UINT32_MAX) {
+        settle_long(tree, node, link);
+        return;
     }
-    last->repeats = last->ancestor_events = 0;
+    link->repeats += (uint32_t)last->repeats;
+    link->ancestor_events += ancestor_events_of(last);
+}
+
+void runs_catch_up(Tree *tree, Node *node) {
+    const Last *last = &node->last;
+    if (last->count) catch_up(tree, node, node->links + last->first, last->y, last->yy, last->yx);
+    for (uint32_t at = 1; at < last->count; at++) {
+        const Below *four = &last->deeper[(at - 1) / 4];
+        uint32_t one = (at - 1) % 4;
+        catch_up(tree, node, &node->links[last->first + at], four->y[one], four->yy[one], four->yx[one]);
+    }
 }
 
 Settled runs_settled(const Node *node, uint32_t at) {
@@ -116,6 +125,5 @@ Settled runs_settled(const Node *node, uint32_t at) {
     Settled all = settled ? *settled : (Settled){0};
     settle(link, &all);
     settle_times(link, &all);
-    if (pending(node, link)) settle_more(link, node->last.repeats, 0, node->last.ancestor_events, &all);
     return all;
 }

@@ -12,9 +12,9 @@ void run_move_on(Tree *tree, Node *node, Link *link);
 /* Add products of times that are negative or of two seconds and more. */
 void run_add_wide(Tree *tree, Node *node, const Link *link, int64_t time, int64_t x);
 
-/* Add what Last knows to the runs of the links that took part. */
+/* Add what Last knows to the runs of the links that took part: alike_settle does it. */
 void runs_catch_up(Tree *tree, Node *node);
-/* All that a link has: exported sums are settled ones. */
+/* All that a link has, of a node that is settled: exported sums are settled ones. */
 Settled runs_settled(const Node *node, uint32_t at);
 
 #endif

@@ -14,6 +14,8 @@ int stacks_make_room(Tree *tree, Stack *stack, uint32_t code) {
     if (stack->height + 1 >= stack->capacity) {
         uint64_t old = stack->capacity, new = old ? old * 2 : 16;
         if (!arena_enlarge(arena, (void **)&stack->chain, (old + 1) * sizeof(Touch), (new + 1) * sizeof(Touch))) return 0;
+        uint64_t from = (old + CHAIN_MORE) * sizeof(uint64_t), to = (new + CHAIN_MORE) * sizeof(uint64_t);
+        if (!arena_enlarge(arena, (void **)&stack->times, from, to)) return 0;
         if (!arena_enlarge(arena, (void **)&stack->frames, old * sizeof(Frame), new * sizeof(Frame))) return 0;
         stack->capacity = (uint32_t)new;
     }

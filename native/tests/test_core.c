@@ -19,7 +19,7 @@ static void write_calls(Ring *ring, int count) {
     }
 }
 
-static HeadRow head_of(const Core *core) {
+static HeadRow head_of(Core *core) {
     HeadRow head = {0};
     core_export(core, TABLE_HEAD, &head, sizeof head);
     return head;

@@ -1,5 +1,6 @@
 #include "reservoir.h"
 
+#include "moments.h"
 #include "nodes.h"
 #include "runner.h"
 
@@ -15,7 +16,7 @@ static void the_smallest_keys_are_kept(Tally *tally) {
     uint64_t half = 0;
     for (uint64_t at = 0; at < 40000; at++) {
         Frame invocation = {.key = (int32_t)(at * 7919 % 10000), .x = (int64_t)at, .node = node_at(tree, ROOT)};
-        reservoir_offer(tree, code, at + 1, &invocation);
+        reservoir_offer(tree, code, at + 1, &invocation, bit_length(invocation.x));
         if (at == 20000) half = tree->arena.used;
     }
     const Bottom *uniform = code->reservoir[0];
@@ -30,7 +31,7 @@ static void calls_not_drawn_are_in_their_stratum_only(Tally *tally) {
     Tree *tree = fresh(tally, 1 << 26);
     Code *code = nodes_code(tree, 1);
     Frame invocation = {.key = -1, .x = 5, .node = node_at(tree, ROOT)};
-    for (uint64_t at = 1; at <= 100; at++) reservoir_offer(tree, code, at, &invocation);
+    for (uint64_t at = 1; at <= 100; at++) reservoir_offer(tree, code, at, &invocation, 3);
     CHECK(tally, code->reservoir[0]->kept == 0);
     CHECK(tally, code->reservoir[1 + 3]->kept == PER_STRATUM);
     done(tree);
@@ -42,7 +43,7 @@ static void many_functions_keep_fewer(Tally *tally) {
     tree->limits.components = 2;
     for (int32_t number = 1; number <= 3; number++)
         for (uint64_t at = 1; at <= 1000; at++)
-            reservoir_offer(tree, nodes_code(tree, number), at, &(Frame){.key = (int32_t)at, .x = 5, .node = node_at(tree, ROOT)});
+            reservoir_offer(tree, nodes_code(tree, number), at, &(Frame){.key = (int32_t)at, .x = 5, .node = node_at(tree, ROOT)}, 3);
     for (int32_t number = 1; number <= 3; number++) {
         const Code *code = nodes_code(tree, number);
         CHECK(tally, code->reservoir[0]->kept == UNIFORM / FEWER && code->reservoir[0]->bound == UNIFORM / FEWER);

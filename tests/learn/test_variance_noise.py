@@ -9,7 +9,7 @@ import pytest
 from perflaw.learn.variance.analyse import variance
 from perflaw.learn.variance.cleaning import cleaned
 from perflaw.learn.variance.disturbances import disturbed
-from perflaw.learn.variance.outliers import interruptions
+from perflaw.learn.variance.outliers import _whole, interruptions
 from perflaw.learn.variance.speed import speeds
 from perflaw.learn.variance.tree import Tree
 from perflaw.types import CPU, EVENTS, TIME
@@ -196,3 +196,46 @@ def test_samples_and_sums_stay_of_one_mind():
     for node in range(1, tree.size):
         total = sum(p if i == j else 2 * p for (i, j), p in tree.pairs[node].items())
         assert total == tree.stats[node].xx
+
+
+def flicker(seed=3, together=True, culprit=None):
+    """Six steps of which each call takes four times as long now and then; ``together``: all calls of a few requests do."""
+    recorder, noise = Recorder(), random.Random(seed)
+    slow = False
+    for request in range(REQUESTS):
+        if request % 8 == 0:
+            slow = noise.random() < 0.4
+        steps = []
+        for step in range(6):
+            often = 0.5 if together and slow else 0.05 if together else 0.2
+            factor = 4 if noise.random() < often else 1
+            steps.append(
+                (step, Call(f"step{step}", 900 * factor * (20 if step == culprit and request % 50 == 9 else 1)))
+            )
+        recorder.add(Call("handle", 500, steps))
+    return recorder
+
+
+def tasks_of(found):
+    return {node.component.name for pattern in found.patterns for node in pattern.nodes if node.kind == "Task"}
+
+
+def test_what_all_functions_vary_alike_and_together_is_the_machines():
+    assert tasks_of(variance(flicker().tree(CPU)))
+    assert tasks_of(variance(flicker().tree(CPU, noise=NOISE_NS))) == set()
+
+
+def test_what_all_functions_vary_by_chance_is_their_own():
+    found = tasks_of(variance(flicker(together=False).tree(CPU, noise=NOISE_NS)))
+    assert found >= {f"step{step}" for step in range(6)}
+
+
+def test_what_varies_more_than_the_machine_is_found():
+    found = variance(flicker(culprit=4).tree(CPU, noise=NOISE_NS))
+    assert tasks_of(found) & {"step4", "handle"}
+    assert "step4" in {node.component.name for node in found.patterns[0].nodes}
+
+
+def test_interruptions_stand_for_no_more_invocations_than_there_were():
+    assert _whole(np.array([1.6] * 5)) == [1, 2, 1, 2, 2]
+    assert _whole(np.array([1.0, 2.4, 1.0])) == [1, 2, 1]

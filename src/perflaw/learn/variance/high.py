@@ -2,7 +2,7 @@
 
 After a switch the caches are cold: the calls that follow cost more CPU time, whatever they do. And in phases the machine is
 slower, for all code. On a busy machine that is high variance by itself; so what is high by CPU time must be so without calls
-after a switch as well, and after the machine's speed is divided out.
+after a switch as well, after the machine's speed is divided out, and more than all other code of that length varies.
 """
 
 from __future__ import annotations
@@ -28,12 +28,17 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) ->
         return False
     if tree.given.metric.name != CPU.name or not tree.noise or tree.given.samples is None:
         return True
+    bound = 1 + options.high**2
+    assert tree.nodewise is not None and tree.alike is not None
+    mean = max(stats.x / stats.n, 1.0)
+    if stats.xx / stats.n / mean**2 / tree.alike.squares(mean) < bound:
+        return False
     x, speed, weight = _quiet(tree, heads)
-    assert tree.nodewise is not None
     if weight.sum() < ENOUGH * stats.n or (len(x) < options.least and not tree.nodewise.complete):
         return True
-    most = _squares(x, weight) / _squares(speed, weight)  # of a product of independent factors they multiply
-    return min(most, _squares(x / speed, weight)) >= 1 + options.high**2
+    machine = max(_squares(speed, weight), tree.alike.squares(mean, quiet=True))
+    most = _squares(x, weight) / machine  # of a product of independent factors they multiply
+    return min(most, _squares(x / speed, weight)) >= bound
 
 
 def _squares(x: Floats, weight: Floats) -> float:

@@ -102,10 +102,18 @@ def _of_node(costs: _Costs, samples: Samples, n: int) -> list[Interruption]:
     edge = quantile(costs.usual, costs.times, max(0.5, 1 - (most + 0.5) / costs.times.sum()))
     far = costs.own > max(FAR * edge, LEAST_NS + usual)
     far &= samples.events[costs.places] <= MORE_CALLS * _usual_events(samples, costs.places)
-    return [
-        Interruption(int(place), round(float(cost - usual)), max(1, round(float(times))))
-        for place, cost, times in zip(costs.places[far].tolist(), costs.own[far], costs.weight[far], strict=True)
-    ]
+    those = np.flatnonzero(far)[np.argsort(-costs.own[far], kind="stable")]
+    told = zip(costs.places[those].tolist(), costs.own[those], _whole(costs.weight[those]), strict=True)
+    return [Interruption(int(place), round(float(cost - usual)), times) for place, cost, times in told]
+
+
+def _whole(weight: Floats) -> list[int]:
+    """Weights of 1 and more as whole numbers of the same sum: five of 1.6 each stand for eight invocations, not for ten.
+
+    What is left over goes to those behind: the first are the longest, of which one too many outweighs all that stays.
+    """
+    total = np.floor(np.cumsum(weight) + 1e-9)
+    return [max(int(times), 1) for times in np.diff(total, prepend=0.0)]
 
 
 def _usual_events(samples: Samples, places: NDArray[np.intp]) -> float:

@@ -41,11 +41,11 @@ MOST: Final = 8.0
 def speeds(samples: Samples) -> Floats:
     """(S,) how many times dearer than usual in its run all code was around each sampled invocation; 1 where unknown."""
     result = np.ones(len(samples.cpu))
-    own = local(samples, samples.cpu, samples.y_cpu)
     runs, short = np.array(samples.run), samples.cpu < LONG_NS
     for run in np.unique(runs):
         here = np.flatnonzero(short & (runs == run))
-        factor = own[here] / _usual(samples, own, here)
+        own, parts = _timed(samples, here)
+        factor = own[here] / parts[here] / _usual(samples, own, parts, here)
         told = np.flatnonzero(np.isfinite(factor) & (factor > 0))
         told = told[np.argsort(samples.started[here[told]], kind="stable")]
         at, speed = _by_windows(samples, here[told], factor[told])
@@ -54,16 +54,31 @@ def speeds(samples: Samples) -> Floats:
     return result
 
 
-def _usual(samples: Samples, own: Floats, here: NDArray[np.intp]) -> Floats:
-    """(len(here),) median of the own cost of each invocation's node in this run; NaN where that is too short."""
-    usual = np.full(len(here), np.nan)
-    known = np.flatnonzero(~np.isnan(own[here]))
-    order = known[np.lexsort((own[here[known]], samples.node[here[known]]))]
-    for rows in np.split(order, np.flatnonzero(np.diff(samples.node[here[order]])) + 1):
-        if len(rows):
-            middle = quantile(own[here[rows]], samples.weight[here[rows]], 0.5)
-            usual[rows] = middle if middle >= SHORT_NS else np.nan
-    return usual
+def _timed(samples: Samples, here: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """(S,) what each invocation spends outside callees that are long enough to be timed, and (S,) of how many calls that is.
+
+    Calls too short are their caller's code: a loop around them costs as much a call, however many there are.
+    """
+    usual = dict(_middles(samples, samples.cpu, here))
+    apart = np.array([usual.get(node, np.inf) >= SHORT_NS for node in samples.callee.tolist()], np.bool_)
+    parts = np.ones(len(samples.cpu))
+    np.add.at(parts, samples.of[~apart], samples.k[~apart])
+    return local(samples, samples.cpu, np.where(apart, samples.y_cpu, 0.0)), parts
+
+
+def _usual(samples: Samples, own: Floats, parts: Floats, here: NDArray[np.intp]) -> Floats:
+    """(len(here),) median of a part of each invocation's node in this run; NaN where the whole is too short."""
+    long = {node for node, middle in _middles(samples, own, here) if middle >= SHORT_NS}
+    middles = {node: middle for node, middle in _middles(samples, own / parts, here) if node in long}
+    return np.array([middles.get(node, np.nan) for node in samples.node[here].tolist()])
+
+
+def _middles(samples: Samples, cost: Floats, here: NDArray[np.intp]) -> list[tuple[int, float]]:
+    """Nodes and the median of their invocations' costs (S,), where these are known."""
+    known = here[~np.isnan(cost[here])]
+    order = known[np.lexsort((cost[known], samples.node[known]))]
+    groups = np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1)
+    return [(int(samples.node[one[0]]), quantile(cost[one], samples.weight[one], 0.5)) for one in groups if len(one)]
 
 
 def _by_windows(samples: Samples, mine: NDArray[np.intp], factor: Floats) -> tuple[Floats, Floats]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from perflaw.learn.variance.alike import Alike
 from perflaw.learn.variance.disturbances import disturbed
 from perflaw.learn.variance.nodewise import nodewise
 from perflaw.learn.variance.speed import speeds
@@ -46,6 +47,8 @@ class Tree:
         """(S,) how many times dearer the machine was then."""
         self.nodewise = nodewise(tree) if self.noise and tree.samples else None
         """The samples weighted context by context, where the clock has noise."""
+        self.alike = Alike(tree, self.nodewise, ~self.disturbed) if self.nodewise else None
+        """What all code varies alike, where the clock has noise."""
         self.rank = _ranks(self)
 
     def key(self, node: int) -> tuple[int, int]:

@@ -8,7 +8,10 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-PATTERNS = ("*.[ch]", "SOURCES", "python/*.[ch]", "python/SOURCES", "hooks/*.[ch]", "hooks/SOURCES")
+PATTERNS = (
+    *("*.[ch]", "SOURCES", "python/*.[ch]", "python/SOURCES", "hooks/*.[ch]", "hooks/SOURCES"),
+    *("include/*.h", "include/perflaw/*.h"),  # perflaw --cflags
+)
 
 
 class BuildWithSources(build_py):

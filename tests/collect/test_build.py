@@ -219,3 +219,12 @@ def test_a_package_carries_the_sources(monkeypatch):
     files = set(runpy.run_path(str(root / "setup.py"))["native_files"]())
     for product in (build.core(), build.extension(OURS)):
         assert set(product.sources) <= files
+    assert set((root / "native" / "include").rglob("*.h")) <= files
+
+
+def test_the_users_header_is_no_source_of_ours(native):
+    """Who changes perflaw.h builds no library anew."""
+    before = build.build(build.core())
+    (native / "include").mkdir()
+    (native / "include" / "perflaw.h").write_text("")
+    assert build.ready(build.core()) == before

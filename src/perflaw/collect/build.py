@@ -162,7 +162,8 @@ def _key(product: Product) -> str:
     who = product.interpreter
     fits = (who.version, who.suffix, who.include) if who else ()  # not its path: virtual environments share
     digest = hashlib.sha256(repr((FLAGS, product.optional, state(compiler()), fits)).encode())
-    headers = sorted(sources_folder().rglob("*.h"))
+    users = sources_folder() / "include"  # what programs with probes include: no library of ours does
+    headers = sorted(path for path in sources_folder().rglob("*.h") if users not in path.parents)
     for path in (*product.sources, *headers):
         digest.update(path.name.encode() + (path.read_bytes() if path.is_file() else b""))
     return digest.hexdigest()[:16]

@@ -1,0 +1,117 @@
+/* A thread's ring: claimed with its first record, left when it ends, then another thread's. */
+#ifndef PERFLAW_RINGS_H
+#define PERFLAW_RINGS_H
+
+#include "register.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether a claim is of a thread that has gone without saying so (killed by exec, ended by a bare system call). */
+PERFLAW_SLOW int perflaw_abandoned(uint64_t claim) {
+    long thread = (long)(claim & 0xffffffff);
+    return claim && syscall(SYS_tgkill, (long)perflaw_process.pid, thread, 0L) && errno == ESRCH;
+}
+
+/* Number of a ring that is ours now, -1 where none is to be had. Free ones first, from the front: few are ever used. */
+PERFLAW_SLOW int perflaw_claim(perflaw_head *head, uint64_t claim) {
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t ring = 0; ring < head->rings; ring++) {
+            uint64_t found = __atomic_load_n(&head->claims[ring], __ATOMIC_RELAXED);
+            if (round ? !perflaw_abandoned(found) : found != 0) continue;
+            if (__atomic_compare_exchange_n(&head->claims[ring], &found, claim, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+                return (int)ring;
+        }
+    }
+    return -1;
+}
+
+/* The area's file, if it still is that one; -1 otherwise. No descriptor stays open between: programs close those they do
+ * not know, and ours would then be another file. */
+PERFLAW_SLOW int perflaw_open_again(const perflaw_state *process) {
+    struct stat about;
+    int file = (int)syscall(SYS_openat, (long)PERFLAW_HERE, process->path, (long)(O_RDWR | PERFLAW_O_FLAGS), 0L);
+    if (file < 0) return -1;
+    if (!fstat(file, &about) && about.st_dev == process->device && about.st_ino == process->inode) return file;
+    perflaw_close(file);
+    return -1;
+}
+
+/* Allocate and map ring number self->number; 0 where the disk is full or the file is gone. */
+PERFLAW_SLOW int perflaw_map_ring(perflaw_thread *self, const perflaw_state *process) {
+    uint64_t bytes = perflaw_ring_bytes(process->head);
+    uint64_t begin = PERFLAW_FRONT_BYTES + self->number * bytes, from = begin & ~4095ull;
+    int file = perflaw_open_again(process);
+    if (file < 0) return 0;
+    self->window_bytes = (size_t)(begin + bytes - from);
+    self->window = NULL;
+    if (perflaw_allocate(file, (int64_t)from, (int64_t)self->window_bytes))
+        self->window = perflaw_map(self->window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (int64_t)from);
+    perflaw_close(file);
+    if (!self->window) return 0;
+    syscall(SYS_madvise, self->window, self->window_bytes, (long)PERFLAW_DONTFORK);
+    self->home = perflaw_ring_at(self->window, begin);
+    return 1;
+}
+
+/* Where the kernel keeps the number of this thread's CPU, NULL where it does not (an old C library, or it was told not to). */
+PERFLAW_SLOW const volatile uint32_t *perflaw_cpu_place(void) {
+#if defined(__x86_64__) && defined(__GLIBC__)
+    if (&perflaw_rseq_offset && perflaw_rseq_offset) {
+        char *thread;
+        __asm__("mov {%%fs:0, %0|%0, fs:0}" : "=r"(thread)); /* as the assembler is spoken to */
+        const volatile uint32_t *place = (const volatile uint32_t *)(void *)(thread + perflaw_rseq_offset) + 1;
+        if ((int32_t)*place >= 0) return place;
+    }
+#endif
+    return NULL;
+}
+
+/* Give this thread a ring; signals are blocked. NULL: there is none. */
+PERFLAW_SLOW perflaw_thread *perflaw_join(perflaw_state *process) {
+    long thread = syscall(SYS_gettid);
+    if ((uint32_t)syscall(SYS_getpid) != process->pid) return NULL; /* a child of vfork: all it has is its parent's */
+    perflaw_thread *self = perflaw_self ? perflaw_self : (perflaw_thread *)perflaw_private(sizeof *self);
+    if (!self) return NULL;
+    uint64_t claim = (uint64_t)process->serial << 32 | (uint32_t)thread;
+    int ring = perflaw_claim(process->head, claim);
+    self->number = (uint32_t)ring;
+    if (ring < 0 || !perflaw_map_ring(self, process)) {
+        if (ring >= 0) __atomic_store_n(&process->head->claims[ring], (uint64_t)0, __ATOMIC_RELEASE);
+        perflaw_unmap(self, sizeof *self);
+        return perflaw_self = NULL;
+    }
+    __atomic_fetch_add(&process->head->used, 1u, __ATOMIC_RELAXED);
+    self->mask = process->head->ring_records - 1;
+    self->who = (uint64_t)(thread & 0xffffff) << 40;
+    self->cpu = perflaw_cpu_place();
+    self->from = PERFLAW_PROBES_MOST;
+    self->home->thread = (uint32_t)thread;
+    __atomic_store_n(&self->home->state, (uint32_t)PERFLAW_RING_IN_USE, __ATOMIC_RELEASE);
+    self->ring = self->home;
+    perflaw_self = self;
+    if (process->prepared) pthread_setspecific(process->key, self);
+    return self;
+}
+
+/* Hand the ring back, in which the records stay; signals are blocked. */
+PERFLAW_SLOW void perflaw_part(perflaw_state *process, perflaw_thread *self) {
+    perflaw_self = NULL;
+    for (int at = 0; at < PERFLAW_THREAD_COUNTERS; at++)
+        if (self->counters[at].file > 0) perflaw_close(self->counters[at].file - 1);
+    for (int at = 0; at < PERFLAW_THREAD_COUNTERS; at++)
+        if (self->counters[at].page) perflaw_unmap(self->counters[at].page, 4096);
+    if (self->home) {
+        __atomic_store_n(&self->home->state, (uint32_t)PERFLAW_RING_ENDED, __ATOMIC_RELEASE);
+        __atomic_store_n(&process->head->claims[self->number], (uint64_t)0, __ATOMIC_RELEASE);
+        perflaw_unmap(self->window, self->window_bytes);
+    }
+    perflaw_unmap(self, sizeof *self);
+    __atomic_store_n(&process->crowded, 0u, __ATOMIC_RELAXED);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

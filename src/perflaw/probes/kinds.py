@@ -1,0 +1,186 @@
+"""The types of probes that enclose code (SPEX, Table 1): what each measures, and when it makes a record."""
+
+from __future__ import annotations
+
+from time import monotonic_ns
+from types import TracebackType
+from typing import Any
+
+from perflaw.probes import counters
+from perflaw.probes.writer import CNT, CTXSW, FLT, LAT, LLC, PERFCNTR, TPT, this_process
+
+_writer = this_process()
+
+
+class Probe:
+    """One execution of the enclosed code, from begin to end."""
+
+    __slots__ = ("began", "counter", "every", "id", "sc")
+    kind = 0
+
+    def __init__(self, probe: int, sc: int = 1, pcid: int = 0) -> None:
+        """Which probe, and how many executions make a record."""
+        self.id, self.sc, self.counter, self.every = probe, sc, pcid, 0
+        self.began: tuple[int, ...] = ()
+
+    def begin(self) -> bool:
+        """Whether this execution is measured."""
+        self.every = _writer.every(self.id, self.kind, self.sc)
+        return self.every > 0
+
+    def end(self) -> None:
+        """Record it."""
+
+    def __enter__(self) -> None:
+        self.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.every:
+            self.end()
+
+
+class CNT_PROBE(Probe):
+    """How often the enclosed code was executed since the last record."""
+
+    __slots__ = ()
+    kind = CNT
+
+    def end(self) -> None:
+        """One more."""
+        counted = _writer.tally(self.id)
+        if counted[0] >= self.every:
+            _writer.write(self.id, CNT, monotonic_ns(), (counted[0],))
+            counted[0] = 0
+
+
+class TPT_PROBE(Probe):
+    """How often it was executed since the last record, and for how many ns."""
+
+    __slots__ = ()
+    kind = TPT
+
+    def begin(self) -> bool:
+        """Read the clock."""
+        self.began = (monotonic_ns(),) if super().begin() else ()
+        return self.every > 0
+
+    def end(self) -> None:
+        """Read it again."""
+        now = monotonic_ns()
+        counted = _writer.tally(self.id, 1, now - self.began[0])
+        if counted[0] >= self.every:
+            _writer.write(self.id, TPT, now, tuple(counted))
+            counted[:] = 0, 0
+
+
+class _Sampled(Probe):
+    """A probe that measures the executions that make a record, and no others."""
+
+    __slots__ = ()
+
+    def read(self) -> tuple[int, ...]:
+        """What is measured, now; Refused says why it cannot be."""
+        return ()
+
+    def begin(self) -> bool:
+        """Read, where this execution makes a record."""
+        if super().begin():
+            try:
+                self.began = self.read() if in_turn(self.id, self.every) else ()
+            except counters.Refused as why:
+                self.began = ()
+                _writer.refuse(self.id, str(why))
+            self.every *= bool(self.began)
+        return self.every > 0
+
+    def end(self) -> None:
+        """Read again, and record the difference."""
+        try:
+            fields = tuple(after - before for after, before in zip(self.read(), self.began, strict=True))
+        except counters.Refused as why:
+            return _writer.refuse(self.id, str(why))
+        return _writer.write(self.id, self.kind, monotonic_ns(), fields)
+
+
+class LAT_PROBE(Probe):
+    """How many ns the enclosed code took."""
+
+    __slots__ = ()
+    kind = LAT
+
+    def begin(self) -> bool:
+        """Read the clock, where this execution makes a record."""
+        every = self.every = _writer.every(self.id, LAT, self.sc)
+        if every == 1 or (every and in_turn(self.id, every)):
+            self.began = (monotonic_ns(),)
+            return True
+        self.every = 0
+        return False
+
+    def end(self) -> None:
+        """Read it again."""
+        now = monotonic_ns()
+        _writer.write(self.id, LAT, now, (now - self.began[0],))
+
+
+class FLT_PROBE(_Sampled):
+    """Minor and major page faults of this thread."""
+
+    __slots__ = ()
+    kind = FLT
+
+    def read(self) -> tuple[int, ...]:
+        """What the kernel counts."""
+        use = _usage()
+        return (use.ru_minflt, use.ru_majflt)
+
+
+class CTXSW_PROBE(_Sampled):
+    """Voluntary and involuntary context switches of this thread."""
+
+    __slots__ = ()
+    kind = CTXSW
+
+    def read(self) -> tuple[int, ...]:
+        """What the kernel counts."""
+        use = _usage()
+        return (use.ru_nvcsw, use.ru_nivcsw)
+
+
+class LLC_PROBE(_Sampled):
+    """References to the last-level cache, and misses."""
+
+    __slots__ = ()
+    kind = LLC
+
+    def read(self) -> tuple[int, ...]:
+        """What the processor counts."""
+        return (counters.count(counters.REFERENCES, None), counters.count(counters.MISSES, None))
+
+
+class PERFCNTR_PROBE(_Sampled):
+    """A counter that SET_PERFCNTR set up."""
+
+    __slots__ = ()
+    kind = PERFCNTR
+
+    def read(self) -> tuple[int, ...]:
+        """What the processor counts."""
+        return (counters.count(self.counter, _writer.counters.get(self.counter)),)
+
+
+def in_turn(probe: int, every: int) -> bool:
+    """Whether this execution makes a record, of a probe that makes one in ``every``; counted by thread."""
+    if every == 1:
+        return True
+    counted = _writer.tally(probe)
+    if counted[0] < every:
+        return False
+    counted[0] = 0
+    return True
+
+
+def _usage() -> Any:
+    import resource  # only who asks for it pays for it
+
+    return resource.getrusage(resource.RUSAGE_THREAD)

@@ -23,13 +23,15 @@ COUNTS: Final = "counts"
 def command(experiment: str, table: str | None, runs: tuple[str, ...]) -> int:
     """Print the manifest and every table of RUN, one row a line; several RUNs are merged first.
 
-    Runs with --collect lines have the table counts as well: each run's own.
+    Runs with --collect lines have the table counts as well: each run's own. Those with --collect probes have probes and
+    probe_processes, and probe_records, which is printed only by --table.
     """
     from perflaw.store.experiment import open_experiment
     from perflaw.store.merge import merge
+    from perflaw.store.probe_tables import PROBE_TABLES
     from perflaw.store.schema import COLUMNS
 
-    known = (*COLUMNS, COUNTS)
+    known = (*COLUMNS, COUNTS, *PROBE_TABLES)
     if table is not None and table not in known:
         raise UsageError(f"--table {table}: no such table", "there are " + ", ".join(known), f"perflaw dump {runs[0]}")
     recordings = open_experiment(experiment).recordings(runs)
@@ -38,7 +40,9 @@ def command(experiment: str, table: str | None, runs: tuple[str, ...]) -> int:
             _print_manifest(recording.run)
     if table in (None, COUNTS):
         _print_counts(recordings)
-    if table == COUNTS:
+    for name in (table,) if table in PROBE_TABLES else () if table else ("probes", "probe_processes"):
+        _print_probes(recordings, str(name))
+    if table == COUNTS or table in PROBE_TABLES:
         return 0
     tables = recordings[0].tables() if len(recordings) == 1 else merge([one.tables() for one in recordings])
     for name in [table] if table else COLUMNS:
@@ -57,6 +61,16 @@ def _print_counts(recordings: Iterable[Recording]) -> None:
             rows = zip(counts.locations, counts.counts.tolist(), strict=True)
             told = ((place.kind, place.name, place.function, count) for place, count in rows)
             for line in _lines(COUNTS, ["kind", "name", "function", "count"], told):
+                click.echo(line)
+
+
+def _print_probes(recordings: Iterable[Recording], name: str) -> None:
+    """A table of the runs that collected probes; records are in the run of the program, its children's as well."""
+    from perflaw.store.probe_tables import PROBE_TABLES, has_probes, read_probes
+
+    for recording in recordings:
+        if has_probes(recording.folder) and (recording.folder / f"{name}.parquet").exists():
+            for line in _lines(name, list(PROBE_TABLES[name]), read_probes(recording.folder, name)):
                 click.echo(line)
 
 

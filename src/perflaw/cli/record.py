@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import experiment_option, parse_assignments, parse_features
+from perflaw.cli.probes_options import remote_options
 from perflaw.cli.progress import with_progress
 from perflaw.cli.recorded import (
     conclude,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="WHAT,…",
     help="branches: which way each branch of the person's own functions went; lines: how often each line ran;"
-    " paths: how long calls took by call path, for mine. [default: calls]",
+    " paths: how long calls took by call path, for mine; probes: records of perflaw.h and perflaw.probes. [default: calls]",
 )
 @click.option(
     "--paths",
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     metavar="GLOB",
     help="Collect paths, and keep these functions' durations however little of the time is theirs.",
 )
+@click.option("--probe", multiple=True, metavar="NAME", help="Collect probes, and enable these only (names or ids).")
+@remote_options
 @click.option("--notes", metavar="DIR", help="Where the .gcno files of a compiled program are now.")
 @click.option(
     "--source-map", multiple=True, metavar="OLD=NEW", help="Where a folder of a compiled program's build is now."
@@ -86,6 +89,10 @@ def command(
     metric: tuple[str, ...],
     collect: tuple[str, ...],
     paths: tuple[str, ...],
+    probe: tuple[str, ...],
+    remote: tuple[str, ...],
+    token_file: str | None,
+    ca: str | None,
     notes: str | None,
     source_map: tuple[str, ...],
     keep_output: bool,
@@ -101,9 +108,10 @@ def command(
     perflaw record --workloads workloads.toml --resume
     perflaw record --collect lines --vary n=100,1000,10000 -- ./compiled_with_coverage {n}
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.collect.collecting import PATHS, collected
+    from perflaw.collect.collecting import PATHS, PROBES, collected
     from perflaw.collect.gcov_files import places_of
     from perflaw.collect.metrics import settings_of
+    from perflaw.collect.probes.remote import remotes
     from perflaw.collect.record import Settings
     from perflaw.collect.session import Tracers
     from perflaw.collect.workloads import Asked
@@ -117,10 +125,20 @@ def command(
         )
     _check_timeout(timeout)
     asked = Asked(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature), timeout)
-    metrics, what = settings_of(metric, tracer), collected((*collect, *(PATHS,) * bool(paths)), tracer)
+    also = (*(PATHS,) * bool(paths), *(PROBES,) * bool(probe or remote))
+    metrics, what = settings_of(metric, tracer), collected((*collect, *also), tracer)
     places = places_of(notes, source_map)
     settings = Settings(
-        select, exclude, metrics, clock, collect=what, paths=paths, places=places, keep_output=keep_output
+        select,
+        exclude,
+        metrics,
+        clock,
+        collect=what,
+        paths=paths,
+        probes=probe,
+        remotes=remotes(remote, token_file, ca),
+        places=places,
+        keep_output=keep_output,
     )
     plan = _plan(workloads, asked)
     return _record(open_experiment(experiment), plan, Tracers(tracer, tell_build), settings, resume)

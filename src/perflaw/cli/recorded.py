@@ -45,7 +45,7 @@ def warn_unmeasured(asked: tuple[str, ...], attempts: Sequence[Attempt]) -> None
 
 def warn_uncounted(attempts: Sequence[Attempt]) -> None:
     """What the tracer says of branches that are not among the outcomes, and of lines that are not among the counts."""
-    for topic in ("branches", "lines"):
+    for topic in ("branches", "lines", "probes"):
         told = {attempt.outcome.run.words.get(topic, "") for attempt in attempts if attempt.outcome}
         for words in sorted(filter(None, told)):
             click.echo(f"perflaw: {topic}: {words}", err=True)
@@ -89,7 +89,7 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     if kept:
         children = [run for outcome in outcomes for run in outcome.children]
         lines = max(outcome.lines for outcome in outcomes)
-        click.echo(_summary(folder, kept, children, lines), err=True)
+        click.echo(_summary(folder, kept, children, _also(outcomes, lines)), err=True)
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
         if left:
@@ -112,7 +112,18 @@ def _nothing_selected(outcomes: Sequence[Outcome], select: tuple[str, ...]) -> U
     return UsageError(what, f"seen among others: {seen}", "perflaw record without --select, then perflaw annotate")
 
 
-def _summary(folder: Path, runs: list[Run], children: list[Run], lines: int) -> str:
+def _also(outcomes: Sequence[Outcome], lines: int) -> str:
+    """What was recorded beside calls, in words."""
+    from perflaw.report.quantity import count
+
+    records, probes = sum(one.probe_records for one in outcomes), max(one.probes for one in outcomes)
+    told = f", {count(lines)} lines counted" * bool(lines)
+    return told + f", {count(records)} record{'s' * (records != 1)} of {probes} probe{'s' * (probes != 1)}" * bool(
+        records
+    )
+
+
+def _summary(folder: Path, runs: list[Run], children: list[Run], also: str) -> str:
     """What was recorded, what it cost, what is missing, and where it is."""
     from perflaw.report.quantity import count
 
@@ -125,7 +136,7 @@ def _summary(folder: Path, runs: list[Run], children: list[Run], lines: int) -> 
     if children:
         what += f" and {len(children)} child process{'es' * (len(children) != 1)}"
     return (
-        f"recorded {what}, {functions} functions, {count(calls)} calls{f', {count(lines)} lines counted' * bool(lines)}"
+        f"recorded {what}, {functions} functions, {count(calls)} calls{also}"
         f" · {slowdown} · {_missing(runs, every)} · {folder}"
     )
 
@@ -140,9 +151,15 @@ def _missing(runs: list[Run], every: list[Run]) -> str:
         f"{incomplete} incomplete" * bool(incomplete),
         f"{_calls(opened)} had not ended" * bool(opened),
         f"{_calls(missed)} missed" * bool(missed),
+        f"{_records(sum(each.probe_records for each in lost))} of probes lost"
+        * any(each.probe_records for each in lost),
         f"contexts of {_calls(folded)} not kept apart" * bool(folded),
     ]
     return ", ".join(filter(None, told)) or "nothing lost"
+
+
+def _records(number: int) -> str:
+    return f"{number} record{'s' * (number != 1)}"
 
 
 def _calls(number: int) -> str:

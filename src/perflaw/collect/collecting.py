@@ -11,11 +11,13 @@ CALLS: Final = "calls"
 BRANCHES: Final = "branches"
 LINES: Final = "lines"
 PATHS: Final = "paths"
+PROBES: Final = "probes"
 KNOWN: Final = {
     CALLS: "every call of a recorded function; always collected",
     BRANCHES: "which way each branch went, and how often, in the sampled invocations; native tracer only",
     LINES: "how often each line was executed, exactly; of Python programs by the native tracer only",
     PATHS: "how long the calls of a function took, by call path, for perflaw mine",
+    PROBES: "records of the probes that the program has (perflaw.h, perflaw.probes)",
 }
 """Words of ``--collect`` and what they mean."""
 _NEEDS: Final = {BRANCHES: "sees which way a branch goes", LINES: "counts lines"}

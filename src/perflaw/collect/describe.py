@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 
 from perflaw.collect.command_line import parse
 from perflaw.collect.core import Tracer
-from perflaw.collect.core_tables import CoreTree
 from perflaw.collect.definitions import Definitions
 from perflaw.collect.privacy import allowed_environment, masked
 from perflaw.collect.recorded import Recorded
@@ -91,7 +90,7 @@ def describe(
         python=known.started.python if known.started else "",
         configuration=dict(configuration),
         clock=_clock(configuration.get("clock", "real"), known),
-        lost=_losses(tree, known),
+        lost=_losses(recorded),
         host=socket.gethostname(),
         environment=allowed_environment(os.environ),
         calls=calls,
@@ -152,9 +151,11 @@ def _tick_ns() -> int:
     return max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
 
 
-def _losses(tree: CoreTree, known: Definitions) -> Losses:
+def _losses(recorded: Recorded) -> Losses:
+    tree, known = recorded.tree, recorded.definitions
     opened, dropped = int(tree.nodes["open"].sum()), tree.told("lost")
     losses = Losses(opened, dropped, folded_calls=tree.told("folded"), unlinked=tree.told("links_left_out"))
+    losses = replace(losses, probe_records=sum(each.account.lost for each in recorded.probed))
     ended = known.ended
     if ended is None:
         return losses

@@ -6,7 +6,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perflaw.collect.claim import Claim
@@ -14,12 +14,14 @@ from perflaw.collect.core import Tracer
 from perflaw.collect.describe import Process, child_process, describe
 from perflaw.collect.identity import about_paths
 from perflaw.collect.paths import path_tables
+from perflaw.collect.probes.joining import add_calls_of_probes, probe_tables
 from perflaw.collect.recorded import Counted, Recorded
 from perflaw.collect.tabulate import tabulate
 from perflaw.errors import StoreError, TargetError
 from perflaw.store.counts import write_counts
 from perflaw.store.experiment import Experiment, discard, save
 from perflaw.store.path_tables import write_paths
+from perflaw.store.probe_tables import write_probes
 from perflaw.store.schema import Tables
 from perflaw.types import Run
 
@@ -42,6 +44,10 @@ class Outcome:
     """Signal that asked the recorder to end."""
     over: bool = False
     """Whether it ran over its time."""
+    probes: int = 0
+    """Probes of all its processes of which a record came, where these were collected."""
+    probe_records: int = 0
+    """Records of them that came."""
     lines: int = 0
     """Lines whose executions were counted in the program's own process."""
     problems: tuple[str, ...] = ()
@@ -77,6 +83,8 @@ class What:
 
 def conclude(what: What, folder: Path, process: Process, recorded: Iterator[Recorded]) -> Outcome:
     """The target has ended: describe its run and those of its children, and keep them. ``folder`` is that of its run."""
+    counted = _Probes()
+    recorded = counted.count(recorded)
     program = next(recorded)
     known = program.definitions
     if known.started is None:
@@ -89,7 +97,10 @@ def conclude(what: What, folder: Path, process: Process, recorded: Iterator[Reco
         discard(folder)
         kept = None
     lines = sum(place.kind == "line" for place in program.counted.counts.locations) if program.counted else 0
-    return Outcome(run, kept, known.ended.names if known.ended else (), children, silent, lines=lines)
+    names = known.ended.names if known.ended else ()
+    return Outcome(
+        run, kept, names, children, silent, probes=len(counted.seen), probe_records=counted.records, lines=lines
+    )
 
 
 def _keep_children(
@@ -100,7 +111,7 @@ def _keep_children(
     """By the child's place in the recording; where a child is not kept, its parent's run stands for it."""
     for child in recorded:
         parent = runs[child.parent or 0]
-        if len(child.tree.nodes) < 2 and not _executed(child.counted):
+        if len(child.tree.nodes) < 2 and not _executed(child.counted) and not child.probed:
             runs.append(parent)
             continue
         folder = _new_run(what)
@@ -109,6 +120,22 @@ def _keep_children(
         runs.append(run)
     kept = {run.id: run for run in runs if run is not program}
     return tuple(kept.values()), len(runs) - 1 - len(kept)
+
+
+@dataclass(slots=True)
+class _Probes:
+    """What came of the probes of all processes."""
+
+    seen: set[str] = field(default_factory=set)
+    records: int = 0
+
+    def count(self, recorded: Iterator[Recorded]) -> Iterator[Recorded]:
+        """The same processes; their probes are counted as they pass."""
+        for one in recorded:
+            for each in one.probed:
+                self.records += each.account.received
+                self.seen |= {probe.name for probe in each.counts if probe.received}
+            yield one
 
 
 def _executed(counted: Counted | None) -> bool:
@@ -133,12 +160,16 @@ class _Kept:
     """Its execution counts, if there are any."""
     paths: Tables | None
     """Durations by call path, if they were collected."""
+    probes: Tables | None
+    """Its probes, if they were collected."""
 
 
 def _all_of(what: What, run: Run, recorded: Recorded) -> _Kept:
-    tables = tabulate(f"{run.id}-{secrets.token_hex(4)}", recorded.tree, recorded.definitions)
+    key = f"{run.id}-{secrets.token_hex(4)}"
+    tables = add_calls_of_probes(key, tabulate(key, recorded.tree, recorded.definitions), recorded)
     about = about_paths(recorded, run, what.tracer)
-    return _Kept(tables, recorded.counted, path_tables(recorded, run, what.paths, about) if about else None)
+    paths = path_tables(recorded, run, what.paths, about) if about else None
+    return _Kept(tables, recorded.counted, paths, probe_tables(recorded))
 
 
 _NEVER = {
@@ -176,6 +207,8 @@ def _write(folder: Path, run: Run, kept: _Kept) -> None:
         write_counts(folder, kept.counted.counts, kept.counted.sources)
     if kept.paths:
         write_paths(folder, kept.paths)
+    if kept.probes:
+        write_probes(folder, kept.probes)
     save(folder, run, kept.tables)
 
 

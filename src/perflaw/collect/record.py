@@ -6,12 +6,13 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from perflaw.collect.claim import Claim
-from perflaw.collect.collecting import PATHS
+from perflaw.collect.collecting import PATHS, PROBES
 from perflaw.collect.core import Tracer
 from perflaw.collect.deadline import Deadline
 from perflaw.collect.describe import Process
@@ -22,12 +23,16 @@ from perflaw.collect.keep import Outcome, What, conclude
 from perflaw.collect.launch import Launch, environment
 from perflaw.collect.output import KeptOutput, read_features
 from perflaw.collect.plan import OutputPattern
+from perflaw.collect.probes.alone import ProbesTracer
+from perflaw.collect.probes.joining import with_probes
+from perflaw.collect.probes.remote import Remote
+from perflaw.collect.probes.session import EVERYTHING, ProbeSession
 from perflaw.collect.recorded import Reader
 from perflaw.collect.reservoir import scramble
 from perflaw.collect.signals import Relay
 from perflaw.collect.stdin import StandardInput
-from perflaw.errors import StoreError
-from perflaw.store.experiment import Experiment
+from perflaw.errors import StoreError, TargetError
+from perflaw.store.experiment import Experiment, discard
 
 FEW = 4096
 """Fewer new records are left to gather for a while: reading right behind the writer would slow it down."""
@@ -51,6 +56,10 @@ class Settings:
     """What to collect beside calls: ``branches``."""
     paths: tuple[str, ...] = ()
     """Globs of functions whose durations by call path are kept, hot or not."""
+    probes: tuple[str, ...] = ()
+    """Names or ids of the probes to enable, where probes are collected; empty: all."""
+    remotes: tuple[Remote, ...] = ()
+    """Collectors on other hosts whose records belong to the run as well."""
     places: Places = field(default_factory=Places)
     """Where the files of a compiled program's build are now."""
     timeout: float | None = None
@@ -72,6 +81,8 @@ class Settings:
             "metrics": " ".join(self.metrics),
             "collect": " ".join(self.collect),
             "paths": " ".join(self.paths),
+            "probes": " ".join(self.probes),
+            "remote": " ".join(str(one.address) for one in self.remotes),
             "clock": self.clock,
         }
         return {**self.varied, **{name: value for name, value in chosen.items() if value and value != "real"}}
@@ -97,16 +108,47 @@ def record_run(
     reader = tracer.reader(spool, seed)
     reader.paths = PATHS in settings.collect
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
-    with Relay() as relay, claim:
-        env = _environment(launch, tracer, settings, spool, seed)
+    with Relay() as relay, claim, _probes(folder, seed, settings) as probes:
+        env = _environment(launch, tracer, settings, spool, seed) | (probes.environment() if probes else {})
         output = KeptOutput(folder) if settings.keep_output or settings.outputs else None
-        process, pid, fed = _run(launch, env, reader, stdin, relay, started, Deadline(settings.timeout), output)
+        process, pid, fed = _run(
+            launch, env, _Both(reader, probes), stdin, relay, started, Deadline(settings.timeout), output
+        )
         printed, problems = read_features(folder, settings.outputs)
         known = {**_with_stdin(features, fed), **printed}
         selected = bool(settings.select)
         what = What(experiment, tracer, settings.described(), known, selected, claim, settings.workload, settings.paths)
-        outcome = conclude(what, folder, process, reader.finish(pid))
+        recorded = reader.finish(pid)
+        outcome = conclude(what, folder, process, with_probes(recorded, probes, pid) if probes else recorded)
         return replace(outcome, interrupted=relay.received, over=bool(process.over), problems=problems)
+
+
+def _probes(folder: Path, seed: int, settings: Settings) -> AbstractContextManager[ProbeSession | None]:
+    """What collects probes, where that is asked for; TargetError where it cannot be had, and nothing is kept then."""
+    if PROBES not in settings.collect:
+        return nullcontext()
+    try:
+        return ProbeSession(folder, seed, settings.probes or EVERYTHING, settings.remotes)
+    except TargetError:
+        discard(folder)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """What takes in while the program runs: calls, and records of probes."""
+
+    reader: Reader
+    probes: ProbeSession | None
+
+    @property
+    def idle_s(self) -> float:
+        """See :class:`~perflaw.collect.recorded.Reader`."""
+        return self.reader.idle_s
+
+    def step(self) -> int:
+        """Take in what has arrived of either; how many records that was."""
+        return self.reader.step() + (self.probes.step() if self.probes else 0)
 
 
 def _with_stdin(features: Mapping[str, float], fed: int | None) -> dict[str, float]:
@@ -124,7 +166,7 @@ def _prepare(experiment: Experiment, key: str) -> Claim:
 
 
 def _environment(launch: Launch, tracer: Tracer, settings: Settings, spool: Path, seed: int) -> dict[str, str]:
-    if isinstance(tracer, GcovTracer):
+    if isinstance(tracer, GcovTracer | ProbesTracer):
         return tracer.environment(spool)
     values = {"SPOOL": str(spool.resolve()), "CLOCK": settings.clock, "SEED": str(seed), "RECORDER": str(os.getpid())}
     if settings.select:
@@ -145,7 +187,7 @@ def _environment(launch: Launch, tracer: Tracer, settings: Settings, spool: Path
 def _run(
     launch: Launch,
     env: dict[str, str],
-    reader: Reader,
+    reader: _Both,
     stdin: StandardInput,
     relay: Relay,
     started: str,

@@ -24,6 +24,66 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeCount:
+    """A probe of a process, and how many records of it came."""
+
+    id: int
+    """0 … 1023."""
+    name: str
+    """As registered."""
+    type: str
+    """``LAT``, ``SNAPSHOT``, …"""
+    unit: str
+    """Unit of its values."""
+    fields: tuple[str, ...]
+    """Names of its fields."""
+    subsample: int
+    """Executions for one record."""
+    received: int
+    """Its records."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAccount:
+    """A process with probes, and the account of its records: ``received + lost == produced``."""
+
+    process: int
+    """Its number."""
+    parent: int
+    """Its parent's, 0 where unknown."""
+    command: tuple[str, ...]
+    """Its command line, as far as known."""
+    host: str
+    """Where it ran; empty: here."""
+    language: str
+    """As its probes say."""
+    produced: int
+    """Records it made."""
+    received: int
+    """Those that came."""
+    lost: int
+    """Those that were overwritten or found no place."""
+    ns_per_tick: float
+    """Length of a tick of its clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What came of the probes of one process, with ``--collect probes``."""
+
+    definitions: Definitions
+    """Names of its probes as functions, of fields as features."""
+    tree: CoreTree | None
+    """Calls of LAT and TPT probes; None where there are none."""
+    counts: tuple[ProbeCount, ...]
+    """Its probes, by id."""
+    account: ProbeAccount
+    """The account of its records."""
+    kept: int
+    """Records that are in the table of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """One process of a recording."""
 
@@ -37,6 +97,8 @@ class Recorded:
     """Whether it still ran when the recording ended."""
     counted: Counted | None = None
     """Its execution counts; None where none were collected."""
+    probed: tuple[Probed, ...] = ()
+    """What came of its probes: of each program that the process was, one after the other."""
 
 
 class Reader(Protocol):

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from perflaw.collect.chosen import Globs
-from perflaw.collect.collecting import LINES, require, require_no_paths
+from perflaw.collect.collecting import LINES, PROBES, require, require_no_paths
 from perflaw.collect.core import Tracer
 from perflaw.collect.gcov import NO_INTERPRETER, GcovTracer, launch_of
 from perflaw.collect.gcov_files import Places
@@ -15,7 +15,9 @@ from perflaw.collect.gcov_target import instrumented, is_elf
 from perflaw.collect.hooks import HooksTracer, hooked
 from perflaw.collect.interpreter import Interpreter
 from perflaw.collect.launch import Launch, NotPython, understand
+from perflaw.collect.probes.alone import ProbesTracer
 from perflaw.collect.record import Settings
+from perflaw.errors import TargetError
 
 
 def understood(
@@ -26,17 +28,27 @@ def understood(
         launch = understand(command)
     except NotPython as error:
         if LINES not in settings.collect:
-            if not is_elf(error.path):
-                raise
-            return Launch(command, command[1:], error.path.name, "", "", NO_INTERPRETER), _hooked(
-                error.path, Globs(settings.select, settings.exclude)
-            )
+            return Launch(command, command[1:], error.path.name, "", "", NO_INTERPRETER), _of_calls(error, settings)
         require_no_paths(settings.collect)
         tracer = _counting(error.path, settings.places, settings.select, settings.exclude)
         return launch_of(tracer.program, command), tracer
     found = tracer_of(launch.interpreter)
     require(settings.collect, found.name, found.reason)
     return launch, found
+
+
+def _of_calls(error: NotPython, settings: Settings) -> Tracer:
+    """What records a program that is not Python's: by its hooks, or, where probes are collected, these alone."""
+    if is_elf(error.path):
+        try:
+            return _hooked(error.path, Globs(settings.select, settings.exclude))
+        except TargetError as refused:
+            if PROBES in settings.collect and not settings.select:
+                return ProbesTracer(f"{refused.why}: probes alone")
+            raise
+    if PROBES in settings.collect:
+        return ProbesTracer("not a program of Python or C: probes alone")
+    raise error
 
 
 @cache

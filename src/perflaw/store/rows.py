@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ from perflaw.store.columns import NULL, Column, Row, Table, texts, wide
 from perflaw.store.schema import COLUMNS, REAL, SUM, TEXT
 
 
-def table_of(name: str, rows: Iterable[Row]) -> Table:
+def table_of(name: str, rows: Iterable[Row], schema: Mapping[str, Mapping[str, str]] = COLUMNS) -> Table:
     """The table of that name with these rows."""
-    kinds = COLUMNS[name]
+    kinds = schema[name]
     turned: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(kinds)
     return Table({column: _column(kind, values) for (column, kind), values in zip(kinds.items(), turned, strict=True)})
 

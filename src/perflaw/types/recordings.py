@@ -58,6 +58,8 @@ class Losses:
     """Calls from further contexts than are kept apart: put together by function."""
     unlinked: int = 0
     """How often a descendant's part in an invocation was not kept, because there were too many pairs of the two."""
+    probe_records: int = 0
+    """Records of probes that were overwritten before the collector came to them, or found no place."""
 
 
 @dataclass(frozen=True, slots=True)

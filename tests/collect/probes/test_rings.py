@@ -1,0 +1,95 @@
+"""Received and lost are what was produced, however writer and reader alternate; what is received is whole and in order."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perflaw.collect.probes import layout
+from perflaw.collect.probes.rings import Ring
+
+CAPACITY = 16
+
+
+class Writer:
+    """A ring in memory, and the thread that writes it."""
+
+    def __init__(self):
+        self.head = np.zeros(1, layout.RING)
+        self.records = np.zeros(CAPACITY, layout.RECORD)
+
+    def write(self, count):
+        for _ in range(count):
+            at = int(self.head["head"][0])
+            self.records[at % CAPACITY]["timestamp"] = at
+            self.head["head"] = at + 1
+
+
+STEPS = st.lists(
+    st.one_of(st.tuples(st.just("write"), st.integers(0, 40)), st.tuples(st.just("take"), st.integers(1, 20)))
+)
+
+
+@given(STEPS)
+def test_every_record_is_received_or_lost(steps):
+    writer = Writer()
+    ring, got = Ring(writer.head, writer.records), []
+    for step, number in steps:
+        if step == "write":
+            writer.write(number)
+        else:
+            got += ring.take(number)["timestamp"].tolist()
+    while len(taken := ring.take(100, quiet=True)):
+        got += taken["timestamp"].tolist()
+    tally = ring.tally()
+    assert tally.produced == tally.received + tally.lost == int(writer.head["head"][0])
+    assert tally.received == len(got)
+    assert got == sorted(set(got))
+    assert got[-1:] == ([tally.produced - 1] if tally.produced else [])
+
+
+@given(st.integers(0, CAPACITY - 2), st.integers(1, 3 * CAPACITY))
+def test_what_the_writer_reaches_during_the_copy_is_lost(before, during):
+    """The writer goes on between the copy and the second look at its head: the records that it reached do not count."""
+    writer = Writer()
+    ring = Ring(writer.head, writer.records)
+    writer.write(before)
+    copied = ring._copied
+
+    def copy_and_write(first, count):
+        taken = copied(first, count)
+        writer.write(during)
+        return taken
+
+    ring._copied = copy_and_write
+    got = ring.take(100)["timestamp"].tolist()
+    safe = before + during - CAPACITY + 1
+    assert got == [number for number in range(before) if number >= safe]
+    assert ring.overwritten + ring.received == before
+
+
+def test_a_full_ring_is_whole_when_nobody_writes():
+    writer = Writer()
+    writer.write(CAPACITY)
+    assert len(Ring(writer.head, writer.records).take(100, quiet=True)) == CAPACITY
+    ring = Ring(writer.head, writer.records)
+    assert ring.take(100)["timestamp"].tolist() == list(range(1, CAPACITY))  # the first may be at work
+    assert ring.tally().lost == 1
+
+
+def test_a_reader_that_comes_later_answers_for_what_follows():
+    writer = Writer()
+    writer.write(5)
+    writer.head["lost_nested"] = 3
+    ring = Ring(writer.head, writer.records, from_now=True)
+    writer.write(2)
+    writer.head["lost_nested"] = 4
+    assert ring.take(100)["timestamp"].tolist() == [5, 6]
+    assert (ring.tally().produced, ring.tally().received, ring.tally().lost) == (3, 2, 1)
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_at_most_so_many_are_taken(most):
+    writer = Writer()
+    writer.write(10)
+    assert len(Ring(writer.head, writer.records).take(most)) == min(most, 10)

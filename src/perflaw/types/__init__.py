@@ -10,6 +10,20 @@ from perflaw.types.laws import Alternative, Breakpoint, Curve, Law, Noise, Predi
 from perflaw.types.measured import CPU, EVENTS, FEATURE_NAME, TIME, Component, Metric
 from perflaw.types.recordings import MOST_SLOWDOWN, Clock, Evidence, Losses, Run, RunCost
 from perflaw.types.specs import Consistency, PathGroup, PathSpec
+from perflaw.types.studies import (
+    Budget,
+    Conditions,
+    Configuration,
+    Goal,
+    Knob,
+    KnobKind,
+    Reading,
+    Study,
+    StudyMetric,
+    Target,
+    Trial,
+    Value,
+)
 from perflaw.types.trends import Cluster, Overtake, PowerLaw, Trends
 from perflaw.types.verdicts import Change, CheckVerdict, DiffVerdict, Forecast, Outcome, SpecVerdict, Stated
 
@@ -23,11 +37,14 @@ __all__ = [
     "Annotation",
     "Batches",
     "Breakpoint",
+    "Budget",
     "Change",
     "CheckVerdict",
     "Clock",
     "Cluster",
     "Component",
+    "Conditions",
+    "Configuration",
     "Consistency",
     "CountMatrix",
     "Counts",
@@ -35,7 +52,10 @@ __all__ = [
     "DiffVerdict",
     "Evidence",
     "Forecast",
+    "Goal",
     "Histogram",
+    "Knob",
+    "KnobKind",
     "Law",
     "Location",
     "Losses",
@@ -51,11 +71,17 @@ __all__ = [
     "Points",
     "PowerLaw",
     "Prediction",
+    "Reading",
     "Run",
     "RunCost",
     "Scope",
     "SpecVerdict",
     "Stated",
+    "Study",
+    "StudyMetric",
+    "Target",
     "Trends",
+    "Trial",
+    "Value",
     "Verdict",
 ]

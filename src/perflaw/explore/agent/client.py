@@ -1,0 +1,96 @@
+"""The explorer's side of an agent: starts one, or connects to one elsewhere, asks, and never waits for ever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from perflaw.collect.wire.address import parse_address
+from perflaw.collect.wire.channel import Channel, Message, WireError
+from perflaw.collect.wire.pipes import spawn
+from perflaw.collect.wire.tls import connect
+from perflaw.collect.wire.token import read_token
+from perflaw.errors import UsageError
+from perflaw.types.studies import Study
+
+_SLACK_S: Final = 30.0
+
+
+class Invalid(Exception):  # noqa: N818 (a trial's outcome)
+    """The trial is no data point; the text says why."""
+
+
+@dataclass(slots=True)
+class Agent:
+    """A connection to an agent. WireError from any verb: it is gone, and the trial has to be made again."""
+
+    channel: Channel
+    """Where it is asked."""
+    process: subprocess.Popen[bytes] | None
+    """Its process where it is of this machine."""
+    knows: bool = False
+    """Whether it was told of the study."""
+
+    def ask(
+        self,
+        verb: str,
+        document: Mapping[str, Any] | None = None,
+        timeout_s: float = _SLACK_S,
+        on_message: Callable[[Message], None] | None = None,
+    ) -> Message:
+        """Ask, and wait for the answer; ``on_message`` is given what comes before it. Invalid where the answer is no."""
+        self.channel.send(verb, document)
+        while True:
+            message = self.channel.receive(timeout_s + _SLACK_S)
+            if message is None:
+                raise WireError(f"the agent does not answer {verb!r}", f"not within {timeout_s + _SLACK_S:g} s")
+            if message.kind == "yes":
+                return message
+            if message.kind == "no":
+                raise Invalid(str(message.document["reason"]))
+            if message.kind == "lost":
+                raise WireError("the collector of probes was lost", str(message.document["reason"]))
+            if on_message:
+                on_message(message)
+
+    def close(self) -> None:
+        """Let it go: it ends the target, restores and ends; that is waited for."""
+        with suppress(WireError):
+            self.channel.send("bye")
+        self.channel.close()
+        if self.process:
+            try:
+                self.process.wait(_SLACK_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def kill(self) -> None:
+        """End one that does not answer; what it leaves undone the next one does."""
+        self.channel.close()
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+
+def local_agent() -> Agent:
+    """An agent beside this process."""
+    process, channel = spawn([sys.executable, "-m", "perflaw.explore.agent.agent", "{channel}"], "agent")
+    return Agent(channel, process)
+
+
+def agents_of(study: Study, token: Path | None, authority: Path | None) -> Callable[[], Agent]:
+    """What gives agents for a study's target. UsageError where a remote one is not told how to be reached."""
+    where = study.target.remote
+    if not where:
+        return local_agent
+    if token is None or authority is None:
+        why = "an agent elsewhere is spoken to with a token and its certificate"
+        raise UsageError(f"target: remote: {where}", why, "perflaw explore … --token-file FILE --ca FILE.pem")
+    address, secret = parse_address(where), read_token(token)
+    return lambda: Agent(connect(address, secret, authority), None)

@@ -1,0 +1,51 @@
+"""Agents on other machines: one that listens for explorers, and the explorer's connection to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from perflaw.collect.wire.address import parse_address
+from perflaw.collect.wire.channel import Channel
+from perflaw.collect.wire.listener import Listener, serving
+from perflaw.collect.wire.token import read_token
+from perflaw.explore.agent.agent import serve
+
+_LOOK_S: Final = 1.0
+
+
+def listen(
+    address: str, token: Path, certificate: tuple[Path, Path], folder: Path, once: bool, tell: Callable[[str], None]
+) -> None:
+    """Serve explorers one after the other, each by a process of its own. UsageError where it cannot listen."""
+    listener = Listener(parse_address(address), read_token(token), serving(*certificate))
+    tell(f"agent listens at {listener.address}, targets run in {folder.resolve()}")
+    try:
+        while True:
+            channel = listener.accept(_LOOK_S)
+            if channel is None:
+                continue
+            status = _in_child(channel, folder.resolve())
+            channel.close()
+            if once:
+                return
+            if status:
+                tell(f"an agent ended with status {status}; the next one restores what it left")
+    finally:
+        listener.close()
+
+
+def _in_child(channel: Channel, folder: Path) -> int:
+    """Serve in a child, whose death is no end of the listener's."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            serve(channel, folder)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,0 +1,215 @@
+"""Expressions of a study: a small language with Python's meaning, checked before anything is computed.
+
+Numbers with units, knobs, ``host.mem``, ``host.cpus``, arithmetic, comparisons, ``and or not``, ``x if c else y``, and
+a handful of functions; texts may be compared alone. Nothing else can be written: no attribute, call, index or comprehension.
+So an expression opens nothing, and what it takes is bounded by its length and by the size of its numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from perflaw.errors import UsageError
+from perflaw.explore.distances import distance_of
+from perflaw.explore.operations import COMPARISONS, FUNCTIONS, OPERATORS, UNARY, Cannot
+from perflaw.explore.values import NUMBER, UNITS
+from perflaw.types.studies import Value
+
+MOST_CHARACTERS = 1000
+"""Of an expression."""
+MOST_NODES = 300
+"""Of its tree."""
+_SORTED = sorted((unit for unit in UNITS if unit != "%"), key=len, reverse=True)
+_LITERAL = re.compile(rf"(?<![\w.])({NUMBER})[ ]?({'|'.join(map(re.escape, _SORTED))})(?![\w])")
+_TEXT = re.compile(r"'[^'\\]*'|\"[^\"\\]*\"")
+_HOST = ("mem", "cpus")
+Variables = Mapping[str, Value]
+Step = Callable[[Variables], Value]
+
+
+class Expression:
+    """A checked expression; ``value`` computes it. UsageError, with the place, for what cannot be written or computed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.names: set[str] = set()
+        """Knobs and ``host.…`` that it needs."""
+        self.units: set[str] = set()
+        """Base units of its literals."""
+        self._literals: dict[str, int | float] = {}
+        tree = self._parsed()
+        self._run = self._step(tree.body, 0)
+        self._far = distance_of(tree.body, self._step)
+
+    def __reduce__(self) -> tuple[type[Expression], tuple[str]]:
+        return Expression, (self.text,)
+
+    def value(self, variables: Variables) -> Value:
+        """What it is where knobs have these settings."""
+        try:
+            return self._run(variables)
+        except Cannot as error:
+            raise UsageError(f"expression {self.text!r}", str(error)) from None
+        except KeyError as error:
+            raise UsageError(f"expression {self.text!r}", f"{error.args[0]} has no value") from None
+
+    def distance(self, variables: Variables) -> float:
+        """How far it is from holding: 0 where it holds; 1 where it cannot be computed."""
+        try:
+            return self._far(variables)
+        except (Cannot, KeyError):
+            return 1.0
+
+    def _parsed(self) -> ast.Expression:
+        if not self.text.strip():
+            self._wrong(0, "it is empty")
+        if len(self.text) > MOST_CHARACTERS:
+            self._wrong(MOST_CHARACTERS, f"it is longer than {MOST_CHARACTERS} characters")
+        try:
+            # A tab or line break in an expression is a blank: what follows is no new statement.
+            tree = ast.parse(re.sub(r"\s", " ", self._with_placeholders()).rstrip().replace("\0", "\1"), mode="eval")
+        except SyntaxError as error:
+            self._wrong((error.offset or 1) - 1, "it cannot be read")
+        except (ValueError, MemoryError, RecursionError):
+            self._wrong(0, "it is nested too deeply or not text")
+        if sum(1 for _ in ast.walk(tree)) > MOST_NODES:
+            self._wrong(0, f"it has more than {MOST_NODES} parts")
+        return tree
+
+    def _with_placeholders(self) -> str:
+        """``4KiB`` becomes a name of the same length, so that places in complaints stay right."""
+        bare = _TEXT.sub(lambda found: "'" * len(found[0]), self.text)
+        odd = next((at for at, one in enumerate(bare) if ord(one) > 126 and one != "µ"), None)
+        if odd is not None:
+            self._wrong(odd, f"{self.text[odd]!r} means nothing here")
+
+        def placeholder(found: re.Match[str]) -> str:
+            name = chr(0x4E00 + len(self._literals)).ljust(len(found[0]), "_")
+            factor, base = UNITS[found[2]]
+            number = found[1].replace("_", "")
+            self._literals[name] = (int(number) if number.isdigit() else float(number)) * factor
+            self.units.add(base)
+            return name
+
+        return _outside_texts(self.text, lambda part: _LITERAL.sub(placeholder, part))
+
+    def _wrong(self, at: int, why: str) -> NoReturn:
+        pointed = self.text[max(0, at - 20) : at] + "»" + self.text[at : at + 20]
+        raise UsageError(f"expression {self.text[:80]!r}, character {at + 1}", f"{why} ({pointed.strip()})")
+
+    def _refuse(self, node: ast.AST, why: str) -> NoReturn:
+        line = " " + re.sub(r"\s", " ", self.text)
+        at = len(line.encode()[: getattr(node, "col_offset", 0) + 1].decode(errors="ignore")) - 1
+        self._wrong(at, why)
+
+    def _step(self, node: ast.expr, depth: int) -> Step:
+        """A function of the variables that computes a node: what has none is refused here, once."""
+        if depth > 40:
+            self._refuse(node, "it is nested too deeply")
+        make = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if make is None:
+            self._refuse(node, f"{_words(node)} is not allowed")
+        step: Step = make(node, depth + 1)
+        return step
+
+    def _constant(self, node: ast.Constant, depth: int) -> Step:
+        value = node.value
+        if not isinstance(value, bool | int | float | str) or (isinstance(value, float) and not math.isfinite(value)):
+            self._refuse(node, f"{value!r} is not allowed")
+        if isinstance(value, int) and value.bit_length() > 256:
+            self._refuse(node, "the number is too large")
+        return lambda _: value
+
+    def _name(self, node: ast.Name, depth: int) -> Step:
+        name = node.id
+        if name in self._literals:
+            literal = self._literals[name]
+            return lambda _: literal
+        if name in FUNCTIONS:
+            self._refuse(node, f"{name} is a function: write {name}(…)")
+        self.names.add(name)
+        return lambda variables: variables[name]
+
+    def _attribute(self, node: ast.Attribute, depth: int) -> Step:
+        if not (isinstance(node.value, ast.Name) and node.value.id == "host" and node.attr in _HOST):
+            self._refuse(node, "only host.mem and host.cpus may be written with a dot")
+        name = f"host.{node.attr}"
+        self.names.add(name)
+        return lambda variables: variables[name]
+
+    def _unaryop(self, node: ast.UnaryOp, depth: int) -> Step:
+        operate = UNARY.get(type(node.op))
+        if operate is None:
+            self._refuse(node, "this operator is not allowed")
+        inner = self._step(node.operand, depth)
+        return lambda variables: operate(inner(variables))
+
+    def _binop(self, node: ast.BinOp, depth: int) -> Step:
+        operate = OPERATORS.get(type(node.op))
+        if operate is None:
+            self._refuse(node, "this operator is not allowed")
+        left, right = self._step(node.left, depth), self._step(node.right, depth)
+        return lambda variables: operate(left(variables), right(variables))
+
+    def _boolop(self, node: ast.BoolOp, depth: int) -> Step:
+        steps = [self._step(one, depth) for one in node.values]
+        ends = isinstance(node.op, ast.Or)
+
+        def run(variables: Variables) -> Value:
+            value: Value = not ends
+            for step in steps:
+                value = step(variables)
+                if bool(value) is ends:
+                    break
+            return value
+
+        return run
+
+    def _ifexp(self, node: ast.IfExp, depth: int) -> Step:
+        condition, yes, no = (self._step(one, depth) for one in (node.test, node.body, node.orelse))
+        return lambda variables: yes(variables) if condition(variables) else no(variables)
+
+    def _compare(self, node: ast.Compare, depth: int) -> Step:
+        steps = [self._step(one, depth) for one in (node.left, *node.comparators)]
+        operators = [COMPARISONS.get(type(one)) for one in node.ops]
+        if None in operators:
+            self._refuse(node, "this comparison is not allowed")
+
+        def run(variables: Variables) -> Value:
+            left = steps[0](variables)
+            for operate, step in zip(operators, steps[1:], strict=True):
+                right = step(variables)
+                if operate is None or not operate(left, right):
+                    return False
+                left = right
+            return True
+
+        return run
+
+    def _call(self, node: ast.Call, depth: int) -> Step:
+        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
+            self._refuse(node, f"only {', '.join(FUNCTIONS)} can be called")
+        function, least, most = FUNCTIONS[node.func.id]
+        if not least <= len(node.args) <= most:
+            self._refuse(node, f"{node.func.id} takes {least}{f' to {most}' if most > least else ''} values")
+        steps = [self._step(one, depth) for one in node.args]
+        return lambda variables: function(*(step(variables) for step in steps))
+
+
+def _words(node: ast.AST) -> str:
+    return {"Subscript": "an index", "Lambda": "lambda", "JoinedStr": "a text with braces", "NamedExpr": ":="}.get(
+        type(node).__name__, type(node).__name__
+    )
+
+
+def _outside_texts(text: str, change: Callable[[str], str]) -> str:
+    """Change what stands outside quotes."""
+    parts, at = [], 0
+    for quoted in _TEXT.finditer(text):
+        parts += [change(text[at : quoted.start()]), quoted[0]]
+        at = quoted.end()
+    return "".join([*parts, change(text[at:])])

@@ -1,0 +1,141 @@
+"""The journal of a study: ``study.db`` (SQLite, WAL). One transaction a step, so a kill at any point loses no trial.
+
+A trial is written down when it is planned, and again, whole, when it is over; what was planned and is not over is run
+again under its number. What policies keep is written with the proposal that it led to.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from perflaw.errors import StoreError
+from perflaw.types.studies import Conditions, Trial
+
+VERSION: Final = 1
+"""Of the journal's tables."""
+_TABLES: Final = """
+CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE trials (number INTEGER PRIMARY KEY, state TEXT NOT NULL, attempts INTEGER NOT NULL, trial TEXT NOT NULL);
+CREATE TABLE made (place INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER NOT NULL, trial TEXT NOT NULL);
+"""
+
+
+class Journal:
+    """An open journal. ``state`` of a trial: planned, done, or again (it is over but is to be repeated)."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make it; StoreError where it cannot be read or is of another version."""
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = path
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._open()
+        except sqlite3.Error as error:
+            raise StoreError(f"{path}: cannot be read", str(error), "perflaw explore STUDY -e NEW_NAME") from error
+        path.chmod(0o600)
+
+    def _open(self) -> None:
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            with self.step():
+                self._database.execute(f"PRAGMA user_version={VERSION}")
+                for statement in filter(None, map(str.strip, _TABLES.split(";"))):
+                    self._database.execute(statement)
+        elif version != VERSION:
+            why = f"it is of version {version}, this perflaw writes {VERSION}"
+            raise StoreError(f"{self.path}: a journal of another version", why, "perflaw explore STUDY -e NEW_NAME")
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """All that is written within is written together or not at all."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close it."""
+        self._database.close()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A value of the study, such as ``digest``, ``seed``, ``policy``."""
+        row = self._database.execute("SELECT value FROM study WHERE name = ?", (name,)).fetchone()
+        return json.loads(row[0]) if row else default
+
+    def put(self, **values: Any) -> None:
+        """Write values of the study."""
+        rows = [(name, json.dumps(value)) for name, value in values.items()]
+        self._database.executemany("INSERT OR REPLACE INTO study VALUES (?, ?)", rows)
+
+    def trials(self) -> list[Trial]:
+        """All trials in order of their numbers, planned ones as well."""
+        rows = self._database.execute("SELECT trial FROM trials ORDER BY number").fetchall()
+        return [trial_of(json.loads(text)) for (text,) in rows]
+
+    def to_run(self) -> dict[int, int]:
+        """Number of each trial that is to be run → how often it was begun."""
+        rows = self._database.execute("SELECT number, attempts FROM trials WHERE state != 'done' ORDER BY number")
+        return dict(rows.fetchall())
+
+    def again(self) -> set[int]:
+        """Numbers of the trials that are over and are to be repeated."""
+        return {row[0] for row in self._database.execute("SELECT number FROM trials WHERE state = 'again'")}
+
+    def plan(self, trials: Sequence[Trial]) -> None:
+        """Write down trials that are to be run."""
+        rows = [(trial.number, json.dumps(asdict(trial))) for trial in trials]
+        self._database.executemany("INSERT INTO trials VALUES (?, 'planned', 0, ?)", rows)
+
+    def clear(self) -> None:
+        """Forget everything that was planned; within a step, and before any trial was made."""
+        for table in ("trials", "study"):
+            self._database.execute(f"DELETE FROM {table}")
+
+    def begin(self, number: int) -> None:
+        """A trial is begun, whatever comes of it."""
+        over = "SELECT count(*) FROM made WHERE made.number = trials.number"
+        self._database.execute(f"UPDATE trials SET attempts = ({over}) + 1 WHERE number = ?", (number,))
+
+    def write(self, trial: Trial, again: bool = False) -> None:
+        """A trial is over."""
+        row = ("again" if again else "done", json.dumps(asdict(trial)), trial.number)
+        self._database.execute("UPDATE trials SET state = ?, trial = ? WHERE number = ?", row)
+        self._database.execute("INSERT INTO made (number, trial) VALUES (?, ?)", (trial.number, row[1]))
+
+    def change(self, trial: Trial) -> None:
+        """Write a trial that is over anew, whatever its state."""
+        row = (json.dumps(asdict(trial)), trial.number)
+        self._database.execute("UPDATE trials SET trial = ? WHERE number = ?", row)
+
+    def order(self) -> dict[int, int]:
+        """Number of each trial that was made → its place in the order of making, the last one where it was repeated."""
+        return dict(self._database.execute("SELECT number, max(place) FROM made GROUP BY number").fetchall())
+
+    def made(self) -> int:
+        """How often a trial was made to its end."""
+        return int(self._database.execute("SELECT count(*) FROM made").fetchone()[0])
+
+    def over(self, number: int) -> int:
+        """How often this one was."""
+        return int(self._database.execute("SELECT count(*) FROM made WHERE number = ?", (number,)).fetchone()[0])
+
+    def repeated(self) -> int:
+        """How many trials were, or are to be, made again because others disturbed them."""
+        found = self._database.execute("SELECT count(*) - count(DISTINCT number) FROM made").fetchone()
+        return int(found[0]) + len(self.again())
+
+
+def trial_of(document: Mapping[str, Any]) -> Trial:
+    """The trial of its JSON."""
+    return Trial(**{**document, "conditions": Conditions(**document["conditions"])})

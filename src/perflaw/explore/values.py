@@ -1,0 +1,155 @@
+"""Quantities as people write them: ``4KiB``, ``50MB/s``, ``10 ms``, ``5 %``; and what the machine has."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+_SIZES = {f"{prefix}{byte}": 1000**power for power, prefix in enumerate(("", "k", "M", "G", "T")) for byte in ("B",)}
+_BINARY = {f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)}
+_COUNTS = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600}
+_FREQUENCIES = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
+UNITS: Final[Mapping[str, tuple[float, str]]] = {
+    **{unit: (size, "B") for unit, size in {**_SIZES, "KB": 1000, **_BINARY}.items()},
+    **{f"{unit}/s": (size, "B/s") for unit, size in {**_SIZES, "KB": 1000, **_BINARY}.items()},
+    **{unit: (size, "") for unit, size in _COUNTS.items()},
+    **{unit: (size, "s") for unit, size in _TIMES.items()},
+    **{unit: (size, "Hz") for unit, size in _FREQUENCIES.items()},
+    "%": (0.01, "share"),
+}
+"""Unit → how many of its base unit it is, and that base unit; a size's K, M, G are 1,000 (KiB, MiB, GiB: 1,024)."""
+NUMBER: Final = r"\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?"
+_QUANTITY = re.compile(rf"\s*([+-]?(?:{NUMBER}|\.\d+))\s*([A-Za-zµ%][\w%/]*)?\s*")
+_HEX = re.compile(r"\s*0x[0-9a-fA-F]{1,16}\s*")
+LONGEST = 64
+"""Characters of a quantity: a longer text is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number and the base unit that it is in."""
+
+    value: int | float
+    """In the base unit; an int wherever it is whole."""
+    unit: str = ""
+    """``B``, ``s``, ``Hz``, ``B/s``, ``share``; empty for a plain number."""
+
+
+def quantity(text: str) -> Quantity | None:
+    """What a text says, None where it is no quantity.
+
+    >>> quantity("4KiB"), quantity("10 ms"), quantity("5 %"), quantity("fast")
+    (Quantity(value=4096, unit='B'), Quantity(value=0.01, unit='s'), Quantity(value=0.05, unit='share'), None)
+    """
+    if len(text) > LONGEST:
+        return None
+    if _HEX.fullmatch(text):
+        return Quantity(int(text, 16))
+    found = _QUANTITY.fullmatch(text)
+    if not found or (found[2] and found[2] not in UNITS):
+        return None
+    factor, base = UNITS[found[2]] if found[2] else (1, "")
+    value = _scaled(found[1].replace("_", ""), factor)
+    return None if value is None else Quantity(value, base)
+
+
+def _scaled(number: str, factor: float) -> int | float | None:
+    """The product, exact wherever both are whole; None beyond what a float holds."""
+    if number.lstrip("+-").isdigit():
+        value: int | float = int(number) * factor
+    else:
+        value = float(number) * factor
+        if value in (float("inf"), float("-inf")):
+            return None
+        written_whole = not number.lower().count("e") and "." not in number
+        value = int(value) if value.is_integer() and (written_whole or abs(value) < 2**53) else value
+    if abs(value) > 1e300:
+        return None
+    return float(f"{value:.15g}") if isinstance(value, float) else value
+
+
+def written(value: int | float, unit: str = "") -> str:
+    """A number in the largest unit in which it is whole, so that reading it back gives the same.
+
+    >>> written(4096, "B"), written(5000, "B"), written(0.01, "s"), written(1.5)
+    ('4KiB', '5kB', '10ms', '1.5')
+    """
+    mine = [
+        (factor, name) for name, (factor, base) in UNITS.items() if base == unit and base and name not in ("%", "KB")
+    ]
+    for factor, name in sorted(mine, reverse=True):
+        count = value / factor
+        if value and abs(count) >= 1 and abs(count) < 1e6 and float(count).is_integer():
+            text = f"{int(count)}{name}"
+            if quantity(text) == Quantity(value, unit):
+                return text
+    return f"{value!r}{unit if unit in UNITS else ''}"
+
+
+def host() -> dict[str, int | float]:
+    """What ``host.mem`` (bytes) and ``host.cpus`` (those this process may use) are in expressions."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"host.mem": memory, "host.cpus": len(os.sched_getaffinity(0))}
+
+
+def same(expected: object, told: object, unit: str | None = "") -> bool:
+    """Whether a target's word for a setting means that setting, whose numbers are in ``unit``.
+
+    Numbers are compared as numbers, quantities in either reading of K, M, G (many servers write MB for 1,024²),
+    on/true/yes/1 as one word, texts without regard to case and outer blanks. Where the unit is not known (None), the
+    number that stands before the target's unit will do.
+
+    >>> same(4096, "4KiB"), same(134217728, "128MB"), same(True, "on"), same("WAL", " wal"), same(4096, "1024")
+    (True, True, True, True, False)
+    >>> same(500, "500ms", "ms"), same(500, "500ms"), same(500, "500ms", None)
+    (True, False, True)
+    """
+    if isinstance(expected, bool):
+        return _truth(told) is expected
+    factor = UNITS.get(unit or "", (1, ""))[0]
+    readings = (
+        [one / factor for one in _readings(told)] if isinstance(told, str) and _has_unit(told) else _readings(told)
+    )
+    if unit is None and isinstance(told, str):
+        readings += _readings(re.sub(r"\s*[A-Za-zµ%/]+\s*$", "", told))
+    if isinstance(expected, int | float):
+        return any(_close(expected, one) for one in readings)
+    text = str(expected).strip().lower()
+    if text and not text.isdecimal() and _truth(text) is not None and _truth(told) is _truth(text):
+        return True  # `on`, of which some say 1 and others true
+    if text == str(told).strip().lower():
+        return True
+    mine = _readings(expected)
+    return any(_close(one, other) for one in mine for other in readings)
+
+
+def _has_unit(told: str) -> bool:
+    return told.strip()[-1:].isalpha() or told.strip().endswith("%")
+
+
+def _close(first: float, second: float) -> bool:
+    return abs(first - second) <= 1e-9 * max(abs(first), abs(second))
+
+
+def _truth(told: object) -> bool | None:
+    word = str(told).strip().lower()
+    if word in ("1", "1.0", "on", "true", "yes", "enabled", "t", "y"):
+        return True
+    return False if word in ("0", "0.0", "off", "false", "no", "disabled", "f", "n", "") else None
+
+
+def _readings(told: object) -> list[int | float]:
+    """The numbers that a word may stand for."""
+    if isinstance(told, int | float):
+        return [told]
+    text = str(told).strip()
+    found = [read.value for read in [quantity(text)] if read]
+    loose = re.fullmatch(rf"([+-]?{NUMBER})\s*([kKMGT])B?", text) if len(text) <= LONGEST else None
+    if loose:
+        power = " kMGT".index(loose[2].replace("K", "k"))
+        found += [float(loose[1].replace("_", "")) * step**power for step in (1000, 1024)]
+    return found

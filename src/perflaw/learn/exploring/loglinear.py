@@ -1,0 +1,168 @@
+"""Laws of what knobs multiply: the logarithm of a response as a sum of terms, chosen forwards and checked by folds.
+
+The law learner's families know no settings without order and no bends of products; a configuration's effects are both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from perflaw.learn.exploring.spaces import Array
+from perflaw.learn.exploring.terms import Term, column, products, singles, text_of
+from perflaw.learn.laws.expression import number
+
+MOST_TERMS = 10
+PER_TERM = 4
+"""Configurations that a term takes."""
+FOLDS = 5
+PRODUCTS_COST = 0.7
+"""Added to the score, in logarithms of the number of candidates, for each term (extended BIC, Chen and Chen 2008)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogLinear:
+    """log y = c + Σ bᵢ·termᵢ, with normal noise."""
+
+    terms: tuple[Term, ...]
+    """The terms."""
+    coefficients: Array
+    """(1 + terms,) the constant first."""
+    covariance: Array
+    """(1 + terms, 1 + terms) of the coefficients, noise included."""
+    scale: float
+    """Standard deviation of log y about the sum."""
+    freedom: int
+    """Degrees of freedom of the scale."""
+    score: float
+    """Extended BIC; smaller is better."""
+
+    def design(self, features: Mapping[str, Array], count: int) -> Array:
+        """Columns at values of the features, (count, 1 + terms)."""
+        return np.stack([np.ones(count), *(column(term, features) for term in self.terms)], axis=1)
+
+    def mean(self, features: Mapping[str, Array], count: int) -> Array:
+        """Expected response (not its logarithm), (count,)."""
+        return np.asarray(np.exp(self.design(features, count) @ self.coefficients + self.scale**2 / 2))
+
+    def mean_text(self) -> str:
+        """The mean in the annotation language: ``exp(3.2 + 0.5*log(n))``."""
+        start = number(float(self.coefficients[0] + self.scale**2 / 2))
+        rest = "".join(text_of(b, term) for b, term in zip(self.coefficients[1:].tolist(), self.terms, strict=True))
+        return f"exp({start}{rest})"
+
+    def limits(self, features: Mapping[str, Array], count: int) -> tuple[Array, Array, Array, Array, Array]:
+        """Mean, the ends of its 95 % interval, and those of a new run's, (count,) each."""
+        design = self.design(features, count)
+        middle = design @ self.coefficients + self.scale**2 / 2
+        variance = np.einsum("ij,jk,ik->i", design, self.covariance, design)
+        wide = stats.t.ppf(0.975, max(self.freedom, 1))
+        own, new = wide * np.sqrt(variance), wide * np.sqrt(variance + self.scale**2)
+        centre = middle - self.scale**2 / 2
+        return tuple(np.exp(one) for one in (middle, middle - own, middle + own, centre - new, centre + new))  # type: ignore[return-value]  # five of them
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Features in it, in the order of the terms."""
+        return tuple(dict.fromkeys(factor.feature for term in self.terms for factor in term))
+
+
+def fit_loglinear(features: Mapping[str, Array], log_y: Array) -> LogLinear | None:
+    """The law of logarithms (n,) in features (n,) each; None where there is nothing to learn from."""
+    if log_y.size < 2 * PER_TERM or np.ptp(log_y) <= 0:
+        return None
+    terms = _chosen(features, log_y)
+    return _fitted(terms, features, log_y, _candidates(features)) if terms else None
+
+
+def foreseen(features: Mapping[str, Array], log_y: Array, groups: NDArray[np.intp]) -> float:
+    """Share of the variance foreseen in folds left out, terms chosen anew in each; may be negative."""
+    folds = groups % FOLDS
+    missed = np.zeros(log_y.size)
+    for fold in np.unique(folds):
+        inside, outside = folds != fold, folds == fold
+        part = {name: values[inside] for name, values in features.items()}
+        terms = _chosen(part, log_y[inside])
+        design = np.stack([np.ones(log_y.size), *(column(term, features) for term in terms)], axis=1)
+        solution = np.linalg.lstsq(design[inside], log_y[inside], rcond=None)[0]
+        missed[outside] = log_y[outside] - design[outside] @ solution
+    return float(1 - np.sum(missed**2) / max(np.sum((log_y - log_y.mean()) ** 2), 1e-300))
+
+
+def _candidates(features: Mapping[str, Array]) -> int:
+    alone = singles(features)
+    return len(alone) + len(products(alone))
+
+
+def _chosen(features: Mapping[str, Array], log_y: Array) -> tuple[Term, ...]:
+    """Terms added one by one while the score falls, then left out again where it falls without them."""
+    alone = singles(features)
+    candidates = [*alone, *products(alone)]
+    if not candidates:
+        return ()
+    columns = np.stack([column(term, features) for term in candidates])
+    chosen = _forwards(columns, log_y, len(candidates))
+    return tuple(candidates[i] for i in _backwards(chosen, columns, log_y, len(candidates)))
+
+
+def _forwards(columns: Array, y: Array, candidates: int) -> list[int]:
+    """Places of the columns (P, n) that explain most of what is left, each made orthogonal to those before."""
+    left = y - y.mean()
+    rest = columns - columns.mean(axis=1, keepdims=True)
+    size = np.maximum((rest**2).sum(axis=1), 1e-300)
+    chosen: list[int] = []
+    best, found = _score(left, 0, y.size, candidates), []
+    most = min(MOST_TERMS, y.size // PER_TERM)
+    for count in range(1, most + 1):
+        norm = (rest**2).sum(axis=1)
+        usable = norm > 1e-8 * size
+        gain = np.where(usable, (rest @ left) ** 2 / np.maximum(norm, 1e-300), -1.0)
+        place = int(np.argmax(gain))
+        if gain[place] <= 1e-12 * float(y @ y):
+            break
+        axis = rest[place] / np.sqrt(norm[place])
+        left = left - axis * (axis @ left)
+        rest = rest - np.outer(rest @ axis, axis)
+        chosen.append(place)
+        score = _score(left, count, y.size, candidates)
+        if score < best - 1e-9:
+            best, found = score, list(chosen)
+        elif count > len(found) + 2:  # a term may pay off with its partner alone
+            break
+    return found
+
+
+def _backwards(chosen: list[int], columns: Array, y: Array, candidates: int) -> list[int]:
+    def score(places: list[int]) -> float:
+        design = np.vstack([np.ones(y.size), columns[places]]).T
+        return _score(y - design @ np.linalg.lstsq(design, y, rcond=None)[0], len(places), y.size, candidates)
+
+    best = score(chosen)
+    while len(chosen) > 1:
+        several = [(score([one for one in chosen if one != place]), place) for place in chosen]
+        least, place = min(several)
+        if least > best:
+            break
+        best, chosen = least, [one for one in chosen if one != place]
+    return chosen
+
+
+def _score(left: Array, terms: int, n: int, candidates: int) -> float:
+    """Extended BIC of residuals."""
+    variance = max(float(left @ left) / n, 1e-12)
+    return float(n * np.log(variance) + terms * (np.log(n) + 2 * PRODUCTS_COST * np.log(max(candidates, 2))))
+
+
+def _fitted(terms: tuple[Term, ...], features: Mapping[str, Array], log_y: Array, candidates: int) -> LogLinear:
+    design = np.stack([np.ones(log_y.size), *(column(term, features) for term in terms)], axis=1)
+    inverse = np.linalg.pinv(design.T @ design)
+    solution = inverse @ design.T @ log_y
+    left = log_y - design @ solution
+    freedom = max(log_y.size - len(terms) - 1, 1)
+    scale = float(np.sqrt(left @ left / freedom))
+    score = _score(left, len(terms), log_y.size, candidates)
+    return LogLinear(terms, np.asarray(solution), np.asarray(inverse * scale**2), scale, freedom, score)

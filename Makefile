@@ -1,5 +1,5 @@
 # The tasks. `make` alone runs every check.
-.PHONY: test demo bench soak environment format clean
+.PHONY: test demo example bench soak environment format clean
 
 test:            ## lint, types and all tests on every Python found
 	@sh scripts/test.sh
@@ -7,14 +7,19 @@ test:            ## lint, types and all tests on every Python found
 demo: environment ## record a real program on real text, print its laws, write the page
 	@sh examples/summary/demo.sh
 
+STUDY ?= sqlite
+example: environment ## explore a ready-made study of examples/: make example STUDY=redis
+	@sh scripts/servers.sh
+	@cd examples/$(STUDY) && PATH="$(CURDIR)/.venv/bin:$$PATH" perflaw explore $(STUDY).yaml
+
 environment:     ## perflaw in .venv, for use and for the demo
 	@sh scripts/environment.sh .venv 3.11 demo
 
 bench: environment ## accuracy, calibration and cost, as ratios; status 1 where a bar is missed
-	@sh scripts/bench.sh learner learner_several annotation_speed trend_scale scales overhead lines framework memory kills neighbour variance_speed variance_planted partition grouping paths_shape paths_cost hooks
+	@sh scripts/bench.sh learner learner_several annotation_speed trend_scale scales overhead lines framework memory kills neighbour variance_speed variance_planted partition grouping paths_shape paths_cost hooks probes
 
 soak: environment ## long ones: test suites of real packages under the recorder, minutes of churn
-	@sh scripts/bench.sh packages churn nulls mine_web mine_sqlite mine_redis lua
+	@sh scripts/bench.sh packages churn nulls mine_web mine_sqlite mine_redis lua explore_examples explore_sqlite explore_servers
 
 format:          ## rewrite the sources in the house's format
 	@.venv-3.11/bin/ruff check --fix --quiet . && .venv-3.11/bin/ruff format --quiet .

@@ -19,7 +19,7 @@ def picture(page: Path, out: Path, link: str = "", selector: str = "") -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         tab.goto(page.resolve().as_uri() + link)
-        tab.wait_for_selector("#law-chart .main-svg")
+        tab.wait_for_selector("#law-chart .main-svg, #trials tbody tr")
         tab.wait_for_timeout(500)
         shown = tab.locator(selector).first if selector else tab
         shown.screenshot(path=out)

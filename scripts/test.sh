@@ -3,6 +3,7 @@
 set -eu
 sh scripts/browser.sh
 sh scripts/compilers.sh
+sh scripts/servers.sh tests
 sh scripts/promtool.sh
 sh scripts/environment.sh .venv-3.11 3.11 test
 echo "lint and types"

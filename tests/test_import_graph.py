@@ -17,10 +17,12 @@ ALLOWED = {
     "learn": {"errors", "types"},
     "language": {"errors", "types"},
     "check": {"errors", "types", "learn", "language"},
+    "explore": {"errors", "types", "store", "collect", "learn"},
     "report": {"errors", "types", "language"},
-    "cli": {"errors", "types", "store", "collect", "learn", "report", "language", "check", "decorator"},
+    "cli": {"errors", "types", "store", "collect", "learn", "report", "language", "check", "explore", "decorator"},
     "pytest_plugin": {"errors", "types", "store", "collect", "learn", "report"},
     "decorator": set(),
+    "probes": set(),
     "__init__": {"decorator"},
     "__main__": {"cli"},
 }

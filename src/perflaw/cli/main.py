@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from perflaw import __version__
+from perflaw.cli import cflags
 from perflaw.errors import PerflawError
 
 VERBS = {
@@ -20,6 +21,8 @@ VERBS = {
     "trend": "which places of the program scale badly with the size of the work",
     "variance": "which calls, in which context, make a function's cost vary",
     "mine": "what durations each function shows on which call paths",
+    "explore": "try configurations of a system and learn what they do",
+    "agent": "run targets of studies for an explorer on another machine",
     "check": "whether new recordings keep to the laws",
     "diff": "what changed between two sets of laws or recordings",
     "predict": "the cost of inputs that were not recorded",
@@ -28,6 +31,8 @@ VERBS = {
     "laws": "the laws written beside functions, as a .law file",
     "runs": "the recordings of an experiment",
     "feature": "features of the runs: list, add, change, remove",
+    "probes": "list, switch and watch the probes of programs that run",
+    "collector": "give records of probes to recorders on other machines",
     "dump": "every table of a recording as text",
     "doctor": "what this machine can measure, and why not",
 }
@@ -60,6 +65,10 @@ def _module(verb: str) -> str:
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="perflaw")
+@click.option(
+    "--cflags", is_flag=True, is_eager=True, expose_value=False, callback=cflags.show,
+    help="Print what a C or C++ compiler needs to find perflaw.h, and exit.",
+)  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def cli(debug: bool) -> None:
     """Learns the laws of a program's performance from its runs."""

@@ -63,13 +63,13 @@ def render(page: Page) -> str:
     """
     parts = {
         "title": html.escape(_encodable(f"{page.target} – perflaw")),
-        "css": "".join(_asset(f"{name}.css") for name in _styles(page)),
+        "css": "".join(asset(f"{name}.css") for name in _styles(page)),
         "data": as_json(document(page)),
         "plotly": _plotly() if page.annotations or page.trend else "",
-        "js": "\n".join(_asset(f"{name}.js") for name in _scripts(page)),
+        "js": "\n".join(asset(f"{name}.js") for name in _scripts(page)),
     }
     # One pass with a function: what was put in is not searched again, and backslashes stay what they are.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], _asset("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], asset("page.html"))
 
 
 def _scripts(page: Page) -> list[str]:
@@ -102,7 +102,8 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Text of a file of the page."""
     return (files("perflaw.report") / "page" / name).read_text(encoding="utf-8")
 
 

@@ -264,7 +264,7 @@ def test_without_the_option_nothing_is_counted(recorded, tmp_path):
 def test_what_cannot_be_collected_is_refused(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("print(1)\n")
     said = perflaw("record", "--collect", "events", "--", "app.py", status=2).stderr
-    assert "--collect events" in said and "calls, branches, lines and paths" in said
+    assert "--collect events" in said and "calls, branches, lines, paths and probes" in said
     said = perflaw("record", "--collect", "branches", "--tracer", "python", "--", "app.py", status=2).stderr
     assert "only the native tracer" in said
     with pytest.raises(TargetError, match="no compiler"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from perflaw.report.quantity import NOTHING, percent, quantity
@@ -50,10 +51,21 @@ def value_text(metric: StudyMetric, value: float | None) -> str:
 
 
 def estimate_text(metric: StudyMetric, estimate: Estimate) -> str:
-    """``243 k rows/s (235–252)``; without an interval where the data give none."""
+    """``243 k rows/s (235–252)``; without an interval where the data give none.
+
+    Of a number without a unit that is known to more than two digits, as many as the interval leaves.
+
+    >>> estimate_text(StudyMetric("packed", {}), Estimate(0.17012, 0.16891, 0.17104))
+    '0.170 (0.169–0.171)'
+    """
     factor, unit = unit_of(metric)
     if estimate.low == estimate.high:
         return quantity(estimate.value * factor, unit)
+    wide = estimate.high - estimate.low
+    if not unit and abs(estimate.value) < 1000 and wide < abs(estimate.value) / 10 and wide > 1e-6:
+        ends = (estimate.value, estimate.low, estimate.high)
+        mean, low, high = (f"{end:.{max(0, math.ceil(-math.log10(wide)))}f}" for end in ends)
+        return f"{mean} ({low}–{high})"
     return estimate_with(estimate.value * factor, estimate.low * factor, estimate.high * factor, unit)
 
 

@@ -54,6 +54,8 @@ def _exponent(value: float) -> str:
 def _unit(value: float, unit: str) -> tuple[float, str]:
     """Size and name of the unit in which ``value``, given in ``unit``, reads best."""
     scale = {"ns": _TIME, "bytes": _BYTES}.get(unit)
+    if unit.startswith("B/"):
+        scale = tuple((start, size, name + unit[1:]) for start, size, name in _BYTES)
     if scale is None:
         scale = tuple((start, size, f"{name} {unit}".strip()) for start, size, name in _COUNT)
     _, size, name = max(step for step in scale if step[0] <= abs(value) or step[0] == 0)
@@ -63,8 +65,8 @@ def _unit(value: float, unit: str) -> tuple[float, str]:
 def quantity(value: float | None, unit: str) -> str:
     """A value with its unit, rescaled.
 
-    >>> quantity(3100, "ns"), quantity(2.5e6, "bytes"), quantity(41, "calls"), quantity(None, "ns")
-    ('3.1 µs', '2.5 MB', '41 calls', '—')
+    >>> quantity(3100, "ns"), quantity(2.5e6, "bytes"), quantity(41, "calls"), quantity(2.5e6, "B/s"), quantity(None, "ns")
+    ('3.1 µs', '2.5 MB', '41 calls', '2.5 MB/s', '—')
     """
     if value is None or not math.isfinite(value):
         return NOTHING

@@ -10,7 +10,8 @@ const COUNTS = [[0, 1, ""], [9999.5, 1e3, "k"], [999.5e3, 1e6, "M"], [999.5e6, 1
 
 function quantity(value, unit) {
   if (!Number.isFinite(value)) return "—";
-  const steps = SIZES[unit] ?? COUNTS.map(([from, size, name]) => [from, size, `${name} ${unit}`.trim()]);
+  const rates = unit.startsWith("B/") && SIZES.bytes.map(([from, size, name]) => [from, size, name + unit.slice(1)]);
+  const steps = SIZES[unit] ?? (rates || COUNTS.map(([from, size, name]) => [from, size, `${name} ${unit}`.trim()]));
   const [, size, name] = steps.findLast(([from]) => from <= Math.abs(value)) ?? steps[0];
   return `${twoDigits(value / size)} ${name}`.trim();
 }

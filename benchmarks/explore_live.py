@@ -46,10 +46,10 @@ def live(
     """Studies with seeds 1, 2, …: trials, time, how far the best is from the grid's best, and what the first warns of."""
     folder, environment = copied(example), {"TRIPS_ROWS": str(asked.rows)}
     print(f"\nlive: perflaw explore {study}", flush=True)
-    lost, trials = [], ["--trials", str(asked.trials)]
+    lost, most = [], ["--trials", str(asked.trials)]
     for seed in range(1, asked.live + 1):
         start = time.monotonic()
-        found = explored(folder, study, "--seed", str(seed), "-e", f"live-{seed}", *trials, environment=environment)
+        found = explored(folder, study, "--seed", str(seed), "-e", f"live-{seed}", *most, environment=environment)
         lost.append(regret(found["best"]["configuration"]))
         trials, took = found["trials"], time.monotonic() - start
         print(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.exploring.stopping import Stopper
-from perflaw.learn.exploring.streams import steady_from
+from perflaw.learn.exploring.streams import steady_from, usually_steady
 from perflaw.types.studies import Goal
 
 Array = NDArray[np.float64]
@@ -63,15 +63,16 @@ class Ours:
     name = "perflaw"
 
     def __init__(self, goal: Goal) -> None:
-        self.goal, self.steady = goal, 0.0
+        self.goal = goal
+        self.known: list[float] = []
 
     def until(self, times: Array, values: Array, best: list[float], past: list[Array]) -> int:
-        stopper = Stopper(self.goal, best, float(times[-1]), steady_s=self.steady)
+        stopper = Stopper(self.goal, best, float(times[-1]), steady_s=usually_steady(self.known))
         for i, (at, value) in enumerate(zip(times, values, strict=True)):
             stopper.add(float(at), float(value))
             if stopper.verdict():
                 return i + 1
-        self.steady = max(self.steady, steady_from(times.tolist(), values.tolist(), self.goal))
+        self.known.append(steady_from(times.tolist(), values.tolist(), self.goal))
         return len(times)
 
 
@@ -81,7 +82,7 @@ class Unwarned(Ours):
     name = "perflaw, blind"
 
     def until(self, times: Array, values: Array, best: list[float], past: list[Array]) -> int:
-        self.steady = 0.0
+        self.known = []
         return super().until(times, values, best, past)
 
 

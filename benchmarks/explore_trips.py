@@ -77,9 +77,9 @@ class Trips:
         command = [self.folder / "query_trips", self.database(int(configuration["page_size"])), *options]
         others = _others_cpu()
         done = subprocess.run([*command, f"--seconds={seconds}"], capture_output=True, text=True, check=True)
-        *lines, last = (json.loads(line) for line in done.stdout.splitlines())
+        told, *lines, last = (json.loads(line) for line in done.stdout.splitlines())
         wrong = {
-            name: last["settings"][name] for name, value in configuration.items() if last["settings"][name] != value
+            name: told["settings"][name] for name, value in configuration.items() if told["settings"][name] != value
         }
         if wrong:
             sys.exit(f"{dict(configuration)} became {wrong}")

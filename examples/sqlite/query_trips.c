@@ -5,8 +5,8 @@
  *
  * Each query is the mean number of passengers of the trips that began in an area, a stretch of a street: four constraints. A probe
  * stands around it.
- * Printed are a JSON line fifty times a second, {"at_s", "queries_per_s", "n"}, and at the end one with the results and
- * with the settings as SQLite tells them back, which need not be the ones asked for.
+ * Printed are a JSON line with the settings as SQLite tells them back, which need not be the ones asked for, then one fifty times a
+ * second, {"at_s", "queries_per_s", "n"}, and at the end one with the results.
  */
 #include <pthread.h>
 #include <sqlite3.h>
@@ -143,15 +143,17 @@ static double watch(const struct options *options) {
     return now() - start;
 }
 
-/* Settings as SQLite has them. A cache is shared where a connection pays for less than all of it. */
+/* Settings as SQLite has them, first of all, so that they are known where the run is ended early. A cache is shared where a connection pays for less than all of it. */
 static void print_settings(const struct options *options, sqlite3 *db, sqlite3 *other) {
     int used = 0, share = 0, unused;
     number(other, "SELECT count(*) FROM sqlite_schema");
     sqlite3_db_status(db, SQLITE_DBSTATUS_CACHE_USED, &used, &unused, 0);
     sqlite3_db_status(db, SQLITE_DBSTATUS_CACHE_USED_SHARED, &share, &unused, 0);
     long page = number(db, "PRAGMA page_size"), cache = number(db, "PRAGMA cache_size");
-    printf("\"settings\": {\"page_size\": %ld, \"cache\": %ld, \"threads\": %d, \"shared\": %d, \"memstatus\": %d}", page,
+    printf("{\"settings\": {\"page_size\": %ld, \"cache\": %ld, \"threads\": %d, \"shared\": %d, \"memstatus\": %d}", page,
            cache < 0 ? -cache * 1024 : cache * page, options->threads, share < used, sqlite3_memory_used() > 0);
+    printf("}\n");
+    fflush(stdout);
 }
 
 static void print_results(const struct options *options, double took) {
@@ -162,7 +164,17 @@ static void print_results(const struct options *options, double took) {
     getrusage(RUSAGE_SELF, &usage);
     printf("{\"result\": {\"queries_per_s\": %.6g, \"rows_per_s\": %.6g, \"queries\": %ld, \"seconds\": %.4f, ", (double)queries / took,
            (double)rows / took, queries, took);
-    printf("\"voluntary_switches\": %ld, \"involuntary_switches\": %ld}, ", usage.ru_nvcsw, usage.ru_nivcsw);
+    printf("\"voluntary_switches\": %ld, \"involuntary_switches\": %ld}}\n", usage.ru_nvcsw, usage.ru_nivcsw);
+}
+
+/* Into the kernel's cache: what is explored is SQLite's own, not how much of the file the disk has given lately. */
+static void read_whole(const char *path) {
+    static char part[1 << 16];
+    FILE *file = fopen(path, "rb");
+    while (file && fread(part, 1, sizeof part, file) == sizeof part)
+        continue;
+    if (file)
+        fclose(file);
 }
 
 static int is(const char *argument, const char *name, const char **value) {
@@ -205,7 +217,9 @@ int main(int argc, char **argv) {
     read_options(&options, argc, argv);
     sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, options.memstatus);
+    read_whole(options.file);
     sqlite3 *first = connect_to(&options), *second = connect_to(&options);
+    print_settings(&options, first, second);
     for (int i = 0; i < options.threads; i++) {
         workers[i].options = &options;
         workers[i].random = options.seed * 1000 + (uint64_t)i;
@@ -216,8 +230,6 @@ int main(int argc, char **argv) {
     print_results(&options, took);
     for (int i = 0; i < options.threads; i++)
         pthread_join(workers[i].thread, NULL);
-    print_settings(&options, first, second);
-    printf("}\n");
     sqlite3_close(first);
     sqlite3_close(second);
     return 0;

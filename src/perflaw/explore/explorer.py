@@ -24,6 +24,7 @@ from perflaw.explore.scheduling import choose, generator, latest, repetitions_of
 from perflaw.explore.space import Space
 from perflaw.explore.steering import Steering
 from perflaw.explore.trial_runs import begin_run, discard_lost, finish_run, key_of, mark_run, write_run
+from perflaw.learn.exploring.streams import usually_steady
 from perflaw.store.experiment import Experiment, discard
 from perflaw.types.studies import Configuration, Reading, Study, Trial
 
@@ -201,7 +202,7 @@ class Explorer:
         return Made(replace(trial, reason=f"the agent was lost {_LOST} times: {lost}", valid=False), {})
 
     def _judge(self, trial: Trial) -> TrialJudge:
-        steady = max(self.journal.get("steady", []), default=0.0)
+        steady = usually_steady(self.journal.get("steady", []))
         return judge_of(self.steering, self.study, self.space, trial, self.journal.trials(), steady)
 
     def _ready(self, agent: Agent) -> Agent:

@@ -34,7 +34,7 @@ class TrialJudge:
 def judge_of(
     steering: Steering, study: Study, space: Space, trial: Trial, trials: Sequence[Trial], steady_s: float
 ) -> TrialJudge:
-    """The judge of a trial. ``steady_s``: when earlier trials had become steady, the latest of them."""
+    """The judge of a trial. ``steady_s``: when earlier trials usually had become steady (``streams.usually_steady``)."""
     metric = objective_of(study)
     done = [
         one for one in trials if one.valid and not one.stopped and not one.contaminated and one.number != trial.number

@@ -60,7 +60,7 @@ class Agent:
                 message = self._channel.receive(3600.0)
                 if message is not None and message.kind == "bye":
                     return
-                if message is not None:
+                if message is not None and message.kind != "enough":  # that one crossed the trial's own end
                     self._answer(message)
         except Closed:
             pass  # the explorer has gone, however that was

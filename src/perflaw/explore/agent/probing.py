@@ -6,10 +6,14 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from perflaw.collect.probes.client import start_collector
 from perflaw.collect.probes.metrics import ProbeMetrics
 from perflaw.types.studies import Reading, StudyMetric
+
+_WINDOW_S: Final = 0.02
+"""Time that a reading is of: trials of a second have enough of them to be judged while they run."""
 
 
 class ProbeStream:
@@ -19,7 +23,7 @@ class ProbeStream:
         folder.mkdir(mode=0o700, exist_ok=True)
         self._folder, self._asked = folder, metrics
         self._collecting = start_collector(folder)
-        self._metrics = ProbeMetrics(metrics)
+        self._metrics = ProbeMetrics(metrics, _WINDOW_S)
 
     @property
     def pid(self) -> int:
@@ -32,7 +36,7 @@ class ProbeStream:
             path.unlink(missing_ok=True)
         self._collecting.ask("collect", {"remove": True})
         self._collecting.poll_waiting()
-        self._metrics = ProbeMetrics(self._asked)
+        self._metrics = ProbeMetrics(self._asked, _WINDOW_S)
 
     def begin(self) -> None:
         """What is measured begins now."""

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perflaw.learn.exploring.along import Along, Response
 from perflaw.learn.exploring.null import dependence
-from perflaw.learn.exploring.responses import axes_of, kinds, levels_of
+from perflaw.learn.exploring.responses import axes_of, levels_of
 from perflaw.learn.exploring.spaces import Array, SpaceLike
-from perflaw.learn.exploring.surrogate import Surrogate, fit_surrogate
 from perflaw.learn.exploring.tried import usable
-from perflaw.types.studies import Configuration, Knob, StudyMetric, Trial, Value
+from perflaw.types.studies import Configuration, Knob, StudyMetric, Trial
 
 LIKE_THREADS = re.compile(r"thread|worker|proc|client|conn|pool|job|parallel|concurren|core|cpu", re.IGNORECASE)
 """Names of knobs that say how many work at once."""
@@ -34,8 +34,6 @@ LEAST_DELAY = 0.2
 """Share of the CPU time that threads wait for processors from which that is the explanation."""
 SURE = 0.95
 ALPHA = 0.01
-MOST_CONTEXTS = 12
-EACH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,55 +85,16 @@ def like_threads(knob: Knob) -> bool:
     return bool(counts and LIKE_THREADS.search(knob.name))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Looked:
-    """What a suspicion looks at."""
-
-    rows: Sequence[Trial]
-    """Trials that are data."""
-    space: SpaceLike
-    """Where they lie."""
-    knob: Knob
-    """The knob that counts what works at once."""
-    levels: Array
-    """(L,) its levels."""
-    seed: int
-    """Of all draws."""
-
-    def law(self, values: Array) -> Surrogate:
-        """The law of a response (n,), positive."""
-        x = np.array([self.space.unit(one.configuration) for one in self.rows])
-        return fit_surrogate(x, kinds(self.space), values, 1.0, self.seed)
-
-    def curve(self, law: Surrogate, held: Configuration) -> Array:
-        """Draws of the logarithm of the response along the knob, others held or as they were tried: (draws, L)."""
-        rng = np.random.default_rng([self.seed, len(self.rows)])
-        some = np.sort(rng.permutation(len(self.rows))[:MOST_CONTEXTS])
-        levels = levels_of(self.space, self.knob)
-        contexts = [{**self.rows[i].configuration, **held} for i in some]
-        at = np.array([self.space.unit({**one, self.knob.name: level}) for one in contexts for level in levels])
-        drawn = law.joint(at, EACH, rng) * law.scale.spread + law.scale.centre
-        return np.asarray(drawn.reshape(len(drawn), len(contexts), len(levels)).mean(axis=1))
-
-    def contexts(self) -> list[dict[str, Value]]:
-        """Everything as it was tried, then each setting of each knob without order."""
-        found: list[dict[str, Value]] = [{}]
-        for knob in self.space.knobs:
-            if knob.kind in ("categorical", "bool"):
-                found += [{knob.name: option} for option in levels_of(self.space, knob)]
-        return found
-
-
 def _collapse(
     rows: Sequence[Trial], space: SpaceLike, objective: StudyMetric, knob: Knob, seed: int
 ) -> Collapse | None:
     """The collapse along one knob; None where there is none, or the trials do not establish it."""
-    looked = _Looked(rows, space, knob, np.array([float(one) for one in levels_of(space, knob)]), seed)
+    looked = Along(rows, space, knob, np.array([float(one) for one in levels_of(space, knob)]), seed)
     values = np.array([one.metrics[objective.name] for one in rows])
     if len(looked.levels) < 3 or (values <= 0).any() or np.ptp(values) <= 0 or not _depends(looked, np.log(values)):
         return None
-    sign, law = -1.0 if objective.goal == "min" else 1.0, looked.law(values)
-    curves = [(held, sign * looked.curve(law, held)) for held in looked.contexts()]
+    sign, response = -1.0 if objective.goal == "min" else 1.0, Response(looked, values)
+    curves = [(held, sign * response.curve(held)) for held in looked.contexts()]
     held, curve = next(((held, curve) for held, curve in curves if _falls(curve)), ({}, None))
     if curve is None:
         return None
@@ -158,7 +117,7 @@ def _collapse(
     )  # fmt: skip
 
 
-def _depends(looked: _Looked, values: Array) -> bool:
+def _depends(looked: Along, values: Array) -> bool:
     """Whether the objective depends on any knob at all."""
     places, axes = axes_of(looked.space, looked.rows[0].configuration)
     x = np.array([looked.space.unit(one.configuration) for one in looked.rows])[:, places]
@@ -176,23 +135,23 @@ def _gone(curve: Array, place: int, lost: float) -> bool:
     return bool(np.mean(curve[:, place] - curve[:, -1] < lost / 3) >= SURE)
 
 
-def _jump(looked: _Looked, seen: Array, least: float, held: Configuration) -> tuple[float, float, bool]:
+def _jump(looked: Along, seen: Array, least: float, held: Configuration) -> tuple[float, float, bool]:
     """What was seen (n,) at the lowest level and at the top, and whether that is enough to be told."""
     shift = least / 100
     if np.ptp(seen) <= 0:
         return float(seen[0]), float(seen[0]), False
-    curve = looked.curve(looked.law(seen + shift), held)
+    curve = Response(looked, seen + shift).curve(held)
     low, top = (float(max(0.0, np.exp(np.median(curve[:, place])) - shift)) for place in (0, -1))
     return low, top, top >= least
 
 
-def _multiplies(looked: _Looked, seen: Array, peak: int, held: Configuration) -> bool:
+def _multiplies(looked: Along, seen: Array, peak: int, held: Configuration) -> bool:
     """Whether something (n,) multiplies from the lowest level to the top, and goes on growing behind the peak.
 
     Of switches it is those for a unit of work: threads that fight for a lock switch as often as they can from the
     first fight on, and do less and less between; threads that only sleep switch as often for each piece of work.
     """
-    curve = looked.curve(looked.law(seen), held)
+    curve = Response(looked, seen).curve(held)
     multiplied = np.mean(curve[:, -1] - curve[:, 0] > np.log(MORE)) >= SURE
     return bool(multiplied and np.median(curve[:, -1] - curve[:, peak]) > 0)
 

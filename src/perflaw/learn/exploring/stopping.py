@@ -47,7 +47,7 @@ class Stopper:
             incumbent: values of the trials of the best configuration so far; empty: nothing is ever stopped.
             total_s: how long the trial is to be measured.
             run_sd: relative scatter from trial to trial (``noise.run_scatter``); None: of the incumbent's trials and a prior.
-            steady_s: when earlier trials of the study had become steady (``streams.steady_from``, the latest of them).
+            steady_s: when earlier trials of the study usually had become steady (``streams.usually_steady``).
         """
         self.sign = -1.0 if goal == "min" else 1.0
         self.incumbent = np.asarray(incumbent, dtype=np.float64)

@@ -118,3 +118,11 @@ def _cut(means: Array, either: bool) -> int:
         if gap > STEP * abs(float(after.mean())) and t > most:
             best, most = cut, t
     return best
+
+
+def usually_steady(known: Sequence[float]) -> float:
+    """Return when three in four of a study's trials had become steady, of fewer than eight all; 0 where none is known.
+
+    Not the latest of many: a trial that something disturbed in its middle would keep all others from being judged.
+    """
+    return float(np.quantile(known, 0.75 if len(known) >= 8 else 1.0, method="higher")) if len(known) else 0.0

@@ -35,14 +35,21 @@ class Journal:
         self.path = path
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=FULL")
             self._open()
         except sqlite3.Error as error:
             raise StoreError(f"{path}: cannot be read", str(error), "perflaw explore STUDY -e NEW_NAME") from error
         path.chmod(0o600)
 
     def _open(self) -> None:
+        try:
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._make_tables()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _make_tables(self) -> None:
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             with self.step():

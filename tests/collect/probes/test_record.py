@@ -33,7 +33,7 @@ for number, name, kind, fields in (
 ):
     area.register(number, name, kind, fields)
 rng, now = np.random.default_rng(4), 1000
-for _ in range(600):
+for _ in range(400):
     rows, colour = int(rng.integers(10, 5000)), int(rng.integers(0, 50))
     took = 400 + 3 * rows + int(rng.normal(0, 8))
     area.shot(2, now + 1, rows, colour)
@@ -231,11 +231,11 @@ def test_calls_and_probes_of_a_python_program_stand_beside_each_other(perflaw, t
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     told = perflaw("record", "--collect", "probes", "--", "law.py", env=env).stderr
-    assert "2,400 records of 3 probes" in told
+    assert "1,600 records of 3 probes" in told
     assert "probe id 1 is used twice: by query and another" in told
     (recording,) = open_experiment("default", tmp_path).recordings()
     components = {row[1]: (row[4], row[7]) for row in recording.tables()["components"]}
-    assert components["query"] == ("probe", 600)
+    assert components["query"] == ("probe", 400)
     assert components["law.work" if "law.work" in components else "__main__.work"] == ("python", 40)
     assert "query" in perflaw("variance", "query").stdout
 

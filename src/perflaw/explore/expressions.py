@@ -60,7 +60,8 @@ class Expression:
     def distance(self, variables: Variables) -> float:
         """How far it is from holding: 0 where it holds; 1 where it cannot be computed."""
         try:
-            return self._far(variables)
+            # Whether it holds is said by its value: ``or`` and ``and`` do not look at what need not be computed.
+            return 0.0 if self._run(variables) else self._far(variables)
         except (Cannot, KeyError):
             return 1.0
 

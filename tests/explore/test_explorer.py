@@ -7,8 +7,9 @@ import shutil
 import pytest
 
 from perflaw.errors import UsageError
+from perflaw.explore.agent.client import Invalid
 from perflaw.explore.studying import Wish
-from tests.explore.tiny import KNOB, ONE_SHOT, PYTHON, RATE, experiment_of, explore, steps, write
+from tests.explore.tiny import KNOB, ONE_SHOT, PYTHON, RATE, experiment_of, explore, forked_agent, steps, write
 
 
 def test_trials_are_runs_of_the_experiment(tmp_path):
@@ -196,3 +197,11 @@ def test_a_disturbed_trial_is_made_again_under_its_number_and_not_for_ever(tmp_p
     assert [bool(trial.contaminated) for trial in trials] == [False, True, False, False]
     # The run of the first attempt is replaced: every trial is one run.
     assert sorted(experiment_of(tmp_path).ids()) == sorted(trial.run for trial in trials)
+
+
+def test_an_enough_that_crosses_the_end_of_a_trial_is_no_question():
+    agent = forked_agent()
+    agent.channel.send("enough", {"why": "it cannot win"})
+    with pytest.raises(Invalid, match="no configuration was applied"):
+        agent.ask("measure")
+    agent.close()

@@ -1,8 +1,11 @@
 # The tasks. `make` alone runs every check.
-.PHONY: test demo example bench soak environment format clean
+.PHONY: test test-all demo example bench soak environment format clean
 
-test:            ## lint, types and all tests on every Python found
+test:            ## lint, types, the tests on Python 3.11, and on other Pythons found those that depend on the interpreter
 	@sh scripts/test.sh
+
+test-all:        ## lint, types and all tests, slow ones too, on every Python found
+	@sh scripts/test.sh --all
 
 demo: environment ## record a real program on real text, print its laws, write the page
 	@sh examples/summary/demo.sh

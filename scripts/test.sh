@@ -1,22 +1,57 @@
 #!/bin/sh
-# Every check: lint, types and all tests on each Python found (3.11 must be there).
+# Every check: lint, types and the tests. Python 3.11 must be there; of 3.12 and 3.13 those that are found are tested.
+#   test.sh         all tests but the slow ones on 3.11; on the others those that depend on the interpreter
+#   test.sh --all   all tests, slow ones too, on every Python, with the full number of Hypothesis examples
+# Further arguments go to pytest.
 set -eu
+all=
+if [ "${1:-}" = --all ]; then
+    all=yes
+    shift
+fi
+extra=interpreter
+if [ -n "$all" ]; then
+    extra=test
+    export PERFLAW_TEST_EXAMPLES=full
+fi
 sh scripts/browser.sh
 sh scripts/compilers.sh
 sh scripts/servers.sh tests
 sh scripts/promtool.sh
 sh scripts/environment.sh .venv-3.11 3.11 test
-echo "lint and types"
-.venv-3.11/bin/ruff check .
-.venv-3.11/bin/ruff format --check --quiet .
-.venv-3.11/bin/mypy
-(cd src/perflaw/collect/target && ../../../../.venv-3.11/bin/mypy --strict _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py)
-for version in 3.11 3.12 3.13; do
-    if [ "$version" != 3.11 ] && [ -z "$(sh scripts/python.sh "$version")" ]; then
+python=.venv-3.11/bin/python
+others=
+for version in 3.12 3.13; do
+    if [ -n "$(sh scripts/python.sh "$version")" ]; then
+        others="$others $version"
+        sh scripts/environment.sh ".venv-$version" "$version" "$extra"
+    else
         echo "no Python $version here: its tests are left out"
-        continue
     fi
-    sh scripts/environment.sh ".venv-$version" "$version" test
+done
+
+echo "lint and types"
+$python -m ruff check .
+$python -m ruff format --check --quiet .
+for version in 3.11 $others; do
+    $python -m mypy --python-version "$version"
+    (cd src/perflaw/collect/target && "../../../../$python" -m mypy --strict --python-version "$version" _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py)
+done
+
+tests() { # version, arguments of pytest
+    version=$1
+    shift
     echo "tests on Python $version"
-    ".venv-$version/bin/python" -m pytest -n 2 "$@"
+    ".venv-$version/bin/python" -m pytest -n 2 --dist loadfile ${all:+-m ""} "$@"
+}
+tests 3.11 "$@"
+for version in $others; do
+    ".venv-$version/bin/python" -m compileall -q src
+    if [ -n "$all" ]; then
+        tests "$version" "$@"
+    else
+        # Files are chosen by their text, for this environment lacks what the others import.
+        # shellcheck disable=SC2046 (words)
+        tests "$version" $(grep -rl --include="test_*.py" "pytest.mark.interpreter" tests) "$@"
+    fi
 done

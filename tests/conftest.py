@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.schema import Tables
@@ -15,6 +17,19 @@ from perflaw.store.tables import read_tables
 
 PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+FULL = os.environ.get("PERFLAW_TEST_EXAMPLES") == "full"
+"""Whether properties are tried on all their examples (``make test-all``) or on a quarter of them (``make test``)."""
+
+
+def examples(count: int) -> int:
+    """Number of examples that a property is tried on: all of ``count``, or a quarter of them and at least ten."""
+    return count if FULL else max(10, count // 4)
+
+
+settings.register_profile("full", max_examples=100, deadline=None)
+settings.register_profile("default", max_examples=25, deadline=None)
+settings.load_profile("full" if FULL else "default")  # no deadlines: the machine may be busy
 
 
 @pytest.fixture

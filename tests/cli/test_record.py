@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.interpreter
+
 APP = """
 import sys
 def work(n):

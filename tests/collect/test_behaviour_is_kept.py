@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import PROGRAMS
 
+pytestmark = pytest.mark.interpreter
+
 
 def plainly(tmp_path, *arguments, **options):
     options = {"cwd": tmp_path, "stdin": subprocess.DEVNULL, "timeout": 60, **options}

@@ -15,6 +15,8 @@ from perflaw.errors import TargetError
 from perflaw.store.evidence import gather
 from tests.collect.branch_oracle import SMALL, expected, program
 
+pytestmark = pytest.mark.interpreter
+
 
 @pytest.fixture
 def outcomes(recorded, tmp_path):

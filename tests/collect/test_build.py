@@ -15,6 +15,8 @@ from perflaw.collect.core import NativeTracer, PythonTracer, choose, foresee, un
 from perflaw.collect.interpreter import Interpreter, probe
 from perflaw.errors import TargetError, UsageError
 
+pytestmark = pytest.mark.interpreter
+
 EXTENSION = """
 #include <Python.h>
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_perflaw_native"};

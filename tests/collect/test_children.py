@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.interpreter
+
 KIDS = """
 import multiprocessing, os, subprocess, sys
 def work(n): return sum(range(n))

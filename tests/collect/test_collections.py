@@ -7,6 +7,8 @@ import pytest
 
 from tests.collect.both_ways import run_both_ways
 
+pytestmark = pytest.mark.interpreter
+
 NAME = "(garbage collection)"
 FEW = """
 import gc

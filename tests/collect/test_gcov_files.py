@@ -12,8 +12,9 @@ from perflaw.collect.gcov_files import Header, NotesFinder, Places, places_of, r
 from perflaw.collect.gcov_target import instrumented
 from perflaw.collect.gcov_tool import find_gcov
 from perflaw.errors import TargetError, UsageError
+from tests.conftest import examples
 
-ONCE = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ONCE = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WORDS = st.integers(0, (1 << 32) - 1)
 
 

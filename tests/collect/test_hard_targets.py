@@ -12,6 +12,8 @@ import pytest
 
 from tests.collect.test_behaviour_is_kept import assert_same
 
+pytestmark = pytest.mark.interpreter
+
 
 def component(perflaw, name, run=1):
     lines = perflaw("dump", run, "--table", "components").stdout.splitlines()

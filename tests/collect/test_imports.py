@@ -19,7 +19,7 @@ from perflaw.collect.imports.recognise import read_trace
 from perflaw.collect.imports.tree import core_file, tree_of
 from perflaw.collect.tabulate import tabulate
 from perflaw.store.experiment import open_experiment
-from tests.conftest import assert_identities, costs_of
+from tests.conftest import assert_identities, costs_of, examples
 
 LIBRARY = core_file(lambda text: None)
 
@@ -142,7 +142,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(forest=calls())
 def test_moments_are_those_of_a_plain_recount(folder, write, forest):
     planted = Planted(forest)
@@ -152,7 +152,7 @@ def test_moments_are_those_of_a_plain_recount(folder, write, forest):
     assert not +trace.processes[0].said
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(first=calls(), second=calls(), other=calls())
 def test_threads_and_processes_are_by_themselves(folder, first, second, other):
     one, two, three = Planted(first), Planted(second, 10**15), Planted(other, 10**15 + 9)
@@ -168,7 +168,7 @@ def test_threads_and_processes_are_by_themselves(folder, first, second, other):
     assert moments_of(there) == three.moments()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(calls())
 def test_the_python_twin_builds_the_same(folder, forest):
     trace = read(folder, document(complete(Planted(forest))))

@@ -2,7 +2,11 @@
 
 import math
 
+import pytest
+
 from tests.conftest import PROGRAMS, costs_of
+
+pytestmark = pytest.mark.interpreter
 
 
 def _components(recording):

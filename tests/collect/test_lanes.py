@@ -14,7 +14,7 @@ from perflaw.store.merge import merge
 from perflaw.store.schema import OTHER, PER_STRATUM, UNIFORM
 from perflaw.types import CPU, Component, Metric
 from tests.collect.test_tree_builder import Stream, trees
-from tests.conftest import PROGRAMS, assert_identities, costs_of
+from tests.conftest import PROGRAMS, assert_identities, costs_of, examples
 from tests.native.streams import Program
 
 METRICS = ("time", "cpu", "events", "allocated_bytes")
@@ -104,7 +104,7 @@ def test_every_lane_equals_a_plain_recount(calls, seed):
 steps = st.tuples(st.integers(0, 1), st.integers(0, 11), st.integers(0, 10**6), st.integers(0, 10**12))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(steps, max_size=150), st.sampled_from([Limits(), Limits(nodes=4, links=6, pairs=5, components=2)]))
 def test_identities_hold_on_any_stream_and_within_any_bounds(taken, limits):
     program, builder = Program(), TreeBuilder(0, METRICS, limits)

@@ -11,6 +11,8 @@ import pytest
 from perflaw.collect.launch import understand
 from perflaw.errors import TargetError
 
+pytestmark = pytest.mark.interpreter
+
 APP = "import sys\ndef f(n): return sum(range(n))\nprint(f(int(sys.argv[1])))\n"
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.interpreter
+
 FORK = """
 import os
 def work(i): return i

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.interpreter
+
 HEAD = "import atexit, ctypes, os, signal, sys, threading, time\ndef step(): pass\nfor _ in range(1000): step()\n"
 ENDINGS = {
     "exit 7": ("def end(): sys.exit(7)\n", 7, "exit status 7"),

@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.interpreter
+
 TAKES_AWAY = """
 import builtins, gc, os, sys, threading
 def f(n): return n

@@ -5,6 +5,8 @@ import pytest
 from tests.collect.recording import record_fake
 from tests.conftest import PROGRAMS, costs_of
 
+pytestmark = pytest.mark.interpreter
+
 CLOCKED = """
 import greenlet
 from fake_clock import advance

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.interpreter
+
 MANY = """
 import _thread, threading
 def work(n): return n

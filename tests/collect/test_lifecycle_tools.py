@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.interpreter
+
 OWN_HOOKS = """
 import cProfile, io, pstats, sys, threading
 def f(n): return g(n)

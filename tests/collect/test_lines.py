@@ -20,6 +20,8 @@ from tests.collect import line_programs
 from tests.collect.branch_oracle import SMALL, expected, program
 from tests.collect.test_branches import COVERAGE, HOSTILE
 
+pytestmark = pytest.mark.interpreter
+
 REFERENCE = """
 import json, os, sys, trace
 tracer = trace.Trace(count=1, trace=0)

@@ -7,6 +7,8 @@ import pytest
 from tests.collect.recording import comparable, features, record_fake
 from tests.conftest import PROGRAMS, costs_of
 
+pytestmark = pytest.mark.interpreter
+
 DEAF_TO_THROW = sys.version_info < (3, 12)
 """Up to 3.11 a profile function is not told of an exception that is thrown into a generator; frame evaluation is."""
 ALONE = ["callbacks", "falls", "hostile", "made", "sleepy", *([] if DEAF_TO_THROW else ["turns"])]

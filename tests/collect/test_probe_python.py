@@ -10,6 +10,8 @@ from perflaw.collect.probes.areas import Area as Reader
 from tests.collect.probe_areas import areas, count_of, probe_of, thread_of, type_of
 from tests.collect.probe_programs import produced
 
+pytestmark = pytest.mark.interpreter
+
 TABLE = """
 from perflaw.probes import *
 PERFLAW_PROBE(7, "query")

@@ -4,6 +4,8 @@ import pytest
 
 from tests.conftest import PROGRAMS, costs_of
 
+pytestmark = pytest.mark.interpreter
+
 
 @pytest.fixture
 def components(recorded):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from perflaw.errors import UsageError
 from perflaw.explore.expressions import Expression
+from tests.conftest import examples
 
 NAMES = {"a": 3, "b": -2, "c": 0.5, "d": 0, "e": 17, "yes": True}
 FUNCTIONS = {
@@ -47,7 +48,7 @@ def _joined(inner):
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.recursive(ATOMS, _joined, max_leaves=12))
 def test_it_is_what_python_says(text):
     try:

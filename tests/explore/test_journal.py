@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 from perflaw.errors import StoreError
 from perflaw.explore.journal import Journal
 from perflaw.types.studies import Conditions, Trial
+from tests.conftest import examples
 
 NUMBERS = some.floats(allow_nan=False, allow_infinity=False)
 SETTINGS = some.booleans() | some.integers(-(2**53), 2**53) | NUMBERS | some.text(max_size=5)
@@ -25,7 +26,7 @@ TRIALS = some.builds(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(TRIALS)
 def test_a_trial_comes_back_as_it_was(tmp_path_factory, trial):
     path = tmp_path_factory.mktemp("journal") / "study.db"

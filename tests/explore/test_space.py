@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from perflaw.errors import UsageError
 from perflaw.explore.space import Space
 from perflaw.types import Knob
+from tests.conftest import examples
 
 PAGES = Knob("page", "ordinal", (1024, 4096, 16384, 65536), unit="B", default=4096)
 CACHE = Knob("cache", "int", low=2**21, high=2**33, scale="log2", unit="B")
@@ -45,7 +46,7 @@ def knobs(draw):
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(knobs(), st.integers(0, 2**32))
 def test_samples_are_valid_and_round_trip(which, seed):
     space = Space(which, (), MACHINE)
@@ -59,7 +60,7 @@ def test_samples_are_valid_and_round_trip(which, seed):
         assert space.key(json.loads(json.dumps(drawn))) == space.key(drawn)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(knobs(), st.lists(st.floats(0, 1), min_size=5, max_size=5), st.integers(1, 6))
 def test_every_place_is_a_configuration_and_levels_are_settings(which, places, most):
     space = Space(which, (), MACHINE)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.language import parse, show
+from tests.conftest import examples
 from tests.language import nouns
 
 EVERYWHERE = """\
@@ -56,7 +57,7 @@ def test_comments_do_not_make_another_law():
 
 
 @given(nouns.blocks, st.lists(nouns.comments, max_size=12), st.randoms())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_no_comment_is_lost_wherever_it_stands(block, comments, random):
     lines = show(block).split("\n")
     for number, text in enumerate(comments):

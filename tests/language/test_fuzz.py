@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.language import LawFile, LawSyntaxError, parse, parse_distribution, parse_expression, show
+from tests.conftest import examples
 from tests.language import nouns
 from tests.language.test_examples import SORT
 
@@ -33,25 +34,25 @@ def held(text):
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_text(text):
     held(text)
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_bytes(data):
     held(data.decode("latin-1"))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_pieces_of_laws_in_any_order(text):
     held(text)
 
 
 @given(nouns.files.filter(lambda one: one.blocks), st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_damaged_laws(file, seed):
     assert isinstance(file, LawFile)
     held(damaged(show(file), random.Random(seed)))

@@ -4,11 +4,12 @@ from hypothesis import given, settings
 
 from perflaw.language import LawFile, Name, Number, parse, parse_distribution, parse_expression, show
 from perflaw.language.ast import Binary, Unary
+from tests.conftest import examples
 from tests.language import nouns
 
 
 @given(nouns.expressions)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_expressions(expression):
     text = show(expression)
     assert parse_expression(text) == expression
@@ -22,7 +23,7 @@ def test_distributions(distribution):
 
 
 @given(nouns.files)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_files(file):
     text = show(file)
     assert parse(text) == file

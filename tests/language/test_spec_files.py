@@ -13,6 +13,7 @@ from perflaw.language.spec_reading import parse_specs
 from perflaw.language.spec_writing import border_text, spec_yaml
 from perflaw.types import PathGroup, PathSpec
 from perflaw.types.spec_files import MinedSpec, SpecFile
+from tests.conftest import examples
 from tests.report import specs_factory
 
 NAMES = st.text(min_size=1, max_size=12).filter(lambda name: name.strip() and not name.startswith(r"\->"))
@@ -100,7 +101,7 @@ def files(draw):
     )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(files())
 def test_any_specification_comes_back(spec):
     file = SpecFile((MinedSpec(spec),))
@@ -166,7 +167,7 @@ def test_rounded_shares_are_taken_and_edited_ones_are_believed():
     assert edited.specs[0].tallies == ()  # what the runs showed is not what a person says
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.floats(1e-3, 1e17))
 def test_borders_keep_their_digits(border):
     text = spec_yaml(specs_factory.specs()).replace("[70 ms]", f"[{border_text(border)}]")

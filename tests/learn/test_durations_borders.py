@@ -12,6 +12,7 @@ from perflaw.learn.paths.batches import batches_of, independent, merged_batches,
 from perflaw.learn.paths.borders import borders_of, paper_borders
 from perflaw.learn.paths.histograms import edges, histogram_of
 from perflaw.types import Batches, Histogram
+from tests.conftest import examples
 
 from .duration_data import NULLS, SHAPES, clocked, correlated, mixture, scored, several
 
@@ -110,7 +111,7 @@ def test_the_papers_borders_are_all_minima_of_the_gradient():
 COUNTS = st.lists(st.integers(0, 10**6), max_size=60)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(COUNTS, st.integers(-70, 12), st.integers(-(10**7), 10**7), st.integers(0, 10**6), st.floats(0, 1e6))
 def test_any_histogram_will_do(counts, scale, offset, zeros, tick):
     h = Histogram(scale, offset, np.array(counts, dtype=np.int64), zeros)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from perflaw.learn.laws import Series, learn
 from perflaw.report.json import law_document
+from tests.conftest import examples
 
 NUMBERS = st.one_of(
     st.floats(-1e100, 1e100, allow_subnormal=False).filter(lambda v: v == 0 or abs(v) > 1e-100),
@@ -46,7 +47,7 @@ def series(draw: st.DrawFn) -> Series:
     return Series("s", draw(column), {name: draw(column) for name in names}, runs, weights)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(series())
 def test_any_finite_numbers(one: Series) -> None:
     learnt = learn([one])[0]

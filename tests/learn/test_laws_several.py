@@ -14,6 +14,7 @@ from perflaw.language import evaluate, parse_expression
 from perflaw.learn.laws import Learnt, Options, Series, learn
 from perflaw.learn.laws.collinear import classes
 from perflaw.learn.laws.missing import unexplained
+from tests.conftest import examples
 from tests.learn.law_data import at_least, at_most, generator
 
 TRUTHS: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], str]] = {
@@ -232,7 +233,7 @@ def test_a_few_percent_between_runs_are_no_missing_feature() -> None:
     assert unexplained(Series("f", y, {"n": np.ones(60)}, run), lambda: y - 1.0) is None
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     name=st.sampled_from(["3xz + 5x", "5x + 3z", "2xz"]),

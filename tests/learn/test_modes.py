@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perflaw.learn.modes import apart, borders, labels
+from tests.conftest import examples
 
 UNIMODAL = {
     "lognormal": (lambda rng, n: rng.lognormal(0, 1.5, n), 0.0),
@@ -84,7 +85,7 @@ def test_few_independent_points_are_no_evidence():
     assert borders(y, worth=12.0).size == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.floats(-1e9, 1e9), max_size=60), st.floats(1e-3, 1e3))
 @example([1.0, 1.1125369292536007e-308, 2.225073858507e-311], 0.25)
 @example([1.1125369292536007e-308, 2.225073858507e-311, -2.0], 1.0)

@@ -13,6 +13,7 @@ from perflaw.learn.paths.edges import columns_of, soft_edges
 from perflaw.learn.paths.expressions import expression_of
 from perflaw.learn.paths.grouping import group_paths
 from perflaw.learn.paths.separation import assessed, table_of
+from tests.conftest import examples
 from tests.learn.path_data import planted
 
 PAPER = (("a", "b", "c", "z"), ("a", "b", "z"), ("a", "c", "z"))
@@ -73,7 +74,7 @@ def separates(rows, group, chosen):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_no_fewer_edges_than_those_of_the_exact_search_do(data):
     paths, edges = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 8))
@@ -115,7 +116,7 @@ def true_of(expression, pattern, edges):
     return any(all(on[edge] == wanted for edge, wanted in term) for term in expression)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(k=st.integers(1, 4), picks=st.lists(st.integers(0, 2), min_size=16, max_size=16))
 def test_expressions_hold_for_their_own_patterns_and_have_the_fewest_terms(k, picks):
     patterns = list(product((False, True), repeat=k))

@@ -9,6 +9,7 @@ from perflaw.learn.paths.grouping import group_paths
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.options import MiningOptions
 from perflaw.learn.paths.paper_grouping import paper_groups
+from tests.conftest import examples
 from tests.learn.path_data import planted
 from tests.learn.path_models import QUICK, SEMOP, observed
 
@@ -74,7 +75,7 @@ def test_bursts_of_slow_calls_make_no_groups(sticky):
     assert [len(spec.groups) for spec in specs] == [1] * 10
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=st.integers(0, 2**31), shift=st.integers(0, 2**31))
 def test_the_order_of_paths_does_not_matter(seed, shift):
     case = planted(np.random.default_rng(seed), most=60)

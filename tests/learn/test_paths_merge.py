@@ -15,6 +15,7 @@ from perflaw.learn.paths.compare import agreeing, consistency
 from perflaw.learn.paths.merge import merge
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.options import MiningOptions
+from tests.conftest import examples
 from tests.learn.path_data import planted
 from tests.learn.path_models import SEMOP, model, observed
 
@@ -69,7 +70,7 @@ def test_random_groups_agree_by_chance_only():
     assert abs(np.mean(shares)) < 0.05
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.data())
 def test_the_matching_is_the_best_one(data):
     n = data.draw(st.integers(1, 8))
@@ -159,7 +160,7 @@ def three(seed):
         yield model(groups, borders=borders, quantiles=quantiles, host="there" if run == 1 else "here")
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(seed=st.integers(0, 2**31))
 def test_neither_the_order_nor_the_grouping_of_merges_matters(seed):
     a, b, c = three(seed)

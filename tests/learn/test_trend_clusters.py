@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from perflaw.learn.trend import TrendOptions, clusters, trend
 from perflaw.learn.trend.given import given as checked
+from tests.conftest import examples
 from tests.learn.trend_data import by_name, cluster, planted, r2
 
 
@@ -122,7 +123,7 @@ def _matrix(rows, runs, seed):
     return np.rint(1e4 + 1e3 * (weight @ base + 0.05 * rng.standard_normal((rows, runs))))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(MATRICES, st.booleans())
 def test_any_two_members_fit_each_other_as_the_theorem_says(shape, paper):
     rows, runs, seed, alpha = shape
@@ -140,7 +141,7 @@ def test_the_guarantee_at_the_papers_alpha_is_092():
     assert 1 - 4 * 0.02 * 0.98 > 0.92
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(MATRICES)
 def test_every_location_that_varies_is_in_some_cluster_and_representatives_vary_most(shape):
     rows, runs, seed, alpha = shape
@@ -153,7 +154,7 @@ def test_every_location_that_varies_is_in_some_cluster_and_representatives_vary_
         assert deviation[group.row] >= deviation[group.members].max() * (1 - 1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(MATRICES, st.randoms(use_true_random=False))
 def test_neither_units_of_features_nor_the_order_of_rows_or_runs_changes_clusters(shape, random):
     rows, runs, seed, alpha = shape
@@ -167,7 +168,7 @@ def test_neither_units_of_features_nor_the_order_of_rows_or_runs_changes_cluster
     assert before == after
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(MATRICES, st.floats(0.5, 1e6), st.floats(0, 1e6))
 def test_membership_does_not_change_with_scale_or_offset(shape, scale, offset):
     rows, runs, seed, alpha = shape

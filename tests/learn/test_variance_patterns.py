@@ -21,6 +21,7 @@ from perflaw.learn.variance.underliers import underliers
 from perflaw.learn.variance.vertex import Vertex, extract
 from perflaw.types import CPU
 from perflaw.types.call_trees import LinkMoments, NodeMoments, PairMoments
+from tests.conftest import examples
 from tests.learn.variance_data import Call, Recorder
 
 N = 40
@@ -232,7 +233,7 @@ def call_trees(draw):
     return recorder.tree()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(call_trees())
 def test_identities(given_tree):
     """Parts add up to X, shares to 1, underliers lie on no common path, and merging keeps every context once."""

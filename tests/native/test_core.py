@@ -22,8 +22,11 @@ from perflaw.collect.tree_builder import TreeBuilder
 from perflaw.collect.tree_objects import columns, objects
 from perflaw.store.schema import OTHER
 from tests.collect.test_tree_builder import Stream, trees
+from tests.conftest import examples
 from tests.native.rings import STOP, WRITTEN, RingFile
 from tests.native.streams import Piece, Program, deep_program, wide_program
+
+pytestmark = pytest.mark.interpreter
 
 NATIVE = Path(__file__).parents[2] / "native"
 USUAL = Limits()
@@ -96,7 +99,7 @@ def test_unit_tests_pass_under_sanitizers(native):
 
 
 shared_folder = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # every example writes its files anew
 
 

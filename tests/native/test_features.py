@@ -15,7 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.native.feature_probe import Both, Inline, Plain, Probe, Slotted, features, of
+
+pytestmark = pytest.mark.interpreter
 
 TARGET = Path(__file__).parents[2] / "src" / "perflaw" / "collect" / "target"
 
@@ -210,7 +213,7 @@ containers = st.lists(st.integers()) | st.text() | st.binary() | st.dictionaries
 
 
 @given(st.lists(numbers | containers, min_size=4, max_size=4))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_the_twin_reads_the_same(arguments: list[object]) -> None:
     sys.path.insert(0, str(TARGET))
     try:

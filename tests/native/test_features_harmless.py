@@ -17,6 +17,8 @@ import pytest
 
 from tests.native.feature_probe import Both, Inline, Plain, Probe, Slotted, features, of
 
+pytestmark = pytest.mark.interpreter
+
 UNSET = ...  # the probe leaves such a variable NULL
 LIMITS = [1, 2, 3]
 SCALE = 7

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from perflaw.collect.call_tree import CallTree, Limits, Span, Worst
 from perflaw.collect.layout import DEAD, ENTER, EXIT, RESUME, YIELD
+from tests.conftest import examples
 from tests.native.test_core import Program, assert_parity, library, native, steps
 
 __all__ = ["library", "native"]  # fixtures
@@ -20,7 +21,7 @@ PLAIN = st.recursive(
     max_leaves=40,
 )
 """Calls: function, own time before each callee and at the end, callees."""
-ours = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ours = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Reference:

@@ -13,6 +13,8 @@ import pytest
 
 from perflaw.pytest_plugin.session import without_ours
 
+pytestmark = pytest.mark.interpreter
+
 SUITE = """
 import pytest, words
 

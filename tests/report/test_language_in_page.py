@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from perflaw import language
 from perflaw.language import distributions
+from tests.conftest import examples
 
 VALUES: dict[str, float | str] = {"n": 7.0, "docs.len": 300.0, "calls.app.<lambda>": 0.0, "x.type": "int"}
 
@@ -53,7 +54,7 @@ def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=st.recursive(NUMBERS | NAMES | TESTS, deeper, max_leaves=12))
 def test_the_page_finds_the_values_that_perflaw_finds(tab: Page, tree: language.Expression) -> None:
     values = {name: np.array([value]) for name, value in VALUES.items()}

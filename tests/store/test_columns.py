@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from perflaw.store.columns import Column, added, grouped, wide
 from perflaw.store.rows import table_of
 from perflaw.store.tables import read_table, write_tables
+from tests.conftest import examples
 
 SUMS = st.integers(-(10**37), 10**37) | st.integers(-9, 9) | st.sampled_from([2**63, 2**64, -(2**64), 2**96 - 1])
 INTS = st.integers(1 - 2**63, 2**63 - 1) | st.integers(-3, 3)
@@ -28,7 +29,7 @@ def test_order_is_that_of_the_rows_with_nulls_first(rows):
     assert len(starts) == len(set(rows))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(INTS, st.sampled_from(["time", "é"]), SUMS, SUMS), max_size=5))
 def test_sums_come_back_from_the_disk(tmp_path, rows):
     write_tables(tmp_path, {"component_costs": table_of("component_costs", rows)})

@@ -10,12 +10,13 @@ from perflaw.store.counts import read_counts, read_csv_matrix, read_matrix, read
 from perflaw.store.experiment import open_experiment
 from perflaw.store.manifest import read_manifest, write_manifest
 from perflaw.types import Counts, Location
+from tests.conftest import examples
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=12)
 LOCATIONS = st.builds(
     Location, st.sampled_from(["line", "block"]), TEXT, TEXT, st.integers(0, 1 << 40), TEXT, st.sampled_from(["c", ""])
 )
-ONCE = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ONCE = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @ONCE

@@ -13,7 +13,7 @@ from perflaw.store.merge import merge
 from perflaw.store.tables import read_tables, write_tables
 from perflaw.types import Component
 from tests.collect.test_tree_builder import Stream, trees
-from tests.conftest import PROGRAMS, assert_identities
+from tests.conftest import PROGRAMS, assert_identities, examples
 
 
 def recording(run, calls, shift):
@@ -27,7 +27,7 @@ def recording(run, calls, shift):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.lists(trees(), max_size=2), min_size=3, max_size=3))
 def test_any_order_and_grouping_gives_the_same_tables(runs):
     a, b, c = (recording(f"{index:04d}", calls, index) for index, calls in enumerate(runs))

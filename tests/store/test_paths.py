@@ -16,6 +16,7 @@ from perflaw.store.experiment import Recording
 from perflaw.store.path_tables import PathsAbout, about_table, read_paths, write_paths
 from perflaw.store.paths import read_observed
 from perflaw.types import CPU, EVENTS, TIME, Clock, Losses, Platform, Run
+from tests.conftest import examples
 
 RUN = Run(
     "0001", (), "app.py", {}, "2026-01-01T00:00:00.000+00:00", 1, 1000, 0, True, "", "", "3.11", Clock("fake", 1, 0, 0),
@@ -137,7 +138,7 @@ row = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(rows=st.lists(row, min_size=1, max_size=8, unique_by=lambda one: one[1:4]))
 def test_tables_keep_every_row(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("paths")

@@ -15,6 +15,7 @@ from perflaw.collect.probes.decoding import Decoded
 from perflaw.collect.probes.nesting import Spans, innermost, nest
 from perflaw.collect.probes.trees import ProcessTree, feature_name
 from perflaw.collect.tree_objects import objects
+from tests.conftest import examples
 
 TREES = st.recursive(st.just([]), lambda inner: st.lists(inner, max_size=3), max_leaves=25)
 SOURCE = Source(0, 1, 2, 0, (), "c", (), Clock())
@@ -86,7 +87,7 @@ def told(tree):
 
 
 @given(st.lists(TREES, max_size=6), st.integers(1, 5))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_however_records_are_cut_the_tree_is_the_same(shapes, piece):
     clock, rows = [0], []
     for shape in shapes:

@@ -9,6 +9,7 @@ from perflaw.language import parse_distribution
 from perflaw.learn.exploring.laws import metric_law
 from perflaw.learn.exploring.terms import column, products, singles
 from tests import studies_factory as made
+from tests.conftest import examples
 
 
 def law_of(trials, space, depends=True):
@@ -60,7 +61,7 @@ def test_what_is_not_foreseen_is_inconclusive_and_advises_trials():
     assert "--vary" not in law.reason
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["a", "b", "mode=x"]),

@@ -18,7 +18,7 @@ import numpy as np
 from shared import Bars
 
 from perflaw.learn.annotations import annotate
-from perflaw.learn.laws import Series, learn
+from perflaw.learn.series import Series, learn
 from perflaw.types import Component, Evidence
 
 RECORDS, NUMBERS, RUNS = 1000, 8, 4

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from explore_systems import SYSTEMS, System, grid_system
 
-from perflaw.explore.policy import proposal_of
-from perflaw.explore.registry import find_policy
+from perflaw.explore.policy import find_policy, proposal_of
 from perflaw.explore.space import Space
 from perflaw.types.studies import Budget, Study, StudyMetric, Target, Trial
 

@@ -27,8 +27,8 @@ from explore_systems import System
 from optuna_here import optuna_here
 from shared import ROOT, Bars
 
-from perflaw.explore.reading import read_study
 from perflaw.explore.space import Space
+from perflaw.explore.study_file import read_study
 from perflaw.types.studies import StudyMetric
 
 SETTINGS: Mapping[str, Mapping[str, Sequence[Any]]] = {

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from shared import CACHE, ROOT
 
-from perflaw.explore.reading import read_study
 from perflaw.explore.space import Space
-from perflaw.explore.target.steady import steady
+from perflaw.explore.study_file import read_study
+from perflaw.explore.target.scoring import steady
 from perflaw.types.studies import Study, Value
 
 EXAMPLE = ROOT / "examples" / "sqlite"

@@ -20,10 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.learn.path_data import planted
 
-from perflaw.learn.paths.astar import exact_edges
 from perflaw.learn.paths.edges import columns_of, soft_edges
-from perflaw.learn.paths.grouping import group_paths
-from perflaw.learn.paths.paper_grouping import paper_groups
+from perflaw.learn.paths.grouping import group_paths, paper_groups
+from perflaw.learn.paths.hitting import exact_edges
 
 
 def timed(run, *arguments):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import learner_regimes
 import numpy as np
 
-from perflaw.learn.laws import Learnt, Series, learn
+from perflaw.learn.series import Learnt, Series, learn
 
 Truth = Callable[[np.ndarray], np.ndarray]
 TRUTHS: dict[str, tuple[Truth, set[str]]] = {

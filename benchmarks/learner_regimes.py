@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from perflaw.learn.laws import Series, learn
+from perflaw.learn.series import Series, learn
 
 Switch = Callable[[np.ndarray, float], np.ndarray]
 SWITCHES: dict[str, Switch] = {

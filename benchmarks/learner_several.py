@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perflaw.learn.laws import Series, learn
+from perflaw.learn.series import Series, learn
 
 Truth = Callable[[np.ndarray, np.ndarray], np.ndarray]
 TRUTHS: dict[str, Truth] = {

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from shared import PROGRAMS, Bars, pythons, recorded
 
+from perflaw.store.columns import Tables
 from perflaw.store.experiment import Recording, open_experiment
-from perflaw.store.schema import LOCAL, Tables
+from perflaw.store.schema import LOCAL
 
 NEIGHBOURS, AGREEMENT, SHARE = 3, 0.01, 0.95
 

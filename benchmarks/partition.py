@@ -39,7 +39,7 @@ from perflaw.learn.modes import borders
 from perflaw.learn.paths.batches import batches_of, independent
 from perflaw.learn.paths.borders import borders_of, paper_borders
 from perflaw.learn.paths.histograms import histogram_of
-from perflaw.learn.paths.matching import matched
+from perflaw.learn.paths.looks import matched
 from perflaw.learn.paths.options import MiningOptions
 from perflaw.learn.paths.stable import stable_borders
 

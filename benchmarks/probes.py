@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from shared import PROGRAMS, Bars
 
-from perflaw.collect.build import sources_folder
-from perflaw.collect.probes import layout
+from perflaw.record.build import sources_folder
+from perflaw.record.probes import layout
 
 FLOORS = {"LAT": "two_rdtsc", "TPT": "two_rdtsc", "FLT": "two_getrusage", "CTXSW": "two_getrusage"}
 PAPER = {"LLC": 360.0, "FLT": 1000.0}

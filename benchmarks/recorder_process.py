@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from perflaw.cli.main import main
-from perflaw.collect import core, native
+from perflaw.record import tracers as core
+from perflaw.record.python import native
 
 
 def used() -> resource.struct_rusage:

@@ -30,7 +30,7 @@ from perflaw.learn.variance.tree import Tree
 from perflaw.store.call_trees import read_call_tree
 from perflaw.store.experiment import open_experiment
 from perflaw.types import CPU, EVENTS
-from perflaw.types.measured import Metric
+from perflaw.types.recordings import Metric
 from perflaw.types.variance import Variance
 
 WITHOUT = "everything autodetect doc x86asm stripping network pthreads ffplay ffprobe"

@@ -1,4 +1,4 @@
-/* Call events to a call tree with exact moments: what collect/tree_builder.py means, in C.
+/* Call events to a call tree with exact moments: what record/tree/builder.py means, in C.
  *
  * The tree is keyed by (parent, call site, callee); from the third repetition of a (site, callee) on a path, recursion
  * is folded into the first. Sums are exact, so trees of threads and runs add in any order to the same result.

@@ -1,4 +1,4 @@
-/* Rows of the finished tree's tables: plain int64 columns; exact sums are two, low word first. collect/core_library.py
+/* Rows of the finished tree's tables: plain int64 columns; exact sums are two, low word first. record/tree/core.py
  * says the same for NumPy (a test compares the sizes).
  *
  * A table of lanes has one row a lane for every row of the table above it, in the same order; so have the costs of

@@ -268,7 +268,7 @@ struct Bottom {
     uint32_t kept, capacity;
 };
 
-/* Bounds of the memory, see collect/call_tree.py: Limits. */
+/* Bounds of the memory, see record/tree/call_tree.py: Limits. */
 typedef struct Limits {
     uint32_t nodes, links, pairs, components, spans;
 } Limits;

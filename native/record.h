@@ -1,4 +1,4 @@
-/* The record of an event: what a tracer writes and the call tree is built from. collect/layout.py says the same for NumPy
+/* The record of an event: what a tracer writes and the call tree is built from. record/records.py says the same for NumPy
  * (a test compares the two). Integers are little-endian, as the machines are that this runs on. */
 #ifndef PERFLAW_RECORD_H
 #define PERFLAW_RECORD_H
@@ -28,6 +28,6 @@ typedef struct Event {
     int32_t code, site, key, kind;
 } Event;
 
-_Static_assert(sizeof(Event) == 32, "the record of collect/layout.py");
+_Static_assert(sizeof(Event) == 32, "the record of record/records.py");
 
 #endif

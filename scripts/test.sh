@@ -35,7 +35,7 @@ $python -m ruff check .
 $python -m ruff format --check --quiet .
 for version in 3.11 $others; do
     $python -m mypy --python-version "$version"
-    (cd src/perflaw/collect/target && "../../../../$python" -m mypy --strict --python-version "$version" _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py)
+    (cd src/perflaw/record/python/target && "../../../../../$python" -m mypy --strict --python-version "$version" _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py)
 done
 
 tests() { # version, arguments of pytest

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from perflaw.store.columns import Tables
 from perflaw.store.experiment import Recording, open_experiment
-from perflaw.store.schema import Tables
 from perflaw.store.tables import read_tables
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.collect.build import cache_folder
+from perflaw.record.build import cache_folder
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

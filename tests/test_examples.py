@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.explore.reading import read_study
 from perflaw.explore.space import Space
+from perflaw.explore.study_file import read_study
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

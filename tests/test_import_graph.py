@@ -9,22 +9,37 @@ import perflaw
 ROOT = Path(perflaw.__file__).parent
 ALLOWED = {
     "errors": set(),
+    "law": {"errors", "types"},
     "types": set(),
-    "store": {"errors", "types"},
-    "collect": {"errors", "types", "store", "decorator"},
     "learn": {"errors", "types"},
-    "language": {"errors", "types"},
-    "check": {"errors", "types", "learn", "language"},
-    "explore": {"errors", "types", "store", "collect", "learn"},
-    "report": {"errors", "types", "language"},
-    "cli": {"errors", "types", "store", "collect", "learn", "report", "language", "check", "explore", "decorator"},
-    "pytest_plugin": {"errors", "types", "store", "collect", "learn", "report"},
+    "store": {"errors", "types"},
+    "wire": {"errors", "types"},
+    "record": {"errors", "types", "store", "wire", "decorator"},
+    "imports": {"errors", "types", "store", "record"},
+    "check": {"errors", "types", "learn", "law"},
+    "explore": {"errors", "types", "store", "record", "wire", "learn"},
+    "report": {"errors", "types", "law"},
+    "cli": {
+        "errors",
+        "types",
+        "store",
+        "record",
+        "imports",
+        "wire",
+        "learn",
+        "report",
+        "law",
+        "check",
+        "explore",
+        "decorator",
+    },
+    "pytest_plugin": {"errors", "types", "store", "record", "learn", "report"},
     "decorator": set(),
     "probes": set(),
     "__init__": {"decorator"},
     "__main__": {"cli"},
 }
-TARGET = ROOT / "collect" / "target"
+TARGET = ROOT / "record" / "python" / "target"
 
 
 def part(path):

@@ -1,4 +1,4 @@
-/* Lines of the definitions file: what the numbers in the records stand for (collect/definitions.py reads them). */
+/* Lines of the definitions file: what the numbers in the records stand for (record/records.py reads them). */
 #include "hooks.h"
 
 #include <dlfcn.h>

@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from perflaw.check.evalues import (
-    NOTHING,
-    TAU,
-    Effects,
-    Spread,
-    e_bh,
-    e_value,
-    learn_spread,
-    residual_likelihood,
-)
+from perflaw.check.evalues import NOTHING, TAU, Effects, Spread, e_bh, e_value, learn_spread, residual_likelihood
 
 LEAST = np.log(1.1)
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from perflaw.check.spec_judge import judge_specs
-from perflaw.check.spec_options import SpecOptions
-from perflaw.check.tallies import group_of, tallies_of
-from perflaw.language.path_texts import expression_text
+from perflaw.check.spec_tallies import SpecOptions, group_of, tallies_of
+from perflaw.law.call_paths import expression_text
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.options import MiningOptions
 from perflaw.types import Platform
-from perflaw.types.spec_files import MinedSpec
+from perflaw.types.specifications import MinedSpec
 
 from . import spec_data
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from perflaw.check.changes import coefficients, mean_terms
 from perflaw.check.records import hold
-from perflaw.check.terms import coefficients, mean_terms
-from perflaw.language import parse_distribution
+from perflaw.law import parse_distribution
 from tests.check.made import evidence, written
 
 

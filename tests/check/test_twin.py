@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.check.baseline import Baseline, baseline_document, baseline_from
+from perflaw.check.claims import Baseline, baseline_document, baseline_from
 from perflaw.check.evalues import Effects
 from perflaw.check.twin import sampled
 from tests.check.made import evidence, learnt

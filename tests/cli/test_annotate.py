@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from perflaw.language import parse, show
+from perflaw.law import parse, show
 from tests.conftest import PROGRAMS
 
 SIZES = "100,200,400,800,1600,3200,6400"

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from perflaw.collect import build
 from perflaw.errors import UsageError
+from perflaw.record import build
 
 
 def test_a_compiler_finds_the_header(perflaw, tmp_path):

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from perflaw.cli.main import main
 from perflaw.errors import DataError
-from perflaw.store.csv_file import parse_csv
-from perflaw.store.experiment import open_experiment
-from perflaw.store.feature_table import match
-from perflaw.store.manifest import read_manifest, write_manifest
+from perflaw.store.csv_files import parse_csv
+from perflaw.store.experiment import open_experiment, read_manifest, write_manifest
+from perflaw.store.features import change, executions, match
 from perflaw.store.output import find_number, output_path
-from perflaw.store.run_features import change, executions
 from perflaw.types import Clock, Losses, Run
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from perflaw.cli.fit import command
 from perflaw.errors import DataError, PerflawError, StoreError, UsageError
-from perflaw.store.csv_file import read_csv
+from perflaw.store.csv_files import read_csv
 
 SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000)
 Write = Callable[..., str]

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from perflaw.collect.output_tee import FIRST, LAST
+from perflaw.record.output_tee import FIRST, LAST
 
 QUICK = ("--tracer", "python")
 

@@ -7,7 +7,7 @@ import pytest
 
 from perflaw import law
 from perflaw.decorator import ATTRIBUTE
-from perflaw.language import parse
+from perflaw.law import parse
 
 APP = """
 import functools

@@ -8,9 +8,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from perflaw.collect import metrics
-from perflaw.collect.metrics import MetricPlugin, names_of, settings_of
 from perflaw.errors import UsageError
+from perflaw.record import metrics
+from perflaw.record.metrics import MetricPlugin, names_of, settings_of
 from perflaw.store.experiment import open_experiment
 from tests.conftest import PROGRAMS, costs_of
 

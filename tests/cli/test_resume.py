@@ -34,7 +34,7 @@ def runs(folder):
 
 KILLED = """
 import os, sys
-import perflaw.collect.{module} as module
+import perflaw.record.{module} as module
 from perflaw.cli.main import main
 before, calls = {where}, 0
 def instead(*arguments, **named):

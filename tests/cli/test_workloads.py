@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from perflaw.cli.progress import TimeLeft
-from perflaw.collect.deadline import Deadline
-from perflaw.collect.plan import PlannedRun
+from perflaw.cli.recorded import TimeLeft
+from perflaw.record.plan import PlannedRun
+from perflaw.record.run import Deadline
 
 APP = """
 import sys, time
@@ -93,7 +93,7 @@ def test_a_timeout_of_a_program_that_ends_well_is_a_failure(perflaw, tmp_path):
 
 
 def test_who_ignores_sigterm_is_killed_with_all_it_started(monkeypatch):
-    monkeypatch.setattr("perflaw.collect.deadline.GRACE_S", 0.3)
+    monkeypatch.setattr("perflaw.record.run.GRACE_S", 0.3)
     code = (
         "import signal, subprocess, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "if len(sys.argv) == 1: print(subprocess.Popen([sys.executable, '-c', sys.orig_argv[2], 'x']).pid, flush=True)\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perflaw.collect.probes import layout
+from perflaw.record.probes import layout
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from perflaw.collect.build import sources_folder
+from perflaw.record.build import sources_folder
 from tests.collect.probe_areas import areas
 
 SOURCES = Path(__file__).parents[1] / "programs" / "probes"

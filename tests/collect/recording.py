@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from perflaw.collect.metrics import settings_of
-from perflaw.collect.plan import make_plan
-from perflaw.collect.record import Settings
-from perflaw.collect.session import Tracers, record_all
+from perflaw.record.metrics import settings_of
+from perflaw.record.plan import make_plan
+from perflaw.record.run import Settings
+from perflaw.record.session import Tracers, record_all
+from perflaw.store.columns import Tables
 from perflaw.store.experiment import Recording, open_experiment
-from perflaw.store.schema import Tables
 from tests.conftest import assert_identities
 
 Key = tuple[Any, ...]

@@ -10,8 +10,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from perflaw.collect.collecting import require
 from perflaw.errors import TargetError
+from perflaw.record.metrics import require
 from perflaw.store.evidence import gather
 from tests.collect.branch_oracle import SMALL, expected, program
 

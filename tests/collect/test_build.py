@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from perflaw.collect import build
-from perflaw.collect.core import NativeTracer, PythonTracer, choose, foresee, unfit
-from perflaw.collect.interpreter import Interpreter, probe
 from perflaw.errors import TargetError, UsageError
+from perflaw.record import build
+from perflaw.record.python.interpreter import Interpreter, probe
+from perflaw.record.tracers import NativeTracer, PythonTracer, choose, foresee, unfit
 
 pytestmark = pytest.mark.interpreter
 

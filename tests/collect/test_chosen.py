@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.chosen import HEAD, PLACE, Chooser, Globs, chosen, functions, names_of
+from perflaw.record.compiled.selection import HEAD, PLACE, Chooser, Globs, chosen, functions, names_of
 from tests.collect.test_hooks import HOOKS, PROGRAMS, built, calls, opened, paths, recorded
 
 BUILDS = ("gcc -O0", "gcc -O2", "clang -O2")

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from perflaw.collect.clock_step import clock_step
+from perflaw.record.conclude import clock_step
 
 
 class Ticking:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.collect.dwarf import functions_at
-from perflaw.collect.elf import open_elf
+from perflaw.record.compiled.dwarf import functions_at
+from perflaw.record.compiled.elf import open_elf
 
 ONE = """namespace one {
 template <class T> struct A { __attribute__((noinline)) T get(T x) const { return x + 1; } };

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.gcov_counts import Function, Sums
-from perflaw.collect.gcov_files import Header, NotesFinder, Places, places_of, read_header
-from perflaw.collect.gcov_target import instrumented
-from perflaw.collect.gcov_tool import find_gcov
 from perflaw.errors import TargetError, UsageError
+from perflaw.record.compiled.elf import instrumented
+from perflaw.record.compiled.gcov import Function, Sums
+from perflaw.record.compiled.gcov_files import Header, NotesFinder, Places, find_gcov, places_of, read_header
 from tests.conftest import examples
 
 ONCE = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.collect.plan import make_plan
-from perflaw.collect.record import Settings
-from perflaw.collect.session import Tracers, record_all
 from perflaw.errors import TargetError
+from perflaw.record.plan import make_plan
+from perflaw.record.run import Settings
+from perflaw.record.session import Tracers, record_all
 from perflaw.store.experiment import Recording, open_experiment
 from tests.conftest import assert_identities
 

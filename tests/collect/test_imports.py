@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.imports.recognise import read_trace
-from perflaw.collect.imports.tree import core_file, tree_of
-from perflaw.collect.tabulate import tabulate
+from perflaw.imports.importing import core_file, tree_of
+from perflaw.imports.traces import read_trace
+from perflaw.record.tree.tables import tabulate
 from perflaw.store.experiment import open_experiment
 from tests.conftest import assert_identities, costs_of, examples
 

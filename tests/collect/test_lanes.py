@@ -5,11 +5,23 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.call_tree import Limits
-from perflaw.collect.definitions import Definitions
-from perflaw.collect.layout import CHANGE, CPU_LANE, ELSEWHERE, END, ENTER, EXIT, RESUME, SWITCH, THREAD, TURN, YIELD
-from perflaw.collect.tabulate import tabulate
-from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.record.records import (
+    CHANGE,
+    CPU_LANE,
+    ELSEWHERE,
+    END,
+    ENTER,
+    EXIT,
+    RESUME,
+    SWITCH,
+    THREAD,
+    TURN,
+    YIELD,
+    Definitions,
+)
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.call_tree import Limits
+from perflaw.record.tree.tables import tabulate
 from perflaw.store.merge import merge
 from perflaw.store.schema import OTHER, PER_STRATUM, UNIFORM
 from perflaw.types import CPU, Component, Metric

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.collect.launch import understand
 from perflaw.errors import TargetError
+from perflaw.record.launch import understand
 
 pytestmark = pytest.mark.interpreter
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.collect.definitions import Definitions
-from perflaw.collect.line_counts import Owners, read_line_counts
+from perflaw.record.python.native import Owners, read_line_counts
+from perflaw.record.records import Definitions
 
 pytestmark = pytest.mark.interpreter
 

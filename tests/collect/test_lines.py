@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from perflaw.collect.collecting import require
-from perflaw.collect.plan import make_plan
-from perflaw.collect.record import Settings
-from perflaw.collect.session import Tracers, record_all
 from perflaw.errors import TargetError
+from perflaw.record.metrics import require
+from perflaw.record.plan import make_plan
+from perflaw.record.run import Settings
+from perflaw.record.session import Tracers, record_all
 from perflaw.store.counts import read_counts, read_sources
 from perflaw.store.experiment import open_experiment
 from tests.collect import line_programs

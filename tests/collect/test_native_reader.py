@@ -4,14 +4,14 @@ import subprocess
 
 import pytest
 
-from perflaw.collect import build
-from perflaw.collect.claim import Claim
-from perflaw.collect.core import NativeTracer
-from perflaw.collect.describe import Process
-from perflaw.collect.keep import What, conclude
-from perflaw.collect.layout import ENTER
-from perflaw.collect.native import NativeReader, runs
-from perflaw.collect.tree_objects import objects
+from perflaw.record import build
+from perflaw.record.claim import Claim
+from perflaw.record.conclude import What, conclude
+from perflaw.record.manifest import Process
+from perflaw.record.python.native import NativeReader, runs
+from perflaw.record.records import ENTER
+from perflaw.record.tracers import NativeTracer
+from perflaw.record.tree.call_tree import objects
 from perflaw.store.experiment import open_experiment
 from tests.collect.rings import CAPACITY, NO_PROCESS, READ, STOP, calls, word, write_process, write_ring
 from tests.conftest import assert_identities

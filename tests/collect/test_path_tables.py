@@ -8,19 +8,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.call_tree import CallTree, Node
-from perflaw.collect.core_tables import CoreTree
-from perflaw.collect.definitions import Definitions, Started
-from perflaw.collect.path_pieces import ON_CPU, WALL, WHOLE, FunctionPaths, Piece, Seen
-from perflaw.collect.path_sums import summed_pieces
-from perflaw.collect.path_twin import Measured, merged, narrowed
-from perflaw.collect.paths import ALWAYS, path_tables, shares_of, wilson
-from perflaw.collect.recorded import Recorded
-from perflaw.collect.tree_objects import columns
-from perflaw.store.path_tables import PathsAbout
+from perflaw.record.recorded import Recorded
+from perflaw.record.records import Definitions, Started
+from perflaw.record.tree.call_tree import CallTree, Node, columns
+from perflaw.record.tree.core_tables import CoreTree
+from perflaw.record.tree.path_twin import ON_CPU, WALL, WHOLE, FunctionPaths, Measured, Piece, Seen, merged, narrowed
+from perflaw.record.tree.paths import ALWAYS, path_tables, shares_of, summed_pieces, wilson
+from perflaw.store.paths import PathsAbout
 from perflaw.types import CPU, Clock, Component, Losses, Run
-from perflaw.types.durations import MOST_SCALE
-from perflaw.types.measured import TIME
+from perflaw.types.recordings import TIME
+from perflaw.types.specifications import MOST_SCALE
 
 ABOUT = PathsAbout("b", 10.0, 6.0)
 RUN = Run(

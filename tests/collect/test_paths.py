@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.collect.path_twin import whole_log
-from perflaw.collect.plan import make_plan
-from perflaw.collect.record import Settings
-from perflaw.collect.session import Tracers, record_all
 from perflaw.errors import StoreError
 from perflaw.learn.paths.borders import borders_of
 from perflaw.learn.paths.histograms import downscaled, histogram_of, merged
+from perflaw.record.plan import make_plan
+from perflaw.record.run import Settings
+from perflaw.record.session import Tracers, record_all
+from perflaw.record.tree.path_twin import whole_log
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.paths import read_observed
 from perflaw.types import Histogram, Observed

@@ -1,8 +1,8 @@
 """The area's layout is said three times, by C, by NumPy and by the Python probes, and is one."""
 
-from perflaw.collect.probes import layout
 from perflaw.probes import area as python
 from perflaw.probes import writer
+from perflaw.record.probes import layout
 from tests.collect.probe_programs import built, run
 
 KINDS = {"head": layout.HEAD, "entry": layout.ENTRY, "ring": layout.RING, "record": layout.RECORD}

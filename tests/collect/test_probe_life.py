@@ -5,7 +5,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from perflaw.collect.probes import layout
+from perflaw.record.probes import layout
 from tests.collect.probe_areas import areas, probe_of, thread_of
 from tests.collect.probe_programs import C, built, produced, run
 
@@ -131,7 +131,7 @@ def test_errno_is_the_programs(life):
 
 def test_it_is_switched_from_outside(tmp_path):
     """Enabled, subsampled and disabled while the program runs."""
-    from perflaw.collect.probes.areas import Area as Reader
+    from perflaw.record.probes.areas import Area as Reader
 
     folder = tmp_path / "areas"
     environment = {"PERFLAW_PROBES": str(folder)}

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from perflaw.collect.probes import layout
-from perflaw.collect.probes.areas import Area as Reader
+from perflaw.record.probes import layout
+from perflaw.record.probes.areas import Area as Reader
 from tests.collect.probe_areas import areas, count_of, probe_of, thread_of, type_of
 from tests.collect.probe_programs import produced
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from perflaw.collect.probes import layout
-from perflaw.collect.probes.areas import Area as Reader
+from perflaw.record.probes import layout
+from perflaw.record.probes.areas import Area as Reader
 from tests.collect.probe_areas import count_of, cpu_of, probe_of, thread_of, type_of
 from tests.collect.probe_programs import CXX, C, built, run
 

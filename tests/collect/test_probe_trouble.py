@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from perflaw.collect.probes import layout
+from perflaw.record.probes import layout
 from tests.collect.probe_areas import areas, probe_of, read_area, type_of
 from tests.collect.probe_programs import CXX, SOURCES, C, built, compiled, produced, run
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perflaw.collect.definitions import Definitions
-from perflaw.collect.layout import ENTER, EXIT
-from perflaw.collect.reservoir import scramble
-from perflaw.collect.tabulate import tabulate
-from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.record.records import ENTER, EXIT, Definitions
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.reservoir import scramble
+from perflaw.record.tree.tables import tabulate
 from perflaw.store.schema import PER_STRATUM, UNIFORM
 from perflaw.types import Component
 from tests.conftest import assert_identities

@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.collect.definitions import Definitions
-from perflaw.collect.layout import ENTER, EXIT
-from perflaw.collect.tabulate import tabulate
-from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.record.records import ENTER, EXIT, Definitions
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.tables import tabulate
 from perflaw.types import Component
 from tests.conftest import assert_identities
 

@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.imports.events import ProcessEvents
-from perflaw.collect.imports.importing import import_trace
-from perflaw.collect.imports.recognise import read_trace
-from perflaw.collect.imports.tree import core_file, tree_of
-from perflaw.collect.imports.uftrace import _records
-from perflaw.collect.imports.uftrace_tracks import play
-from perflaw.collect.tabulate import tabulate
+from perflaw.imports.importing import core_file, import_trace, tree_of
+from perflaw.imports.traces import read_trace
+from perflaw.imports.tracks import ProcessEvents
+from perflaw.imports.uftrace import _records, play
+from perflaw.record.tree.tables import tabulate
 from perflaw.store.experiment import Recording, open_experiment
 from tests.collect.test_hooks import HOOKS, built, calls, paths, recorded
 from tests.conftest import assert_identities

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.collect.plan import OutputPattern
-from perflaw.collect.toml_lines import line_of, lines_of
-from perflaw.collect.workload_file import read_workloads
-from perflaw.collect.workloads import Asked, plan_workloads
 from perflaw.errors import PerflawError, StoreError, UsageError
+from perflaw.record.plan import OutputPattern
+from perflaw.record.workload_file import Asked, line_of, lines_of, plan_workloads, read_workloads
 
 FULL = """\
 command = "sort.py --size {n}"

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from perflaw.explore.reading import read_study
+from perflaw.explore.study_file import read_study
 
 FULL = """
 target:   {start: "./server --config {conf} {args}", ready: {tcp: 7000}, stop: SIGTERM,

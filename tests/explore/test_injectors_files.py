@@ -7,7 +7,7 @@ import pytest
 from perflaw.errors import TargetError
 from perflaw.explore.injectors.applying import apply_all, put_back_all, remember_all, verify_all
 from perflaw.explore.injectors.context import Context
-from perflaw.explore.injectors.templates import filled, line_set, line_told
+from perflaw.explore.injectors.file import filled, line_set, line_told
 from tests.explore.injecting import knob
 
 

@@ -4,9 +4,8 @@ import random
 
 import numpy as np
 
-from perflaw.explore.contamination import judge, may_repeat
-from perflaw.explore.scheduling import choose, generator, switch_cost, waits
-from perflaw.explore.target.steady import steady
+from perflaw.explore.judging import choose, generator, judge, may_repeat, switch_cost, waits
+from perflaw.explore.target.scoring import steady
 from perflaw.types.studies import Conditions, Knob, Trial
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perflaw.explore.knows import SURE, knows
+from perflaw.explore.judging import SURE, knows
 from perflaw.explore.space import Space
 from perflaw.types.studies import Knob, StudyMetric, Trial
 

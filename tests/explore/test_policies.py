@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from perflaw.errors import UsageError
-from perflaw.explore.policies.outcomes import best_trial, scored
-from perflaw.explore.policies.words import setting
-from perflaw.explore.policy import Policy, proposal_of
-from perflaw.explore.registry import OURS, find_policy, policy_names
+from perflaw.explore.policies.evidence import best_trial, scored
+from perflaw.explore.policies.law import setting
+from perflaw.explore.policy import OURS, Policy, find_policy, policy_names, proposal_of
 from perflaw.explore.space import Space
 from perflaw.types.studies import Budget, Knob, Study, StudyMetric, Target, Trial
 

@@ -3,8 +3,8 @@
 import pytest
 
 from perflaw.errors import UsageError
-from perflaw.explore.reading import read_study
 from perflaw.explore.spex_xml import parameter_set, parameter_told
+from perflaw.explore.study_file import read_study
 
 TEXT = """<?xml version="1.0"?>
 <configuration name="sqlite">

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from perflaw.errors import UsageError
 from perflaw.explore.parts import from_yaml
-from perflaw.explore.reading import read_study, study_of
+from perflaw.explore.study_file import read_study, study_of
 from tests.explore.studies import SHORT, read
 
 BAD = [

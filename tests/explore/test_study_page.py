@@ -9,11 +9,10 @@ from perflaw.errors import UsageError
 from perflaw.explore.injectors.applying import apply_all, verify_all
 from perflaw.explore.injectors.context import Context
 from perflaw.explore.injectors.registry import OURS
-from perflaw.explore.reading import KEYS, read_study
-from perflaw.explore.reading_knobs import KEYS as KNOB_KEYS
-from perflaw.explore.reading_metrics import SOURCES
-from perflaw.explore.reading_target import KEYS as TARGET_KEYS
+from perflaw.explore.knobs import KEYS as KNOB_KEYS
 from perflaw.explore.space import Space
+from perflaw.explore.study_file import KEYS, SOURCES, read_study
+from perflaw.explore.study_file import READING_TARGET_KEYS as TARGET_KEYS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "study-files.md").read_text()
 

@@ -9,14 +9,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from perflaw.collect.wire.pipes import pair
 from perflaw.explore.agent.agent import serve
 from perflaw.explore.agent.client import Agent, local_agent
 from perflaw.explore.explorer import Explorer
-from perflaw.explore.reading import read_study
+from perflaw.explore.study_file import read_study
 from perflaw.explore.studying import Wish, opened, wished
 from perflaw.store.experiment import Experiment, open_experiment
 from perflaw.types.studies import Trial
+from perflaw.wire.streams import pair
 
 
 class Forked:

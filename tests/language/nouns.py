@@ -6,20 +6,7 @@ import string
 
 from hypothesis import strategies as st
 
-from perflaw.language import (
-    Binary,
-    Binding,
-    Block,
-    Call,
-    Clause,
-    Distribution,
-    LawFile,
-    Name,
-    Number,
-    Part,
-    Text,
-    Unary,
-)
+from perflaw.law import Binary, Binding, Block, Call, Clause, Distribution, LawFile, Name, Number, Part, Text, Unary
 
 COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 OPERATORS = ("+", "-", "*", "/", "^", "&&", "||", *COMPARED)

@@ -6,18 +6,8 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from perflaw.language import (
-    Binary,
-    LawSyntaxError,
-    Name,
-    Number,
-    evaluate,
-    names,
-    parse,
-    parse_expression,
-    show,
-)
-from perflaw.language.errors import DEEPEST
+from perflaw.law import Binary, LawSyntaxError, Name, Number, evaluate, names, parse, parse_expression, show
+from perflaw.law.errors import DEEPEST
 
 TERMS = 100_000
 MILLION = 1_000_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.language import parse, show
+from perflaw.law import parse, show
 from tests.conftest import examples
 from tests.language import nouns
 

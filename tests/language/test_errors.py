@@ -2,7 +2,7 @@
 
 import pytest
 
-from perflaw.language import LawSyntaxError, parse, parse_distribution, parse_expression
+from perflaw.law import LawSyntaxError, parse, parse_distribution, parse_expression
 
 CASES = [
     # text, line, column, words

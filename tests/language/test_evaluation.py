@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
-from perflaw.language import UnknownFeatureError, evaluate, names, parse, parse_expression, scope_of
+from perflaw.law import UnknownFeatureError, evaluate, names, parse, parse_expression, scope_of
 from tests.language import nouns
 
 N = np.array([1.0, 4.0, 9.0])

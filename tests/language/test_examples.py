@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perflaw.language import Binding, Clause, bound, names, parse, show
+from perflaw.law import Binding, Clause, bound, names, parse, show
 
 SORT = """
 std::list<int>::sort.time(this) {            # component . metric ( parameters )

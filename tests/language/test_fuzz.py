@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.language import LawFile, LawSyntaxError, parse, parse_distribution, parse_expression, show
+from perflaw.law import LawFile, LawSyntaxError, parse, parse_distribution, parse_expression, show
 from tests.conftest import examples
 from tests.language import nouns
 from tests.language.test_examples import SORT

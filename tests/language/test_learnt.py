@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from perflaw.language import distributions, evaluate, names, parse_distribution, parse_expression
-from perflaw.learn.laws import Series, learn
+from perflaw.law import distributions, evaluate, names, parse_distribution, parse_expression
+from perflaw.learn.series import Series, learn
 
 X = np.geomspace(10, 10_000, 30)
 MEANS = {

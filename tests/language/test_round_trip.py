@@ -2,8 +2,8 @@
 
 from hypothesis import given, settings
 
-from perflaw.language import LawFile, Name, Number, parse, parse_distribution, parse_expression, show
-from perflaw.language.ast import Binary, Unary
+from perflaw.law import LawFile, Name, Number, parse, parse_distribution, parse_expression, show
+from perflaw.law.tree import Binary, Unary
 from tests.conftest import examples
 from tests.language import nouns
 

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
-from perflaw.language.path_texts import expression_text, parse_expression, parse_path, path_text
-from perflaw.language.spec_reading import parse_specs
-from perflaw.language.spec_writing import border_text, spec_yaml
+from perflaw.law.call_paths import expression_text, parse_expression, parse_path, path_text
+from perflaw.law.spec_files import border_text, parse_specs, spec_yaml
 from perflaw.types import PathGroup, PathSpec
-from perflaw.types.spec_files import MinedSpec, SpecFile
+from perflaw.types.specifications import MinedSpec, SpecFile
 from tests.conftest import examples
 from tests.report import specs_factory
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from perflaw.language import distributions, evaluate, parse_distribution, parse_expression
+from perflaw.law import distributions, evaluate, parse_distribution, parse_expression
 from perflaw.learn.annotations import Options, annotate
 from perflaw.types import TIME, Component, Evidence
 

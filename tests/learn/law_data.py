@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import binom
 
-from perflaw.learn.laws import Learnt, Series
+from perflaw.learn.series import Learnt, Series
 
 SEED = int(os.environ.get("PERFLAW_TEST_SEED", secrets.randbits(32)))
 """Seed of all draws; a failing test names it, the environment variable repeats it."""

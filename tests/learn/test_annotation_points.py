@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from perflaw.learn.annotations.points import MAX_POINTS, points_of_records
+from perflaw.learn.annotations.annotate import MAX_POINTS, points_of_records
 from perflaw.learn.annotations.table import table_of
 from perflaw.types import Component, Evidence
 

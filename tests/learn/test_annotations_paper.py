@@ -5,8 +5,8 @@ import pytest
 import statsmodels.api as sm
 
 from perflaw.learn.annotations.paper import learn_paper
-from perflaw.learn.laws import Series
-from perflaw.learn.minima import density_minima
+from perflaw.learn.modes import density_minima
+from perflaw.learn.series import Series
 from tests.learn.annotation_data import evidence, learn_one, told
 
 N = 400

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from perflaw.errors import DataError
 from perflaw.learn.paths.histograms import cdf, clusters, downscaled, edges, histogram_of, merged, quantile, total
 from perflaw.types import Histogram
-from perflaw.types.durations import MOST_BUCKETS
+from perflaw.types.specifications import MOST_BUCKETS
 
 DURATIONS = st.lists(st.floats(1e-90, 1e90) | st.floats(0, 1e9) | st.integers(0, 10**7).map(float), max_size=40)
 SCALES = st.integers(-3, 10)

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import MeanShift
 
+from perflaw.learn.paths.common import mean_shift
 from perflaw.learn.paths.histograms import total
-from perflaw.learn.paths.matching import matched
-from perflaw.learn.paths.meanshift import mean_shift
+from perflaw.learn.paths.looks import matched
+from perflaw.learn.paths.mine import utility
 from perflaw.learn.paths.observing import observe
 from perflaw.learn.paths.options import MiningOptions
 from perflaw.learn.paths.stable import stable_borders
-from perflaw.learn.paths.utility import utility
 from perflaw.types import Observed
 
 from .duration_data import NULLS, SCENARIOS, SHAPES, correlated, observed_changing, observed_of, two_modes

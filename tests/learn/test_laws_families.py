@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from perflaw.learn.laws import Series, learn
-from perflaw.learn.laws.lack import bartels, replicated
+from perflaw.learn.series import Series, learn
+from perflaw.learn.series.regimes import bartels, replicated
 from tests.learn.law_data import TRUTHS, at_least, at_most, draw, generator
 
 SIZES = np.geomspace(10, 1e4, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perflaw.learn.laws import Series, learn
+from perflaw.learn.series import Series, learn
 from tests.learn.law_data import TRUTHS, at_least, at_most, covered, draw, generator
 
 

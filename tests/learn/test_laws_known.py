@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perflaw.errors import DataError
-from perflaw.learn.laws import Learnt, Series, learn
+from perflaw.learn.series import Learnt, Series, learn
 from tests.learn.law_data import TRUTHS, at_least, at_most, draw, generator
 
 SIZES = np.array([10.0, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from perflaw.learn.laws import Series, learn
+from perflaw.learn.series import Series, learn
 from tests.learn.law_data import at_least, at_most, generator
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from perflaw.learn.laws import Series, learn
-from perflaw.learn.laws.candidates import MODELS, candidates
-from perflaw.learn.laws.clusters import cluster_covariance
-from perflaw.learn.laws.noise import LOGNORMAL, NORMAL, NoiseModel
-from perflaw.learn.laws.prepare import prepare
+from perflaw.learn.series import Series, learn
+from perflaw.learn.series.band import cluster_covariance
+from perflaw.learn.series.candidates import MODELS, candidates
+from perflaw.learn.series.model import LOGNORMAL, NORMAL, NoiseModel
+from perflaw.learn.series.prepare import prepare
 from tests.learn.law_data import TRUTHS, draw, generator
 
 

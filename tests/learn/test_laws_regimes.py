@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from perflaw.language import evaluate, parse_expression
-from perflaw.learn.laws import Series, learn
-from perflaw.learn.laws.partition import best_partitions, deviance
-from perflaw.learn.laws.scan import Sorted, Sums, partitions, splits
-from perflaw.report.json import law_document
+from perflaw.law import evaluate, parse_expression
+from perflaw.learn.series import Series, learn
+from perflaw.learn.series.partition import Sorted, Sums, best_partitions, deviance, partitions, splits
+from perflaw.report.documents import law_document
 from tests.learn.law_data import TRUTHS, at_least, at_most, draw, generator
 
 Switch = Callable[[np.ndarray, float], np.ndarray]

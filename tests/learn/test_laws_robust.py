@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.learn.laws import Series, learn
-from perflaw.report.json import law_document
+from perflaw.learn.series import Series, learn
+from perflaw.report.documents import law_document
 from tests.conftest import examples
 
 NUMBERS = st.one_of(

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.language import evaluate, parse_expression
-from perflaw.learn.laws import Learnt, Options, Series, learn
-from perflaw.learn.laws.collinear import classes
-from perflaw.learn.laws.missing import unexplained
+from perflaw.law import evaluate, parse_expression
+from perflaw.learn.series import Learnt, Options, Series, learn
+from perflaw.learn.series.collinear import classes, unexplained
 from tests.conftest import examples
 from tests.learn.law_data import at_least, at_most, generator
 

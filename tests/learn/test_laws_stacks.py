@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perflaw.learn.annotations.monotone import most_explained, rising
-from perflaw.learn.laws import Series, learn
-from perflaw.learn.laws.batch import Batch
-from perflaw.learn.laws.candidates import MODELS
-from perflaw.learn.laws.fit import fit
+from perflaw.learn.annotations.scopes import most_explained, rising
+from perflaw.learn.series import Series, learn
+from perflaw.learn.series.candidates import MODELS
+from perflaw.learn.series.fit import fit
+from perflaw.learn.series.stacks import Batch
 from tests.learn.law_data import generator
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perflaw.language import evaluate, parse_expression
-from perflaw.learn.laws import Series, learn
+from perflaw.law import evaluate, parse_expression
+from perflaw.learn.series import Series, learn
 from tests.learn.law_data import at_least, at_most, generator
 
 SIZES = np.geomspace(10, 1e4, 40)

@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.learn.paths.astar import exact_edges
-from perflaw.learn.paths.atoms import holds
-from perflaw.learn.paths.edges import columns_of, soft_edges
-from perflaw.learn.paths.expressions import expression_of
+from perflaw.learn.paths.edges import assessed, columns_of, holds, soft_edges, table_of
+from perflaw.learn.paths.explaining import expression_of
 from perflaw.learn.paths.grouping import group_paths
-from perflaw.learn.paths.separation import assessed, table_of
+from perflaw.learn.paths.hitting import exact_edges
 from tests.conftest import examples
 from tests.learn.path_data import planted
 

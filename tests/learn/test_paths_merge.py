@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
-from perflaw.learn.paths.aligning import aligned
 from perflaw.learn.paths.compare import agreeing, consistency
-from perflaw.learn.paths.merge import merge
+from perflaw.learn.paths.merge import aligned, merge
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.options import MiningOptions
 from tests.conftest import examples

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from perflaw.learn.paths.counting import Counted, counted
-from perflaw.learn.paths.explaining import explained
-from perflaw.learn.paths.expressions import classify
+from perflaw.learn.paths.explaining import classify, explained
 from perflaw.learn.paths.grouping import group_paths
 from perflaw.learn.paths.mine import grouped, mine
 from perflaw.learn.paths.observing import observe

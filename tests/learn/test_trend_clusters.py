@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from perflaw.learn.trend import TrendOptions, clusters, trend
-from perflaw.learn.trend.given import given as checked
+from perflaw.learn.trend.inputs import given as checked
 from tests.conftest import examples
 from tests.learn.trend_data import by_name, cluster, planted, r2
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import linregress, t
 
 from perflaw.learn.trend import TrendOptions, trend
-from perflaw.learn.trend.power import power_laws
+from perflaw.learn.trend.lines import power_laws
 from tests.learn.law_data import at_least, at_most, generator
 from tests.learn.trend_data import bubble, cluster, planted
 

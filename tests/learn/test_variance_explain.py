@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.deadlines import Observed, bound, log_bucket, miss, observed
+from perflaw.learn.variance.deadlines import Observed, bound, miss, observed
 from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import parts_of
-from perflaw.learn.variance.sums import Stats
+from perflaw.learn.variance.sums import Stats, log_bucket
 from perflaw.learn.variance.tree import Tree
 from perflaw.types import CPU, EVENTS
 from perflaw.types.call_trees import OTHER, PairMoments

@@ -8,10 +8,8 @@ import pytest
 
 from perflaw.learn.variance.analyse import variance
 from perflaw.learn.variance.cleaning import cleaned
-from perflaw.learn.variance.disturbances import disturbed
-from perflaw.learn.variance.outliers import _whole, interruptions
-from perflaw.learn.variance.speed import speeds
-from perflaw.learn.variance.tree import Tree
+from perflaw.learn.variance.outliers import _whole, interruptions, speeds
+from perflaw.learn.variance.tree import Tree, disturbed
 from perflaw.types import CPU, EVENTS, TIME
 from tests.learn.variance_data import Call, Recorder
 

@@ -4,13 +4,11 @@ from fractions import Fraction
 
 import pytest
 
-from perflaw.learn.variance.blocks import blocks
-from perflaw.learn.variance.distance import gaussian_difference
-from perflaw.learn.variance.edges import cost_within, pooled_cost
-from perflaw.learn.variance.joining import Joint, merge_cost, merged, running_averages
-from perflaw.learn.variance.mechanism import split
+from perflaw.learn.variance.explain import blocks
+from perflaw.learn.variance.merging import Joint, gaussian_difference, merge_cost, merged, running_averages
 from perflaw.learn.variance.options import Options
-from perflaw.learn.variance.parts import parts_of
+from perflaw.learn.variance.parts import parts_of, split
+from perflaw.learn.variance.patterns import cost_within, pooled_cost
 from perflaw.learn.variance.sums import Stats
 from perflaw.learn.variance.tree import Tree
 from perflaw.learn.variance.underliers import underliers

@@ -9,16 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.edges import cost_within
-from perflaw.learn.variance.joining import as_printed, contributions_fit, corresponding, join
-from perflaw.learn.variance.labels import label
-from perflaw.learn.variance.merging import Merger, passing_of
+from perflaw.learn.variance.merging import Merger, as_printed, contributions_fit, corresponding, join, passing_of
 from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import parts_of
+from perflaw.learn.variance.patterns import cost_within
 from perflaw.learn.variance.sums import Stats
 from perflaw.learn.variance.tree import Tree
 from perflaw.learn.variance.underliers import underliers
-from perflaw.learn.variance.vertex import Vertex, extract
+from perflaw.learn.variance.vertex import Vertex, extract, label
 from perflaw.types import CPU
 from perflaw.types.call_trees import LinkMoments, NodeMoments, PairMoments
 from tests.conftest import examples

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from random import Random
 
-from perflaw.collect.layout import ASIDE, CHANGE, DEAD, END, ENTER, EXIT, FEATURE, RESUME, SWITCH, THREAD, TURN, YIELD
-from perflaw.collect.tree_builder import Event
+from perflaw.record.records import ASIDE, CHANGE, DEAD, END, ENTER, EXIT, FEATURE, RESUME, SWITCH, THREAD, TURN, YIELD
+from perflaw.record.tree.builder import Event
 
 Piece = tuple[int, list[Event]]
 """Ring, its next events."""

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.call_tree import CallTree, Limits
-from perflaw.collect.core_library import Core, load
-from perflaw.collect.core_tables import DTYPES
-from perflaw.collect.layout import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH
-from perflaw.collect.tree_builder import TreeBuilder
-from perflaw.collect.tree_objects import columns, objects
+from perflaw.record.records import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.call_tree import CallTree, Limits, columns, objects
+from perflaw.record.tree.core import Core, load
+from perflaw.record.tree.core_tables import DTYPES
 from perflaw.store.schema import OTHER
 from tests.collect.test_tree_builder import Stream, trees
 from tests.conftest import examples
@@ -198,7 +197,7 @@ def test_records_of_any_content_do_no_harm(native, tmp_path):
     ring.append_rows(hostile(Random(1), 100000))
     ring.set_word(WRITTEN, 1 << 60)
     script = (
-        "import sys; from pathlib import Path; from perflaw.collect.core_library import Core\n"
+        "import sys; from pathlib import Path; from perflaw.record.tree.core import Core\n"
         "core = Core(Path(sys.argv[1]), 1, ('time', 'cpu', 'events', 'bytes')); core.attach(Path(sys.argv[2]))\n"
         "taken = 0\n"
         "while taken < 5 * 65536:\n"

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.core_library import Core
-from perflaw.collect.layout import CHANGE, ENTER, EXIT
-from perflaw.collect.path_pieces import WHOLE, FunctionPaths
-from perflaw.collect.path_twin import FEWEST, MOST_OBSERVATIONS, SHORTEST_NS, whole_log
-from perflaw.collect.tree_builder import TreeBuilder
-from perflaw.collect.tree_objects import columns, objects
+from perflaw.record.records import CHANGE, ENTER, EXIT
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.call_tree import columns, objects
+from perflaw.record.tree.core import Core
+from perflaw.record.tree.path_twin import FEWEST, MOST_OBSERVATIONS, SHORTEST_NS, WHOLE, FunctionPaths, whole_log
 from tests.native.rings import RingFile
 from tests.native.streams import Piece, Program
 from tests.native.test_core import METRICS, library, native, shared_folder, steps

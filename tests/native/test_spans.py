@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.call_tree import CallTree, Limits, Span, Worst
-from perflaw.collect.layout import DEAD, ENTER, EXIT, RESUME, YIELD
+from perflaw.record.records import DEAD, ENTER, EXIT, RESUME, YIELD
+from perflaw.record.tree.call_tree import CallTree, Limits, Span, Worst
 from tests.conftest import examples
 from tests.native.test_core import Program, assert_parity, library, native, steps
 

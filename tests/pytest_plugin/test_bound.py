@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.errors import UsageError
-from perflaw.pytest_plugin.bound import parse_bound
+from perflaw.pytest_plugin.scales import parse_bound
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from perflaw.report.encode import dumps
-from perflaw.report.verdicts import check_document, diff_document
+from perflaw.report.annotations.verdicts import check_document, diff_document
+from perflaw.report.documents import dumps
 from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict, Stated
 
 from .factory import HOSTILE

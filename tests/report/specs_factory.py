@@ -2,7 +2,7 @@
 
 from perflaw.learn.paths.histograms import histogram_of
 from perflaw.types import Consistency, PathGroup, PathSpec, Platform
-from perflaw.types.spec_files import MergeStep, MinedSpec, SpecFile, SpecRun, Tally
+from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun, Tally
 
 HERE, THERE = Platform("here", "b1", 20.0), Platform("there", "b2", 25.0)
 ACQUIRE, RELEASE = "proc_mutex_sysv_acquire", "proc_mutex_sysv_release"

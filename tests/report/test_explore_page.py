@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 
 from perflaw.learn.exploring.explored import explored
-from perflaw.report.explore_html import render_study
+from perflaw.report.explore.page import render_study
 from perflaw.types.explored import Explored
 from tests import studies_factory as made
 

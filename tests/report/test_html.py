@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from perflaw.report import html
-from perflaw.report.html import as_json, render
-from perflaw.report.page_data import document
-from perflaw.report.page_model import Page
+from perflaw.report.page import html
+from perflaw.report.page.data import document
+from perflaw.report.page.html import as_json, render
+from perflaw.report.page.model import Page
 from perflaw.types import Annotation, Component, Metric
 
 from . import factory, outcomes_factory

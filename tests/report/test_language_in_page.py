@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 
-from perflaw import language
-from perflaw.language import distributions
+from perflaw import law as language
+from perflaw.law import distributions
 from tests.conftest import examples
 
 VALUES: dict[str, float | str] = {"n": 7.0, "docs.len": 300.0, "calls.app.<lambda>": 0.0, "x.type": "int"}

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from perflaw.language import Clause, Part, parse, parse_distribution, parse_expression, show
-from perflaw.report.lawfile import law_file
+from perflaw.law import Clause, Part, parse, parse_distribution, parse_expression, show
+from perflaw.report.annotations.lawfile import law_file
 from perflaw.types import Breakpoint, Metric, Scope
 
 from . import factory

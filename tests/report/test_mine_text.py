@@ -13,18 +13,14 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 from perflaw.errors import DataError
 from perflaw.learn.paths.histograms import clusters
-from perflaw.report.call_path_graph import MOST_NODES, call_path_graph
-from perflaw.report.encode import dumps
-from perflaw.report.merge_table import merge_text
-from perflaw.report.mine_document import mine_document
-from perflaw.report.mine_histogram import BARS, histogram_data
-from perflaw.report.mine_otlp import mine_otlp
-from perflaw.report.mine_prometheus import CALLS, RATIO, mine_prometheus
-from perflaw.report.mine_pytest import mine_pytest
-from perflaw.report.mine_table import assertions, mine_text
-from perflaw.report.page_merges import box
+from perflaw.report.documents import dumps
+from perflaw.report.mine.call_path_graph import MOST_NODES, call_path_graph
+from perflaw.report.mine.document import mine_document
+from perflaw.report.mine.exports import CALLS, RATIO, mine_otlp, mine_prometheus, mine_pytest
+from perflaw.report.mine.page import BARS, box, histogram_data
+from perflaw.report.mine.table import assertions, merge_text, mine_text
 from perflaw.types import PathGroup, PathSpec
-from perflaw.types.spec_files import MergeStep, MinedSpec, SpecFile
+from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile
 
 from . import specs_factory
 

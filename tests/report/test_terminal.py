@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.report.table import WIDTH, broken
-from perflaw.report.terminal import MOST_LAWS, annotations_table
+from perflaw.report.annotations.table import MOST_LAWS, annotations_table
+from perflaw.report.tables import WIDTH, broken
 from perflaw.types import Annotation
 
 from . import factory

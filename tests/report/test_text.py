@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.report import quantity, text
+from perflaw.report import law_words as text
+from perflaw.report import quantity
 from perflaw.types import Law
 
 from . import factory

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.report.encode import dumps
-from perflaw.report.trend_json import trend_document
-from perflaw.report.trend_places import places_of
-from perflaw.report.trend_table import trend_table
-from perflaw.report.trend_words import title
+from perflaw.report.documents import dumps
+from perflaw.report.trend.document import trend_document
+from perflaw.report.trend.places import places_of
+from perflaw.report.trend.table import trend_table
+from perflaw.report.trend.words import title
 from perflaw.types import Location
 
 from . import factory, trends_factory

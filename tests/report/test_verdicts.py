@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.report.encode import dumps
+from perflaw.report.annotations.verdicts import check_document, check_text, diff_text, github, ratio_text
+from perflaw.report.documents import dumps
 from perflaw.report.sarif import sarif
-from perflaw.report.verdicts import check_document, check_text, diff_text, github, ratio_text
 from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict
 
 OUTCOMES = ["holds", "violated", "inconclusive", "out of scope"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from perflaw.learn.variance.analyse import survey
 from perflaw.learn.variance.compare import compare
-from perflaw.learn.variance.survey import survey
-from perflaw.report.variance_model import Since, VarianceView
+from perflaw.report.variance.page import Since, VarianceView
 from perflaw.types import CPU, EVENTS, TIME, Component
 from perflaw.types.variance import Contribution, Pattern, PatternNode, Variance
 from tests.learn.variance_data import Call, Recorder

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perflaw.store.columns import Column, added, grouped, wide
-from perflaw.store.rows import table_of
+from perflaw.store.schema import table_of
 from perflaw.store.tables import read_table, write_tables
 from tests.conftest import examples
 

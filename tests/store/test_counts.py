@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError, StoreError
-from perflaw.store.counts import read_counts, read_csv_matrix, read_matrix, read_sources, write_counts
-from perflaw.store.experiment import open_experiment
-from perflaw.store.manifest import read_manifest, write_manifest
+from perflaw.store.counts import read_counts, read_matrix, read_sources, write_counts
+from perflaw.store.csv_files import read_csv_matrix
+from perflaw.store.experiment import open_experiment, read_manifest, write_manifest
 from perflaw.types import Counts, Location
 from tests.conftest import examples
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError, UsageError
-from perflaw.store.importers import is_json, read_benchmarks
-from perflaw.store.importers.benchmarks import split_benchmarks
-from perflaw.store.importers.google_benchmark import parse_name
+from perflaw.imports.benchmark_formats import is_json, read_benchmarks
+from perflaw.imports.benchmarks import split_benchmarks
+from perflaw.imports.google_benchmark import parse_name
 
 GOLD = Path(__file__).parent / "gold"
 SORT = """

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.definitions import Definitions
-from perflaw.collect.tabulate import tabulate
-from perflaw.collect.tree_builder import TreeBuilder
+from perflaw.record.records import Definitions
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.tables import tabulate
 from perflaw.store.merge import merge
 from perflaw.store.tables import read_tables, write_tables
 from perflaw.types import Component

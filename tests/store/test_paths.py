@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from perflaw.errors import StoreError
 from perflaw.store.columns import Column, Table, texts, wide
 from perflaw.store.experiment import Recording
-from perflaw.store.path_tables import PathsAbout, about_table, read_paths, write_paths
-from perflaw.store.paths import read_observed
+from perflaw.store.paths import PathsAbout, about_table, read_observed, read_paths, write_paths
 from perflaw.types import CPU, EVENTS, TIME, Clock, Losses, Platform, Run
 from tests.conftest import examples
 

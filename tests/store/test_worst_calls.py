@@ -5,10 +5,10 @@ import itertools
 import pytest
 
 from perflaw.errors import StoreError
+from perflaw.store.call_trees import worst_calls
 from perflaw.store.merge import merge
 from perflaw.store.schema import ADDED_SINCE
 from perflaw.store.tables import read_tables, write_tables
-from perflaw.store.worst_calls import worst_calls
 from perflaw.types import Component
 from tests.conftest import PROGRAMS
 from tests.store.test_merge import recording

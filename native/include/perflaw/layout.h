@@ -2,7 +2,7 @@
  *
  *     | Head 4096 B | Entry[1024] x 128 B | (Ring 128 B + Record[ring_records] x 64 B) x rings |
  *
- * src/perflaw/collect/probes/layout.py says the same, and a test compares them. Little-endian. One thread writes a ring;
+ * src/perflaw/record/probes/layout.py says the same, and a test compares them. Little-endian. One thread writes a ring;
  * the entries' bytes "enabled" and "subsample" are written from outside; everything else by this process alone.
  */
 #ifndef PERFLAW_LAYOUT_H

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perflaw.check.baseline import Baseline
-from perflaw.check.claims import Claim
-from perflaw.check.effect import FEWEST, View, cuts_of, views
-from perflaw.check.margin import Margin, margin_of
+from perflaw.check.claims import Baseline, Claim
+from perflaw.check.effect import FEWEST, Margin, View, cuts_of, margin_of, views
 from perflaw.check.records import Records, hold, missing
 from perflaw.types import CheckVerdict, Component, Evidence, Outcome
 

@@ -6,7 +6,7 @@ then cancels out. Texts are taken at their word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -15,9 +15,35 @@ from perflaw.check.changes import changes_of
 from perflaw.check.claims import Claim
 from perflaw.check.judge import Options, judge
 from perflaw.check.mix import MIX_CHANGED
-from perflaw.check.stated import with_laws
 from perflaw.check.twin import sampled
-from perflaw.types import Change, CheckVerdict, Component, DiffVerdict, Outcome
+from perflaw.law import show
+from perflaw.types import Change, CheckVerdict, Component, DiffVerdict, Outcome, Stated
+
+# ---- The laws of both sides beside the verdicts of a diff: what a chart draws.
+
+Claims = Mapping[tuple[str, str], Claim]
+"""Laws by component and metric."""
+
+
+def with_laws(verdicts: Sequence[DiffVerdict], old: Claims, new: Claims) -> list[DiffVerdict]:
+    """The verdicts in their order, each with the laws of its component on both sides."""
+    keys = [(one.component.name, one.metric.name) for one in verdicts]
+    return [
+        replace(one, old_laws=stated(old.get(key)), new_laws=stated(new.get(key)))
+        for one, key in zip(verdicts, keys, strict=True)
+    ]
+
+
+def stated(claim: Claim | None) -> tuple[Stated, ...]:
+    """A claim's laws as texts, parts of mixtures one by one; none where there is no claim."""
+    if claim is None:
+        return ()
+    return tuple(
+        Stated(claim.condition(i), part.probability, show(part.distribution), claim.factor)
+        for i, clause in enumerate(claim.clauses)
+        for part in clause.parts
+    )
+
 
 Key = tuple[str, str]
 """Component and metric."""

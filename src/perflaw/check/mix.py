@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from perflaw.check.claims import Claim
-from perflaw.check.effect import totals
+from perflaw.check.effect import Margin, totals
 from perflaw.check.evalues import NOTHING, Spread, e_value
-from perflaw.check.margin import Margin
 from perflaw.check.records import Array, Records, columns_of, hold
 from perflaw.check.twin import sampled
-from perflaw.language import distributions
-from perflaw.language.ast import Clause
+from perflaw.law import distributions
+from perflaw.law.tree import Clause
 from perflaw.types import Evidence
 
 MIX_CHANGED = "mix changed"

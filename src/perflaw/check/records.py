@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.check.claims import Claim
-from perflaw.language import distributions, evaluate, truth
-from perflaw.language.ast import Clause
+from perflaw.law import distributions, evaluate, truth
+from perflaw.law.tree import Clause
 from perflaw.types import Evidence
 
 Array = NDArray[np.float64]

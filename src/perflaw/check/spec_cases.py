@@ -8,13 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from perflaw.check.evalues import NOTHING, Effects
-from perflaw.check.spec_options import SpecOptions
-from perflaw.check.spec_sorting import Factors, Sorted, below, own_borders
-from perflaw.check.tallies import Part
+from perflaw.check.spec_tallies import Factors, Part, Sorted, SpecOptions, below, own_borders
 from perflaw.learn.paths.histograms import cdf, merged, total
 from perflaw.types import PathGroup, PathSpec
-from perflaw.types.durations import CallPath
-from perflaw.types.spec_files import MinedSpec, Tally
+from perflaw.types.specifications import CallPath, MinedSpec, Tally
 
 FEWEST = 30.0
 """Independent calls that a call path must be worth, old and new, to be looked at on its own."""

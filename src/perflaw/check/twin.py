@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.check.baseline import baseline_document
-from perflaw.check.claims import Claim, claim_of_document
+from perflaw.check.changes import coefficients
+from perflaw.check.claims import Claim, baseline_document, claim_of_document
 from perflaw.check.effect import baseline_of, sample
 from perflaw.check.records import columns_of, hold, missing
-from perflaw.check.terms import coefficients
 from perflaw.types import Component, Evidence
 
 OF_A_RUN, OF_ALL = 40, 240

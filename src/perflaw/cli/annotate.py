@@ -52,12 +52,11 @@ def command(
         _write(Path(output), annotations)
         write_twin(Path(output), annotations, recordings, metric, point)
     if as_json:
-        from perflaw.report.documents import annotate_document
-        from perflaw.report.encode import dumps
+        from perflaw.report.documents import annotate_document, dumps
 
         click.echo(dumps(annotate_document(annotations, [one.run for one in recordings], point)))
     elif as_text:
-        from perflaw.report.lawfile import law_file
+        from perflaw.report.annotations.lawfile import law_file
 
         click.echo(law_file(annotations), nl=False)
     else:
@@ -103,7 +102,7 @@ def check_point(at: dict[str, float] | None, annotations: Sequence[Annotation]) 
 
 
 def _write(path: Path, annotations: Sequence[Annotation]) -> None:
-    from perflaw.report.lawfile import law_file
+    from perflaw.report.annotations.lawfile import law_file
 
     try:
         path.write_text(law_file(annotations), encoding="utf-8")
@@ -114,7 +113,7 @@ def _write(path: Path, annotations: Sequence[Annotation]) -> None:
 def _print_table(
     annotations: Sequence[Annotation], recordings: Sequence[Recording], at: dict[str, float] | None, every: bool
 ) -> None:
-    from perflaw.report.terminal import annotations_table
+    from perflaw.report.annotations.table import annotations_table
 
     click.echo(annotations_table(annotations, at, sys.stdout.isatty(), every), nl=False)
     left_out = max(one.run.lost.library_functions for one in recordings)

@@ -10,8 +10,8 @@ import click
 if TYPE_CHECKING:
     from threading import Semaphore
 
-    from perflaw.collect.probes.service import Service
-    from perflaw.collect.wire.listener import Listener
+    from perflaw.record.probes.service import Service
+    from perflaw.wire.listener import Listener
 
 
 @click.command("collector", short_help="give records of probes to recorders on other machines")
@@ -30,9 +30,8 @@ def command(listen: str, token_file: Path, cert: Path, key: Path, once: bool) ->
 
     Who has the token can switch probes and read what they tell, and nothing else.
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.collect.wire.address import parse_address
-    from perflaw.collect.wire.listener import Listener, serving
-    from perflaw.collect.wire.token import read_token
+    from perflaw.wire.listener import Listener, serving
+    from perflaw.wire.tls import parse_address, read_token
 
     listener = Listener(parse_address(listen), read_token(token_file), serving(cert, key))
     click.echo(f"perflaw: collector listens at {listener.address}", err=True)
@@ -49,8 +48,8 @@ def _serve(listener: Listener, once: bool) -> None:
     """A thread a peer, at most eight at once; further ones are turned away."""
     import threading
 
-    from perflaw.collect.probes.folders import folders
-    from perflaw.collect.probes.service import Service
+    from perflaw.record.probes.areas import folders
+    from perflaw.record.probes.service import Service
 
     free, told = threading.Semaphore(8), 0
     while True:

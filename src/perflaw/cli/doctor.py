@@ -13,16 +13,16 @@ from perflaw.cli.options import json_option
 @json_option
 def command(as_json: bool) -> int:
     """Say which tracer records here and why, how fine the clock is, and what cannot be measured."""
-    from perflaw.collect.doctor import examine
+    from perflaw.record.doctor import examine
 
     findings = examine()
     if as_json:
-        from perflaw.report.encode import dumps
+        from perflaw.report.documents import dumps
 
         listed = [{"what": one.what, "ok": one.ok, "detail": one.detail} for one in findings]
         click.echo(dumps({"schema": "perflaw.doctor/1", "findings": listed}))
         return 0
-    from perflaw.report.terminal import text_table
+    from perflaw.report.tables import text_table
 
     rows = [["yes" if one.ok else "no", one.what, one.detail] for one in findings]
     click.echo(text_table(["can", "what", "how, or why not"], rows, right=(), colour=sys.stdout.isatty()), nl=False)

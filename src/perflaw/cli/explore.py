@@ -2,22 +2,283 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import click
 
 from perflaw.cli.options import json_option
+from perflaw.cli.recorded import words
+from perflaw.errors import DataError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from rich.status import Status
 
     from perflaw.explore.explorer import Explorer
-    from perflaw.explore.studying import Wish
-    from perflaw.store.experiment import Experiment
+    from perflaw.explore.studying import Plan, Wish
+    from perflaw.store.experiment import Experiment, Recording
+    from perflaw.types import Annotation, Evidence
     from perflaw.types.explored import Explored
-    from perflaw.types.studies import Study
+    from perflaw.types.studies import Configuration, Reading, Study, Trial
+
+
+# ---- The page of ``perflaw explore --page``: written whole beside its place and moved there, so that a reader never
+# sees half.
+
+
+def write_explore_page(output: str, found: Explored, seed: int) -> None:
+    """Write the page; StoreError where it cannot be written."""
+    from perflaw.report.explore.page import render_study
+
+    text = render_study(found, seed)
+    path = Path(output)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise StoreError(
+            f"{output}: cannot be written", error.strerror or str(error), "--page another/file.html"
+        ) from error
+
+
+class LivePage:
+    """A page that follows its study: written anew after a trial, unless that would take more than a part of the time."""
+
+    MOST_PART = 0.2
+    """Part of the time since it was last written that writing may take."""
+
+    def __init__(self, output: str, result: Callable[[bool], Explored], seed: int) -> None:
+        """``result`` gives what the trials so far say, told whether more are to come."""
+        self._output, self._result, self._seed = output, result, seed
+        self._took = self._wrote = 0.0
+
+    def write(self, unfinished: bool) -> None:
+        """Write it; while the study is unfinished only if the last writing was long enough ago."""
+        began = time.monotonic()
+        if unfinished and began - self._wrote < self._took / self.MOST_PART:
+            return
+        write_explore_page(self._output, self._result(unfinished), self._seed)
+        self._wrote = time.monotonic()
+        self._took = self._wrote - began
+
+
+# ---- What a study would do, in words: ``perflaw explore --dry-run``.
+
+
+def tell_plan(target: Experiment, study: Study, wish: Wish, as_json: bool) -> int:
+    """Print the plan; nothing is written and nothing run."""
+    from perflaw.explore.studying import looked_at, plan_of
+
+    trials, seed = looked_at(target, study, wish)
+    plan = plan_of(study, seed, trials)
+    if as_json:
+        from perflaw.report.documents import dumps
+
+        click.echo(dumps(_document(plan, seed)))
+        return 0
+    for line in _lines(plan):
+        click.echo(line)
+    return 0
+
+
+def _document(plan: Plan, seed: int) -> dict[str, object]:
+    return {
+        "schema": "perflaw.explore-plan/1",
+        "study": plan.study.name,
+        "policy": plan.study.policy,
+        "seed": seed,
+        "size": plan.size,
+        "made": plan.made,
+        "left": plan.trials,
+        "first": [{"configuration": dict(configuration), "why": why} for configuration, why in plan.first],
+        "seconds": plan.seconds,
+        "most_s": plan.most_s,
+    }
+
+
+def _lines(plan: Plan) -> list[str]:
+    study, size = plan.study, "endless" if plan.size is None else f"{plan.size:,}"
+    lines = [f"study {study.name}: {len(study.knobs)} knobs, {size} configurations, policy {study.policy}"]
+    lines += [f"  {knob.name}: {_settings(knob.values, knob.low, knob.high, knob.unit)}" for knob in study.knobs]
+    lines.append(f"runs      {study.target.run or study.target.start}")
+    if study.target.workload:
+        lines.append(f"workload  {study.target.workload}")
+    if study.restore.get("snapshot"):
+        lines.append(f"restores  {', '.join(study.restore['snapshot'])}")
+    lines += ["first, as far as nothing is learnt meanwhile:"] if plan.first else []
+    lines += [f"  {settings(configuration)}{f'  ({why})' if why else ''}" for configuration, why in plan.first]
+    lines += [f"note: {plan.warning}"] if plan.warning else []
+    return [*lines, _cost(plan)]
+
+
+def _cost(plan: Plan) -> str:
+    left = "trials until time or margin end it" if plan.trials is None else f"{plan.trials} trials"
+    done = f", {plan.made} are made" if plan.made else ""
+    takes = f", about {words(plan.seconds)} as earlier ones took" if plan.seconds is not None else ""
+    most = f", {words(plan.most_s)} at most by the timeouts" if plan.most_s is not None else ""
+    return f"to be made: {left}{done}{takes}{most}. Nothing was touched."
+
+
+def _settings(values: object, low: float | None, high: float | None, unit: str) -> str:
+    if low is not None and high is not None:
+        return f"{low:g} to {high:g} {unit}".rstrip()
+    return ", ".join(map(str, values)) if isinstance(values, tuple) else ""
+
+
+def settings(configuration: Configuration) -> str:
+    """A configuration in a line."""
+    return ", ".join(f"{name} = {value}" for name, value in configuration.items())
+
+
+# ---- How far a study is, on a terminal: best so far, the trial that runs, time left. Nothing on a pipe.
+
+
+class Shown:
+    """What is shown; without a terminal nothing is."""
+
+    def __init__(self, study: Study, status: Status | None) -> None:
+        self._study, self._status, self._line = study, status, "begins"
+        self._metric = next((metric for metric in study.metrics if metric.goal), study.metrics[0])
+
+        self._total = study.budget.trials
+
+    def limit(self, size: int | None) -> None:
+        """There are only so many configurations; None: endless."""
+        if size is not None:
+            most = size * self._study.repetitions
+            self._total = most if self._total is None else min(self._total, most)
+
+    def reading(self, reading: Reading) -> None:
+        """A value of the trial that runs."""
+        if self._status and reading.metric == self._metric.name:
+            now = f"now {reading.value:.4g} {self._metric.unit}".rstrip()
+            self._status.update(f"{self._line} · {now} after {reading.at_s:.1f} s")
+
+    def trial(self, trial: Trial, trials: Sequence[Trial]) -> None:
+        """A trial is over."""
+        if self._status:
+            self._line = self._words(trial, trials)
+            self._status.update(self._line)
+
+    def _words(self, trial: Trial, trials: Sequence[Trial]) -> str:
+        made = [one for one in trials if one.started]
+        parts = [f"{len(made)} of {self._total or '?'} trials", self._best(made)]
+        if not trial.valid:
+            parts.append(f"trial {trial.number} is no data point: {trial.reason[:60]}")
+        if left := max(0, (self._total or 0) - len(made)):
+            parts.append(f"about {words(left * median(one.seconds for one in made))} left")
+        return " · ".join(filter(None, parts))
+
+    def _best(self, made: Sequence[Trial]) -> str:
+        """The best value so far and the one that a search this long would have to beat."""
+        name, sign = self._metric.name, -1 if self._metric.goal == "min" else 1
+        values = [(sign * one.metrics[name], one) for one in made if one.valid and name in one.metrics]
+        if not values:
+            return "no valid trial yet"
+        value, best = max(values, key=lambda each: each[0])
+        gain = sum(one.number > best.number for one in made)
+        since = f", no better one in the last {gain}" if gain > 2 else ""
+        return f"best {name} {sign * value:.4g} {self._metric.unit}".rstrip() + f" (trial {best.number}{since})"
+
+
+@contextmanager
+def progress(study: Study) -> Iterator[Shown]:
+    """A line that is kept up to date as long as it is entered."""
+    if not sys.stderr.isatty():
+        yield Shown(study, None)
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"exploring {study.name}") as status:
+        yield Shown(study, status)
+
+
+# ---- The laws of a study as a ``.law`` file with its JSON twin, as ``perflaw annotate -o`` writes them.
+
+
+def write_laws(path: Path, found: Explored, experiment: Experiment) -> None:
+    """Write the laws of all metrics over the runs of the study's trials; StoreError where that cannot be.
+
+    They are learnt from what the runs hold, in the runs' own units, so that later runs can be held against them.
+    """
+    from perflaw.learn.exploring.responses import usable
+    from perflaw.report.annotations.lawfile import law_file
+
+    runs = tuple(one.run for one in usable(found.trials) if one.run)
+    if not runs:
+        raise DataError(f"{path}: no laws to write", "no trial is valid", "perflaw explore STUDY")
+    recordings = experiment.recordings(runs)
+    evidence = _evidence(found, recordings)
+    annotations = [_annotation(found, recordings, one) for one in evidence.items()]
+    try:
+        path.write_text(law_file(annotations), encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written", error.strerror or str(error), "-o another/file.law") from error
+    _write_twin(path, annotations, recordings, evidence)
+    click.echo(f"wrote {path}: {len(annotations)} law{'s' * (len(annotations) != 1)}", err=True)
+
+
+def _evidence(found: Explored, recordings: list[Recording]) -> dict[tuple[str, str], Evidence]:
+    """What the runs hold of every metric that has a law, by component and metric."""
+    from perflaw.cli.twin import evidence_of
+    from perflaw.store.evidence import measured
+
+    everywhere = set.intersection(*({metric.name for metric in one.run.metrics} for one in recordings))
+    names = [one.metric.name for one in found.laws if one.metric.name in everywhere]
+    return {key: one for name in names for key, one in evidence_of(recordings, measured(recordings, name)).items()}
+
+
+def _annotation(found: Explored, recordings: list[Recording], entry: tuple[tuple[str, str], Evidence]) -> Annotation:
+    """The law of a metric as an annotation of the study's component."""
+    import numpy as np
+
+    from perflaw.learn.exploring.laws import metric_law
+    from perflaw.store.evidence import measured
+    from perflaw.types import Annotation, Scope
+
+    (_, name), evidence = entry
+    settings = {one.run: repr(sorted(one.configuration.items())) for one in found.trials}
+    groups = np.array([settings[run] for run in evidence.run.tolist()])
+    features = {feature: values for feature, values in evidence.features.items() if np.isfinite(values).all()}
+    depends = any(one.shares for one in found.importance if one.metric == name)
+    at = next((one.law.predictions[:1] for one in found.laws if one.metric.name == name), ())
+    points = [dict(one.features) for one in at if features.keys() <= one.features.keys()]
+    law = metric_law(name, evidence.cost, features, groups, depends, points)
+    return Annotation(
+        component=evidence.component,
+        metric=measured(recordings, name),
+        features=tuple(features),
+        scopes=(Scope("", 1.0, law),),
+        calls=sum(cost.calls for cost in evidence.runs),
+        total=sum(cost.total for cost in evidence.runs),
+        share=1.0,
+        self_share=1.0,
+    )
+
+
+def _write_twin(
+    path: Path,
+    annotations: list[Annotation],
+    recordings: list[Recording],
+    evidence: dict[tuple[str, str], Evidence],
+) -> None:
+    from perflaw.cli.twin import twin_document, twin_path
+    from perflaw.report.documents import dumps
+
+    twin = twin_path(path)
+    try:
+        twin.write_text(dumps(twin_document(annotations, recordings, evidence)) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{twin}: cannot be written", error.strerror or str(error), "-o another/file.law") from error
 
 
 @click.command("explore", short_help="try configurations of a system and learn what they do")
@@ -55,7 +316,7 @@ def command(
 
     The same command goes on where it was interrupted, whatever was killed; with more --trials it adds to them.
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.explore.reading import read_study
+    from perflaw.explore.study_file import read_study
     from perflaw.explore.studying import Wish, wished
     from perflaw.store.experiment import open_experiment
 
@@ -63,13 +324,9 @@ def command(
     asked = wished(read_study(study), wish)
     target = open_experiment(experiment or asked.name)
     if dry_run:
-        from perflaw.cli.explore_plan import tell_plan
-
         return tell_plan(target, asked, wish, as_json)
     found, agreed = _explored(target, asked, wish, Remote(token_file, ca), page)
     if output:
-        from perflaw.cli.explore_laws import write_laws
-
         write_laws(Path(output), found, target)
     _tell(found, agreed, as_json, str(study))
     return 0
@@ -84,7 +341,6 @@ class Remote:
 
 def _explored(target: Experiment, study: Study, wish: Wish, remote: Remote, page: str | None) -> tuple[Explored, int]:
     """Make the trials that are still to be made; what all of them say, and the seed."""
-    from perflaw.cli.explore_progress import progress
     from perflaw.explore.agent.client import agents_of
     from perflaw.explore.explorer import Explorer
     from perflaw.explore.studying import opened
@@ -120,18 +376,17 @@ def _page_writer(explorer: Explorer, seed: int, page: str | None) -> Callable[[b
     """Writes the page after each trial; does nothing where none is asked for."""
     if page is None:
         return lambda _: None
-    from perflaw.cli.explore_page import LivePage
 
     return LivePage(page, lambda unfinished: _result(explorer, seed, unfinished), seed).write
 
 
 def _tell(found: Explored, seed: int, as_json: bool, name: str) -> None:
     if as_json:
-        from perflaw.report.encode import dumps
-        from perflaw.report.explore_document import explore_document
+        from perflaw.report.documents import dumps
+        from perflaw.report.explore.document import explore_document
 
         click.echo(dumps(explore_document(found, seed)))
     else:
-        from perflaw.report.explore_table import explore_text
+        from perflaw.report.explore.table import explore_text
 
         click.echo(explore_text(found, sys.stdout.isatty(), name=name), nl=False)

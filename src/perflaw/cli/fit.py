@@ -13,9 +13,8 @@ from perflaw.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perflaw.learn.laws import Learnt
-    from perflaw.store.csv_file import CsvTable
-    from perflaw.store.number_series import NumberSeries
+    from perflaw.learn.series import Learnt
+    from perflaw.store.csv_files import CsvTable, NumberSeries
 
 
 @click.command("fit", short_help="laws of your own numbers: CSV, or results of a benchmark tool")
@@ -44,8 +43,8 @@ def command(
 
     Predicts at 2 and 10 times the 95th percentile of every feature unless --at says where.
     """
-    from perflaw.store.csv_file import parse_csv, read_text
-    from perflaw.store.importers import is_json
+    from perflaw.imports.benchmark_formats import is_json
+    from perflaw.store.csv_files import parse_csv, read_text
 
     text = read_text(file)
     if is_json(text):
@@ -62,8 +61,8 @@ def _benchmarks(
     file: str, text: str, response: str | None, features: str | None, by: str | None, run: str | None
 ) -> tuple[list[NumberSeries], str]:
     """Series of a tool's results and the name of what is learnt; what was read is told."""
-    from perflaw.store.importers import read_benchmarks
-    from perflaw.store.importers.benchmarks import split_benchmarks
+    from perflaw.imports.benchmark_formats import read_benchmarks
+    from perflaw.imports.benchmarks import split_benchmarks
 
     if run:
         raise UsageError(f"--run {run}", f"{file} holds benchmarks, whose runs the tool knows", f"perflaw fit {file}")
@@ -98,7 +97,7 @@ def _columns(
     table: CsvTable, response: str, features: str | None, by: str | None, run: str | None, drop: bool
 ) -> list[NumberSeries]:
     """Series of a CSV file; rows left out are told."""
-    from perflaw.store.csv_file import split_series
+    from perflaw.store.csv_files import split_series
 
     names = _features(table, response, _names(features), [column for column in (by, run) if column])
     found = split_series(table, response, names, by, run, drop)
@@ -115,7 +114,7 @@ def _names(features: str | None) -> list[str] | None:
 
 def _features(table: CsvTable, response: str, names: list[str] | None, taken: list[str]) -> list[str]:
     """Columns the response may depend on, each checked to be there."""
-    from perflaw.store.csv_file import numeric_columns
+    from perflaw.store.csv_files import numeric_columns
 
     for column in (response, *taken):
         table.column(column)
@@ -130,7 +129,7 @@ def _features(table: CsvTable, response: str, names: list[str] | None, taken: li
 
 def _learn(found: Sequence[NumberSeries], response: str, at: tuple[str, ...], file: str) -> list[Learnt]:
     """Laws of the series; those that lack a feature of the points are asked at their own sizes."""
-    from perflaw.learn.laws import Series, learn
+    from perflaw.learn.series import Series, learn
 
     points = _points(at, {name for one in found for name in one.features}, file)
     series = [Series(one.name or response, one.response, one.features, one.runs) for one in found]
@@ -156,7 +155,7 @@ def _print(found: list[NumberSeries], laws: list[Learnt], response: str, as_json
     if as_json:
         import json
 
-        from perflaw.report.json import law_document
+        from perflaw.report.documents import law_document
 
         for one, learnt in zip(found, laws, strict=True):
             law = law_document(learnt.law)
@@ -169,7 +168,7 @@ def _print(found: list[NumberSeries], laws: list[Learnt], response: str, as_json
             }
             click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
         return
-    from perflaw.report.fit_table import fit_table
+    from perflaw.report.annotations.table import fit_table
 
     named = [
         (one.name if one.name is not None else response, learnt.law) for one, learnt in zip(found, laws, strict=True)

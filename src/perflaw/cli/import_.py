@@ -14,7 +14,7 @@ from perflaw.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perflaw.collect.imports.importing import Imported
+    from perflaw.imports.importing import Imported
     from perflaw.store.experiment import Experiment
 
 
@@ -33,8 +33,8 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
 
     Sampled stacks and totals (perf, pprof, cProfile, gprof, callgrind) have no single calls and are refused.
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.collect.imports.importing import import_trace
-    from perflaw.collect.imports.recordings import is_experiment
+    from perflaw.imports.importing import import_trace
+    from perflaw.imports.recordings import is_experiment
     from perflaw.store.experiment import open_experiment
 
     target, features = open_experiment(experiment), parse_features(feature)
@@ -48,7 +48,7 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
 
 def _adopt(path: Path, target: Experiment, features: Mapping[str, float]) -> None:
     """Copy the recordings of an experiment, and say how many."""
-    from perflaw.collect.imports.recordings import adopt
+    from perflaw.imports.recordings import adopt
 
     if features:
         why = "recordings of perflaw's have their features already"

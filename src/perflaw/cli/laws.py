@@ -10,9 +10,9 @@ import click
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from perflaw.collect.decorated import Decorated
     from perflaw.decorator import WrittenLaw
-    from perflaw.language.ast import Block
+    from perflaw.law.tree import Block
+    from perflaw.record.decorated import Decorated
 
 
 @click.command("laws", short_help="the laws written beside functions, as a .law file")
@@ -26,9 +26,9 @@ def command(modules: tuple[str, ...]) -> int:
 
     The modules are imported; every law is read, and a mistake in one is told with its place.
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.collect.decorated import decorated
-    from perflaw.language import show
-    from perflaw.language.ast import LawFile
+    from perflaw.law import show
+    from perflaw.law.tree import LawFile
+    from perflaw.record.decorated import decorated
 
     found = decorated(modules)
     if not found:
@@ -49,8 +49,8 @@ def _blocks(function: Decorated) -> list[Block]:
 
 def _block(function: Decorated, metric: str, laws: list[WrittenLaw]) -> Block:
     """Laws of one metric; their clauses in the order of the source. LawSyntaxError with the function's place."""
-    from perflaw.language import LawSyntaxError, parse
-    from perflaw.language.quoting import quote
+    from perflaw.law import LawSyntaxError, parse
+    from perflaw.law.quoting import quote
 
     units = {law.unit for law in laws}
     if len(units) > 1:

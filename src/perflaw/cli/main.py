@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 from importlib import import_module
@@ -11,8 +12,26 @@ from typing import Any
 import click
 
 from perflaw import __version__
-from perflaw.cli import cflags
 from perflaw.errors import PerflawError
+
+# ---- ``perflaw --cflags``: what a compiler needs to find ``perflaw.h``.
+
+
+def show(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    """Print the flag and end; UsageError where the header is missing."""
+    if not asked or ctx.resilient_parsing:
+        return
+    from perflaw.errors import UsageError
+    from perflaw.record.build import sources_folder
+
+    folder = sources_folder() / "include"
+    if not (folder / "perflaw.h").is_file():
+        raise UsageError(
+            f"{folder}: no perflaw.h", "the installation is damaged", "pip install --force-reinstall perflaw"
+        )
+    click.echo(f"-I{shlex.quote(str(folder))}")
+    ctx.exit()
+
 
 VERBS = {
     "record": "run a program and keep how its functions' cost came about",
@@ -66,7 +85,7 @@ def _module(verb: str) -> str:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="perflaw")
 @click.option(
-    "--cflags", is_flag=True, is_eager=True, expose_value=False, callback=cflags.show,
+    "--cflags", is_flag=True, is_eager=True, expose_value=False, callback=show,
     help="Print what a C or C++ compiler needs to find perflaw.h, and exit.",
 )  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")

@@ -58,14 +58,14 @@ def command(
     asked = Asked(experiment, metric, runs, tuple(names), MiningOptions(exact=exact, paper=paper), time.time_ns())
     found = merged(asked, files) if merge else mined(asked)
     if output:
-        from perflaw.cli.mine_page import write_mine
+        from perflaw.cli.pages import write_mine
 
         write_mine(output, experiment, found)
     if export:
         _export(export, found, experiment)
     elif as_json:
-        from perflaw.report.encode import dumps
-        from perflaw.report.mine_document import mine_document
+        from perflaw.report.documents import dumps
+        from perflaw.report.mine.document import mine_document
 
         click.echo(dumps(mine_document(found.file, [step.found for step in found.steps])))
     else:
@@ -74,8 +74,7 @@ def command(
 
 
 def _print(found: Mined, every: bool) -> None:
-    from perflaw.report.merge_table import merge_text
-    from perflaw.report.mine_table import mine_text
+    from perflaw.report.mine.table import merge_text, mine_text
 
     colour = sys.stdout.isatty()
     if found.steps:
@@ -90,18 +89,18 @@ def _export(kind: str, found: Mined, experiment: str) -> None:
 
 def _exported(kind: str, found: Mined, experiment: str) -> str:
     if kind == "yaml":
-        from perflaw.language.spec_writing import spec_yaml
+        from perflaw.law.spec_files import spec_yaml
 
         return spec_yaml(found.file)
     if kind == "pytest":
-        from perflaw.report.mine_pytest import mine_pytest
+        from perflaw.report.mine.exports import mine_pytest
 
         return mine_pytest(found.file, experiment)
     if kind == "prometheus":
-        from perflaw.report.mine_prometheus import mine_prometheus
+        from perflaw.report.mine.exports import mine_prometheus
 
         return mine_prometheus(found.file)
-    from perflaw.report.encode import dumps
-    from perflaw.report.mine_otlp import mine_otlp
+    from perflaw.report.documents import dumps
+    from perflaw.report.mine.exports import mine_otlp
 
     return dumps(mine_otlp(found.file)) + "\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perflaw.errors import StoreError, UsageError
-from perflaw.types.spec_files import MergeStep, MinedSpec, SpecFile, SpecRun
+from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
 if TYPE_CHECKING:
     from perflaw.learn.paths.options import MiningOptions
@@ -105,7 +105,7 @@ def runs_of(recordings: Sequence[Recording]) -> tuple[SpecRun, ...]:
 
 def read_specs(path: str) -> SpecFile:
     """Specifications of a YAML file; a PerflawError says what is wrong where."""
-    from perflaw.language.spec_reading import parse_specs
+    from perflaw.law.spec_files import parse_specs
 
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ def _mined(observed: Observed, asked: Asked) -> MinedSpec:
 
 def _with_evidence(spec: PathSpec, observed: Observed) -> MinedSpec:
     """The specification with what single runs showed of it, and its groups' durations."""
-    from perflaw.check.tallies import histograms_of, tallies_of
+    from perflaw.check.spec_tallies import histograms_of, tallies_of
 
     ends = [(one.start_ns, one.end_ns) for one in observed.observations] or [(0, 0)]
     span = (min(start for start, _ in ends), max(end for _, end in ends))

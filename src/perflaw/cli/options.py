@@ -7,7 +7,7 @@ import math
 import click
 
 from perflaw.errors import UsageError
-from perflaw.types.measured import FEATURE_NAME
+from perflaw.types.recordings import FEATURE_NAME
 
 experiment_option = click.option(
     "-e", "--experiment", default="default", show_default=True, metavar="NAME", help="Experiment under .perflaw/."

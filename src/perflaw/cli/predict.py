@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.law_source import load_laws
+from perflaw.cli.law_files import load_laws
 from perflaw.cli.options import json_option, parse_number
 from perflaw.errors import UsageError
 
@@ -29,7 +29,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     intervals widen; a law whose shape is in doubt refuses there.
     """
     from perflaw.check.predicting import forecast
-    from perflaw.report.forecasts import forecast_document, forecast_text
+    from perflaw.report.annotations.verdicts import forecast_document, forecast_text
 
     asked = [_point(text) for text in points]
     found = []
@@ -42,7 +42,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
             f"no law of {laws} can be asked at {points[0]}", f"laws depend on {_needs(claims)}", "perflaw annotate"
         )
     if as_json:
-        from perflaw.report.encode import dumps
+        from perflaw.report.documents import dumps
 
         click.echo(dumps(forecast_document(found)))
     else:

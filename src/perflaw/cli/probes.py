@@ -7,14 +7,14 @@ from typing import Final
 
 import click
 
-from perflaw.cli.probes_options import Where, remote_options
+from perflaw.cli.probe_verbs import Where, remote_options
 
 VERBS: Final = {
-    "list": ("perflaw.cli.probes_list", "the probes of running programs"),
-    "enable": ("perflaw.cli.probes_switch", "have probes write records"),
-    "disable": ("perflaw.cli.probes_switch", "have them write none"),
-    "subsample": ("perflaw.cli.probes_switch", "one record for so many executions"),
-    "watch": ("perflaw.cli.probes_watch", "rates and values while programs run"),
+    "list": ("perflaw.cli.probe_verbs", "the probes of running programs"),
+    "enable": ("perflaw.cli.probe_verbs", "have probes write records"),
+    "disable": ("perflaw.cli.probe_verbs", "have them write none"),
+    "subsample": ("perflaw.cli.probe_verbs", "one record for so many executions"),
+    "watch": ("perflaw.cli.probe_verbs", "rates and values while programs run"),
 }
 """Verb → module, and what it does."""
 
@@ -55,7 +55,7 @@ def command(context: click.Context, remote: tuple[str, ...], token_file: str | N
     """  # noqa: D301 (\b keeps the lines apart)
     context.obj = Where(remote, token_file, ca)
     if context.invoked_subcommand is None:
-        from perflaw.cli.probes_list import list_
+        from perflaw.cli.probe_verbs import list_
 
         return int(context.invoke(list_) or 0)
     return None

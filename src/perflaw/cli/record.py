@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import experiment_option, parse_assignments, parse_features
-from perflaw.cli.probes_options import remote_options
-from perflaw.cli.progress import with_progress
+from perflaw.cli.probe_verbs import remote_options
 from perflaw.cli.recorded import (
     conclude,
     tell_build,
@@ -20,14 +19,15 @@ from perflaw.cli.recorded import (
     warn_of_others,
     warn_uncounted,
     warn_unmeasured,
+    with_progress,
 )
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from perflaw.collect.plan import Plan
-    from perflaw.collect.record import Settings
-    from perflaw.collect.session import Attempt, Tracers
-    from perflaw.collect.workloads import Asked
+    from perflaw.record.plan import Plan
+    from perflaw.record.run import Settings
+    from perflaw.record.session import Attempt, Tracers
+    from perflaw.record.workload_file import Asked
     from perflaw.store.experiment import Experiment
 
 
@@ -108,13 +108,12 @@ def command(
     perflaw record --workloads workloads.toml --resume
     perflaw record --collect lines --vary n=100,1000,10000 -- ./compiled_with_coverage {n}
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.collect.collecting import PATHS, PROBES, collected
-    from perflaw.collect.gcov_files import places_of
-    from perflaw.collect.metrics import settings_of
-    from perflaw.collect.probes.remote import remotes
-    from perflaw.collect.record import Settings
-    from perflaw.collect.session import Tracers
-    from perflaw.collect.workloads import Asked
+    from perflaw.record.compiled.gcov_files import places_of
+    from perflaw.record.metrics import PATHS, PROBES, collected, settings_of
+    from perflaw.record.probes.client import remotes
+    from perflaw.record.run import Settings
+    from perflaw.record.session import Tracers
+    from perflaw.record.workload_file import Asked
     from perflaw.store.experiment import open_experiment
 
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
@@ -151,9 +150,8 @@ def _check_timeout(seconds: float | None) -> None:
 
 def _plan(workloads: str | None, asked: Asked) -> Plan:
     """The runs asked for by the command line and the workload file, if there is one."""
-    from perflaw.collect.plan import make_plan
-    from perflaw.collect.workload_file import read_workloads
-    from perflaw.collect.workloads import plan_workloads
+    from perflaw.record.plan import make_plan
+    from perflaw.record.workload_file import plan_workloads, read_workloads
 
     if workloads is not None:
         return plan_workloads(read_workloads(Path(workloads)), asked)
@@ -162,7 +160,7 @@ def _plan(workloads: str | None, asked: Asked) -> Plan:
 
 def _record(target: Experiment, plan: Plan, tracers: Tracers, settings: Settings, again: bool) -> int:
     """Make the runs, tell what has to be told, and give the exit status."""
-    from perflaw.collect.session import record_all
+    from perflaw.record.session import record_all
 
     others = {run.target for run in map(target.manifest, target.ids()) if run and not run.parent}
     if again:
@@ -178,7 +176,7 @@ def _record(target: Experiment, plan: Plan, tracers: Tracers, settings: Settings
 
 def _left(target: Experiment, plan: Plan, settings: Settings) -> Plan:
     """The part of the plan that is still to be run, after saying what is not."""
-    from perflaw.collect.resume import resume
+    from perflaw.record.session import resume
 
     found = resume(target, plan, settings.described())
     removed = f"; {found.discarded} that a killed recorder left unfinished begins anew" if found.discarded else ""

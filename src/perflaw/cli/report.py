@@ -12,13 +12,13 @@ import click
 
 from perflaw.cli.annotate import check_point, learn_experiment, point_of
 from perflaw.cli.options import at_option, experiment_option, metric_option
-from perflaw.cli.page_file import page_of, write_page
+from perflaw.cli.pages import page_of, write_page
 from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from perflaw.report.mine_model import MineView
-    from perflaw.report.trend_model import TrendView
-    from perflaw.report.variance_model import VarianceView
+    from perflaw.report.mine.words import MineView
+    from perflaw.report.trend.words import TrendView
+    from perflaw.report.variance.page import VarianceView
     from perflaw.store.experiment import Recording
 
 
@@ -62,7 +62,7 @@ def _trend(
     """Clusters of lines where runs counted them; None where they did not, or tell no trend."""
     from perflaw.cli.trend import learnt
     from perflaw.cli.trend_source import Asked, gathered
-    from perflaw.store.count_tables import has_counts
+    from perflaw.store.counts import has_counts
 
     if not any(has_counts(one.folder) for one in recordings):
         return None
@@ -77,7 +77,7 @@ def _trend(
 
 def _variance(recordings: Sequence[Recording], metric: str) -> tuple[VarianceView, ...]:
     """Patterns of variance; none where the recordings tell none."""
-    from perflaw.cli.variance_page import variance_views
+    from perflaw.cli.pages import variance_views
 
     try:
         return variance_views(recordings, metric)
@@ -88,8 +88,8 @@ def _variance(recordings: Sequence[Recording], metric: str) -> tuple[VarianceVie
 
 def _mine(recordings: Sequence[Recording], experiment: str, metric: str) -> MineView | None:
     """Specifications where call paths were collected; None where they were not."""
-    from perflaw.cli.mine_page import mine_view
-    from perflaw.store.path_tables import has_paths
+    from perflaw.cli.pages import mine_view
+    from perflaw.store.paths import has_paths
 
     if not any(has_paths(one.folder) for one in recordings):
         return None

@@ -33,12 +33,12 @@ def command(experiment: str, as_json: bool) -> int:
         why = f"nothing was recorded there; experiments here: {others}"
         raise StoreError(f"{target.folder}: no recordings", why, "perflaw record -- python app.py")
     if as_json:
-        from perflaw.report.encode import dumps
+        from perflaw.report.documents import dumps
 
         document = {"schema": "perflaw.runs/1", "runs": [asdict(run) for run in found]}
         click.echo(dumps({**document, "damaged": damaged, "unfinished": target.unfinished()}))
         return 0
-    from perflaw.report.terminal import runs_table
+    from perflaw.report.annotations.table import runs_table
 
     click.echo(runs_table(found, target.unfinished(), damaged, sys.stdout.isatty()), nl=False)
     return 0

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import at_option, experiment_option, json_option, parse_points
-from perflaw.cli.page_file import page_of, write_page
+from perflaw.cli.pages import page_of, write_page
 from perflaw.cli.trend_source import Asked, Found, gathered
 
 if TYPE_CHECKING:
-    from perflaw.report.trend_model import TrendView
+    from perflaw.report.trend.words import TrendView
 
 
 @click.command("trend", short_help="which places of the program scale badly with the size of the work")
@@ -66,12 +66,12 @@ def command(
     if output:
         _write(output, view, asked, found)
     if as_json:
-        from perflaw.report.encode import dumps
-        from perflaw.report.trend_json import trend_document
+        from perflaw.report.documents import dumps
+        from perflaw.report.trend.document import trend_document
 
         click.echo(dumps(trend_document(view)))
     else:
-        from perflaw.report.trend_table import trend_table
+        from perflaw.report.trend.table import trend_table
 
         click.echo(trend_table(view, sys.stdout.isatty(), every), nl=False)
     return 0
@@ -80,7 +80,7 @@ def command(
 def learnt(found: Found, asked: Asked, alpha: float = 0.02, sigma: float = 10.0, paper: bool = False) -> TrendView:
     """Clusters and their laws, with what a report needs to show them."""
     from perflaw.learn.trend import TrendOptions, trend
-    from perflaw.report.trend_model import TrendView
+    from perflaw.report.trend.words import TrendView
 
     options = TrendOptions(alpha=alpha, sigma=sigma, paper=paper)
     matrix = found.matrix
@@ -90,7 +90,7 @@ def learnt(found: Found, asked: Asked, alpha: float = 0.02, sigma: float = 10.0,
 
 
 def _write(output: str, view: TrendView, asked: Asked, found: Found) -> None:
-    from perflaw.report.page_model import Page
+    from perflaw.report.page.model import Page
 
     page = Page(target=Path(asked.file or "").name, experiment="", command="", created="", runs=[], annotations=[])
     if found.recordings:

@@ -74,7 +74,7 @@ def gathered(asked: Asked) -> Found:
 
 
 def _of_file(asked: Asked) -> Found:
-    from perflaw.store.count_csv import read_csv_matrix
+    from perflaw.store.csv_files import read_csv_matrix
 
     assert asked.file is not None
     if len(asked.source) > 1:
@@ -87,8 +87,7 @@ def _of_file(asked: Asked) -> Found:
 
 
 def _of_experiment(asked: Asked) -> Found:
-    from perflaw.store.count_matrix import read_matrix
-    from perflaw.store.count_tables import has_counts, read_sources
+    from perflaw.store.counts import has_counts, read_matrix, read_sources
     from perflaw.store.experiment import open_experiment
 
     recordings = open_experiment(asked.experiment).recordings(asked.source)

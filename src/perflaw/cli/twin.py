@@ -28,7 +28,7 @@ def write_twin(
     at: Mapping[str, float] | None,
 ) -> None:
     """Write the twin of the law file at ``path``; StoreError where that cannot be."""
-    from perflaw.report.encode import dumps
+    from perflaw.report.documents import dumps
     from perflaw.store.evidence import measured
 
     found = evidence_of(recordings, measured(recordings, metric))

@@ -93,23 +93,23 @@ def command(
     found = variance(tree, options, asked, [read(text) for text in deadlines])
     _write(found, dot, perfetto, recordings)
     if output:
-        from perflaw.cli.variance_page import write_variance
+        from perflaw.cli.pages import write_variance
 
         write_variance(output, experiment, recordings, metric, options, asked, against)
     changes = _changes(against, found, metric, options) if against else None
     if as_json:
-        from perflaw.report.encode import dumps
-        from perflaw.report.variance_changes import changes_document
-        from perflaw.report.variance_document import variance_document
+        from perflaw.report.documents import dumps
+        from perflaw.report.variance.document import variance_document
+        from perflaw.report.variance.table import changes_document
 
         document = variance_document(found, [one.run for one in recordings])
         click.echo(dumps(document if changes is None else {**document, "changes": changes_document(changes)}))
     elif changes is not None:
-        from perflaw.report.variance_changes import changes_text
+        from perflaw.report.variance.table import changes_text
 
         click.echo(changes_text(changes, found.metric.unit), nl=False)
     else:
-        from perflaw.report.provenance import provenance
+        from perflaw.report.variance.table import provenance
 
         if told := provenance([one.run for one in recordings]):
             click.echo(told)
@@ -165,13 +165,13 @@ def _component(tree: CallTree, names: Sequence[str]) -> Component | None:
 def _print(found: Variance, explained: bool, names: Sequence[str]) -> None:
     colour = sys.stdout.isatty()
     if explained and found.explanation:
-        from perflaw.report.variance_screen import variance_screen
+        from perflaw.report.variance.screen import variance_screen
 
         click.echo(variance_screen(found.explanation, colour), nl=False)
     elif names:
         click.echo(f"{names[0]}: no call of it completed")
     else:
-        from perflaw.report.variance_table import variance_table
+        from perflaw.report.variance.table import variance_table
 
         click.echo(variance_table(found, colour), nl=False)
 
@@ -179,12 +179,12 @@ def _print(found: Variance, explained: bool, names: Sequence[str]) -> None:
 def _write(found: Variance, dot: str | None, perfetto: str | None, recordings: Sequence[Recording]) -> None:
     """Write the files asked for; StoreError where the disk refuses."""
     if dot:
-        from perflaw.report.variance_dot import variance_dot
+        from perflaw.report.variance.graphs import variance_dot
 
         _save(dot, variance_dot(found))
     if perfetto:
-        from perflaw.report.perfetto import perfetto as trace
-        from perflaw.store.worst_calls import worst_calls
+        from perflaw.report.variance.graphs import perfetto as trace
+        from perflaw.store.call_trees import worst_calls
 
         if not found.explanation:
             raise UsageError(

@@ -11,22 +11,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from perflaw.collect.wire.channel import WireError
 from perflaw.errors import TargetError
 from perflaw.explore.agent.client import Agent, Invalid, local_agent
 from perflaw.explore.agent.parts import document_of
-from perflaw.explore.contamination import judge as disturbed
-from perflaw.explore.contamination import may_repeat
 from perflaw.explore.journal import Journal
-from perflaw.explore.judging import TrialJudge, judge_of, objective_of, steady_since
+from perflaw.explore.judging import (
+    TrialJudge,
+    choose,
+    generator,
+    judge_of,
+    latest,
+    may_repeat,
+    objective_of,
+    repetitions_of,
+    room,
+    steady_since,
+    waits,
+)
+from perflaw.explore.judging import judge as disturbed
 from perflaw.explore.making import Made, make
-from perflaw.explore.scheduling import choose, generator, latest, repetitions_of, room, waits
+from perflaw.explore.policy import Steering
 from perflaw.explore.space import Space
-from perflaw.explore.steering import Steering
 from perflaw.explore.trial_runs import begin_run, discard_lost, finish_run, key_of, mark_run, write_run
-from perflaw.learn.exploring.streams import usually_steady
+from perflaw.learn.exploring.stopping import usually_steady
 from perflaw.store.experiment import Experiment, discard
 from perflaw.types.studies import Configuration, Reading, Study, Trial
+from perflaw.wire.channel import WireError
 
 _LOST: Final = 4
 """Times that the agent may be lost in one trial, before the trial is given up."""
@@ -121,7 +131,7 @@ class Explorer:
         margin = self.study.budget.margin
         if margin is None or not any(trial.valid for trial in trials):
             return ""
-        from perflaw.explore.knows import knows  # a second to import, which studies without a margin need not pay
+        from perflaw.explore.judging import knows  # a second to import, which studies without a margin need not pay
 
         reached, _, words = knows(trials, self.space, margin, objective_of(self.study), self._seed)
         return words if reached else ""

@@ -9,15 +9,162 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from typing import Any, Final, NoReturn
 
 from perflaw.errors import UsageError
-from perflaw.explore.distances import distance_of
-from perflaw.explore.operations import COMPARISONS, FUNCTIONS, OPERATORS, UNARY, Cannot
 from perflaw.explore.values import NUMBER, UNITS
 from perflaw.types.studies import Value
+
+# ---- What expressions may do with values: Python's own operations on numbers that stay small, and comparisons.
+
+MOST_BITS = 256
+"""Of a whole number: more is refused, so that no product takes long."""
+
+
+class Cannot(Exception):  # noqa: N818 -- read as a word: the expression cannot be computed
+    """Values that an operation is not defined for; becomes a UsageError with the expression's text."""
+
+
+def _number(value: Value) -> int | float:
+    if not isinstance(value, bool | int | float):
+        raise Cannot(f"{value!r} is a text, a number is needed")
+    return value
+
+
+def _bounded(value: Any) -> Value:
+    if isinstance(value, complex):
+        raise Cannot("a root of a negative number has no value")
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise Cannot("a number became too large")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Cannot("a number became too large")
+    number: int | float = value
+    return number
+
+
+def _guarded(operate: Callable[..., Any], *values: Value) -> Value:
+    try:
+        return _bounded(operate(*map(_number, values)))
+    except ZeroDivisionError:
+        raise Cannot("division by zero") from None
+    except (OverflowError, ValueError):
+        raise Cannot(f"{', '.join(map(repr, values))}: no value there") from None
+
+
+def _power(base: int | float, exponent: int | float) -> Any:
+    if abs(exponent) > MOST_BITS and abs(base) > 1:
+        raise Cannot(f"an exponent above {MOST_BITS}")
+    if (
+        isinstance(base, int)
+        and isinstance(exponent, int)
+        and exponent > 0
+        and base.bit_length() * exponent > 4 * MOST_BITS
+    ):
+        raise Cannot("a number became too large")
+    return base**exponent
+
+
+def _binary(operate: Callable[..., Any]) -> Callable[[Value, Value], Value]:
+    return lambda left, right: _guarded(operate, left, right)
+
+
+def _ordered(operate: Callable[..., bool]) -> Callable[[Value, Value], bool]:
+    return lambda left, right: bool(operate(_number(left), _number(right)))
+
+
+def _function(operate: Callable[..., Any]) -> Callable[..., Value]:
+    return lambda *values: _guarded(operate, *values)
+
+
+def _rounded(value: int | float, digits: int | float = 0) -> int | float:
+    if not isinstance(digits, int) or abs(digits) > 30:
+        raise Cannot("round takes a whole number of digits up to 30")
+    return round(value, digits)
+
+
+def _round(*values: Value) -> Value:
+    return _guarded(round, *values) if len(values) == 1 else _guarded(_rounded, *values)
+
+
+OPERATORS: Final[Mapping[type[ast.operator], Callable[[Value, Value], Value]]] = {
+    ast.Add: _binary(operator.add),
+    ast.Sub: _binary(operator.sub),
+    ast.Mult: _binary(operator.mul),
+    ast.Div: _binary(operator.truediv),
+    ast.FloorDiv: _binary(operator.floordiv),
+    ast.Mod: _binary(operator.mod),
+    ast.Pow: _binary(_power),
+}
+UNARY: Final[Mapping[type[ast.unaryop], Callable[[Value], Value]]] = {
+    ast.USub: _function(operator.neg),
+    ast.UAdd: _function(operator.pos),
+    ast.Not: operator.not_,
+}
+COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Value, Value], bool]]] = {
+    ast.Lt: _ordered(operator.lt),
+    ast.LtE: _ordered(operator.le),
+    ast.Gt: _ordered(operator.gt),
+    ast.GtE: _ordered(operator.ge),
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+FUNCTIONS: Final[Mapping[str, tuple[Callable[..., Value], int, int]]] = {
+    "min": (_function(min), 2, 50),
+    "max": (_function(max), 2, 50),
+    "abs": (_function(abs), 1, 1),
+    "log2": (_function(math.log2), 1, 1),
+    "ceil": (_function(math.ceil), 1, 1),
+    "floor": (_function(math.floor), 1, 1),
+    "round": (_round, 1, 2),
+}
+"""Name → function, fewest and most arguments."""
+
+
+# ---- How far a constraint is from holding: a number for a search to go down, where true and false alone show no way.
+
+Variables = Mapping[str, Value]
+Step = Callable[[Variables], Value]
+Far = Callable[[Variables], float]
+LEAST = 1e-9
+"""Of what does not hold, however near its two sides are."""
+
+
+def distance_of(node: ast.expr, step: Callable[[ast.expr, int], Step]) -> Far:
+    """A function of the variables: 0 where the expression holds, else up to 1 for each comparison that does not.
+
+    ``step`` compiles a node. Sides of a comparison are compared relative to their sizes; ``and`` adds, ``or`` takes the least.
+    """
+    if isinstance(node, ast.BoolOp):
+        parts = [distance_of(one, step) for one in node.values]
+        gather = sum if isinstance(node.op, ast.And) else min
+        return lambda variables: float(gather(part(variables) for part in parts))
+    if isinstance(node, ast.Compare):
+        return _compared(node, [step(one, 0) for one in (node.left, *node.comparators)])
+    run = step(node, 0)
+    return lambda variables: 0.0 if run(variables) else 1.0
+
+
+def _compared(node: ast.Compare, sides: list[Step]) -> Far:
+    operators = [COMPARISONS[type(one)] for one in node.ops]
+
+    def far(variables: Variables) -> float:
+        values = [side(variables) for side in sides]
+        pairs = zip(operators, values, values[1:], strict=False)
+        return sum(0.0 if operate(left, right) else _gap(left, right) for operate, left, right in pairs)
+
+    return far
+
+
+def _gap(left: Value, right: Value) -> float:
+    """How far two sides are apart, above 0 up to 1; texts are apart or not."""
+    if isinstance(left, str) or isinstance(right, str):
+        return 1.0
+    size = abs(left) + abs(right)
+    return max(LEAST, min(1.0, abs(left - right) / size)) if size else LEAST
+
 
 MOST_CHARACTERS = 1000
 """Of an expression."""
@@ -27,8 +174,6 @@ _SORTED = sorted((unit for unit in UNITS if unit != "%"), key=len, reverse=True)
 _LITERAL = re.compile(rf"(?<![\w.])({NUMBER})[ ]?({'|'.join(map(re.escape, _SORTED))})(?![\w])")
 _TEXT = re.compile(r"'[^'\\]*'|\"[^\"\\]*\"")
 _HOST = ("mem", "cpus")
-Variables = Mapping[str, Value]
-Step = Callable[[Variables], Value]
 
 
 class Expression:

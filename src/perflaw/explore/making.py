@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from itertools import accumulate, zip_longest
 from typing import Any, Protocol
 
-from perflaw.collect.wire.channel import Message
 from perflaw.explore.agent.client import Agent, Invalid
 from perflaw.explore.target.scoring import Raw, score
 from perflaw.types.studies import Conditions, Reading, Study, Trial
+from perflaw.wire.channel import Message
 
 
 class Judge(Protocol):

@@ -13,11 +13,111 @@ import numpy as np
 import numpy.typing as npt
 
 from perflaw.errors import UsageError
-from perflaw.explore import axes
 from perflaw.explore.expressions import Expression
 from perflaw.explore.search import Search
 from perflaw.explore.values import host
 from perflaw.types.studies import Configuration, Knob, Value
+
+# ---- One knob as an axis from 0 to 1: where a setting lies on it, which setting lies at a place, and levels along
+# it.
+
+
+def listed(knob: Knob) -> tuple[Value, ...]:
+    """Settings of a knob without a range, in order: False before True, an ordinal's numbers ascending."""
+    return knob.values or (False, True) if knob.kind == "bool" else knob.values
+
+
+def count(knob: Knob) -> int | None:
+    """How many settings it has; None for a float."""
+    if knob.kind == "float":
+        return None
+    if knob.kind == "int":
+        low, high = ends(knob)
+        return int(high) - int(low) + 1
+    return len(listed(knob))
+
+
+def ends(knob: Knob) -> tuple[float, float]:
+    """Bounds of a range."""
+    if knob.low is None or knob.high is None:
+        raise ValueError(f"knob {knob.name} has no range")
+    return knob.low, knob.high
+
+
+def place(knob: Knob, value: Value) -> float:
+    """Where a setting lies, 0 to 1. Whole numbers and listed settings lie in the middle of cells that fill the axis."""
+    if knob.kind not in ("int", "float"):
+        options = listed(knob)
+        return (options.index(value) + 0.5) / len(options)
+    low, high = _edges(knob)
+    return min(1.0, max(0.0, (_onto(knob, float(value)) - low) / (high - low)))
+
+
+def setting(knob: Knob, at: float) -> Value:
+    """The setting at a place; places beyond 0 and 1 are taken as the ends."""
+    at = 0.0 if math.isnan(at) else min(1.0, max(0.0, at))
+    if knob.kind not in ("int", "float"):
+        options = listed(knob)
+        return options[min(len(options) - 1, int(at * len(options)))]
+    low, high = ends(knob)
+    first, last = _edges(knob)
+    value = _back(knob, first + at * (last - first))
+    if knob.kind == "int":
+        return min(int(high), max(int(low), round(value)))
+    return min(high, max(low, value))
+
+
+def levels(knob: Knob, most: int) -> list[Value]:
+    """At most so many settings, evenly along its scale, the ends among them; all of a categorical knob."""
+    if knob.kind in ("categorical", "bool"):
+        return list(listed(knob))
+    if knob.kind == "ordinal":
+        return [knob.values[index] for index in _spread(len(knob.values), most)]
+    number = count(knob)
+    low, high = ends(knob)
+    if number is not None and number <= most:
+        return [int(low) + step for step in range(number)]
+    powers = _powers(knob)
+    if powers:
+        return [powers[index] for index in _spread(len(powers), most)]
+    first, last = _onto(knob, low), _onto(knob, high)
+    steps = [first] if most == 1 else [first + (last - first) * step / (most - 1) for step in range(most)]
+    inner: Iterable[float] = (_back(knob, step) for step in steps)
+    found = [min(high, max(low, value)) for value in inner]
+    return list(dict.fromkeys(round(value) if knob.kind == "int" else value for value in found))
+
+
+def _powers(knob: Knob) -> list[int]:
+    """2, 4, 8, … where a knob of whole numbers on a log2 scale runs from one power to another."""
+    low, high = (int(end) for end in ends(knob))
+    if knob.kind != "int" or knob.scale != "log2" or low < 1 or low & (low - 1) or high & (high - 1):
+        return []
+    return [1 << power for power in range(low.bit_length() - 1, high.bit_length())]
+
+
+def _spread(number: int, most: int) -> Sequence[int]:
+    if number <= most:
+        return range(number)
+    if most == 1:
+        return [number // 2]
+    return [round(step * (number - 1) / (most - 1)) for step in range(most)]
+
+
+def _edges(knob: Knob) -> tuple[float, float]:
+    """Ends of the axis on its scale: half a step beyond those of whole numbers, so that each has its own cell."""
+    low, high = ends(knob)
+    beyond = 0.5 if knob.kind == "int" else 0.0
+    return _onto(knob, low - beyond), _onto(knob, high + beyond)
+
+
+def _onto(knob: Knob, value: float) -> float:
+    return value if knob.scale == "linear" else math.log2(value)
+
+
+def _back(knob: Knob, value: float) -> float:
+    value = value if knob.scale == "linear" else 2.0**value
+    return float(f"{value:.12g}") if knob.kind == "float" else value
+
 
 Floats = npt.NDArray[np.float64]
 MOST_COUNTED = 65_536
@@ -110,7 +210,7 @@ class Space:
     def levels(self, name: str | Knob, most: int = 8) -> list[Value]:
         """At most so many settings of a knob, evenly along its scale; all of a categorical one."""
         knob = name if isinstance(name, Knob) else self._by_name[name]
-        return axes.levels(knob, max(1, most))
+        return levels(knob, max(1, most))
 
     def unit(self, configuration: Mapping[str, Any]) -> Floats:
         """Its place in the unit cube, float64[d] in [0, 1], in the knobs' order; UsageError for settings that are none."""
@@ -118,7 +218,7 @@ class Space:
             why = _outside(knob, _plain(knob, configuration[knob.name]))
             if why:
                 raise UsageError(f"configuration {dict(configuration)}", why)
-        return np.array([axes.place(knob, _plain(knob, configuration[knob.name])) for knob in self.knobs])
+        return np.array([place(knob, _plain(knob, configuration[knob.name])) for knob in self.knobs])
 
     def configuration(self, at: Sequence[float] | Floats) -> dict[str, Value]:
         """The valid configuration nearest to a place of the unit cube (exactly where the space is small)."""
@@ -128,7 +228,7 @@ class Space:
     @cached_property
     def product(self) -> int | None:
         """Configurations if there were no constraints; None with a float."""
-        counts = [axes.count(knob) for knob in self.knobs]
+        counts = [count(knob) for knob in self.knobs]
         return None if any(one is None for one in counts) else math.prod(one or 0 for one in counts)
 
     @cached_property
@@ -171,7 +271,7 @@ class Space:
         for knob in self.knobs:
             settings = [row[knob.name] for row in rows]
             if knob.kind == "categorical":
-                for option in axes.listed(knob):
+                for option in listed(knob):
                     found[f"{knob.name}={option}"] = np.array([one == option for one in settings], dtype=np.float64)
             else:
                 found[knob.name] = np.array(settings, dtype=np.float64)
@@ -179,13 +279,13 @@ class Space:
 
     def decoded(self, at: Sequence[float] | Floats) -> dict[str, Value]:
         """The settings at a place of the unit cube, whether the constraints hold or not."""
-        return {knob.name: axes.setting(knob, float(one)) for knob, one in zip(self.knobs, at, strict=True)}
+        return {knob.name: setting(knob, float(one)) for knob, one in zip(self.knobs, at, strict=True)}
 
 
 def _default(knob: Knob) -> Value:
     if knob.default is not None:
         return knob.default
-    return axes.listed(knob)[0] if knob.kind in ("categorical", "bool") else _middle(axes.levels(knob, 3))
+    return listed(knob)[0] if knob.kind in ("categorical", "bool") else _middle(levels(knob, 3))
 
 
 def _text(value: Value) -> str:
@@ -209,11 +309,11 @@ def _plain(knob: Knob, value: Any) -> Value:
 def _outside(knob: Knob, value: Value) -> str:
     """Why a value is no setting of a knob; empty where it is one."""
     if knob.kind in ("int", "float"):
-        low, high = axes.ends(knob)
+        low, high = ends(knob)
         if isinstance(value, bool) or not isinstance(value, int if knob.kind == "int" else int | float):
             return f"{knob.name}={value!r} is no {'whole number' if knob.kind == 'int' else 'number'}"
         return "" if low <= value <= high else f"{knob.name}={value!r} is not between {low:.15g} and {high:.15g}"
-    same = [one for one in axes.listed(knob) if one == value and isinstance(one, bool) == isinstance(value, bool)]
+    same = [one for one in listed(knob) if one == value and isinstance(one, bool) == isinstance(value, bool)]
     return "" if same else f"{knob.name}={value!r} is none of its values"
 
 

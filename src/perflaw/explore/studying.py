@@ -3,17 +3,79 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 from perflaw.errors import UsageError
 from perflaw.explore.journal import Journal
-from perflaw.explore.rescoring import frame_of, rescore
+from perflaw.explore.judging import repetitions_of, room
+from perflaw.explore.making import raw_of
+from perflaw.explore.policy import Steering
+from perflaw.explore.space import Space
+from perflaw.explore.target.scoring import score
+from perflaw.explore.trial_runs import RECORDS, write_run
 from perflaw.store.experiment import Experiment
-from perflaw.types.studies import Budget, Study, Trial
+from perflaw.store.tables import read_table
+from perflaw.types.studies import Budget, Configuration, Reading, Study, Trial
+
+# ---- Metrics of finished trials computed anew, from what the trials printed and from their records.
+
+
+def frame_of(study: Study) -> str:
+    """A digest of all of a study but its metrics and its budget: trials compare as long as it stays."""
+    frame = replace(study, metrics=(), digest="", budget=Budget(), folder="")
+    return hashlib.sha256(repr(frame).encode()).hexdigest()
+
+
+def rescore(experiment: Experiment, journal: Journal, study: Study) -> int:
+    """Score every valid trial by the study's metrics as they are now; how many. UsageError where more than them changed."""
+    if journal.get("frame") != frame_of(study):
+        why = "more than its metrics changed: what was run then is not what it says now"
+        raise UsageError(f"experiment {experiment.name}: --rescore", why, "perflaw explore … -e ANOTHER_NAME")
+    scales: dict[str, float] = {}
+    scored = [_scored(experiment, study, trial, scales) for trial in journal.trials() if trial.run]
+    with journal.step():
+        for trial in scored:
+            journal.change(trial)
+        journal.put(digest=study.digest, scales=scales)
+    return len(scored)
+
+
+def _scored(experiment: Experiment, study: Study, trial: Trial, scales: dict[str, float]) -> Trial:
+    folder = experiment.runs_folder / trial.run
+    raw, readings = _raw(folder, trial), _readings(folder)
+    scored = score(study.metrics, study.target.result, raw_of(raw, readings))
+    valid = not scored.missing or bool(trial.stopped and scored.metrics)
+    trial = replace(trial, valid=valid, n=scored.n, reason=scored.said if valid else scored.missing)
+    trial = replace(trial, metrics=scored.metrics if valid else {}, scatter=scored.scatter if valid else {})
+    if valid:
+        write_run(folder, study, trial, raw, readings, scales)
+    return trial
+
+
+def _raw(folder: Path, trial: Trial) -> Mapping[str, Any]:
+    """What the trial gave, as its agent told it."""
+    texts = {name: _text(folder / f"{name}.txt") for name in ("stdout", "stderr", "result")}
+    raw: dict[str, Any] = {**texts, "wall_s": trial.measured_s, "conditions": asdict(trial.conditions)}
+    raw["stdout"], raw["stderr"] = raw["stdout"] or "", raw["stderr"] or ""
+    return raw
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text() if path.is_file() else None
+
+
+def _readings(folder: Path) -> tuple[Reading, ...]:
+    if not (folder / "records.parquet").is_file():
+        return ()
+    return tuple(Reading(*row) for row in read_table(folder, "records", schema=RECORDS))
+
 
 DEFAULT_TRIALS = 60
 """Trials of a study that names no budget."""
@@ -116,3 +178,64 @@ def _alone(experiment: Experiment) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+# ---- What a study would do, and what that costs: read and computed, nothing touched.
+
+SHOWN = 8
+"""Configurations that are asked for ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study as it would begin, or go on."""
+
+    study: Study
+    """The study with what the command line asks for."""
+    size: int | None
+    """Valid configurations of the space; None: endless, or too many to count."""
+    made: int
+    """Trials that are made already."""
+    trials: int | None
+    """Trials that are still to be made; None where only time or margin ends it."""
+    first: tuple[tuple[Configuration, str], ...]
+    """Configurations that come first, and why; a policy that learns decides on the others when it knows more."""
+    seconds: float | None
+    """How long the trials will take as earlier ones did; None where there are none."""
+    most_s: float | None
+    """How long they can take at most, by the study's own bounds."""
+    warning: str
+    """What the policy says of itself."""
+
+
+def plan_of(study: Study, seed: int, trials: Sequence[Trial]) -> Plan:
+    """The plan after these trials. UsageError where the policy cannot propose."""
+    space = Space(study.knobs, study.constraints)
+    steering = Steering(space, study, seed)
+    budget, made = study.budget, sum(bool(trial.started) for trial in trials)
+    left = None if budget.trials is None else max(0, budget.trials - made)
+    ahead = _ahead(study, steering, trials)
+    if space.size is not None and left is not None and len(ahead) < SHOWN:
+        left = min(left, len(trials) - made + len(ahead) * study.repetitions)
+    target = study.target
+    bound = target.timeout_s + (target.ready_s if target.start else 0.0)
+    usual = [trial.seconds for trial in trials if trial.started]
+    most = bound * left if left is not None else None
+    if budget.minutes is not None:
+        most = min(60 * budget.minutes, most if most is not None else 60 * budget.minutes)
+    seconds = median(usual) * left if usual and left is not None else None
+    return Plan(study, space.size, made, left, ahead, seconds, most, steering.warning)
+
+
+def _ahead(study: Study, steering: Steering, trials: Sequence[Trial]) -> tuple[tuple[Configuration, str], ...]:
+    """What the policy proposes as long as it learns nothing new."""
+    planned = list(trials)
+    found: list[tuple[Configuration, str]] = []
+    while len(found) < SHOWN and (count := room(study.budget.trials, len(planned), study.repetitions)):
+        proposal = steering.next(planned)
+        if proposal is None:
+            break
+        found.append((proposal.configuration, proposal.why))
+        more = repetitions_of(len(planned) + 1, proposal.configuration, proposal.why, count, 0)
+        planned += [replace(trial, run="") for trial in more]
+    return tuple(found)

@@ -15,12 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from perflaw.collect.claim import MARK, alone, marked
+from perflaw.record.claim import MARK, alone, marked
 from perflaw.store.columns import Column, Table, Tables, texts
 from perflaw.store.experiment import Experiment, discard, save
 from perflaw.store.merge import merge
-from perflaw.store.rows import table_of
-from perflaw.store.schema import COLUMNS, LOCAL, REAL, TEXT
+from perflaw.store.schema import COLUMNS, LOCAL, REAL, TEXT, table_of
 from perflaw.store.tables import write_tables
 from perflaw.types import CPU, EVENTS, TIME, Clock, Component, Losses, Metric, Run
 from perflaw.types.studies import Knob, Reading, Study, Trial

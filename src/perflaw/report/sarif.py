@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from perflaw.report.terminal import printable
-from perflaw.report.verdicts import describe
+from perflaw.report.annotations.verdicts import describe
+from perflaw.report.tables import printable
 from perflaw.types import CheckVerdict, DiffVerdict, Outcome, SpecVerdict
 
 Document = dict[str, Any]

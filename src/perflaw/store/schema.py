@@ -7,9 +7,12 @@ stand for themselves, counts included: where recordings of different metrics are
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from perflaw.store.columns import Tables as Tables
+import numpy as np
+
+from perflaw.store.columns import NULL, Column, Row, Table, texts, wide
 
 RUN_SCHEMA: Final = "perflaw.run/2"
 COLLECTING: Final = "(garbage collection)"
@@ -126,3 +129,23 @@ def sample_sizes(components: int, many: int = MANY_COMPONENTS) -> tuple[int, int
     while part > 1 and part < PER_STRATUM and components > (many := 2 * many):
         part *= 2
     return UNIFORM // part, PER_STRATUM // part
+
+
+# ---- Rows of plain values as a table: for what is small, and for what arrives as rows.
+
+
+def table_of(name: str, rows: Iterable[Row], schema: Mapping[str, Mapping[str, str]] = COLUMNS) -> Table:
+    """The table of that name with these rows."""
+    kinds = schema[name]
+    turned: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    return Table({column: _column(kind, values) for (column, kind), values in zip(kinds.items(), turned, strict=True)})
+
+
+def _column(kind: str, values: Sequence[Any]) -> Column:
+    if kind == TEXT:
+        return texts(values)
+    if kind == SUM:
+        return Column(wide(values))
+    if kind == REAL:
+        return Column(np.array(values, dtype=np.float64))
+    return Column(np.array([NULL if value is None else value for value in values], dtype=np.int64))

@@ -11,8 +11,7 @@ import numpy as np
 
 from perflaw.errors import StoreError
 from perflaw.store.columns import NULL, WIDE, Array, Column, Table, Tables, texts
-from perflaw.store.rows import table_of
-from perflaw.store.schema import ADDED_SINCE, COLUMNS, SUM, TEXT
+from perflaw.store.schema import ADDED_SINCE, COLUMNS, SUM, TEXT, table_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,13 +3,42 @@
 A recording is evidence, a law is a claim with its uncertainty. Learners return these and never print.
 """
 
-from perflaw.types.annotations import Annotation, Points, Scope
-from perflaw.types.counts import CountMatrix, Counts, Location
-from perflaw.types.durations import Batches, Histogram, Observation, Observed, Platform
-from perflaw.types.laws import Alternative, Breakpoint, Curve, Law, Noise, Prediction, Verdict
-from perflaw.types.measured import CPU, EVENTS, FEATURE_NAME, TIME, Component, Metric
-from perflaw.types.recordings import MOST_SLOWDOWN, Clock, Evidence, Losses, Run, RunCost
-from perflaw.types.specs import Consistency, PathGroup, PathSpec
+from perflaw.types.laws import (
+    Alternative,
+    Annotation,
+    Breakpoint,
+    Curve,
+    Law,
+    Noise,
+    Points,
+    Prediction,
+    Scope,
+    Verdict,
+)
+from perflaw.types.recordings import (
+    CPU,
+    EVENTS,
+    FEATURE_NAME,
+    MOST_SLOWDOWN,
+    TIME,
+    Clock,
+    Component,
+    Evidence,
+    Losses,
+    Metric,
+    Run,
+    RunCost,
+)
+from perflaw.types.specifications import (
+    Batches,
+    Consistency,
+    Histogram,
+    Observation,
+    Observed,
+    PathGroup,
+    PathSpec,
+    Platform,
+)
 from perflaw.types.studies import (
     Budget,
     Conditions,
@@ -24,7 +53,7 @@ from perflaw.types.studies import (
     Trial,
     Value,
 )
-from perflaw.types.trends import Cluster, Overtake, PowerLaw, Trends
+from perflaw.types.trends import Cluster, CountMatrix, Counts, Location, Overtake, PowerLaw, Trends
 from perflaw.types.verdicts import Change, CheckVerdict, DiffVerdict, Forecast, Outcome, SpecVerdict, Stated
 
 __all__ = [

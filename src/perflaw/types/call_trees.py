@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from perflaw.types.measured import Component, Metric
+from perflaw.types.recordings import Component, Metric
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,16 +2,103 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from perflaw.types.measured import EVENTS, TIME, Component, Metric
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+
+# ---- The longest invocations of a function with what happened within them, as a recording has it.
+
+
+@dataclass(frozen=True, slots=True)
+class NestedSpan:
+    """A call within an invocation; a segment, where it is of a generator or coroutine."""
+
+    name: str
+    """Component that was called."""
+    line: int
+    """Source line of the call, 0 where unknown."""
+    parent: int
+    """Place of the span that it lies in; -1: the invocation itself."""
+    started_ns: int
+    """After the invocation's start."""
+    time_ns: int
+    """How long it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCall:
+    """One of the longest invocations of a function."""
+
+    run: str
+    """Id of its run."""
+    sequence: int
+    """Order of completion within the run."""
+    started_ns: int
+    """Start, since the run's first event."""
+    time_ns: int
+    """How long it took."""
+    cpu_ns: float
+    """Its part on the CPU; NaN where unknown."""
+    calls: int
+    """Recorded calls in it, itself included."""
+    path: tuple[str, ...]
+    """Components that led to it, itself last."""
+    spans: tuple[NestedSpan, ...]
+    """Calls within it, callers first: the longest of them."""
+    features: Mapping[str, float | str] = field(default_factory=dict)
+    """What was read at its entry; empty where it was not sampled."""
+
+    @property
+    def left_out(self) -> int:
+        """Calls within it, shorter than those kept, that are no span."""
+        return max(self.calls - 1 - len(self.spans), 0)
+
+
+# ---- What is measured: components and metrics.
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of the program whose cost is measured."""
+
+    name: str
+    """Qualified name, ``package.module.Class.function``."""
+    file: str = ""
+    """Source file, empty where there is none."""
+    line: int = 0
+    """First line of its definition, 0 where unknown."""
+    language: str = "python"
+    """Language it is written in."""
+    origin: Literal["own", "library"] = "own"
+    """The person's own code, or the standard library and installed packages."""
+    parameters: tuple[str, ...] = ()
+    """Names of its parameters, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What is measured of an invocation."""
+
+    name: str
+    """Name on the command line and in documents: ``time``."""
+    unit: str
+    """Unit of its values: ``ns``."""
+
+
+TIME = Metric("time", "ns")
+"""Wall time of an invocation, the tracer's own time taken out."""
+CPU = Metric("cpu", "ns")
+"""The part of it in which the invocation's thread was on a CPU."""
+EVENTS = Metric("events", "calls")
+"""Recorded calls: the invocation itself and all below it."""
+FEATURE_NAME: Final = re.compile(r"[A-Za-z_][\w.\[\]-]*")
+"""What a feature that a person names may be called."""
 
 MOST_SLOWDOWN = 100.0
 """Slowdowns from here on are not told apart."""

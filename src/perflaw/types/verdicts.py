@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from perflaw.types.measured import Component, Metric
+from perflaw.types.recordings import Component, Metric
 
 Outcome = Literal["holds", "violated", "inconclusive", "out of scope"]
 """What new evidence says of a law."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from perflaw.collect.probes import layout
-from perflaw.collect.probes.areas import start_time
+from perflaw.record.probes import layout
+from perflaw.record.probes.areas import start_time
 
 
 def what(probe, kind, count, cpu=0, thread=1):

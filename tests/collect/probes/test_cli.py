@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import pytest
 
 from perflaw.cli.main import main
-from perflaw.collect.build import sources_folder
-from perflaw.collect.probes.control import describe
-from perflaw.collect.probes.remote import reach, remotes
-from perflaw.collect.wire.channel import WireError
 from perflaw.errors import TargetError
+from perflaw.record.build import sources_folder
+from perflaw.record.probes.client import reach, remotes
+from perflaw.record.probes.control import describe
 from perflaw.store.experiment import open_experiment
 from perflaw.store.probe_tables import has_probes, read_probes
+from perflaw.wire.channel import WireError
 from tests.collect.wire.conftest import TOKEN, Secrets, make_certificate
 
 PROGRAM = """
@@ -232,7 +232,7 @@ def test_records_of_several_hosts_are_one_run(perflaw, program, secrets, tmp_pat
 
 
 def test_a_collector_on_another_host_that_goes_costs_its_records_alone(perflaw, program, secrets, tmp_path):
-    from perflaw.collect.probes.session import ProbeSession
+    from perflaw.record.probes.session import ProbeSession
 
     (tmp_path / "spool").mkdir()
     with started(program, tmp_path / "there"):
@@ -258,7 +258,7 @@ def test_a_recording_without_its_remote_does_not_begin(perflaw, secrets, tmp_pat
 
 
 def test_a_session_without_its_remote_does_not_begin(program, secrets, tmp_path):
-    from perflaw.collect.probes.session import ProbeSession
+    from perflaw.record.probes.session import ProbeSession
 
     (tmp_path / "spool").mkdir()
     (tmp_path / "there").mkdir()

@@ -7,16 +7,13 @@ import time
 import numpy as np
 import pytest
 
-from perflaw.collect.probes import layout
-from perflaw.collect.probes.areas import Area
-from perflaw.collect.probes.batches import Sender, as_message, from_message
-from perflaw.collect.probes.clock import Clock, clock_of, moment
-from perflaw.collect.probes.collector import Collector
-from perflaw.collect.probes.decoding import decode, executions
-from perflaw.collect.probes.folders import area_files
-from perflaw.collect.probes.rings import Tally
-from perflaw.collect.wire.channel import Message, WireError
 from perflaw.errors import StoreError
+from perflaw.record.probes import layout
+from perflaw.record.probes.areas import Area, area_files
+from perflaw.record.probes.collector import Collector, Sender, as_message, from_message
+from perflaw.record.probes.decoding import decode, executions
+from perflaw.record.probes.rings import Clock, Tally, clock_of, moment
+from perflaw.wire.channel import Message, WireError
 from tests.collect.probes.fake import FakeArea, drain_all, what
 
 
@@ -40,7 +37,7 @@ def test_no_ring_keeps_others_waiting(tmp_path):
 
 
 def test_a_turn_is_bounded_and_the_next_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("perflaw.collect.probes.collector.TURN", 50)
+    monkeypatch.setattr("perflaw.record.probes.collector.TURN", 50)
     area = FakeArea(tmp_path, records=64)
     for ring in range(4):
         for number in range(40):

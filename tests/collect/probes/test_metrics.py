@@ -2,12 +2,11 @@
 
 import pytest
 
-from perflaw.collect.probes import layout
-from perflaw.collect.probes.collector import Collector
-from perflaw.collect.probes.metrics import ProbeMetrics
-from perflaw.collect.probes.tracer import Tracer
-from perflaw.collect.probes.view import LiveView
 from perflaw.errors import UsageError
+from perflaw.record.probes import layout
+from perflaw.record.probes.collector import Collector
+from perflaw.record.probes.metrics import LiveView, ProbeMetrics
+from perflaw.record.probes.tracer import Tracer
 from perflaw.types.studies import StudyMetric
 from tests.collect.probes.fake import FakeArea, what
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.collect.build import sources_folder
-from perflaw.collect.probes.client import start_collector
-from perflaw.collect.probes.rings import Tally
-from perflaw.collect.probes.tracer import Tracer
+from perflaw.record.build import sources_folder
+from perflaw.record.probes.client import start_collector
+from perflaw.record.probes.rings import Tally
+from perflaw.record.probes.tracer import Tracer
 from perflaw.store.experiment import open_experiment
 from perflaw.store.probe_tables import has_probes, read_probes
 
@@ -23,8 +23,8 @@ LAW = """
 import sys
 from pathlib import Path
 import numpy as np
-from perflaw.collect.probes import layout
-from perflaw.collect.probes.areas import VARIABLE
+from perflaw.record.probes import layout
+from perflaw.record.probes.areas import VARIABLE
 from tests.collect.probes.fake import FakeArea
 import os
 area = FakeArea(os.environ[VARIABLE], records=1 << 13)
@@ -196,7 +196,7 @@ def test_record_of_a_killed_program(perflaw, probed, tmp_path):
 
 
 def test_a_killed_collector_costs_the_probes_alone(perflaw, probed, tmp_path, monkeypatch):
-    from perflaw.collect.probes.session import ProbeSession
+    from perflaw.record.probes.session import ProbeSession
 
     (tmp_path / "spool").mkdir()
     with ProbeSession(tmp_path, 1) as session:
@@ -248,7 +248,7 @@ def test_a_program_without_probes(perflaw, tmp_path):
 
 
 def test_the_collector_ends_with_its_recorder(tmp_path):
-    code = "import sys, time; from pathlib import Path; from perflaw.collect.probes.client import start_collector;"
+    code = "import sys, time; from pathlib import Path; from perflaw.record.probes.client import start_collector;"
     code += "one = start_collector(Path(sys.argv[1])); print(one.process.pid, flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE) as recorder:
         collector = int(recorder.stdout.readline())

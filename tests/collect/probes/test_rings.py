@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.collect.probes import layout
-from perflaw.collect.probes.rings import Ring
+from perflaw.record.probes import layout
+from perflaw.record.probes.rings import Ring
 
 CAPACITY = 16
 

@@ -5,16 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.collect.build import build, core
-from perflaw.collect.core_tables import Export
-from perflaw.collect.probes import builders, layout, trees
-from perflaw.collect.probes.batches import Source
-from perflaw.collect.probes.builders import CoreBuilder, TwinBuilder
-from perflaw.collect.probes.clock import Clock
-from perflaw.collect.probes.decoding import Decoded
-from perflaw.collect.probes.nesting import Spans, innermost, nest
-from perflaw.collect.probes.trees import ProcessTree, feature_name
-from perflaw.collect.tree_objects import objects
+from perflaw.record.build import build, core
+from perflaw.record.probes import layout, trees
+from perflaw.record.probes import trees as builders
+from perflaw.record.probes.collector import Source
+from perflaw.record.probes.decoding import Decoded, Spans, innermost, nest
+from perflaw.record.probes.rings import Clock
+from perflaw.record.probes.trees import CoreBuilder, ProcessTree, TwinBuilder, feature_name
+from perflaw.record.tree.call_tree import objects
+from perflaw.record.tree.core_tables import Export
 from tests.conftest import examples
 
 TREES = st.recursive(st.just([]), lambda inner: st.lists(inner, max_size=3), max_leaves=25)

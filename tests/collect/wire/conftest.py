@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.collect.wire.address import Address
-from perflaw.collect.wire.listener import Listener, serving
+from perflaw.wire.listener import Listener, serving
+from perflaw.wire.tls import Address
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.collect.wire.channel import Message, WireError
-from perflaw.collect.wire.frames import HEADER, MAGIC, STRANGER, Decoder, Limits, encode
+from perflaw.wire.channel import HEADER, MAGIC, STRANGER, Decoder, Limits, Message, WireError, encode
 
 JSON = st.recursive(
     st.none()

@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from perflaw.collect.wire.channel import Closed, WireError, expect
-from perflaw.collect.wire.frames import Limits
-from perflaw.collect.wire.pipes import over, pair, spawn
+from perflaw.wire.channel import Closed, Limits, WireError, expect
+from perflaw.wire.streams import over, pair, spawn
 
 
 def test_messages_both_ways_in_order():
@@ -118,7 +117,7 @@ def test_expect_names_what_went_wrong():
 
 ECHO = """
 import sys
-from perflaw.collect.wire.pipes import over
+from perflaw.wire.streams import over
 channel = over(int(sys.argv[1]), int(sys.argv[1]), "parent")
 message = channel.receive(30)
 channel.send(message.kind, message.document, message.payload[::-1])

@@ -7,13 +7,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from perflaw.collect.wire.address import Address, parse_address
-from perflaw.collect.wire.channel import Closed, WireError
-from perflaw.collect.wire.frames import HEADER, MAGIC, Limits, encode
-from perflaw.collect.wire.listener import GREETERS, Listener, serving
-from perflaw.collect.wire.tls import connect, trusting
-from perflaw.collect.wire.token import read_token, same
 from perflaw.errors import UsageError
+from perflaw.wire.channel import HEADER, MAGIC, Closed, Limits, WireError, encode
+from perflaw.wire.listener import GREETERS, Listener, serving
+from perflaw.wire.tls import Address, connect, parse_address, read_token, same, trusting
 from tests.collect.wire.conftest import TOKEN, make_certificate
 
 WRONG = "f" * 32

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from perflaw.learn.exploring.noise import fair_estimate, run_scatter, shrunk
-from perflaw.learn.exploring.racing import again, evidence, survivors
+from perflaw.learn.exploring.noise import again, evidence, fair_estimate, run_scatter, shrunk, survivors
 
 
 def race(levels, seed, trials=80, noise=0.05, sign=1.0, alpha=0.05):

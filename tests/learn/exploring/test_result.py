@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from perflaw.learn.exploring.best import undominated
 from perflaw.learn.exploring.explored import explored
 from perflaw.learn.exploring.hidden import collapses, like_threads
-from perflaw.learn.exploring.pareto import undominated
 from perflaw.types.studies import Conditions, Knob
 from tests import studies_factory as made
 

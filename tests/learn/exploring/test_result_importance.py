@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from perflaw.learn.exploring.centred import Axis, pairs_of
-from perflaw.learn.exploring.factorial import cube, exact
-from perflaw.learn.exploring.importance import importance, main_knobs
-from perflaw.learn.exploring.null import dependence
+from perflaw.learn.exploring.components import Axis, pairs_of
+from perflaw.learn.exploring.importance import cube, dependence, exact, importance, main_knobs
 from perflaw.learn.exploring.responses import responses
 from tests import studies_factory as made
 

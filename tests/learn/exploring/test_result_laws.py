@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.language import parse_distribution
+from perflaw.law import parse_distribution
 from perflaw.learn.exploring.laws import metric_law
-from perflaw.learn.exploring.terms import column, products, singles
+from perflaw.learn.exploring.loglinear import column, products, singles
 from tests import studies_factory as made
 from tests.conftest import examples
 

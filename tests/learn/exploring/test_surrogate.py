@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from perflaw.learn.exploring.acquisition import chance, filling, improvement, promise
-from perflaw.learn.exploring.kernel import Curves, covariance, distances, prior_variance
-from perflaw.learn.exploring.scaling import scale_of
-from perflaw.learn.exploring.surrogate import fit_surrogate
-from perflaw.learn.exploring.validity import validity
-from perflaw.learn.exploring.workloads import reference
+from perflaw.learn.exploring.acquisition import chance, filling, improvement, promise, reference, validity
+from perflaw.learn.exploring.surrogate import Curves, covariance, distances, fit_surrogate, prior_variance, scale_of
 
 ORDERED = np.array([True, True, False])
 GRID = np.array([(a, b, c) for a in np.linspace(0, 1, 5) for b in np.linspace(0, 1, 5) for c in (0.0, 1.0)])

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from perflaw.collect.wire.address import parse_address
-from perflaw.collect.wire.channel import Channel, Message, WireError
-from perflaw.collect.wire.pipes import spawn
-from perflaw.collect.wire.tls import connect
-from perflaw.collect.wire.token import read_token
 from perflaw.errors import UsageError
 from perflaw.types.studies import Study
+from perflaw.wire.channel import Channel, Message, WireError
+from perflaw.wire.streams import spawn
+from perflaw.wire.tls import connect, parse_address, read_token
 
 _SLACK_S: Final = 30.0
 

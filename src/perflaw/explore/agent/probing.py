@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from perflaw.collect.probes.client import start_collector
-from perflaw.collect.probes.metrics import ProbeMetrics
+from perflaw.record.probes.client import start_collector
+from perflaw.record.probes.metrics import ProbeMetrics
 from perflaw.types.studies import Reading, StudyMetric
 
 _WINDOW_S: Final = 0.02

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from perflaw.collect.wire.address import parse_address
-from perflaw.collect.wire.channel import Channel
-from perflaw.collect.wire.listener import Listener, serving
-from perflaw.collect.wire.token import read_token
 from perflaw.explore.agent.agent import serve
+from perflaw.wire.channel import Channel
+from perflaw.wire.listener import Listener, serving
+from perflaw.wire.tls import parse_address, read_token
 
 _LOOK_S: Final = 1.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflaw.explore.policies.outcomes import best_trial
+from perflaw.explore.policies.evidence import best_trial
 from perflaw.explore.policy import Policy, Proposal
 from perflaw.types.studies import Configuration, Trial
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perflaw.errors import UsageError
-from perflaw.explore.policies.outcomes import value_of
+from perflaw.explore.policies.evidence import value_of
 from perflaw.explore.policy import Policy
 from perflaw.types.studies import Configuration, Knob, Study, Trial, Value
 

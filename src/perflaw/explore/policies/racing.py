@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflaw.explore.policies.outcomes import scored
+from perflaw.explore.policies.evidence import scored
 from perflaw.explore.policies.sobol import Sobol
 from perflaw.explore.policy import Policy, Proposal
-from perflaw.learn.exploring.racing import again
+from perflaw.learn.exploring.noise import again
 from perflaw.types.studies import Configuration, Trial
 
 SHARE, MOST = 0.5, 64

@@ -4,17 +4,113 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from perflaw.learn.annotations.options import Options
-from perflaw.learn.annotations.points import points_of_cells, points_of_records
+import numpy as np
+from numpy.typing import NDArray
+
 from perflaw.learn.annotations.relevant import learn_relevant, too_small
-from perflaw.learn.annotations.runs import learn_runs
 from perflaw.learn.annotations.scopes import Scoped, asked, curves, scoped
-from perflaw.learn.annotations.table import representative, table_of
+from perflaw.learn.annotations.table import Options, Table, representative, table_of
 from perflaw.learn.annotations.tree import Node, grow, root
-from perflaw.learn.cells import Cells, make_cells
-from perflaw.learn.laws import Learnt, Series
-from perflaw.types import TIME, Annotation, Evidence, Metric, Points, Prediction
+from perflaw.learn.cells import Array, Cells, make_cells
+from perflaw.learn.series import Learnt, Series, learn
+from perflaw.types import TIME, Annotation, Evidence, Metric, Points, Prediction, Run
+
+# ---- The evidence behind an annotation, thinned for charts.
+
+MAX_POINTS: Final = 400
+FEW: Final = 50
+"""With fewer records in the uniform part of the sample, all are shown."""
+
+
+def points_of_cells(cells: Cells, residuals: Array) -> Points:
+    """The points that one law was learnt from, (n,), with their residuals."""
+    keep = _evenly(np.arange(cells.y.size))
+    return Points(
+        {name: tuple(values[keep].tolist()) for name, values in cells.features.items()},
+        tuple(cells.y[keep].tolist()),
+        tuple(cells.run[keep].tolist()),
+        _readable(residuals[keep]),
+    )
+
+
+def points_of_records(table: Table) -> Points:
+    """Single records with all that conditions speak of: averages would mix the laws of several scopes.
+
+    The uniform part of the sample, because the rest holds more slow invocations than there are.
+    """
+    evidence = table.evidence
+    uniform = np.flatnonzero(evidence.uniform)
+    keep = _evenly(uniform if uniform.size >= FEW else np.arange(evidence.cost.size))
+    texts = {column.name: column.values[keep] for column in table.columns if column.kind == "category"}
+    numbers = {column.name: column.values[keep] for column in table.columns if column.kind != "category"}
+    return Points(
+        {name: _readable(np.asarray(values, dtype=np.float64)) for name, values in numbers.items()},
+        tuple(evidence.cost[keep].tolist()),
+        tuple(evidence.run[keep].tolist()),
+        (None,) * keep.size,
+        {name: tuple(values.tolist()) for name, values in texts.items()},
+    )
+
+
+def _evenly(places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """At most MAX_POINTS of the places."""
+    count = min(places.size, MAX_POINTS)
+    kept: NDArray[np.intp] = places[np.unique(np.linspace(0, places.size - 1, count).astype(np.int64))]
+    return kept
+
+
+def _readable(values: Array) -> tuple[float | None, ...]:
+    told = values.tolist()
+    return tuple(None if np.isnan(value) else value for value in told) if np.isnan(values).any() else tuple(told)
+
+
+# ---- Cost of a whole execution as a law of the workload's features: what ``--at n=…`` is answered by.
+
+
+def learn_runs(evidence: Sequence[Evidence], preferred: tuple[str, ...], quantum: float) -> list[Learnt | None]:
+    """Cost per whole execution as a law of the workload's features; incomplete ones say nothing of it."""
+    runs = {cost.run.id: cost.run for one in evidence for cost in one.runs}
+    series: list[Series] = []
+    places: list[int] = []
+    for place, one in enumerate(evidence):
+        executions = _executions(one, runs)
+        if executions:
+            y = np.array([total for _, total in executions])
+            roots = [root for root, _ in executions]
+            names = np.array([root.id for root in roots])
+            series.append(Series(one.component.name, y, _workload(roots, preferred), names, None, quantum))
+            places.append(place)
+    found: list[Learnt | None] = [None] * len(evidence)
+    for place, learnt in zip(places, learn(series) if series else [], strict=True):
+        found[place] = learnt
+    return found
+
+
+def _executions(evidence: Evidence, runs: Mapping[str, Run]) -> list[tuple[Run, float]]:
+    """What a component cost in each execution that was recorded whole: in the program's process and its children's."""
+    totals: dict[str, float] = {}
+    for cost in evidence.runs:
+        root = _root(cost.run, runs)
+        totals[root.id] = totals.get(root.id, 0.0) + cost.total
+    torn = {_root(cost.run, runs).id for cost in evidence.runs if not cost.run.complete}
+    return [(runs[name], total) for name, total in totals.items() if name not in torn and runs[name].complete]
+
+
+def _root(run: Run, runs: Mapping[str, Run]) -> Run:
+    """The program's own run; the uppermost that is there where its was removed."""
+    while run.parent in runs:
+        run = runs[run.parent]
+    return run
+
+
+def _workload(runs: Sequence[Run], preferred: tuple[str, ...]) -> dict[str, Array]:
+    """Features that every one of the runs has; where a point is asked for, those it names: others cannot answer it."""
+    names = [name for name in runs[0].features if all(name in run.features for run in runs)]
+    names = [name for name in names if name in preferred] or names
+    return {name: np.array([run.features[name] for run in runs], dtype=np.float64) for name in names}
+
 
 Point = Mapping[str, float]
 

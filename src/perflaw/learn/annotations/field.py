@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.annotations.conditions import Mask
-from perflaw.learn.annotations.moments import moments_of, standard
-from perflaw.learn.annotations.options import Options
-from perflaw.learn.annotations.scan import Field, whole
-from perflaw.learn.annotations.table import Column, Table
-from perflaw.learn.laws import Learnt
+from perflaw.learn.annotations.scan import Field, moments_of, standard, whole
+from perflaw.learn.annotations.table import Column, Options, Table
+from perflaw.learn.series import Learnt
 
 Array = NDArray[np.float64]
 

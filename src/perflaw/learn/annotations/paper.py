@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtr
 
-from perflaw.learn.annotations import words
+from perflaw.learn.annotations import conditions as words
 from perflaw.learn.cells import Array
-from perflaw.learn.laws import Learnt, Series
-from perflaw.learn.laws.band import Band
-from perflaw.learn.laws.expression import number
-from perflaw.learn.laws.prepare import prepare
+from perflaw.learn.series import Learnt, Series
+from perflaw.learn.series.band import Band
+from perflaw.learn.series.expression import number
+from perflaw.learn.series.prepare import prepare
 from perflaw.types import Law, Noise
 
 CLASSES = ("linear", "nlogn", "quadratic")

@@ -8,11 +8,24 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.annotations.learning import learn_laws
-from perflaw.learn.annotations.options import Options
-from perflaw.learn.laws import Learnt, Series
-from perflaw.learn.laws.expression import number
+from perflaw.learn.annotations.paper import learn_paper
+from perflaw.learn.annotations.table import Options
+from perflaw.learn.series import Learnt, Series, learn
+from perflaw.learn.series import Options as LawOptions
+from perflaw.learn.series.expression import number
 from perflaw.types import Law, Prediction
+
+# ---- The learner that annotations ask: ours, or the paper's own regressions.
+
+
+def learn_laws(series: Sequence[Series], options: Options, *, regimes: bool = False) -> list[Learnt]:
+    """A law for each series. Without breakpoints unless asked: regimes are scopes, and the tree decides on them."""
+    if not series:
+        return []
+    if options.paper:
+        return learn_paper(series, options.good_r2)
+    return learn(series, None, LawOptions(regimes=regimes))
+
 
 MIN_EFFECT = 1.25
 """A law whose mean varies by less than this factor over its data is told as a constant: it does not matter to anyone."""

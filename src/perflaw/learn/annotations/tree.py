@@ -9,15 +9,154 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc, ndtri, stdtr
+from scipy.stats import rankdata
 
 from perflaw.learn.annotations.conditions import Condition, Mask, Test, holds
-from perflaw.learn.annotations.field import Part, field_of
-from perflaw.learn.annotations.options import Options
+from perflaw.learn.annotations.field import MIN_EFFECT, Part, field_of
 from perflaw.learn.annotations.relevant import learn_relevant
-from perflaw.learn.annotations.splits import propose
-from perflaw.learn.annotations.table import Table, part_of
+from perflaw.learn.annotations.scan import Split, best_split, by_levels, sides
+from perflaw.learn.annotations.table import Column, Options, Table, part_of
 from perflaw.learn.cells import Cells, make_cells
-from perflaw.learn.laws import Learnt, Series
+from perflaw.learn.series import Learnt, Series
+from perflaw.types import Law
+
+# ---- How sure a split is: a test that heavy tails, unequal scatter and effects of runs do not fool.
+#
+# Residuals of the part's law become normal scores (van der Waerden), so that no outlier counts for more than its
+# rank.
+# Each side is held against "the law of the whole holds here" with its own scatter, by an F test.
+
+Array = NDArray[np.float64]
+
+
+def p_value(part: Part, split: Split, inside: Mask) -> float:
+    """Probability of such a difference of two sides by chance, for one split looked at."""
+    n = part.residual.size
+    scores = ndtri((rankdata(part.residual) - 0.5) / n)
+    if _of_runs(inside, part.run):
+        return _between(scores, inside, part.run)
+    scores = scores - _run_means(scores, part.run)[part.run]
+    found = []
+    for side, basis in ((inside, split.bases[0]), (~inside, split.bases[1])):
+        here = [_against_zero(scores[side], None)]
+        if basis >= 0:
+            # One basis of K was chosen: it answers for all.
+            here.append(min(1.0, _against_zero(scores[side], part.bases[basis][side]) * max(len(part.bases), 1)))
+        found.append(min(here) * len(here))
+    return min(1.0, 2.0 * min(found))
+
+
+def _of_runs(inside: Mask, run: NDArray[np.intp]) -> bool:
+    """Whether the condition is the same for all records of a run, of several."""
+    share = _run_means(inside.astype(np.float64), run)
+    present = np.bincount(run) > 0
+    return bool(present.sum() > 1 and np.isin(share[present], (0.0, 1.0)).all())
+
+
+def _run_means(values: Array, run: NDArray[np.intp]) -> Array:
+    size = np.bincount(run)
+    return np.asarray(np.bincount(run, values) / np.maximum(size, 1))
+
+
+def _against_zero(scores: Array, basis: Array | None) -> float:
+    """Chance p of "the scores of a side have mean 0 (and no slope)", by an F test."""
+    n = scores.size
+    rest = scores - scores.mean()
+    used = 1
+    if basis is not None:
+        x = basis - basis.mean()
+        among = float(x @ x)
+        if among <= 0:
+            return 1.0
+        rest = rest - x * (float(x @ scores) / among)
+        used = 2
+    left = float(rest @ rest)
+    explained = float(scores @ scores) - left
+    if n <= used:
+        return 1.0
+    return float(fdtrc(used, n - used, (explained / used) / max(left / (n - used), 1e-12)))
+
+
+def _between(scores: Array, inside: Mask, run: NDArray[np.intp]) -> float:
+    """Chance p by Student's t of runs' means; 1 with fewer than two runs on a side."""
+    means = _run_means(scores, run)
+    present = np.flatnonzero(np.bincount(run) > 0)
+    of_run = _run_means(inside.astype(np.float64), run)[present] > 0.5
+    a, b = means[present][of_run], means[present][~of_run]
+    if min(a.size, b.size) < 2:
+        return 1.0
+    freedom = a.size + b.size - 2
+    pooled = (float(((a - a.mean()) ** 2).sum()) + float(((b - b.mean()) ** 2).sum())) / freedom
+    t = abs(a.mean() - b.mean()) / np.sqrt(max(pooled, 1e-12) * (1.0 / a.size + 1.0 / b.size))
+    return float(2.0 * stdtr(freedom, -t))
+
+
+# ---- Whether a part of the records is split, and where: the best of all conditions, if it is sure and matters.
+
+MIN_GAIN = 10.0
+"""A split improves the information criterion by at least so much: "very strong" (Kass & Raftery 1995)."""
+REMAINS_GOOD, REMAINS = 0.25, 0.75
+"""Of what a good law leaves unexplained, and of what another one does, a split leaves at most so much."""
+MOST_CHOICES = 4
+"""Values of a feature that may be a choice."""
+
+
+def propose(part: Part, law: Law, options: Options) -> Test | None:
+    """The test by which a part with its law is split, None where it stays whole."""
+    choice = _choice(part, law, options)
+    if choice is not None:
+        return choice
+    if part.scatter < MIN_EFFECT:
+        return None  # no split could explain enough to matter
+    if options.paper:
+        # Conditions of the code first; then what features say.
+        outcomes = [column for column in part.field.columns if column.kind == "branch"]
+        return _sure(replace(part, field=replace(part.field, columns=outcomes)), options) or _sure(part, options)
+    return _sure(part, options)
+
+
+def _sure(part: Part, options: Options) -> Test | None:
+    """The best split where it is sure and matters."""
+    split, tried = best_split(part.field)
+    if split is None or part.criterion - split.criterion < MIN_GAIN or not _matters(part, split, options):
+        return None
+    return split.test if p_value(part, split, sides(part.field, split)) * tried <= options.p else None
+
+
+def _choice(part: Part, law: Law, options: Options) -> Test | None:
+    """A feature of a few values in a law of several may be a choice and no quantity: then it parts the records.
+
+    Of two values that cannot be told apart; of more it is where laws for each value explain more than the one of all.
+    """
+    if len(law.features) < 2:
+        return None
+    sizes = {column.name: _values(column, options.fewest) for column in part.field.columns}
+    choices = [column for column in part.field.columns if 2 <= sizes[column.name] <= MOST_CHOICES]
+    for column in choices:
+        if column.name not in law.features:
+            continue
+        if sizes[column.name] == 2 or by_levels(part.field, column) < part.criterion - MIN_GAIN:
+            split, _ = best_split(replace(part.field, columns=choices))
+            return split.test if split else None
+    return None
+
+
+def _values(column: Column, fewest: int) -> int:
+    """How many values a number has; 0 where one is rare, or it is no number known before the call."""
+    if column.kind not in ("feature", "run"):
+        return 0
+    values, count = np.unique(column.values, return_counts=True)
+    return int(values.size) if count.min() >= fewest else 0
+
+
+def _matters(part: Part, split: Split, options: Options) -> bool:
+    """Whether what the split explains is worth telling."""
+    remains = split.rss / max(float(part.unexplained[split.response]), 1e-300)
+    if remains > (REMAINS_GOOD if part.r2 >= options.good_r2 else REMAINS):
+        return False
+    return bool(part.scatter * np.sqrt(max(1.0 - remains, 0.0)) >= MIN_EFFECT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from perflaw.learn.exploring.loglinear import LogLinear, fit_loglinear, foreseen
 from perflaw.learn.exploring.spaces import Array
 from perflaw.learn.exploring.threads import one_thread
-from perflaw.learn.laws import Learnt, Series, learn
-from perflaw.learn.laws.answers import FACTORS, percentile95
-from perflaw.learn.laws.expression import number
+from perflaw.learn.series import Learnt, Series, learn
+from perflaw.learn.series.expression import number
+from perflaw.learn.series.learnt import FACTORS, percentile95
 from perflaw.types import Law, Noise, Prediction
 
 CLEARLY = 6.0

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from perflaw.types import Batches
-from perflaw.types.durations import LEVELS, UNIT
+from perflaw.types.specifications import LEVELS, UNIT
 
 FEWEST = 31
 """Batches beyond the first, below which their variance says too little: its own error is a quarter of it here."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.mass import Mass, grown_cells, mass_of_cells
-from perflaw.learn.minima import minima
-from perflaw.learn.modes import SUREST, apart, borders_of_mass
+from perflaw.learn.modes import SUREST, Mass, apart, borders_of_mass, grown_cells, mass_of_cells, minima
 from perflaw.learn.paths.histograms import EXPONENTS, edges, quantile, total
 from perflaw.types import Histogram
 

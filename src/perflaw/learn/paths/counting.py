@@ -11,7 +11,7 @@ from perflaw.learn.paths.batches import time_within
 from perflaw.learn.paths.histograms import clusters
 from perflaw.learn.paths.stable import Stable
 from perflaw.types import Batches, Observed
-from perflaw.types.durations import CallPath
+from perflaw.types.specifications import CallPath
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

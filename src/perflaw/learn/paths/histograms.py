@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from perflaw.errors import DataError
 from perflaw.types import Histogram
-from perflaw.types.durations import MOST_BUCKETS, MOST_SCALE
+from perflaw.types.specifications import MOST_BUCKETS, MOST_SCALE
 
 Array = NDArray[np.float64]
 

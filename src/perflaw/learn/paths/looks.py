@@ -4,18 +4,75 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from perflaw.learn.modes import SUREST
 from perflaw.learn.paths.batches import time_within
 from perflaw.learn.paths.borders import borders_of, paper_borders
-from perflaw.learn.paths.histograms import cdf, merged, total
-from perflaw.learn.paths.matching import matched
+from perflaw.learn.paths.histograms import cdf, merged, quantile, total
 from perflaw.learn.paths.options import MiningOptions
 from perflaw.types import Histogram, Observation, Observed
+
+# ---- Durations that recording itself has made longer make no claims (§4, RQ5; specs/mining.md, "Nesting").
+
+
+@dataclass(frozen=True, slots=True)
+class Undisturbed:
+    """What can be used."""
+
+    observed: Observed
+    """The same with the perturbed observations left out."""
+    notes: tuple[str, ...] = ()
+    """What was left out and what to do."""
+
+
+def undisturbed(observed: Observed, options: MiningOptions) -> Undisturbed:
+    """Observations in which probes of nested calls take at most that part of the median duration."""
+    kept = tuple(one for one in observed.observations if not _perturbed(one, observed.probe_ns, options.perturbed))
+    left = len(observed.observations) - len(kept)
+    if left == 0:
+        return Undisturbed(observed)
+    return Undisturbed(
+        replace(observed, observations=kept),
+        (
+            f"perturbed: in {left} of {len(observed.observations)} observations the probes of calls within take more than "
+            f"{options.perturbed:.0%} of the median duration; these are left out: "
+            f"record it alone, `perflaw record --collect paths --select {observed.component} -- …`",
+        ),
+    )
+
+
+def _perturbed(one: Observation, probe_ns: float, most: float) -> bool:
+    """Whether probes take too much of the usual duration."""
+    durations = merged(list(one.paths.values()))
+    calls = total(durations)
+    if calls == 0 or one.nested == 0 or probe_ns <= 0:
+        return False
+    return one.nested * probe_ns / calls > most * float(quantile(durations, 0.5))
+
+
+# ---- Matching of borders by the mass between them (Brünink & Rosenblum, FSE'16, Definition 1).
+
+
+def matched(shares: ArrayLike, epsilon: float) -> NDArray[np.intp]:
+    """Places of the borders that stay, (k,), given the shares F of the mass below each, increasing, (m,).
+
+    Scanned from the left, the leftmost of those that match it is kept: no chains. A border with less than ε of the mass on
+    one side is dropped.
+
+    >>> matched([0.01, 0.3, 0.34, 0.38, 0.97], 0.05)
+    array([1, 3])
+    """
+    share = np.asarray(shares, dtype=np.float64)
+    kept: list[int] = []
+    for place in np.flatnonzero((share >= epsilon) & (share <= 1.0 - epsilon)):
+        if not kept or share[place] - share[kept[-1]] >= epsilon:
+            kept.append(int(place))
+    return np.array(kept, dtype=np.intp)
+
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from perflaw.learn.paths.batches import batches_of
 from perflaw.learn.paths.histograms import histogram_of
 from perflaw.types import Observation
-from perflaw.types.durations import MOST_BUCKETS, MOST_SCALE
+from perflaw.types.specifications import MOST_BUCKETS, MOST_SCALE
 
 FEWEST = 1000
 """Calls after which an observation is closed (Brünink & Rosenblum, §3.1)."""

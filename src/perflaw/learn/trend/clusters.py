@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.trend.given import Array, Given
-from perflaw.learn.trend.options import TrendOptions
+from perflaw.learn.trend.inputs import Array, Given, TrendOptions
 
 BLOCK = 512
 """Locations that are held against all representatives at once."""

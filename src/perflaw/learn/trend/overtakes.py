@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perflaw.learn.laws import Learnt
-from perflaw.learn.trend.given import Array
+from perflaw.learn.series import Learnt
+from perflaw.learn.trend.inputs import Array
 from perflaw.types import Overtake, PowerLaw
 
 FAR = 100.0

@@ -17,7 +17,7 @@ import numpy as np
 
 from perflaw.learn.variance.outliers import LEAST_CALLS, Interruption, interruptions
 from perflaw.types.call_trees import LOCAL, CallTree, LinkMoments, NodeMoments, PairMoments, Samples
-from perflaw.types.measured import CPU
+from perflaw.types.recordings import CPU
 
 GUESS: Final = 0.02
 """Part of the greatest covariance by which guesses may be off."""

@@ -9,13 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from perflaw.learn.variance.buckets import log_bucket, middle
 from perflaw.learn.variance.sampled import sampled
-from perflaw.learn.variance.sums import Stats
+from perflaw.learn.variance.sums import Stats, log_bucket, middle
 from perflaw.learn.variance.tree import Tree
 from perflaw.learn.variance.weighted import Floats
-from perflaw.types.deadlines import Bound, Deadline
-from perflaw.types.measured import TIME
+from perflaw.types.recordings import TIME
+from perflaw.types.variance import Bound, Deadline
 
 Z: Final = 1.959963984540054
 SIDE: Final = 0.025

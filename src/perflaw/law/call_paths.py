@@ -1,0 +1,130 @@
+r"""Call edges, call paths and expressions over edges as people read and write them, and back.
+
+An edge is ``caller -> callee``; an arrow within a name is written ``\->`` so that names of any language come back.
+An expression is in disjunctive normal form: ``"a -> b" and not "c -> d" or "e -> f"``; ``always`` holds for every path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from perflaw.errors import DataError
+from perflaw.types.specifications import CallPath, Edge, Term
+
+ALWAYS = "always"
+"""The expression that holds for every path."""
+_ARROW = " -> "
+_ESCAPED = r" \-> "
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^\s"]+)')
+
+
+def edge_text(edge: Edge) -> str:
+    r"""The edge as text.
+
+    >>> edge_text(("a", "b")), edge_text(("f -> g", "b"))
+    ('a -> b', 'f \\-> g -> b')
+    """
+    return path_text(edge)
+
+
+def path_text(path: Sequence[str]) -> str:
+    """The functions of a call path with arrows between them."""
+    return _ARROW.join(name.replace(_ARROW, _ESCAPED) for name in path)
+
+
+def parse_path(text: str) -> CallPath:
+    r"""The functions of a call path; DataError where one has no name.
+
+    >>> parse_path("a -> b -> z"), parse_path(r"f \-> g -> b")
+    (('a', 'b', 'z'), ('f -> g', 'b'))
+    """
+    names = tuple(part.replace(_ESCAPED, _ARROW) for part in text.split(_ARROW))
+    if not all(name.strip() for name in names):
+        raise DataError(f"call path {text!r}", "a function has no name", 'write "caller -> callee"')
+    return names
+
+
+def parse_edge(text: str) -> Edge:
+    """The two functions of an edge; DataError where there are not two."""
+    names = parse_path(text)
+    if len(names) != 2:
+        raise DataError(f"call edge {text!r}", f"it has {len(names)} functions and not two", 'write "caller -> callee"')
+    return names[0], names[1]
+
+
+def expression_text(expression: Sequence[Term], legend: Mapping[Edge, str] | None = None) -> str:
+    """The expression; edges by the names that a legend gives them, else in quotes. Empty where there is none.
+
+    >>> expression_text([((("b", "c"), True),)]), expression_text([((("b", "c"), False), (("a", "b"), True))])
+    ('"b -> c"', 'not "b -> c" and "a -> b"')
+    >>> expression_text([()]), expression_text([((("b", "c"), False),)], {("b", "c"): "e1"})
+    ('always', 'not e1')
+    """
+    return " or ".join(_term_text(term, legend) for term in expression)
+
+
+def _term_text(term: Term, legend: Mapping[Edge, str] | None) -> str:
+    if not term:
+        return ALWAYS
+    return " and ".join(("" if there else "not ") + _atom_text(edge, legend) for edge, there in term)
+
+
+def _atom_text(edge: Edge, legend: Mapping[Edge, str] | None) -> str:
+    if legend is not None and edge in legend:
+        return legend[edge]
+    escaped = edge_text(edge).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def parse_expression(text: str) -> tuple[Term, ...]:
+    """What ``expression_text`` wrote, without a legend; DataError says what was expected where.
+
+    >>> parse_expression('not "b -> c" and "a -> b" or always')
+    (((('b', 'c'), False), (('a', 'b'), True)), ())
+    """
+    words = _words(text)
+    terms: list[Term] = []
+    term: list[tuple[Edge, bool]] = []
+    place = 0
+    while True:
+        place = _atom(words, place, term, text)
+        if place == len(words):
+            return (*terms, tuple(term))
+        if words[place] == "or":
+            terms.append(tuple(term))
+            term = []
+        elif words[place] != "and":
+            raise _wrong(text, f"{words[place]!r} where 'and' or 'or' was expected")
+        place += 1
+
+
+def _atom(words: Sequence[str], place: int, term: list[tuple[Edge, bool]], text: str) -> int:
+    """Read one atom into the term; the place behind it."""
+    there = True
+    if place < len(words) and words[place] == "not":
+        there, place = False, place + 1
+    word = words[place] if place < len(words) else ""
+    if word == ALWAYS and there:
+        return place + 1
+    if not word.startswith('"'):
+        found = f"{word!r}" if word else "the end"
+        raise _wrong(text, f'{found} where an edge in quotes was expected, such as "caller -> callee"')
+    term.append((parse_edge(re.sub(r"\\(.)", r"\1", word[1:-1])), there))
+    return place + 1
+
+
+def _words(text: str) -> list[str]:
+    words, place = [], 0
+    text = text.strip()
+    while place < len(text):
+        found = _TOKEN.match(text, place)
+        if found is None:
+            raise _wrong(text, "a quotation mark is not closed")
+        words.append(found[1])
+        place = found.end()
+    return words
+
+
+def _wrong(text: str, why: str) -> DataError:
+    return DataError(f"expression {text!r}", why, 'write "a -> b" and not "c -> d"')

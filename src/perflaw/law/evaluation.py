@@ -1,0 +1,195 @@
+"""Values of expressions over arrays of features. Nothing is compiled or run but the operators listed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.errors import DataError
+from perflaw.law import tree as ast
+from perflaw.law.errors import UnknownFeatureError
+from perflaw.law.quoting import unquote
+from perflaw.law.tree import Expression, fold
+
+Values = Mapping[str, Any]
+"""Feature → (n,) numbers, booleans or texts, or one of them for all."""
+Array = NDArray[Any]
+
+_FUNCTIONS: dict[str, np.ufunc] = {
+    "log": np.log,
+    "exp": np.exp,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "abs": np.abs,
+}
+_CHOICES: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
+_ARITHMETIC: dict[str, np.ufunc] = {
+    "+": np.add,
+    "-": np.subtract,
+    "/": np.divide,
+    "^": np.power,
+}
+_COMPARISONS: dict[str, np.ufunc] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+}
+
+
+def evaluate(expression: Expression, values: Values) -> Array:
+    """Values of an expression, of the shape that all ``values`` broadcast to: numbers, or booleans for a condition.
+
+    Where a feature was not read (NaN, or the empty text) no comparison holds, ``!=`` neither. Where a number has no
+    value (``log(0)``) it is infinite or NaN. UnknownFeatureError where a feature is missing; DataError where numbers
+    and texts are mixed up.
+
+    >>> evaluate(ast.Binary("^", ast.Name("n"), ast.Number(2.0)), {"n": np.array([1.0, 3.0])})
+    array([1., 9.])
+    """
+    with np.errstate(all="ignore"):
+        result = fold(expression, lambda node, operands: _value(node, operands, values))
+    return np.broadcast_to(result, np.broadcast_shapes(np.shape(result), shape_of(values))).copy()
+
+
+def truth(values: Array) -> NDArray[np.bool_]:
+    """Where values of a condition are true: not 0, and read. DataError where they are texts.
+
+    >>> truth(np.array([2.0, 0.0, np.nan])).tolist()
+    [True, False, False]
+    """
+    numbers = _number(values)
+    return np.asarray((numbers != 0) & ~np.isnan(numbers))
+
+
+def shape_of(values: Values) -> tuple[int, ...]:
+    """The shape that all of them broadcast to; () for single values."""
+    return np.broadcast_shapes(*(np.shape(one) for one in values.values()))
+
+
+def names(expression: Expression) -> set[str]:
+    """All features in it.
+
+    >>> sorted(names(ast.Binary("*", ast.Name("b"), ast.Name("a.len"))))
+    ['a.len', 'b']
+    """
+    return {node.text for node in expression.walk() if isinstance(node, ast.Name)}
+
+
+def scope_of(block: ast.Block, values: Values) -> NDArray[np.int64]:
+    """Index of the first clause whose condition holds, -1 where none does; the shape of ``values``."""
+    found = np.full(shape_of(values), -1, dtype=np.int64)
+    for index, clause in reversed(list(enumerate(block.clauses))):
+        holds = True if clause.condition is None else truth(evaluate(clause.condition, values))
+        found = np.where(holds, index, found)
+    return found
+
+
+def bound(block: ast.Block) -> ast.Block:
+    """The block with features in the places of the short names its bindings give them, and without bindings."""
+    table = {one.name: _target(one.expression) for one in block.bindings}
+    clauses = tuple(
+        ast.Clause(
+            None if clause.condition is None else _renamed(clause.condition, table),
+            tuple(replace(part, distribution=_with_names(part.distribution, table)) for part in clause.parts),
+        )
+        for clause in block.clauses
+    )
+    return replace(block, bindings=(), clauses=clauses)
+
+
+def _target(text: str) -> str:
+    return unquote(text) if text[:1] == text[-1:] == "`" else text
+
+
+def _with_names(law: ast.Distribution, table: Mapping[str, str]) -> ast.Distribution:
+    return replace(law, arguments=tuple(_renamed(one, table) for one in law.arguments))
+
+
+def _renamed(root: Expression, table: Mapping[str, str]) -> Expression:
+    def rename(node: Expression, operands: list[Expression]) -> Expression:
+        match node:
+            case ast.Name():
+                return ast.Name(table.get(node.text, node.text))
+            case ast.Unary():
+                return ast.Unary(node.op, *operands)
+            case ast.Binary():
+                return ast.Binary(node.op, *operands)
+            case ast.Call():
+                return ast.Call(node.function, tuple(operands))
+        return node
+
+    return fold(root, rename)
+
+
+def _value(node: Expression, operands: list[Array], values: Values) -> Array:
+    match node:
+        case ast.Number():
+            return np.asarray(float(node.value))
+        case ast.Text():
+            return np.asarray(node.value)
+        case ast.Name():
+            return _feature(node.text, values)
+        case ast.Unary(op="!"):
+            return ~truth(operands[0])
+        case ast.Unary():
+            return -_number(operands[0])
+        case ast.Binary():
+            return _binary(node.op, *operands)
+        case ast.Call():
+            return _call(node.function, [_number(one) for one in operands])
+    raise TypeError(f"{type(node).__name__} is no part of an expression")
+
+
+def _feature(name: str, values: Values) -> Array:
+    if name not in values:
+        raise UnknownFeatureError(name, values)
+    found = np.asarray(values[name])
+    return found.astype(str) if found.dtype.kind in "OS" else found
+
+
+def _number(value: Array) -> Array:
+    if value.dtype.kind == "U":
+        raise DataError("a law computes with a text", 'a text can only be compared, as in x.type == "int"')
+    return value.astype(float, copy=False)
+
+
+def _binary(op: str, left: Array, right: Array) -> Array:
+    if op == "&&":
+        return truth(left) & truth(right)
+    if op == "||":
+        return truth(left) | truth(right)
+    if op == "*":
+        return _product(_number(left), _number(right))
+    if op in _ARITHMETIC:
+        return np.asarray(_ARITHMETIC[op](_number(left), _number(right)))
+    return _compared(op, left, right)
+
+
+def _product(left: Array, right: Array) -> Array:
+    """0 times infinity is 0: ``n*log(n)`` at 0, and a regime that does not hold."""
+    product = np.asarray(left * right)
+    return np.where(np.isnan(product) & ((left == 0) | (right == 0)) & ~np.isnan(left) & ~np.isnan(right), 0.0, product)
+
+
+def _compared(op: str, left: Array, right: Array) -> Array:
+    texts = (left.dtype.kind == "U", right.dtype.kind == "U")
+    if any(texts) and (not all(texts) or op not in ("==", "!=")):
+        raise DataError("a law compares a text with a number", "a categorical feature is compared with a text")
+    if op != "!=":
+        return np.asarray(_COMPARISONS[op](left, right))
+    missing = (left == "") | (right == "") if all(texts) else np.isnan(_number(left)) | np.isnan(_number(right))
+    return np.asarray((left != right) & ~missing)
+
+
+def _call(function: str, arguments: list[Array]) -> Array:
+    if function in _CHOICES:
+        return np.asarray(reduce(_CHOICES[function], arguments))
+    return np.asarray(_FUNCTIONS[function](*arguments))

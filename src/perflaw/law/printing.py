@@ -1,0 +1,177 @@
+"""Nouns of ``ast`` as text: reading the text gives the same nouns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import singledispatch
+
+from perflaw.law import tree as ast
+from perflaw.law.grammar import fits
+from perflaw.law.quoting import quote
+from perflaw.law.statements import CONSTANTS, NOT_FINITE
+from perflaw.law.tree import Expression
+
+_COMPARED = ("<", "<=", ">", ">=", "==", "!=")
+_BINDS = {"||": 1, "&&": 2, **dict.fromkeys(_COMPARED, 3), "+": 4, "-": 4, "*": 5, "/": 5, "^": 7}
+"""How tightly operators bind, as the grammar has it."""
+_PREFIX, _ATOM = 6, 8
+_TIGHT = {"*", "/", "^"}
+"""Operators without spaces about them."""
+
+
+@singledispatch
+def show(node: object) -> str:
+    """The text of an expression, a distribution, a part, a clause, a binding, a block or a whole file.
+
+    >>> show(ast.Binary("*", ast.Number(3.0), ast.Binary("+", ast.Name("n"), ast.Number(1.0))))
+    '3*(n + 1)'
+    """
+    raise TypeError(f"{type(node).__name__} is no part of a law")
+
+
+@show.register
+def _(node: Expression) -> str:
+    return "".join(_pieces(node))
+
+
+@show.register
+def _(node: ast.Distribution) -> str:
+    return f"{node.name}({', '.join(map(show, node.arguments))})"
+
+
+@show.register
+def _(node: ast.Part) -> str:
+    return f"{{{number(node.probability)}}} {show(node.distribution)}"
+
+
+@show.register
+def _(node: ast.Clause) -> str:
+    law = show(node.parts[0].distribution) if plain(node) else f"{{ {'; '.join(map(show, node.parts))} }}"
+    return law if node.condition is None else f"[{show(node.condition)}] {law}"
+
+
+@show.register
+def _(node: ast.Binding) -> str:
+    return f"{node.type} {node.name} = {node.expression}".lstrip()
+
+
+@show.register
+def _(node: ast.Block) -> str:
+    unit = f" [{node.unit}]" if node.unit else ""
+    parameters = ", ".join(one if fits("PARAMETER", one) else quote(one, "`") for one in node.parameters)
+    header = f"{component(node.component)}.{node.metric}({parameters}){unit} {{"
+    return "\n".join([*map(comment, node.comments), header, *_body(node), "}"])
+
+
+def _body(node: ast.Block) -> Iterator[str]:
+    """The statements, comments before and beside them."""
+    lone = len(node.clauses) == 1 and node.clauses[0].condition is None and not plain(node.clauses[0])
+    statements = [*map(show, node.bindings), *map(show, node.clauses[0].parts if lone else node.clauses)]
+    for number, statement in enumerate([*statements, None]):
+        about = [one for one in node.remarks if one.statement == number]
+        yield from (f"  {comment(one.text)}" for one in about if not one.beside)
+        beside = " ".join(one.text for one in about if one.beside)
+        if statement is not None:
+            yield f"  {statement};" + (f"  {comment(beside)}" if beside else "")
+
+
+def comment(text: str) -> str:
+    """A line of comment.
+
+    >>> comment("the parser alone"), comment("")
+    ('# the parser alone', '#')
+    """
+    return f"# {' '.join(text.split(chr(10)))}".rstrip()
+
+
+@show.register
+def _(node: ast.LawFile) -> str:
+    closing = "".join(f"{comment(one)}\n" for one in node.closing)
+    return "\n".join([*(f"{show(one)}\n" for one in node.blocks), *([closing] if closing else [])])
+
+
+def writable_unit(unit: str) -> bool:
+    """Whether a block can name the unit in its brackets.
+
+    >>> writable_unit("ns"), writable_unit("rows per s")
+    (True, False)
+    """
+    return fits("UNIT", unit)
+
+
+def plain(clause: ast.Clause) -> bool:
+    """Whether it is no mixture."""
+    return len(clause.parts) == 1 and clause.parts[0].probability == 1
+
+
+def number(value: float) -> str:
+    """The shortest text that is read as this number.
+
+    >>> number(53350.0), number(0.1), number(1e22), number(-3.0)
+    ('53350', '0.1', '1e22', '-3')
+    """
+    return repr(float(value)).removesuffix(".0").replace("e+", "e")
+
+
+def feature(name: str) -> str:
+    """A feature's name as it stands in a law: in backquotes where it is more than a dotted path.
+
+    >>> feature("self.items.len"), feature("calls.app.<lambda>")
+    ('self.items.len', '`calls.app.<lambda>`')
+    """
+    taken = name in CONSTANTS or name.lower() in NOT_FINITE
+    return name if fits("NAME", name) and not taken else quote(name, "`")
+
+
+def component(name: str) -> str:
+    """A component's name as it stands before ``.metric(``."""
+    return name if name == name.strip() and fits("COMPONENT", name, ".x() {") else quote(name, "`")
+
+
+def _pieces(root: Expression) -> Iterator[str]:
+    waiting: list[Expression | str] = [root]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        else:
+            waiting.extend(reversed(_parts(item)))
+
+
+def _parts(node: Expression) -> list[Expression | str]:
+    """The node as texts and operands in their order, with the parentheses that the operands need."""
+    match node:
+        case ast.Number():
+            return [number(node.value)]
+        case ast.Name():
+            return [feature(node.text)]
+        case ast.Text():
+            return [quote(node.value, '"')]
+        case ast.Unary():
+            return [node.op, *_within(node.operand, _PREFIX)]
+        case ast.Binary():
+            return _binary(node)
+        case ast.Call():
+            behind: list[Expression | str] = [item for one in node.arguments for item in (", ", one)]
+            return [f"{node.function}(", *behind[1:], ")"]
+    raise TypeError(f"{type(node).__name__} is no part of a law")
+
+
+def _binary(node: ast.Binary) -> list[Expression | str]:
+    binds = _BINDS[node.op]
+    right = _PREFIX if node.op == "^" else binds + 1
+    left = binds + 1 if node.op == "^" or node.op in _COMPARED else binds
+    between = node.op if node.op in _TIGHT else f" {node.op} "
+    return [*_within(node.left, left), between, *_within(node.right, right)]
+
+
+def _within(node: Expression, least: int) -> list[Expression | str]:
+    """The node, in parentheses where it binds less tightly than that."""
+    return [node] if _binding(node) >= least else ["(", node, ")"]
+
+
+def _binding(node: Expression) -> int:
+    if isinstance(node, ast.Binary):
+        return _BINDS[node.op]
+    negative = isinstance(node, ast.Number) and number(node.value).startswith("-")
+    return _PREFIX if negative or isinstance(node, ast.Unary) else _ATOM

@@ -1,0 +1,481 @@
+"""Specifications read back from YAML (``perflaw.spec/1``); what a person made of them is checked, line by line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isclose
+from typing import NoReturn, TypeVar
+
+import yaml
+
+from perflaw.errors import DataError
+from perflaw.law.call_paths import expression_text, parse_expression, parse_path, path_text
+from perflaw.types.specifications import (
+    CallPath,
+    Edge,
+    MinedSpec,
+    PathGroup,
+    PathSpec,
+    Platform,
+    SpecFile,
+    SpecRun,
+    Standing,
+    Tally,
+    Term,
+)
+
+# ---- Specifications as YAML for review (``perflaw.spec/1``): short, commented, one line a call path.
+
+SCHEMA = "perflaw.spec/1"
+UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+"""Of borders, the largest first."""
+_HEAD = f"""\
+# What durations each function shows on which call paths, mined by perflaw. Edit it as you review it:
+#   borders  between quick and slow calls; `shares` have one more entry, from the quickest calls to the slowest
+#   when     call edges that a path has or has not: "caller -> callee", not, and, or, always
+#   shares   of the group's calls, adding up to 1; where they are edited they are taken at their word
+#   standing left out, or: inseparable (no edges tell the group from another), quarantined (runs contradict)
+# Hold new recordings against it: perflaw check FILE.yaml -e NAME
+schema: {SCHEMA}
+"""
+
+
+def spec_yaml(file: SpecFile) -> str:
+    """The text of a file that ``parse_specs`` reads back."""
+    platforms = list(dict.fromkeys(one for mined in file.specs for one in mined.spec.platforms))
+    lines = [_HEAD.rstrip("\n")]
+    lines += _listed("runs", [f"{{id: {_scalar(run.id)}, started: {_scalar(run.started)}}}" for run in file.runs])
+    lines += _listed("platforms", [_spec_writing_platform(one) for one in platforms])
+    lines.append("functions:" if file.specs else "functions: []")
+    for mined in file.specs:
+        lines += _spec_writing_function(mined, platforms)
+    return "\n".join(lines) + "\n"
+
+
+def border_text(border: float) -> str:
+    """A border in the unit that suits it, with nine digits.
+
+    >>> border_text(70e6), border_text(1234.5), border_text(0.25)
+    ('70 ms', '1.2345 us', '0.25 ns')
+    """
+    name, size = next((unit for unit in UNITS if border >= unit[1]), UNITS[-1])
+    return f"{border / size:.9g} {name}"
+
+
+def _spec_writing_platform(one: Platform) -> str:
+    return f"{{host: {_scalar(one.host)}, build: {_scalar(one.build)}, tick: {one.tick:.9g}}}"
+
+
+def _spec_writing_function(mined: MinedSpec, platforms: Sequence[Platform]) -> Iterator[str]:
+    spec = mined.spec
+    numbers = [platforms.index(one) for one in spec.platforms]
+    yield f"- function: {_scalar(spec.component)}"
+    yield f"  metric: {spec.metric}"
+    yield f"  borders: {_spec_writing_borders(spec.borders)}"
+    yield f"  below: {_numbers(spec.quantiles)}"
+    yield f"  stable: {str(spec.stable).lower()}"
+    yield f"  observations: {spec.observations}"
+    yield f"  utility: {spec.utility:.6g}"
+    if spec.share is not None:
+        yield f"  share: {spec.share:.6g}"
+    yield f"  platforms: {numbers}"
+    if spec.platform_borders is not None:
+        pairs = ", ".join(
+            f"{numbers[p]}: {_spec_writing_borders(some)}" for p, some in sorted(spec.platform_borders.items())
+        )
+        yield f"  borders on: {{{pairs}}}"
+    for line in _listed("notes", [_scalar(note) for note in spec.notes]):
+        yield f"  {line}"
+    yield "  groups:" if spec.groups else "  groups: []"
+    for place, group in enumerate(spec.groups):
+        yield from _spec_writing_group(group, spec, mined.tallies[place] if mined.tallies else (), numbers)
+    for line in _listed("unknown", [_path(spec, path, numbers) for path in spec.unknown]):
+        yield f"  {line}"
+
+
+def _spec_writing_group(
+    group: PathGroup, spec: PathSpec, tallies: Sequence[Tally], numbers: Sequence[int]
+) -> Iterator[str]:
+    yield f"  - id: {_scalar(group.id)}"
+    if group.expression:
+        yield f"    when: {_scalar(expression_text(group.expression))}"
+    if group.standing:
+        yield f"    standing: {group.standing}"
+    yield f"    shares: {_numbers(group.distribution)}"
+    yield f"    calls: {list(group.counts)}"
+    yield f"    worth: {group.effective:.6g}"
+    if group.mislabelled:
+        yield f"    mislabelled: {group.mislabelled:.6g}"
+    if group.behaviours is not None:
+        pairs = ", ".join(f"{numbers[p]}: {_numbers(some)}" for p, some in sorted(group.behaviours.items()))
+        yield f"    shares on: {{{pairs}}}"
+    several = [f"{{run: {_scalar(t.run)}, calls: {list(t.counts)}, worth: {t.worth:.6g}}}" for t in tallies]
+    for line in [*_listed("runs", several), *_listed("paths", [_path(spec, path, numbers) for path in group.paths])]:
+        yield f"    {line}"
+
+
+def _path(spec: PathSpec, place: int, numbers: Sequence[int]) -> str:
+    pairs = [f"{numbers[p]}: {list(table[place])}" for p, table in sorted((spec.platform_counts or {}).items())]
+    on = f", calls on: {{{', '.join(pairs)}}}" if pairs else ""
+    return f"{{path: {_scalar(path_text(spec.paths[place]))}, calls: {list(spec.path_counts[place])}{on}}}"
+
+
+def _listed(name: str, items: Sequence[str]) -> list[str]:
+    """A list of one-line items under a name; nothing where there are none."""
+    return [f"{name}:", *(f"- {item}" for item in items)] if items else []
+
+
+def _spec_writing_borders(borders: Sequence[float]) -> str:
+    return f"[{', '.join(map(border_text, borders))}]"
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return f"[{', '.join(f'{value:.6g}' for value in values)}]"
+
+
+def _scalar(text: str) -> str:
+    """Text that YAML reads back as this very text, whatever it says."""
+    if text.isprintable():
+        quoted = text.replace("'", "''")
+        return f"'{quoted}'"
+    dumped: str = yaml.safe_dump(text, default_style='"', width=2**31)
+    return dumped.strip()
+
+
+# ---- YAML by nodes, so that every complaint names the line: values of one expected kind, or a DataError.
+
+_INT, _FLOAT, _BOOL, _STR = (f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "str"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node of a YAML file, and how to complain about it."""
+
+    node: yaml.Node
+    """What PyYAML composed."""
+    where: str
+    """Name of the file."""
+    what: str = "the file"
+    """What this is called in a complaint."""
+    next_command: str = ""
+    """What a complaint tells to try."""
+
+    def wrong(self, why: str) -> NoReturn:
+        """Refuse this place."""
+        raise DataError(f"{self.where}:{self.node.start_mark.line + 1}: {self.what}", why, self.next_command)
+
+    def _inner(self, node: yaml.Node, what: str) -> Place:
+        return Place(node, self.where, what, self.next_command)
+
+    def keys(self) -> dict[str, Place]:
+        """Values of a mapping by their keys; a key that stands there twice is refused."""
+        if not isinstance(self.node, yaml.MappingNode):
+            self.wrong("keys with values were expected")
+        found: dict[str, Place] = {}
+        for key, value in self.node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self._inner(key, "a key").wrong("a plain word was expected")
+            if key.value in found:
+                self._inner(key, f"key {key.value!r}").wrong("it stands there twice")
+            found[key.value] = self._inner(value, key.value)
+        return found
+
+    def known_keys(self, needed: Collection[str], others: Collection[str]) -> dict[str, Place]:
+        """The same, where all needed ones are there and no unknown one is."""
+        found = self.keys()
+        for name in needed:
+            if name not in found:
+                self.wrong(f"key {name!r} is missing")
+        for name, value in found.items():
+            if name not in needed and name not in others:
+                value.wrong(f"unknown key; known are {', '.join(sorted([*needed, *others]))}")
+        return found
+
+    def items(self) -> Iterator[Place]:
+        """Items of a list."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            self.wrong("a list was expected")
+        return (self._inner(node, self.what) for node in self.node.value)
+
+    def text(self) -> str:
+        """A text; numbers and words such as ``yes`` are taken as they stand."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            self.wrong("a text was expected")
+        return str(self.node.value)
+
+    def boolean(self) -> bool:
+        """``true`` or ``false``."""
+        text = self.text().lower()
+        if self.node.tag != _BOOL or text not in ("true", "false", "yes", "no", "on", "off"):
+            self.wrong(f"true or false was expected, not {text!r}")
+        return text in ("true", "yes", "on")
+
+    def number(self, low: float = 0.0, high: float = math.inf) -> float:
+        """A number between two bounds."""
+        text = self.text()
+        try:
+            value = float(text.replace("_", ""))
+        except ValueError:
+            self.wrong(f"a number was expected, not {text!r}")
+        if not low <= value <= high or math.isinf(value):
+            self.wrong(
+                f"{text} is not between {low:g} and {high:g}" if math.isfinite(high) else f"{text} is below {low:g}"
+            )
+        return value
+
+    def whole(self) -> int:
+        """A whole number from 0 on."""
+        text = self.text()
+        if not text.replace("_", "").isdecimal() or len(text) > 18:
+            self.wrong(f"a whole number was expected, not {text!r}")
+        return int(text)
+
+
+def compose(text: str, where: str, next_command: str) -> Place:
+    """The file's outermost node; DataError with the line where it is no YAML."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise DataError(f"{where}{line}: no YAML", error.problem or str(error), next_command) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise DataError(f"{where}: no YAML", str(error).split("\n", 1)[0], next_command) from error
+    if node is None:
+        raise DataError(f"{where}: nothing in it", "the file is empty or all comment", next_command)
+    return Place(node, where, next_command=next_command)
+
+
+NEXT = "perflaw mine --export yaml"
+_SIZES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "": 1.0}
+_BORDER = re.compile(r"([\d_.]+(?:e[+-]?\d+)?)\s*([a-zµ]*)", re.IGNORECASE)
+T = TypeVar("T")
+SUM_SLACK = 0.005
+"""Shares that a person rounds add up to 1 within this."""
+SAME = 2e-5
+"""Shares that differ by no more from what the calls say were not edited."""
+
+_FUNCTION = ("below", "stable", "observations", "utility", "share", "platforms", "borders on", "notes", "unknown")
+_GROUP = ("when", "standing", "calls", "worth", "mislabelled", "shares on", "runs", "paths")
+
+
+def parse_specs(text: str, where: str) -> SpecFile:
+    """Specifications of a file; DataError says what is wrong on which line."""
+    top = compose(text, where, NEXT)
+    schema = top.keys().get("schema")
+    if schema is None or schema.text() != SCHEMA:
+        found = repr(schema.text()) if schema else "missing"
+        raise DataError(f"{where}: schema {found}", f"wanted is {SCHEMA!r}", NEXT)
+    keys = top.known_keys(("schema", "functions"), ("runs", "platforms"))
+    platforms = [_platform(one) for one in keys["platforms"].items()] if "platforms" in keys else []
+    specs = tuple(_function(one, platforms) for one in keys["functions"].items())
+    runs = tuple(_run(one) for one in keys["runs"].items()) if "runs" in keys else ()
+    return SpecFile(specs, runs, where)
+
+
+def _run(place: Place) -> SpecRun:
+    keys = place.known_keys(("id",), ("started",))
+    return SpecRun(keys["id"].text(), keys["started"].text() if "started" in keys else "")
+
+
+def _platform(place: Place) -> Platform:
+    keys = place.known_keys(("host",), ("build", "tick"))
+    build = keys["build"].text() if "build" in keys else ""
+    return Platform(keys["host"].text(), build, keys["tick"].number() if "tick" in keys else 0.0)
+
+
+@dataclass(slots=True)
+class _Paths:
+    """Call paths of a function, in the order of the file."""
+
+    component: str
+    """The function."""
+    clusters: int
+    """Numbers of calls that each has."""
+    platforms: Sequence[int]
+    """Numbers, in the file, of the function's platforms."""
+    names: list[CallPath] = field(default_factory=list)
+    """The paths."""
+    counts: list[tuple[int, ...]] = field(default_factory=list)
+    """Calls of each in each cluster."""
+    on: list[Mapping[int, tuple[int, ...]]] = field(default_factory=list)
+    """The same by platform."""
+
+    def add(self, place: Place) -> tuple[int, ...]:
+        """Read a list of paths; their places."""
+        first = len(self.names)
+        for one in place.items():
+            keys = one.known_keys(("path", "calls"), ("calls on",))
+            self.names.append(self._path(keys["path"]))
+            self.counts.append(_calls(keys["calls"], self.clusters))
+            self.on.append(_on(keys.get("calls on"), self.platforms, lambda some: _calls(some, self.clusters)) or {})
+        return tuple(range(first, len(self.names)))
+
+    def _path(self, place: Place) -> CallPath:
+        try:
+            path = parse_path(place.text())
+        except DataError as error:
+            place.wrong(error.why)
+        if path[-1] != self.component:
+            place.wrong(f"it does not end with {self.component}")
+        if path in self.names:
+            place.wrong("it stands there twice")
+        return path
+
+    def by_platform(self) -> dict[int, tuple[tuple[int, ...], ...]] | None:
+        """Platform → calls of all paths there; None where the file does not say."""
+        known = sorted({place for one in self.on for place in one})
+        nothing = (0,) * self.clusters
+        return {place: tuple(one.get(place, nothing) for one in self.on) for place in known} or None
+
+
+def _function(place: Place, platforms: Sequence[Platform]) -> MinedSpec:
+    keys = place.known_keys(("function", "metric", "borders", "groups"), _FUNCTION)
+    component, borders = keys["function"].text(), _borders(keys["borders"])
+    if keys["metric"].text() not in ("time", "cpu"):
+        keys["metric"].wrong(f"{keys['metric'].text()!r} is neither time nor cpu")
+    numbers = [_number_of(one, len(platforms)) for one in keys["platforms"].items()] if "platforms" in keys else []
+    paths = _Paths(component, len(borders) + 1, numbers)
+    both = [_group(one, paths) for one in keys["groups"].items()]
+    groups, tallies = tuple(group for group, _ in both), tuple(some for _, some in both)
+    unknown = paths.add(keys["unknown"]) if "unknown" in keys else ()
+    spec = PathSpec(
+        component=component,
+        metric=keys["metric"].text(),
+        unit="ns",
+        borders=borders,
+        quantiles=_below(keys, groups, len(borders)),
+        groups=groups,
+        paths=tuple(paths.names),
+        path_counts=tuple(paths.counts),
+        unknown=unknown,
+        stable=keys["stable"].boolean() if "stable" in keys else True,
+        observations=keys["observations"].whole() if "observations" in keys else 0,
+        points=sum(map(sum, paths.counts)) or sum(sum(group.counts) for group in groups),
+        utility=keys["utility"].number(0, 1) if "utility" in keys else 0.0,
+        platforms=tuple(platforms[number] for number in numbers),
+        platform_borders=_on(keys.get("borders on"), numbers, _borders),
+        platform_counts=paths.by_platform(),
+        atoms=_atoms(groups),
+        share=keys["share"].number(0, 1) if "share" in keys else None,
+        notes=tuple(one.text() for one in keys["notes"].items()) if "notes" in keys else (),
+    )
+    return MinedSpec(spec, tallies if any(tallies) else ())
+
+
+def _group(place: Place, paths: _Paths) -> tuple[PathGroup, tuple[Tally, ...]]:
+    """A group and what single runs showed of it; its paths are added to ``paths``."""
+    keys = place.known_keys(("id", "shares"), _GROUP)
+    clusters, standing = paths.clusters, _standing(keys)
+    shares = _shares(keys["shares"], clusters)
+    calls = _calls(keys["calls"], clusters) if "calls" in keys else (0,) * clusters
+    total = sum(calls)
+    exact = tuple(one / total for one in calls) if total else shares
+    edited = not total or any(abs(a - b) > SAME for a, b in zip(shares, exact, strict=True))
+    group = PathGroup(
+        id=keys["id"].text(),
+        paths=paths.add(keys["paths"]) if "paths" in keys else (),
+        distribution=shares if edited else exact,
+        counts=calls,
+        effective=keys["worth"].number() if "worth" in keys else float(total),
+        expression=_when(keys, standing),
+        standing=standing,
+        mislabelled=keys["mislabelled"].number(0, 1) if "mislabelled" in keys else 0.0,
+        behaviours=_on(keys.get("shares on"), paths.platforms, lambda one: _shares(one, clusters)),
+    )
+    return group, () if edited or "runs" not in keys else tuple(_tally(one, clusters) for one in keys["runs"].items())
+
+
+def _standing(keys: Mapping[str, Place]) -> Standing:
+    known: tuple[Standing, ...] = ("", "inseparable", "quarantined")
+    text = keys["standing"].text() if "standing" in keys else ""
+    found = next((one for one in known if one == text), None)
+    if found is None:
+        keys["standing"].wrong(f"{text!r} is neither inseparable nor quarantined")
+    return found
+
+
+def _when(keys: Mapping[str, Place], standing: str) -> tuple[Term, ...]:
+    if "when" not in keys:
+        if not standing:
+            keys["id"].wrong("the group has neither 'when' nor a standing that says why")
+        return ()
+    try:
+        return parse_expression(keys["when"].text())
+    except DataError as error:
+        keys["when"].wrong(f"{error.what}: {error.why}")
+
+
+def _shares(place: Place, clusters: int) -> tuple[float, ...]:
+    """Shares of clusters, adding up to 1."""
+    values = [one.number(0, 1) for one in place.items()]
+    if len(values) != clusters:
+        place.wrong(f"{len(values)} for {clusters - 1} border{'s' * (clusters != 2)}: there must be {clusters}")
+    total = sum(values)
+    if not isclose(total, 1.0, abs_tol=SUM_SLACK):
+        place.wrong(f"they add up to {total:.4g} and not to 1")
+    return tuple(value / total for value in values)
+
+
+def _calls(place: Place, clusters: int) -> tuple[int, ...]:
+    values = tuple(one.whole() for one in place.items())
+    if len(values) != clusters:
+        place.wrong(f"{len(values)} numbers for {clusters} clusters")
+    return values
+
+
+def _borders(place: Place) -> tuple[float, ...]:
+    """Times, increasing, ns."""
+    found: list[float] = []
+    for one in place.items():
+        match = _BORDER.fullmatch(one.text().strip())
+        if match is None or match[2] not in _SIZES:
+            one.wrong(f"{one.text()!r} is no time such as 70 ms")
+        try:
+            found.append(float(match[1]) * _SIZES[match[2]])
+        except ValueError:
+            one.wrong(f"{one.text()!r} is no time such as 70 ms")
+        if len(found) > 1 and found[-1] <= found[-2]:
+            one.wrong("borders must increase")
+    return tuple(found)
+
+
+def _tally(place: Place, clusters: int) -> Tally:
+    keys = place.known_keys(("run", "calls", "worth"), ())
+    return Tally(keys["run"].text(), _calls(keys["calls"], clusters), keys["worth"].number())
+
+
+def _number_of(place: Place, most: int) -> int:
+    number = place.whole()
+    if number >= most:
+        place.wrong(f"there is no platform {number}: there are {most}")
+    return number
+
+
+def _on(place: Place | None, numbers: Sequence[int], read: Callable[[Place], T]) -> Mapping[int, T] | None:
+    """By platform: numbers of the file become places of the function's own list."""
+    if place is None:
+        return None
+    found: dict[int, T] = {}
+    for name, one in place.keys().items():
+        if not name.isdecimal() or int(name) not in numbers:
+            one.wrong(f"platform {name} is none of the function's")
+        found[numbers.index(int(name))] = read(one)
+    return found
+
+
+def _below(keys: Mapping[str, Place], groups: Sequence[PathGroup], borders: int) -> tuple[float, ...]:
+    """Share of all calls below each border."""
+    if "below" in keys:
+        values = tuple(one.number(0, 1) for one in keys["below"].items())
+        if len(values) != borders:
+            keys["below"].wrong(f"{len(values)} for {borders} borders")
+        return values
+    total = sum(sum(group.counts) for group in groups) or 1
+    return tuple(sum(sum(group.counts[: k + 1]) for group in groups) / total for k in range(borders))
+
+
+def _atoms(groups: Sequence[PathGroup]) -> tuple[Edge, ...]:
+    return tuple(dict.fromkeys(edge for group in groups for term in group.expression for edge, _ in term))

@@ -1,0 +1,327 @@
+"""What all expressions share: they are trees that are walked, compared and written without recursion.
+
+A sum of a hundred thousand terms is a tree of that depth, for ``+`` groups to the left; Python's own recursion ends at
+a thousand. So nothing here calls itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Literal, TypeVar
+
+from perflaw.errors import DataError
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Expression:
+    """A node of an expression: a label of its own and operands."""
+
+    depth: int = field(init=False)
+    """How deeply operands nest in it; what stands to the left in a chain of operators does not count."""
+
+    def __post_init__(self) -> None:
+        below = [one.depth + 1 for one in self.operands]
+        if below and self.chains:
+            below[0] -= 1
+        object.__setattr__(self, "depth", max(below, default=1))
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """What stands below it, from left to right."""
+        return ()
+
+    @property
+    def chains(self) -> bool:
+        """Whether its first operand is the rest of a chain such as ``a + b + c``."""
+        return False
+
+    @property
+    def label(self) -> tuple[object, ...]:
+        """What tells it from other nodes with the same operands."""
+        return ()
+
+    def walk(self) -> Iterator[Expression]:
+        """Every node, parents before operands, left before right."""
+        waiting: list[Expression] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.operands))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Expression):
+            return NotImplemented
+        return all(one == two for one, two in zip_longest(_labels(self), _labels(other)))
+
+    def __hash__(self) -> int:
+        return hash(tuple(_labels(self)))
+
+    def __repr__(self) -> str:
+        return "".join(_representation(self))
+
+
+def fold(root: Expression, combine: Callable[[Expression, list[Result]], Result]) -> Result:
+    """The result of ``combine(node, results of its operands)`` at the root; operands come first."""
+    waiting: list[tuple[Expression, bool]] = [(root, False)]
+    results: list[Result] = []
+    while waiting:
+        node, ready = waiting.pop()
+        operands = node.operands
+        if operands and not ready:
+            waiting.append((node, True))
+            waiting.extend((one, False) for one in reversed(operands))
+            continue
+        first = len(results) - len(operands)
+        results[first:] = [combine(node, results[first:])]
+    return results[0]
+
+
+def _labels(root: Expression) -> Iterator[tuple[object, ...]]:
+    """Labels and numbers of operands in the order of a walk: they determine the tree."""
+    for node in root.walk():
+        yield (type(node).__name__, len(node.operands), *node.label)
+
+
+def _representation(root: Expression) -> Iterator[str]:
+    waiting: list[Expression | str] = [root]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        yield f"{type(item).__name__}({', '.join(map(repr, item.label))}"
+        waiting.append(")")
+        for one in reversed(item.operands):
+            waiting += [one, ", "]
+
+
+# ---- What expressions are made of: numbers, names, texts, operators, functions.
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Number(Expression):
+    """A finite number; DataError otherwise. The parser makes ``-3`` a minus before the number 3."""
+
+    value: float
+    """Its value; what had a unit behind it is in ns or bytes."""
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value):
+            raise DataError(f"the number {self.value} in a law", "only finite numbers can stand there")
+        # super() does not work in a dataclass with slots: the class is made anew
+        Expression.__post_init__(self)
+
+    @property
+    def label(self) -> tuple[object, ...]:
+        """Its value."""
+        return (float(self.value),)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Name(Expression):
+    """A feature, or a name that a binding gives one."""
+
+    text: str
+    """Name without the backquotes: ``src.len``."""
+
+    @property
+    def label(self) -> tuple[object, ...]:
+        """The name."""
+        return (self.text,)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Text(Expression):
+    """A text that a categorical feature is compared with."""
+
+    value: str
+    """The text without its quotes."""
+
+    @property
+    def label(self) -> tuple[object, ...]:
+        """The text."""
+        return (self.value,)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Unary(Expression):
+    """An operator before its operand."""
+
+    op: str
+    """``-`` or ``!``."""
+    operand: Expression
+    """What it is applied to."""
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """The one operand."""
+        return (self.operand,)
+
+    @property
+    def label(self) -> tuple[object, ...]:
+        """The operator."""
+        return (self.op,)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Binary(Expression):
+    """An operator between two operands."""
+
+    op: str
+    """``+ - * / ^``, ``< <= > >= == !=``, ``&&`` or ``||``."""
+    left: Expression
+    """Operand before it."""
+    right: Expression
+    """Operand behind it."""
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """Left and right."""
+        return (self.left, self.right)
+
+    @property
+    def chains(self) -> bool:
+        """Whether the left operand is a binary one as well."""
+        return isinstance(self.left, Binary)
+
+    @property
+    def label(self) -> tuple[object, ...]:
+        """The operator."""
+        return (self.op,)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Call(Expression):
+    """A function of the language applied to arguments."""
+
+    function: str
+    """``log`` (the natural one), ``exp``, ``sqrt``, ``min``, ``max``, ``floor``, ``ceil`` or ``abs``."""
+    arguments: tuple[Expression, ...]
+    """Its arguments."""
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """The arguments."""
+        return self.arguments
+
+    @property
+    def label(self) -> tuple[object, ...]:
+        """The function."""
+        return (self.function,)
+
+
+# ---- The nouns of the annotation language (Freud §2.2): what a ``.law`` file says, as frozen dataclasses.
+
+__all__ = [
+    "Binary",
+    "Binding",
+    "Block",
+    "Call",
+    "Clause",
+    "Distribution",
+    "Expression",
+    "Family",
+    "LawFile",
+    "Name",
+    "Number",
+    "Part",
+    "Remark",
+    "Text",
+    "Unary",
+]
+
+Family = Literal["Norm", "LogNorm", "Exp", "Binom"]
+"""Names of the distributions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """The distribution of a cost, its arguments expressions of the features."""
+
+    name: Family
+    """Which one: ``Norm``, ``LogNorm``, ``Exp``, ``Binom``."""
+    arguments: tuple[Expression, ...]
+    """``Norm(mean, sd)``, ``LogNorm(mean, sd of the logarithm)``, ``Exp(mean)``, ``Binom(n, p)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A distribution and how probable it is within its clause."""
+
+    probability: float
+    """Above 0, at most 1."""
+    distribution: Distribution
+    """What the cost follows then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A scope: where it holds, and the law there."""
+
+    condition: Expression | None
+    """Where it holds; None for everywhere."""
+    parts: tuple[Part, ...]
+    """One part of probability 1, or the parts of a mixture, whose probabilities sum to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A short name for a feature, as ``uint s = *(this->_M_impl);`` gives it."""
+
+    type: str
+    """Type in the program's language, empty where there is none."""
+    name: str
+    """The short name."""
+    expression: str
+    """What stands behind ``=``, verbatim: a feature's name, or text of the program's language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A comment within a block."""
+
+    statement: int
+    """Number of the statement it is about, in the order they are printed; behind the last: the end of the block."""
+    text: str
+    """It, without ``#`` and the space behind it."""
+    beside: bool = False
+    """It stands behind the statement, in its line; else before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The law of one metric of one component."""
+
+    component: str
+    """Name of the component."""
+    metric: str
+    """Name of the metric."""
+    parameters: tuple[str, ...]
+    """The component's parameters as the block names them."""
+    bindings: tuple[Binding, ...]
+    """Short names."""
+    clauses: tuple[Clause, ...]
+    """The scopes; where several hold, the first counts."""
+    unit: str = ""
+    """Unit of all costs in it; empty for the metric's own."""
+    comments: tuple[str, ...] = ()
+    """Lines of comment before it, without ``#`` and the space behind it."""
+    remarks: tuple[Remark, ...] = field(default=(), compare=False)
+    """Comments within it, in their order."""
+    line: int = field(default=0, compare=False)
+    """Line it starts at, 0 where it was not read from a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class LawFile:
+    """All blocks of a text, in its order."""
+
+    blocks: tuple[Block, ...]
+    """The blocks; no two of the same component and metric."""
+    closing: tuple[str, ...] = field(default=(), compare=False)
+    """Lines of comment behind the last block."""

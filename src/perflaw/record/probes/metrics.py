@@ -1,0 +1,250 @@
+"""Metrics of a study from records: rates, means, quantiles, over short times one after the other (SPEX, §3.1: the tracer)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.errors import UsageError
+from perflaw.record.probes import layout
+from perflaw.record.probes.collector import Batch
+from perflaw.record.probes.decoding import Decoded, decode, executions
+from perflaw.types.studies import Reading, StudyMetric
+
+WINDOW_S: Final = 0.1
+"""Time that one reading is of, at least."""
+MOST: Final = 1 << 16
+"""Values of a window that a quantile is of; beyond it every second one is left out, again and again."""
+_QUANTILES: Final[dict[str, float]] = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
+_STATISTICS: Final = ("mean", *_QUANTILES)
+"""What may be asked of a field."""
+_NEXT: Final = "{probe: query, rate: count}"
+
+
+@dataclass(slots=True)
+class _Window:
+    """What a metric has seen since its last reading."""
+
+    metric: StudyMetric
+    probe: str
+    statistic: str
+    """``rate``, or the name of a statistic."""
+    of: str
+    """Field that it is of; empty: the first, and of rates of ``count`` the executions."""
+    records: int = 0
+    total: float = 0.0
+    values: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def take(self, records: Decoded, ids: dict[int, int]) -> None:
+        """Add the records of these probes; ``ids``: id → place of the field."""
+        rows = np.flatnonzero(np.isin(records.probe, list(ids)))
+        if not len(rows):
+            return
+        self.records += len(rows)
+        if self.statistic == "rate" and self.of == "count":
+            self.total += float(executions(records)[rows].sum())
+            return
+        places = np.array([ids[number] for number in records.probe[rows].tolist()])
+        some = np.ascontiguousarray(records.fields[rows, places]).view(np.int64).astype(np.float64)
+        self.total += float(some.sum())
+        if self.statistic != "rate":
+            self.values.append(some)
+            if sum(map(len, self.values)) > MOST:
+                self.values = [np.concatenate(self.values)[::2]]
+
+    def reading(self, at_s: float, seconds: float) -> Reading | None:
+        """The metric over the window; None where there is nothing to say. The next window begins."""
+        records, total, values = self.records, self.total, self.values
+        self.records, self.total, self.values = 0, 0.0, []
+        if self.statistic == "rate":
+            return Reading(self.metric.name, at_s, total / seconds, records)
+        if not records:
+            return None
+        if self.statistic == "mean":
+            return Reading(self.metric.name, at_s, total / records, records)
+        found = float(np.quantile(np.concatenate(values), _QUANTILES[self.statistic]))
+        return Reading(self.metric.name, at_s, found, records)
+
+
+class ProbeMetrics:
+    """Turns batches into readings of the metrics whose source is a probe; others are not its affair."""
+
+    def __init__(self, metrics: Sequence[StudyMetric], window_s: float = WINDOW_S) -> None:
+        """UsageError where a source names no statistic that there is."""
+        self.window_s = window_s
+        self.missing: dict[str, str] = {}
+        """Metric → why it has no reading yet, or none to trust: no such probe or field, or an id that is used twice."""
+        self._windows = [_window(metric) for metric in metrics if "probe" in metric.source]
+        self._begin: int | None = None
+        self._last = 0
+
+    def begin(self, at_ns: int) -> None:
+        """Time 0: the target is ready. What came before counts no more. Without it, the first batch begins."""
+        self._begin = self._last = at_ns
+        for window in self._windows:
+            window.reading(0.0, 1.0)
+
+    def take(self, batch: Batch) -> list[Reading]:
+        """Readings that are due after this batch; none while the window goes on."""
+        if self._begin is None:
+            self.begin(min((_earliest(batch), batch.at_ns)))
+        for piece in batch.pieces:
+            records = decode(piece, batch.sources[piece.source])
+            for window in self._windows:
+                window.take(records, self._ids(records, window))
+        for window in self._windows:
+            self._look_for(window, batch)
+        return self.flush(batch.at_ns) if (batch.at_ns - self._last) / 1e9 >= self.window_s else []
+
+    def flush(self, at_ns: int) -> list[Reading]:
+        """Readings of what has come since the last ones, up to ``at_ns``: at the end of a trial."""
+        seconds = (at_ns - self._last) / 1e9
+        if seconds <= 0:
+            return []
+        self._last = at_ns
+        at_s = (at_ns - (self._begin or 0)) / 1e9
+        found = (window.reading(at_s, seconds) for window in self._windows)
+        return [reading for reading in found if reading is not None]
+
+    def _ids(self, records: Decoded, window: _Window) -> dict[int, int]:
+        probes = [probe for probe in records.source.probes if probe.name == window.probe]
+        if window.of in ("", "count"):
+            return {probe.id: 0 for probe in probes}
+        return {probe.id: place for probe in probes if (place := _place(probe.fields, window.of)) is not None}
+
+    def _look_for(self, window: _Window, batch: Batch) -> None:
+        known = {probe.name: probe for source in batch.sources.values() for probe in source.probes}
+        probe = known.get(window.probe)
+        self.missing.pop(window.metric.name, None)
+        if probe is None:
+            self.missing[window.metric.name] = (
+                f"no probe {window.probe!r}; there are {', '.join(sorted(known)) or 'none'}"
+            )
+        elif probe.conflict:
+            self.missing[window.metric.name] = f"probe id {probe.id} is used twice: by {probe.name} and another"
+        elif window.of not in ("", "count") and _place(probe.fields, window.of) is None:
+            self.missing[window.metric.name] = f"{probe.name} has the fields {', '.join(probe.fields)}"
+
+
+def _earliest(batch: Batch) -> int:
+    times = [int(batch.sources[piece.source].clock.ns(piece.records["timestamp"][:1])[0]) for piece in batch.pieces]
+    return min(times, default=batch.at_ns)
+
+
+def _place(fields: Sequence[str], name: str) -> int | None:
+    """Place of a field; ``v0`` and ``field0`` name the first whatever its name, ``ns`` the time of a span."""
+    if name in fields:
+        return fields.index(name)
+    if name == "ns" and "cycles" in fields:
+        return fields.index("cycles")
+    return int(name[1:]) if name[:1] == "v" and name[1:].isdigit() and int(name[1:]) < layout.FIELDS else None
+
+
+def _window(metric: StudyMetric) -> _Window:
+    source = metric.source
+    statistics = [name for name in source if name == "rate" or name in _STATISTICS]
+    if len(statistics) != 1 or not isinstance(source["probe"], str):
+        known = ", ".join(["rate", *_STATISTICS])
+        raise UsageError(f"metric {metric.name}: {dict(source)}", f"a probe's name and one of {known}", _NEXT)
+    statistic = statistics[0]
+    what = str(source[statistic])
+    if statistic == "rate" and what not in ("count", "sum"):
+        raise UsageError(f"metric {metric.name}: rate: {what}", "count or sum", _NEXT)
+    if statistic == "rate":
+        return _Window(metric, source["probe"], "rate", "count" if what == "count" else str(source.get("field", "")))
+    return _Window(metric, source["probe"], statistic, what)
+
+
+# ---- What goes on now, for a person who looks: rates and values of each probe over a short time. Bounded whatever
+# comes.
+
+VIEW_MOST: Final = 1 << 14
+"""Values of a probe that the quantiles of a view are of; beyond it every second one is left out, again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A probe over the time of a view."""
+
+    name: str
+    """Its name."""
+    type: str
+    """Its type."""
+    value: str
+    """What the values are: name of the first field and its unit; ``ns`` of LAT and TPT an execution."""
+    rate: float
+    """Executions a second."""
+    mean: float | None
+    """Mean of the values; None where there are none."""
+    p50: float | None
+    """Half of them are no greater."""
+    p99: float | None
+    """99 of 100 are no greater."""
+    most: float | None
+    """The greatest."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    value: str
+    executions: float = 0.0
+    count: int = 0
+    total: float = 0.0
+    most: float = -np.inf
+    values: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def add(self, times: float, values: NDArray[np.float64]) -> None:
+        self.executions += times
+        self.count += len(values)
+        self.total += float(values.sum())
+        self.most = max(self.most, float(values.max()))
+        self.values.append(values)
+        if sum(map(len, self.values)) > VIEW_MOST:
+            self.values = [np.concatenate(self.values)[::2]]
+
+
+class LiveView:
+    """Downstream of a tracer: takes records, and gives rows for the time since the last ones."""
+
+    def __init__(self, wanted: Callable[[str], bool] = lambda name: True) -> None:
+        self._wanted = wanted
+        self._seen: dict[tuple[str, str], _Seen] = {}
+
+    def take(self, records: Decoded) -> None:
+        """Add records of one ring."""
+        times, known = executions(records), {probe.id: probe for probe in records.source.probes}
+        for number in np.unique(records.probe).tolist():
+            probe = known.get(number)
+            if probe is None or not self._wanted(probe.name):
+                continue
+            rows = np.flatnonzero(records.probe == number)
+            seen = self._seen.setdefault((probe.name, probe.type), _Seen(_value(probe.fields, probe.unit, probe.type)))
+            seen.add(float(times[rows].sum()), _values(records, rows))
+
+    def rows(self, seconds: float) -> list[Row]:
+        """One a probe that had records, by name; the next view begins."""
+        seen, self._seen = self._seen, {}
+        return [_row(*names, one, seconds) for names, one in sorted(seen.items())]
+
+
+def _value(fields: tuple[str, ...], unit: str, kind: str) -> str:
+    if kind in (layout.TYPES[layout.LAT], layout.TYPES[layout.TPT]):
+        return "ns"
+    return f"{fields[0]} {unit}".strip() if fields else unit
+
+
+def _values(records: Decoded, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """The first field of each; of TPT the time of one execution."""
+    first = np.ascontiguousarray(records.fields[rows, 0]).view(np.int64).astype(np.float64)
+    throughput = records.type[rows] == layout.TPT
+    return np.where(throughput, records.fields[rows, 1] / np.maximum(first, 1.0), first)
+
+
+def _row(name: str, kind: str, seen: _Seen, seconds: float) -> Row:
+    middle, high = np.quantile(np.concatenate(seen.values), [0.5, 0.99]).tolist()
+    mean = seen.total / seen.count
+    return Row(name, kind, seen.value, seen.executions / max(seconds, 1e-9), mean, middle, high, seen.most)

@@ -1,0 +1,138 @@
+"""A collector that serves a channel: it drains areas in turns, sends what it took, and switches probes when told to.
+
+A peer that is slow to read makes the collector wait and rings overflow, which is counted; nothing piles up here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from perflaw.errors import PerflawError
+from perflaw.record.probes.collector import MOST, Collector, Source, as_message
+from perflaw.record.probes.control import Chosen, describe, switch
+from perflaw.wire.channel import Channel, Message, WireError
+
+LOOK_S: Final = 0.002
+"""How often new areas, rings and ends of processes are looked for."""
+IDLE_S: Final = 0.002
+"""How long to wait where nothing was new."""
+ACCOUNT_S: Final = 0.2
+"""How often the account is told where no record came."""
+LAST_TURNS: Final = 10_000
+"""Turns that the last drain takes at most."""
+
+
+class Service:
+    """One peer served, until it goes."""
+
+    def __init__(
+        self, channel: Channel, folders: Callable[[], Sequence[Path]], *, most: int = MOST, pause_s: float = 0.0
+    ) -> None:
+        """``pause_s``: wait so long after every turn, which bounds the rate at which records are drained."""
+        self.channel, self.folders, self.most, self.pause_s = channel, folders, most, pause_s
+        self.collector: Collector | None = None
+        self.known: Mapping[int, Source] = {}
+        self._next_look = self._next_account = 0.0
+        self._busy = self._standing = False
+
+    def run(self) -> None:
+        """Serve until the peer says goodbye or has gone."""
+        try:
+            while True:
+                message = self.channel.receive(0.0 if self._busy else IDLE_S if self.collector else 1.0)
+                if message and message.kind == "goodbye":
+                    return
+                if message:
+                    self._answer(message)
+                elif self.collector:
+                    self._turn(self.collector)
+        except WireError:
+            return  # the peer has gone, or says what nobody understands
+        finally:
+            if self.collector:
+                self.collector.close()
+            self.channel.close()
+
+    def _turn(self, collector: Collector) -> None:
+        now = time.monotonic()
+        if now >= self._next_look:
+            collector.folders = self._places({"standing": self._standing})
+            collector.look()
+            self._next_look = now + LOOK_S
+        self._busy = self._send(collector, now >= self._next_account)
+        if self.pause_s:
+            time.sleep(self.pause_s)
+
+    def _send(self, collector: Collector, always: bool) -> bool:
+        """Drain once and tell of it; whether there was something."""
+        batch = collector.drain()
+        if batch.count or (always and batch.sources != self.known):
+            self.channel.send("batch", *as_message(batch, self.known))
+            self.known = batch.sources
+            self._next_account = time.monotonic() + ACCOUNT_S
+        return batch.count > 0
+
+    def _answer(self, message: Message) -> None:
+        try:
+            kind, reply = "done", self._do(message.kind, message.document)
+        except PerflawError as error:
+            kind, reply = "failed", {"what": error.what, "why": error.why, "next": error.next_command}
+        except (KeyError, TypeError, ValueError) as error:
+            kind, reply = "failed", {"what": f"{message.kind}: not understood", "why": str(error)}
+        self.channel.send(kind, reply)
+
+    def _do(self, kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        if kind == "collect":
+            return self._begin(document)
+        if kind == "list":
+            found = describe(self.folders(), [int(pid) for pid in document.get("pids", ())])
+            return {"processes": [asdict(one) for one in found]}
+        if kind == "switch":
+            done = switch(
+                self._places(document), Chosen.of(document), document.get("enabled"), document.get("subsample")
+            )
+            return {"probes": done}
+        if kind == "clock":
+            return {"monotonic_ns": time.monotonic_ns()}
+        if kind == "finish":
+            return self._finish(bool(document.get("stop", False)))
+        raise ValueError("no such request")
+
+    def _places(self, document: Mapping[str, Any]) -> Sequence[Path]:
+        """Folders of areas; ``standing``: not those of recordings that go on here, which are their recorders' affair."""
+        found = self.folders()
+        return found[:1] if document.get("standing", False) else found
+
+    def _begin(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        pids = [int(pid) for pid in document.get("pids", ())]
+        remove, from_now = (bool(document.get(name, False)) for name in ("remove", "from_now"))
+        if self.collector:
+            self.collector.close()
+        self._standing = bool(document.get("standing", False))
+        self.collector = Collector(self._places(document), pids, most=self.most, remove=remove, from_now=from_now)
+        self.known = {}
+        self.collector.look()
+        return {}
+
+    def _finish(self, stop: bool) -> dict[str, Any]:
+        """Drain what is there, to the last record; ``stop``: processes that live on are to write no more."""
+        collector = self.collector
+        if collector is None:
+            return {"refused": []}
+        collector.folders = self._places({"standing": self._standing})
+        collector.look()
+        if stop:
+            for area in collector.areas():
+                area.enable_all(False)
+        for _ in range(LAST_TURNS):
+            if not self._send(collector, False):
+                break
+        self._send(collector, True)
+        refused = [f"{path.name}: {why}" for path, why in collector.refused.items()]
+        collector.close()
+        self.collector = None
+        return {"refused": refused}

@@ -1,0 +1,365 @@
+"""Probes of one recorded run: a collector beside the program, a tracer here, and what came of each process in the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from perflaw.errors import TargetError
+from perflaw.record.probes.areas import ENABLE, RECORDS, VARIABLE, recording_folder
+from perflaw.record.probes.client import Collecting, Remote, reach, start_collector
+from perflaw.record.probes.collector import Batch, Source
+from perflaw.record.probes.decoding import Decoded
+from perflaw.record.probes.rings import Tally
+from perflaw.record.probes.tracer import KeptRecords, Tracer
+from perflaw.record.probes.trees import ProcessTree, define
+from perflaw.record.recorded import ProbeAccount, ProbeCount, Probed, Reader, Recorded, empty_tree
+from perflaw.record.records import Definitions, Ended, Process, Started
+from perflaw.record.tree.core_tables import CoreTree, Export
+from perflaw.record.tree.reservoir import scramble
+from perflaw.record.tree.tables import tabulate
+from perflaw.store.columns import Tables
+from perflaw.store.merge import merge
+from perflaw.store.probe_tables import PROBE_TABLES
+from perflaw.store.schema import table_of
+from perflaw.wire.channel import WireError
+
+EVERYTHING: Final = ("*",)
+RING: Final = 1 << 15
+"""Records of a thread's ring where nobody says otherwise: 2 MB, of which a recording may well use more than a live view."""
+GRACE_S: Final = 0.5
+"""How long processes may outlive the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What holds for all processes of a run."""
+
+    tally: Tally
+    """The account of all records."""
+    warnings: tuple[str, ...]
+    """What a person must know: ids used twice, records not kept, counters refused."""
+    notes: tuple[str, ...]
+    """What else is to be said: how exact the times of other hosts are."""
+
+
+class ProbeSession:
+    """From before a program starts until all its records are taken."""
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        names: Sequence[str] = EVERYTHING,
+        remotes: Sequence[Remote] = (),
+        bounds: Sequence[str] = (),
+    ) -> None:
+        """``folder``: the run's. ``remotes``: collectors of other hosts, whose records belong to the run as well.
+
+        ``bounds``: see :func:`start_collector`. TargetError where a collector cannot be started or reached.
+        """
+        self._seed, self._names = seed, names
+        self._others: list[Collecting] = []
+        self._areas = recording_folder(folder / "spool")
+        self._trees: dict[int, ProcessTree] = {}
+        self._problems: list[str] = []
+        self._notes: list[str] = []
+        """What is to be said of the records, and is no problem."""
+        self.records = KeptRecords(folder)
+        self.tracer = Tracer([self.records.take, self._grow])
+        self._collecting: Collecting | None = None
+        try:
+            for number, remote in enumerate(remotes, 1):
+                self._others.append(self._begin_there(remote, number))
+            self._collecting = start_collector(self._areas, *bounds)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def environment(self) -> dict[str, str]:
+        """What programs with probes are told: where to make their areas, and what to enable."""
+        told = {VARIABLE: str(self._areas), ENABLE: ",".join(self._names)}
+        return told | {RECORDS: os.environ.get(RECORDS, str(RING))}
+
+    def step(self) -> int:
+        """Take what has come; how many records that was."""
+        return sum(self._take(batch) for batch in self._guarded())
+
+    def _begin_there(self, remote: Remote, number: int) -> Collecting:
+        """Have another host's collector send what its programs write from now on, and enable what is asked for."""
+        collecting = reach(remote, number)
+        try:
+            collecting.ask("collect", {"from_now": True, "standing": True, "remove": True})
+            collecting.ask("switch", {"names": list(self._names), "enabled": True, "standing": True})
+        except TargetError:
+            collecting.close()
+            raise
+        exact_ms = collecting.exact_ns / 1e6
+        self._notes.append(f"times of {remote.address} are as on this machine's clock to within {exact_ms:.2g} ms")
+        return collecting
+
+    def finish(self) -> Whole:
+        """Take everything that is left, the program being gone; end the collector and remove the areas."""
+        self._wait_for_others()
+        ours, self._collecting = self._collecting, None
+        for collecting in filter(None, (*self._others, ours)):
+            try:
+                if collecting is not ours:
+                    collecting.ask("switch", {"names": list(self._names), "enabled": False, "standing": True})
+                for batch in collecting.finish(stop=collecting is ours):
+                    self._take(batch)
+            except TargetError as error:  # its programs have ended, or it has gone itself
+                self._problems.append(f"the collector of probes {collecting.sender.host}: {error}")
+            collecting.close()
+        self._others.clear()
+        shutil.rmtree(self._areas, ignore_errors=True)
+        try:
+            self.records.finish()
+        except OSError as error:
+            self._problems.append(f"records of probes are not kept: {error}")
+        return Whole(self._settled(), tuple(self._warnings()), tuple(self._notes))
+
+    def probed(self) -> dict[tuple[str, int], list[Probed]]:
+        """Host and process id → what came of its probes: of each program that it was (``exec``), in their order."""
+        found: dict[tuple[str, int], list[Probed]] = {}
+        for number, source in self.tracer.sources.items():
+            known, tree = Definitions(), self._trees[number].finish() if number in self._trees else None
+            define(known, source)
+            kept = self.records.kept.get(number, 0)
+            found.setdefault((source.host, source.pid), []).append(
+                Probed(known, tree, self._counts(source), self._account(source), kept)
+            )
+        return found
+
+    def _guarded(self) -> list[Batch]:
+        """Batches, none from a collector that has gone: the program is recorded on without its probes."""
+        found: list[Batch] = []
+        for collecting in list(filter(None, (*self._others, self._collecting))):
+            try:
+                found += collecting.poll()
+            except WireError as error:
+                self._problems.append(f"the collector of probes {collecting.sender.host}: {error}")
+                collecting.close()
+                self._others = [one for one in self._others if one is not collecting]
+                self._collecting = None if collecting is self._collecting else self._collecting
+        return found
+
+    def _take(self, batch: Batch) -> int:
+        self.tracer.take(batch)
+        return batch.count
+
+    def _grow(self, records: Decoded) -> None:
+        number = records.source.number
+        if number not in self._trees:
+            self._trees[number] = ProcessTree(scramble(self._seed + number))
+        self._trees[number].take(records)
+
+    def _wait_for_others(self) -> None:
+        """Give processes that outlive the program a moment, as tracers do."""
+        deadline = time.monotonic() + GRACE_S
+        while self._collecting and time.monotonic() < deadline:
+            self.step()
+            if all(source.gone for source in self.tracer.sources.values() if not source.host):
+                return
+            time.sleep(0.005)
+
+    def _counts(self, source: Source) -> tuple[ProbeCount, ...]:
+        received = self.tracer.received.get(source.number, np.zeros(0, np.int64))
+        return tuple(
+            ProbeCount(
+                probe.id, probe.name, probe.type, probe.unit, _in_ns(probe.fields), probe.executions,
+                int(received[probe.id]) if len(received) else 0,
+            )
+            for probe in source.probes
+        )  # fmt: skip
+
+    def _account(self, source: Source) -> ProbeAccount:
+        tally = source.tally
+        whole = (
+            tally.produced - tally.received
+        )  # what a process that lives on has written since is lost to this recording
+        return ProbeAccount(
+            source.pid, source.parent, source.command, source.host, source.language, tally.produced, tally.received, whole,
+            source.clock.ns_per_tick,
+        )  # fmt: skip
+
+    def _settled(self) -> Tally:
+        tally = self.tracer.tally
+        return Tally(tally.produced, tally.received, tally.produced - tally.received)
+
+    def _warnings(self) -> Iterator[str]:
+        yield from self.tracer.conflicts()
+        if not self.tracer.sources and not self._problems:
+            yield "no process with probes ran: none includes perflaw.h or imports perflaw.probes, or /dev/shm is full"
+        else:
+            yield from self._unknown()
+        if self.records.left_out:
+            yield f"{self.records.left_out} records are not kept: {self.records.most} a run are"
+        yield from self._problems
+        yield from self.tracer.failures
+        refused = [probe for source in self.tracer.sources.values() for probe in source.probes if probe.refused]
+        if refused:
+            names = ", ".join(sorted({probe.name for probe in refused}))
+            yield f"hardware counters cannot be read: no records of {names}"
+
+    def _unknown(self) -> Iterator[str]:
+        """Which of the probes that are asked for no program has."""
+        probes = [probe for source in self.tracer.sources.values() for probe in source.probes]
+        known = {"*", *(probe.name for probe in probes), *(str(probe.id) for probe in probes)}
+        if missing := [name for name in self._names if name not in known]:
+            yield f"no probe {', '.join(missing)}"
+
+    def __enter__(self) -> ProbeSession:
+        """Nothing is to be done."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the collector, whatever happened."""
+        for collecting in filter(None, (*self._others, self._collecting)):
+            collecting.close()
+        self._others, self._collecting = [], None
+        shutil.rmtree(self._areas, ignore_errors=True)
+
+
+def _in_ns(fields: Sequence[str]) -> tuple[str, ...]:
+    """Cycles became ns on the way."""
+    return tuple("ns" if name == "cycles" else name for name in fields)
+
+
+# ---- Programs of which probes alone are collected: nothing of ours enters them but what they were built with.
+
+_LANES = ("time", "cpu", "events")
+
+
+@dataclass(frozen=True, slots=True)
+class ProbesTracer:
+    """Records no calls: the collector of probes is the whole recording."""
+
+    reason: str = "the program has no hooks: probes alone"
+    file: Path | None = None
+    name: str = "probes"
+    module: str = ""
+
+    def environment(self, spool: Path) -> dict[str, str]:
+        """The person's own."""
+        return dict(os.environ)
+
+    def reader(self, spool: Path, seed: int) -> Reader:
+        """One that finds the program, and no call in it."""
+        return _NoCalls()
+
+
+@dataclass(slots=True)
+class _NoCalls:
+    idle_s: float = 0.002
+    paths: bool = False
+
+    def step(self) -> int:
+        """Nothing."""
+        return 0
+
+    def finish(self, pid: int) -> Iterator[Recorded]:
+        """The program alone."""
+        yield Recorded(silent(pid, 0, ()), empty_tree(_LANES))
+
+
+def silent(pid: int, parent: int, command: tuple[str, ...]) -> Definitions:
+    """What is known of a process that told no tracer anything."""
+    known = Definitions(process=Process(pid, parent, command))
+    known.started, known.ended = Started(0, 0, 0, ""), Ended(0, 0, 0, "", 0, 0, ())
+    return known
+
+
+def nothing_recorded(pid: int, parent: int, command: tuple[str, ...], place: int) -> Recorded:
+    """A process that no tracer recorded, child of the one at ``place``."""
+    return Recorded(silent(pid, parent, command), empty_tree(_LANES), place)
+
+
+# ---- What came of probes put beside what came of calls: each process of a recording with its probes.
+
+
+def with_probes(recorded: Iterator[Recorded], session: ProbeSession, program_pid: int) -> Iterator[Recorded]:
+    """The processes of a recording with their probes, then those that only probes tell of.
+
+    ``program_pid``: of the program itself, whose tracer may not say it. A process without a recorded call gets the call
+    tree of its probes; others have both.
+    """
+    program = next(recorded)
+    whole = session.finish()
+    program.definitions.words.update({"probes": "; ".join(whole.warnings)} if whole.warnings else {})
+    if whole.notes:
+        program.definitions.words["probes of other hosts"] = "; ".join(whole.notes)
+    left = session.probed()
+    places: dict[int, int] = {}
+    for place, one in enumerate(_chain(program, recorded)):
+        pid = one.definitions.process.pid if one.definitions.process else program_pid
+        places.setdefault(pid, place)
+        yield _joined(one, left.pop(("", pid), []))
+    for host, pid in sorted(left, key=lambda key: key[0] != ""):
+        probed = left[host, pid]
+        account = probed[0].account
+        parent = 0 if host else places.get(account.parent, 0)
+        if not host:
+            places[pid] = place = place + 1
+        yield _joined(nothing_recorded(pid, account.parent, account.command, parent), probed)
+
+
+def _chain(first: Recorded, rest: Iterator[Recorded]) -> Iterator[Recorded]:
+    yield first
+    yield from rest
+
+
+def _joined(one: Recorded, probed: list[Probed]) -> Recorded:
+    grown = [each for each in probed if each.tree is not None]
+    if grown and len(one.tree.nodes) < 2:
+        known, first = one.definitions, grown[0]
+        known.components.update(first.definitions.components)
+        known.features.update(first.definitions.features)
+        assert first.tree is not None
+        moved = [replace(each, tree=None) if each is first else each for each in probed]
+        return replace(one, tree=first.tree, probed=tuple(moved))
+    return replace(one, probed=tuple(probed))
+
+
+def add_calls_of_probes(run: str, tables: Tables, recorded: Recorded) -> Tables:
+    """The tables of a run with the call trees of probes that stand beside that of its calls."""
+    found, calls = [tables], recorded.tree.calls
+    for probed in recorded.probed:
+        if probed.tree is not None:
+            found.append(tabulate(run, _numbered_after(calls, probed.tree), probed.definitions))
+            calls += probed.tree.calls
+    return merge(found) if len(found) > 1 else tables
+
+
+def _numbered_after(calls: int, tree: CoreTree) -> CoreTree:
+    """The same tree, its invocations numbered behind so many others of the run."""
+    changed = dict(tree.tables)
+    for table in (Export.SAMPLES, Export.WORST):
+        changed[table] = tree.tables[table].copy()
+        changed[table]["sequence"] += calls
+    return replace(tree, tables=changed)
+
+
+def probe_tables(recorded: Recorded) -> Tables | None:
+    """Tables of the probes themselves; None where the process has none."""
+    if not recorded.probed:
+        return None
+    probes, processes = [], []
+    for probed in recorded.probed:
+        account = probed.account
+        for one in probed.counts:
+            whole = (one.received, one.received, 0) if not account.lost else (None, one.received, None)
+            probes.append(
+                (account.process, one.id, one.name, one.type, one.unit, ",".join(one.fields), one.subsample, *whole)
+            )
+        row = (account.process, account.host, account.language, account.produced, account.received, account.lost)
+        processes.append((*row, probed.kept, account.ns_per_tick))
+    rows = {"probes": probes, "probe_processes": processes}
+    return {name: table_of(name, some, PROBE_TABLES) for name, some in rows.items()}

@@ -1,0 +1,393 @@
+"""The readable pure-Python tracer: the only module of ours inside a recorded program; imports the standard library alone.
+
+It is written in three files (``_perflaw_spool``, ``_perflaw_functions``, this one), which ``sitecustomize`` makes one:
+of them ``sys.modules`` holds this alone. It appends fixed-layout records of function calls to mapped files; the
+recorder drains them from another process (``collect/drain.py``) and builds the call tree there. What was appended
+survives the death of the target.
+
+Nothing here may raise into the target, run the target's code, or change what it sees. Builtins are a private copy and
+functions of other modules are bound at import, because a target may replace them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from itertools import count
+from time import perf_counter_ns, thread_time_ns
+from typing import TYPE_CHECKING
+
+from _perflaw_functions import ALWAYS, FROM_OWN, Function, Functions
+from _perflaw_spool import (
+    CHANGE,
+    DEAD,
+    ENTER,
+    EXIT,
+    FEATURE,
+    RECORD,
+    RESUME,
+    SEGMENT,
+    TURN,
+    YIELD,
+    Spool,
+    pack_event,
+    pack_feature,
+)
+
+if TYPE_CHECKING:
+    from typing import Any
+
+TYPE_CHECKING = False
+
+RESERVOIR = 512
+NEAR = 8
+CPU, LEAST_CHANGE_NS = 1, 1000  # number of the metric; what is less is told with the next change
+setprofile, getprofile, getpid = sys.setprofile, sys.getprofile, os.getpid
+_fake_now = [0, 0]
+
+
+def advance(ns: int, busy: bool = True) -> None:
+    """Move the fake clock (``--clock fake``) forward by ``ns``, on the CPU or off it; programs of known cost call it."""
+    _fake_now[0] += ns
+    _fake_now[1] += ns * busy
+
+
+def _fake_clock() -> int:
+    return _fake_now[0]
+
+
+def _fake_cpu_clock() -> int:
+    return _fake_now[1]
+
+
+class Recorder:
+    """One recording in this process: the spool, the clock, and a handler for each thread."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.spool = Spool(settings["PERFLAW_TARGET_SPOOL"])
+        self.functions = Functions(self.spool, settings)
+        self.fake = settings.get("PERFLAW_TARGET_CLOCK") == "fake"
+        self.clock = _fake_clock if self.fake else perf_counter_ns
+        self.cpu_clock: Any = None
+        if "cpu" in settings.get("PERFLAW_TARGET_METRICS", "").split("\n"):
+            self.cpu_clock = _fake_cpu_clock if self.fake else thread_time_ns
+            self.say("metric", CPU, "cpu", "ns")
+        self.seed = int(settings.get("PERFLAW_TARGET_SEED", "0"))
+        self.threads = self.missed = 0
+        self.own: list[Any] = []
+        self.turns = count(1)
+        """Numbers of turns: threads take them as the interpreter lets them."""
+        self.turn = 0
+        """The thread that has the present one."""
+        self.active, self.lost, self.pid = True, "", getpid()
+        self.paused: Any = None
+
+    def stop(self, why: str) -> None:
+        """End the recording for good, remembering why; the target goes on untraced."""
+        self.active = False
+        self.lost = self.lost or why
+        setprofile(None)
+
+    def pause(self) -> None:
+        """Before a fork: no event may reach the child, whose records would overwrite the parent's."""
+        self.paused = getprofile() if _is_handler(getprofile()) else None
+        if self.paused is not None:
+            setprofile(None)
+
+    def go_on(self) -> None:
+        """After a fork, in the parent."""
+        if self.paused is not None and self.active:
+            setprofile(self.paused)
+
+    def leave(self) -> None:
+        """After a fork, in the child: it is not recorded."""
+        self.active = False
+        threading = sys.modules["threading"]
+        if threading._profile_hook == self.start_thread:
+            threading._profile_hook = None  # type: ignore[attr-defined]  # private, and the only way back
+
+    def start_thread(self, frame: Any, event: str, arg: Any) -> None:
+        """The profile function of a new thread: gives the thread its own handler."""
+        handler = self.new_handler() if self.active else None
+        setprofile(handler)
+        if handler is not None:
+            handler(frame, event, arg)
+
+    def new_handler(self) -> Any:
+        """A profile function with segments and a clock offset of its own, or None where the disk refuses."""
+        self.threads += 1
+        try:
+            handler = _make_handler(self, self.threads)
+        except OSError as error:
+            self.stop(f"cannot write: {error}")
+            self.say("failed", self.lost)
+            return None
+        return handler
+
+    def calibrate(self, handler: Any, own: Any) -> None:
+        """Measure what events cost beyond the handler's own clock reads; see :class:`Costs`.
+
+        Loops of calls are held against the same loops without the handler, recorded like any of the target's functions
+        (the reader drops records of function 0), in frames of no variables and of many.
+        """
+        if self.fake:
+            return
+        known, costs = self.functions.known, self.functions.costs
+        for trial in (_nothing, _nothing_wide):
+            known[id(trial.__code__)] = Function(trial.__code__, "", ALWAYS, True, costs)
+            known[id(trial.__code__)].bound = 1 << 15  # most calls are not sampled, as in a long run
+        narrow, wide = _extra(_calls, handler, own), _extra(_calls_wide, handler, own)
+        foreign, foreign_wide = _extra(_foreign_calls, handler, own), _extra(_foreign_calls_wide, handler, own)
+        costs.event_ns, costs.foreign_ns = max(0.0, narrow), max(0.0, foreign)
+        costs.event_variable_ns = max(0.0, wide - narrow) / _VARIABLES
+        costs.foreign_variable_ns = max(0.0, foreign_wide - foreign) / _VARIABLES
+
+    def finish(self) -> None:
+        """At exit: say that the end was reached, and what the recording cost."""
+        if getpid() != self.pid:
+            return
+        if self.active and not _is_handler(getprofile()):
+            self.lost = self.lost or "the program replaced the profile function, or an exception passed through it"
+        self.active = False
+        setprofile(None)
+        spent = sum(own() for own in self.own)
+        self.say("end", self.clock(), spent, self.missed, self.lost, *self.functions.left_out())
+
+    def say(self, *fields: object) -> None:
+        """Tell the reader, if the disk lets us; it sees what is missing."""
+        try:
+            self.spool.define(*fields)
+        except OSError:
+            pass  # the end is missing then, and the manifest says so
+
+
+_TRIAL_CALLS, _TRIALS, _VARIABLES = 200, 9, 10
+
+
+def _nothing() -> None:
+    pass
+
+
+def _nothing_wide() -> None:
+    a = b = c = d = e = f = g = h = i = j = None  # noqa: F841 (a frame of many variables)
+
+
+def _calls() -> None:
+    for _ in range(_TRIAL_CALLS):
+        _nothing()
+
+
+def _calls_wide() -> None:
+    for _ in range(_TRIAL_CALLS):
+        _nothing_wide()
+
+
+def _foreign_calls() -> None:
+    for _ in range(_TRIAL_CALLS):
+        len(())
+
+
+def _foreign_calls_wide() -> None:
+    a = b = c = d = e = f = g = h = i = j = None  # noqa: F841 (a frame of many variables)
+    for _ in range(_TRIAL_CALLS):
+        len(())
+
+
+def _extra(body: Any, handler: Any, own: Any) -> float:
+    """What an event of a loop costs more under the handler, beyond what that takes out itself: the median of trials."""
+    extra: list[int] = []
+    for _ in range(_TRIALS):
+        plain = _timed(body)
+        before = own()
+        setprofile(handler)
+        spent = _timed(body)
+        setprofile(None)
+        extra.append(spent - (own() - before) - plain)
+    return sorted(extra)[_TRIALS // 2] / (2 * _TRIAL_CALLS)
+
+
+def _timed(body: Any) -> int:
+    start = perf_counter_ns()
+    body()
+    return perf_counter_ns() - start
+
+
+def _reading_ns(clock: Any, cpu_clock: Any) -> int:
+    """What reading the CPU clock at both ends costs beyond what it shows itself: the median of trials."""
+    extra: list[int] = []
+    for _ in range(99):
+        begin = clock()
+        cpu_begin = cpu_clock()
+        cpu_end = cpu_clock()
+        extra.append(clock() - begin - (cpu_end - cpu_begin))
+    return sorted(extra)[len(extra) // 2]
+
+
+def _is_ours(error: OSError) -> bool:
+    """Whether the error comes from the spool's own calls: then no frame between them and the handler is the target's."""
+    trace = error.__traceback__
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_HERE):
+            return False
+        trace = trace.tb_next
+    return True
+
+
+def _is_handler(function: Any) -> bool:
+    """Whether a profile function is one of ours. Nothing keeps them: with a thread, its handler and segment go."""
+    return getattr(function, "__qualname__", "") == "_make_handler.<locals>.handler"
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _make_handler(recorder: Recorder, thread: int) -> Any:
+    """The profile function of one thread. Long and flat, because every name it reads is a local or a cell: this is hot."""
+    now, fake, functions = recorder.clock, recorder.fake, recorder.functions
+    known, look_up = functions.known, functions.look_up
+    segment, position, taken_out, last = recorder.spool.segment(thread), 0, 0, 0
+    cpu_now, cpu_taken_out, off_told = recorder.cpu_clock, 0, 0
+    reading_ns = _reading_ns(now, cpu_now) if cpu_now else 0
+    opened: list[int] = []
+    alive: set[int] = set()  # the same as ``opened``: most returns are of frames that are not in it
+    seed = recorder.seed + thread * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+
+    def room(records: int) -> None:
+        """Make sure that ``records`` more records fit."""
+        nonlocal segment, position
+        if position + records * RECORD > SEGMENT:
+            segment, position = recorder.spool.segment(thread), 0
+
+    def sampling_key(function: Function) -> int:
+        """Draw a priority; keep the invocation if it is among the smallest RESERVOIR of its function so far."""
+        nonlocal seed
+        seed = (seed * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
+        key = seed >> 33
+        if key >= function.bound:
+            return -1
+        keys = function.keys
+        keys.append(key)
+        if len(keys) >= 2 * RESERVOIR:
+            keys.sort()
+            del keys[RESERVOIR:]
+            function.bound = keys[-1] + 1
+        return key
+
+    def write_record(kind: int, frame: Any, function: Function, site: int, key: int, stamp: int) -> None:
+        nonlocal position
+        room(1 + 2 * len(function.parameters))
+        pack_event(segment, position, stamp, id(frame), function.number, site, key, kind)
+        position += RECORD
+        if key >= 0 and function.parameters:
+            for feature, value in functions.read(function, frame.f_locals):
+                pack_feature(segment, position, value, id(frame), feature, -1, -1, FEATURE)
+                position += RECORD
+
+    def tell_off(off: int) -> None:
+        """Tell for how long the thread was off the CPU since this was told last, if that is worth a record.
+
+        The first of a thread is the distance of two clocks and meets nothing open.
+        """
+        nonlocal position, off_told
+        if abs(off - off_told) >= (1 if fake else LEAST_CHANGE_NS):
+            room(1)
+            pack_event(segment, position, off - off_told, 0, CPU, -1, -1, CHANGE)
+            position += RECORD
+            off_told = off
+
+    def take_turn() -> None:
+        """Tell that another thread wrote since this one did."""
+        nonlocal position
+        room(1)
+        recorder.turn = thread
+        pack_event(segment, position, taken_out, next(recorder.turns), 0, -1, -1, TURN)
+        position += RECORD
+
+    def bury(identity: int) -> None:
+        """Forget the frames above this one: they died without an event."""
+        above = opened.index(identity) + 1
+        alive.difference_update(opened[above:])
+        del opened[above:]
+
+    def called(frame: Any, function: Function, stamp: int) -> None:
+        site, back = -1, frame.f_back
+        if function.mode == FROM_OWN and (back is None or not look_up(back).own):
+            return
+        if opened and back is not None:
+            if id(back) == opened[-1]:
+                site = back.f_lasti
+            elif id(back) in opened[-NEAR:]:
+                # The caller lies deeper: frames above it died without an event, of an exception through the handler.
+                bury(id(back))
+                site = back.f_lasti
+                write_record(DEAD, back, function, -1, -1, stamp)
+        if not function.number and function.name:
+            functions.define(function)
+        opened.append(id(frame))
+        alive.add(id(frame))
+        if function.start >= 0 and frame.f_lasti != function.start:
+            write_record(RESUME, frame, function, site, -1, stamp)
+        else:
+            write_record(ENTER, frame, function, site, sampling_key(function), stamp)
+
+    def returned(frame: Any, function: Function, stamp: int) -> None:
+        identity = id(frame)
+        if identity not in alive:
+            return
+        if opened[-1] != identity:
+            bury(identity)  # the reader closes what was above when this one ends
+        opened.pop()
+        alive.discard(identity)
+        write_record(YIELD if frame.f_lasti in function.yields else EXIT, frame, function, -1, -1, stamp)
+
+    def handler(frame: Any, event: str, arg: Any) -> None:
+        nonlocal taken_out, cpu_taken_out, last
+        function = known.get(id(frame.f_code))
+        if event[0] == "c" and event != "call":
+            taken_out += function.foreign_ns if function else 0
+            cpu_taken_out += function.foreign_ns if function else 0
+            return
+        begin = now()
+        cpu_begin = cpu_now() if cpu_now else 0
+        try:
+            if function is None:
+                function = look_up(frame)
+            if function.mode:
+                last = max(last, begin - taken_out)
+                if recorder.turn != thread:
+                    take_turn()
+                if cpu_now:
+                    tell_off(last - (cpu_begin - cpu_taken_out))
+                (called if event == "call" else returned)(frame, function, last)
+        except RecursionError:
+            recorder.missed += 1  # the target stands at its limit and will see so itself; this call has no sample
+        except OSError as error:
+            if not _is_ours(error):
+                raise  # a signal handler of the target's raised it while we ran
+            recorder.stop(f"cannot write: {error.strerror}")
+        if not fake:
+            event_ns = function.event_ns if function else 0
+            if cpu_now:
+                cpu_taken_out += cpu_now() - cpu_begin + reading_ns + event_ns
+            taken_out += now() - begin + event_ns
+
+    recorder.own.append(lambda: taken_out)
+    return handler
+
+
+def start(settings: dict[str, str]) -> None:
+    """Begin to record this process as the recorder's settings say; called once, before the target's first line."""
+    recorder = Recorder(settings)
+    handler = recorder.new_handler()
+    if handler is None:
+        return
+    recorder.calibrate(handler, recorder.own[0])
+    import threading
+
+    atexit.register(recorder.finish)
+    os.register_at_fork(before=recorder.pause, after_in_parent=recorder.go_on, after_in_child=recorder.leave)
+    threading.setprofile(recorder.start_thread)
+    costs = recorder.functions.costs
+    recorder.say("start", recorder.clock(), round(costs.event_ns), round(costs.foreign_ns), sys.version.split()[0])
+    setprofile(handler)

@@ -1,0 +1,165 @@
+"""Run by the target's interpreter at start: begins recording, then leaves no trace of itself.
+
+It stands first on PYTHONPATH, so ``import sitecustomize`` in ``site`` finds it. It restores what it changed (environment,
+``sys.path``, ``sys.modules``), starts the tracer that ``PERFLAW_TARGET_TRACER`` names, and hands over to the target's own
+sitecustomize, or reports that there is none exactly as Python would.
+
+The import system is met in its frozen modules, which every interpreter has loaded: ``importlib.util`` and its like
+would be ours alone in the target's ``sys.modules``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+TYPE_CHECKING = False
+
+
+def _restore_environment(here: str) -> dict[str, str]:
+    """Undo what the recorder put into the environment, and give it: a tracer hands it on to Python children itself."""
+    settings = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PERFLAW_TARGET_")}
+    original = settings.get("PERFLAW_TARGET_PYTHONPATH")
+    if original is None:
+        os.environ.pop("PYTHONPATH", None)
+    else:
+        os.environ["PYTHONPATH"] = original
+    sys.path[:] = [entry for entry in sys.path if entry != here]
+    sys.path_importer_cache.pop(here, None)
+    return settings
+
+
+def _load_tracer(here: str, name: str) -> Any:
+    """Load the one module of ours that enters the target, by its path: ``sys.path`` stays the target's.
+
+    Its builtins are a copy, so that a target that replaces some does not meet us. The files it is written in import
+    each other by name while they load, and stand in ``sys.modules`` no longer than that.
+    """
+    from _frozen_importlib import module_from_spec
+    from _frozen_importlib_external import spec_from_file_location
+
+    for part in _PARTS[name]:
+        spec = spec_from_file_location(part, f"{here}/{part}.py")
+        assert spec is not None and spec.loader is not None
+        module = module_from_spec(spec)
+        module.__dict__["__builtins__"] = dict(vars(builtins))
+        sys.modules[part] = module
+        spec.loader.exec_module(module)
+    for part in _PARTS[name][:-1]:
+        del sys.modules[part]
+    return module
+
+
+_PARTS = {
+    "_perflaw_tracer": ("_perflaw_spool", "_perflaw_functions", "_perflaw_tracer"),
+    "_perflaw_nothing": ("_perflaw_spool", "_perflaw_nothing"),
+}
+
+
+def _load_extension(name: str, path: str) -> Any:
+    """Load the tracer that is an extension; None where it was built for another interpreter than this one.
+
+    It looks into the interpreter's own structures, so the exact version counts, which its file's name tells
+    (``collect/build.py``). A child of a recorded program may be of any version, and is then left in peace.
+    """
+    from _frozen_importlib import module_from_spec
+    from _frozen_importlib_external import EXTENSION_SUFFIXES, spec_from_file_location
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    if not path.endswith(EXTENSION_SUFFIXES[0]) or not os.path.basename(path).startswith(f"{name}-{version}-"):
+        return None
+    spec = spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    return module
+
+
+def _start_extension(name: str, settings: dict[str, str]) -> None:
+    """Start the native tracer. What goes wrong is told to the recorder, never to the target."""
+    try:
+        tracer = _load_extension(name, settings["PERFLAW_TARGET_TRACER_FILE"])
+        if tracer is not None:
+            tracer.start(settings)
+    except Exception as error:
+        sys.modules.pop(name, None)
+        try:
+            why = str(error) if type(error) is OSError else f"{type(error).__name__}: {error}"
+            _report(settings["PERFLAW_TARGET_SPOOL"], why)
+        except OSError:
+            pass  # the recorder sees that nothing began
+
+
+def _report(spool: str, why: str) -> None:
+    """Leave the reason where the recorder looks for this process's definitions."""
+    folder = f"{spool}/{os.getpid()}-0"
+    os.mkdir(folder, 0o700)
+    file = os.open(f"{folder}/definitions", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, f"{('failed', why)!r}\n".encode("utf-8", "backslashreplace"))
+    finally:
+        os.close(file)
+
+
+def _name_child(settings: dict[str, str]) -> None:
+    """A child runs a main module of its own: name it as the recorder names the program's (``collect/launch.py``).
+
+    Children of multiprocessing run the main module of their parent, and keep its name.
+    """
+    words, arguments = sys.orig_argv, sys.argv
+    what = words[-len(arguments)] if 0 < len(arguments) <= len(words) else ""
+    if arguments[:1] == ["-m"]:
+        settings["PERFLAW_TARGET_MAIN"] = what.split("m", 1)[1] if what.startswith("-") else what
+        settings["PERFLAW_TARGET_OWN"] = settings["PERFLAW_TARGET_MAIN"].split(".")[0]
+    elif arguments[:1] == ["-c"]:
+        if not what.startswith(_WORKERS):
+            settings["PERFLAW_TARGET_MAIN"] = "__main__"
+    elif arguments and arguments[0]:
+        name = os.path.basename(os.path.abspath(arguments[0]))
+        settings["PERFLAW_TARGET_MAIN"] = name if os.path.isdir(arguments[0]) else os.path.splitext(name)[0]
+
+
+_HELPER, _WORKERS = "from multiprocessing.resource_tracker", "from multiprocessing."
+
+
+def _is_helper() -> bool:
+    """Whether this process is one that multiprocessing starts for itself: none of the program's code runs in it."""
+    return sys.argv[:1] == ["-c"] and any(word.startswith(_HELPER) for word in sys.orig_argv)
+
+
+def _hand_over() -> None:
+    """Import the target's own sitecustomize in our place; raises the ImportError that ``site`` expects if it has none."""
+    from _frozen_importlib import module_from_spec
+    from _frozen_importlib_external import PathFinder
+
+    spec = PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is None or spec.loader is None:
+        raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
+    module = module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+def _begin() -> None:
+    here = os.path.dirname(os.path.abspath(__file__))
+    settings = _restore_environment(here)
+    name = settings.get("PERFLAW_TARGET_TRACER")
+    if not name or _is_helper():
+        return
+    if "PERFLAW_TARGET_PARENT" in settings:
+        _name_child(settings)
+    settings["PERFLAW_TARGET_FOLDER"], settings["PERFLAW_TARGET_PARENT"] = here, str(os.getpid())
+    if name in _PARTS:
+        _load_tracer(here, name).start(settings)
+    else:
+        _start_extension(name, settings)
+
+
+_begin()
+_hand_over()

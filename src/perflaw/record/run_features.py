@@ -1,0 +1,100 @@
+"""Features of a whole run, found by themselves: numbers in the arguments, sizes of the files they name, standard input."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from perflaw.record.manifest import is_secret
+
+_OPTION = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+OUTPUTS = {"o", "out", "output"}
+"""Options that name what a program writes: an earlier run's result is no feature of this one's work."""
+LINES_LIMIT = 1 << 30
+"""Files above this size are not read through to count their lines."""
+
+
+def argument_features(template: Sequence[str], arguments: Sequence[str]) -> dict[str, float]:
+    """Features of a program's arguments.
+
+    ``size`` of ``--size 5``, ``argv1`` of a positional number, ``input.bytes`` and ``input.lines`` of ``--input FILE``.
+    An argument that is nothing but one ``{name}`` of ``--vary`` is that feature already and gives no second one.
+    """
+    features: dict[str, float] = {}
+    for name, value in _named(template, arguments):
+        if is_secret(name) or name in OUTPUTS:
+            continue
+        number = as_number(value)
+        if number is not None:
+            features[name] = number
+        else:
+            features.update({f"{name}.{kind}": size for kind, size in file_features(Path(value)).items()})
+    return features
+
+
+def _named(template: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs (name, value) of the arguments: options by their name, the rest by position as ``argv1``, ``argv2`` and so on."""
+    option = ""
+    for position, (pattern, argument) in enumerate(zip(template, arguments, strict=True), 1):
+        match = _OPTION.fullmatch(argument)
+        if match and as_number(argument) is None:
+            option = match[1] if match[2] is None else ""
+            if match[2] is not None and not _is_placeholder(pattern.partition("=")[2]):
+                yield match[1], match[2]
+            continue
+        if not (_is_placeholder(pattern) and as_number(argument) is not None):
+            yield option or f"argv{position}", argument
+        option = ""
+
+
+def _is_placeholder(pattern: str) -> bool:
+    return re.fullmatch(r"\{\w+\}", pattern) is not None
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that a text is, or None.
+
+    >>> as_number("1e6"), as_number("-3"), as_number("nan"), as_number("x")
+    (1000000.0, -3.0, None, None)
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def file_features(path: Path) -> dict[str, float]:
+    """``bytes`` and ``lines`` of a regular file, or number of files and bytes directly in a folder; empty otherwise."""
+    try:
+        if path.is_dir():
+            sizes = [entry.stat().st_size for entry in path.iterdir() if entry.is_file()]
+            return {"files": float(len(sizes)), "bytes": float(sum(sizes))}
+        if not path.is_file():
+            return {}
+        size = path.stat().st_size
+        return {"bytes": float(size)} | ({"lines": float(_count_lines(path))} if size <= LINES_LIMIT else {})
+    except (OSError, ValueError):
+        return {}  # a name no file can have, or one we may not look at: then it is no feature
+
+
+def _count_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+
+
+def run_features(
+    template: Sequence[str],
+    arguments: Sequence[str],
+    varied: Mapping[str, str],
+    declared: Mapping[str, float],
+) -> dict[str, float]:
+    """All features of one run: ``--vary`` values that are numbers, declared ones, then found ones.
+
+    What the person named comes first: of features that say the same, learners keep the first.
+    """
+    numbers = {name: number for name, text in varied.items() if (number := as_number(text)) is not None}
+    named = {**numbers, **declared}
+    return {**named, **{k: v for k, v in argument_features(template, arguments).items() if k not in named}}

@@ -1,0 +1,1 @@
+"""Annotations and verdicts on them as tables, law files and documents."""

@@ -1,0 +1,1 @@
+"""Studies as table, document and page."""

@@ -1,0 +1,258 @@
+"""Laws in words: what the terminal's table and the page both print. Formatting only, no statistics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from perflaw.law import Binary, Call, Expression, LawSyntaxError, Number, Unary, parse_expression, show
+from perflaw.law.terms import Term, terms_of
+from perflaw.law.tree import fold
+from perflaw.report.quantity import count, duration, estimate, interval, number, percent, quantity, significant
+from perflaw.types import Annotation, Law, Noise, Prediction, Verdict
+
+# ---- Means in words: the terms of an expression with units on their coefficients. Formatting only, no statistics.
+
+
+@lru_cache(maxsize=4096)
+def mean_text(mean: str, unit: str) -> str:
+    """A mean expression with units; a text that is none stands as it is.
+
+    >>> mean_text("900 + 14*text.len", "ns"), mean_text("53350.31 - 0.12*s*log(s)/m", "ns")
+    ('900 ns + 14 ns · text.len', '53 µs − 0.12 ns · s · log(s) / m')
+    """
+    terms = _terms(mean)
+    if not terms:
+        return f"{quantity(1.0, unit)} · {mean}"
+    first, *others = terms
+    head = ("−" if first.coefficient < 0 else "") + _term(first, unit)
+    return head + "".join(f" {'−' if one.coefficient < 0 else '+'} {_term(one, unit)}" for one in others)
+
+
+def dies_out(mean: str) -> bool:
+    """Whether all that a mean says of features vanishes as they grow: negative powers and exponentials.
+
+    >>> dies_out("306 - 296*exp(-0.0085*n)"), dies_out("6.5 - 6.5*n^-2.26"), dies_out("3 + n^0.5"), dies_out("7")
+    (True, True, False, False)
+    """
+    dependent = [term for term in _terms(mean) if term.factors]
+    return bool(dependent) and all(any(_vanishes(factor, below) for factor, below in one.factors) for one in dependent)
+
+
+@lru_cache(maxsize=4096)
+def _terms(mean: str) -> tuple[Term, ...]:
+    try:
+        return tuple(terms_of(parse_expression(mean)))
+    except LawSyntaxError:
+        return ()
+
+
+def _vanishes(factor: Expression, below: bool) -> bool:
+    """Whether a factor falls to 0: ``x^-2``, ``exp(-x)``, ``1/x``."""
+    if isinstance(factor, Binary) and factor.op == "^":
+        return _sign(factor.right) < 0
+    if isinstance(factor, Call) and factor.function == "exp":
+        return all(term.coefficient < 0 for term in terms_of(factor.arguments[0]) if term.factors)
+    return below
+
+
+def _sign(expression: Expression) -> float:
+    terms = terms_of(expression)
+    return terms[0].coefficient if len(terms) == 1 and not terms[0].factors else 0.0
+
+
+def _term(term: Term, unit: str) -> str:
+    """One term without its sign: its coefficient as a quantity, its factors with numbers of three digits."""
+    text = quantity(abs(term.coefficient), unit)
+    for factor, below in term.factors:
+        text += f" {'/' if below else '·'} {_factor(factor)}"
+    return text
+
+
+def _factor(factor: Expression) -> str:
+    text = show(fold(factor, _rounded))
+    return f"({text})" if isinstance(factor, Binary) and factor.op != "^" else text
+
+
+def _rounded(node: Expression, operands: list[Expression]) -> Expression:
+    """Long numbers inside a factor with three digits: an exponent is read, not copied."""
+    match node:
+        case Number():
+            return Number(float(f"{node.value:.3g}"))
+        case Unary():
+            return Unary(node.op, *operands)
+        case Binary():
+            return Binary(node.op, *operands)
+        case Call():
+            return Call(node.function, tuple(operands))
+    return node
+
+
+__all__ = [
+    "annotation_text",
+    "count",
+    "duration",
+    "estimate",
+    "features_text",
+    "grows_as",
+    "interval",
+    "law_text",
+    "noise_text",
+    "number",
+    "percent",
+    "prediction_text",
+    "quantity",
+    "scope_pairs",
+    "scope_texts",
+    "short_path",
+    "significant",
+    "slope_interval",
+    "steepest",
+    "verdict",
+]
+
+_GROWTH = {
+    "constant": "constant",
+    "log": "log n",
+    "sqrt": "√n",
+    "linear": "n",
+    "nlogn": "n log n",
+    "quadratic": "n^2",
+    "n2logn": "n^2 log n",
+    "cubic": "n^3",
+    "exponential": "exp n",
+}
+_WORDS = {"levels off", "falls", "open"}
+"""Growths that say no exponent."""
+_OPEN = 3.0
+"""A growth whose exponent's interval is as wide as that is open."""
+
+
+def law_text(law: Law, unit: str) -> str:
+    """The mean with units on its coefficients, such as ``0.9 µs + 14 ns · text.len``.
+
+    The regimes of a piecewise law one after the other: ``3.0 ns · n up to n = 64, then 0.1 ns · n^2``.
+    """
+    if law.segments:
+        ends = [f" up to {b.feature} = {number(b.value)}" for b in law.breakpoints]
+        return ", then ".join(law_text(part, unit) + end for part, end in zip(law.segments, [*ends, ""], strict=False))
+    return mean_text(law.mean, unit)
+
+
+def grows_as(law: Law) -> str:
+    """Growth of the leading term in ``n``; with several features the local exponent of each.
+
+    ``levels off``, ``falls`` where it does not grow; ``open`` where the data allow anything. A question mark follows where
+    they cannot say.
+    """
+    return _growth(law) + (" ?" if law.verdict == "inconclusive" else "")
+
+
+def _growth(law: Law) -> str:
+    if len(law.features) > 1:
+        joint = " · " if law.family == "product" else ", "
+        return joint.join(f"{name}^{law.slope[name]:.1f}" for name in law.features if name in law.slope)
+    if law.segments:
+        return _growth(law.segments[-1])
+    if law.verdict == "inconclusive" and any(law.slope_high[one] - law.slope_low[one] > _OPEN for one in law.slope_low):
+        return "open"
+    if law.features and dies_out(law.mean):
+        if law.intercept or law.family == "exponential":
+            return "levels off" if law.intercept else "falls"
+    elif law.features and law.coefficient < 0:
+        return "falls"
+    if law.family in _GROWTH:
+        return _GROWTH[law.family]
+    if law.family == "power" and law.exponent is not None:
+        return f"n^{law.exponent:.2f}"
+    return f"n^{next(iter(law.slope.values())):.2f}" if law.slope else "constant"
+
+
+def slope_interval(law: Law) -> str:
+    """95 % interval of the local exponent, such as ``(1.94–2.02)``; empty where the law has no feature or several.
+
+    Where an intercept still weighs, the growth at the upper end of the data is not the leading term's: it stands before.
+    Two points have no interval.
+    """
+    if len(law.features) != 1 or law.features[0] not in law.slope_low:
+        return ""
+    low, now, high = (ends[law.features[0]] for ends in (law.slope_low, law.slope, law.slope_high))
+    if low == high and law.verdict != "law":
+        return ""
+    leading = law.exponent if law.exponent is not None and not law.log_exponent else now
+    if _growth(law) in _WORDS:
+        leading = now
+    return f"{'' if abs(leading - now) < 0.05 else f'now n^{now:.2f} '}({low:.2f}–{high:.2f})"
+
+
+def short_path(path: str) -> str:
+    """A source file's path without the part that every installed module shares.
+
+    >>> short_path("/home/me/venv/lib/python3.11/site-packages/summa/graph.py"), short_path("/home/me/app.py")
+    ('summa/graph.py', '/home/me/app.py')
+    """
+    return re.sub(r"^.*/(?:site-packages|dist-packages|lib/python\d\.\d+)/", "", path)
+
+
+def noise_text(noise: Noise, unit: str) -> str:
+    """How far responses scatter.
+
+    >>> noise_text(Noise("lognormal", 0.05), "ns"), noise_text(Noise("normal", 1200), "ns")
+    ('±5.0 % of the mean (log-normal, σ = 0.05)', '±1.2 µs whatever the mean (normal)')
+    """
+    if noise.distribution == "lognormal":
+        return f"±{significant(noise.scale * 100)} % of the mean (log-normal, σ = {significant(noise.scale)})"
+    return f"±{quantity(noise.scale, unit)} whatever the mean (normal)"
+
+
+def features_text(features: Mapping[str, float]) -> str:
+    """Values of features.
+
+    >>> features_text({"n": 100000, "k": 0.5})
+    'n = 100,000, k = 0.5'
+    """
+    return ", ".join(f"{name} = {number(value)}" for name, value in features.items())
+
+
+def prediction_text(prediction: Prediction, unit: str) -> str:
+    """Expected cost with the interval for the mean, such as ``41 s (34–50)``."""
+    return estimate(prediction.mean, prediction.mean_low, prediction.mean_high, unit)
+
+
+def annotation_text(annotation: Annotation) -> str:
+    """All laws of a component on one line: conditions in ``[]`` and probabilities in ``{}`` before each."""
+    return " · ".join(scope_texts(annotation))
+
+
+def scope_texts(annotation: Annotation) -> list[str]:
+    """Its laws one by one."""
+    return [f"[{condition}] {law}" if condition else law for condition, law in scope_pairs(annotation)]
+
+
+def scope_pairs(annotation: Annotation) -> list[tuple[str, str]]:
+    """Condition, and probability and law, one by one; a condition that several have stands at the first."""
+    unit = annotation.metric.unit
+    pairs, before = list[tuple[str, str]](), None
+    for scope in annotation.scopes:
+        probability = f"{{{percent(scope.probability)}}} " if scope.probability < 1 else ""
+        told = "" if scope.condition == before and probability else scope.condition
+        pairs.append((told, probability + law_text(scope.law, unit)))
+        before = scope.condition
+    return pairs
+
+
+def steepest(annotation: Annotation) -> Law:
+    """Of its laws the one that grows fastest: where several hold, that one will hurt. Sure ones go before others."""
+    laws = [scope.law for scope in annotation.scopes]
+    sure = [law for law in laws if law.verdict != "inconclusive"] or laws
+    return max(sure, key=lambda law: max(law.slope.values(), default=0.0))
+
+
+def verdict(annotation: Annotation) -> Verdict:
+    """The strongest verdict of its laws: one scope with a law is a law."""
+    verdicts = {scope.law.verdict for scope in annotation.scopes}
+    return next((v for v in _STRENGTH if v in verdicts), "none")
+
+
+_STRENGTH: tuple[Verdict, ...] = ("law", "inconclusive", "none")

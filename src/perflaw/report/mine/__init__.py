@@ -1,0 +1,1 @@
+"""Specifications as table, document, exports, verdicts and view of the page."""

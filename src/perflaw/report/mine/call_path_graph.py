@@ -1,0 +1,208 @@
+"""The call paths of one function as a drawn graph (Figure 1): which functions, which calls, of which behaviours, and where.
+
+Functions stand in layers by their distance from the start of the program, the function itself last. Functions in between
+through which only one way leads are folded into one node; of many call paths those of most calls are drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from perflaw.types.specifications import CallPath, Edge, PathSpec
+
+MOST_NODES = 42
+"""Nodes of a drawing; call paths of fewer calls are left out beyond."""
+SWEEPS = 6
+"""How often layers are put in order by where their neighbours stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One function, or several in a row."""
+
+    names: tuple[str, ...]
+    """Functions, callers first."""
+    layer: int
+    """Distance from the start."""
+    place: float
+    """Place within the layers' width, in widths of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Calls from one node to another."""
+
+    source: int
+    """Place of the caller's node."""
+    target: int
+    """Place of the callee's node."""
+    groups: tuple[int, ...]
+    """Behaviours of the call paths through it: places of groups, -1 for unknown ones."""
+    calls: int
+    """Calls of the function that came through it."""
+    edge: Edge
+    """The call itself, as expressions name it."""
+    bends: tuple[tuple[float, int], ...]
+    """(place, layer) of what it passes between its ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The drawing."""
+
+    nodes: tuple[Node, ...]
+    """Nodes."""
+    lines: tuple[Line, ...]
+    """Calls between them."""
+    left: int
+    """Call paths that are not drawn."""
+
+
+def call_path_graph(spec: PathSpec) -> Graph:
+    """The drawing of a specification's call paths."""
+    behaviour = {path: place for place, group in enumerate(spec.groups) for path in group.paths}
+    order = sorted(range(len(spec.paths)), key=lambda path: (-sum(spec.path_counts[path]), path))
+    atoms = {edge for group in spec.groups for term in group.expression for edge, _ in term}
+    drawn = _fitting([spec.paths[path] for path in order], atoms)
+    chains = _chains(drawn, atoms)
+    kept = order[: len(drawn)]
+    folded = [tuple(dict.fromkeys(chains[name] for name in spec.paths[path])) for path in kept]
+    calls: Counter[tuple[int, int]] = Counter()
+    groups: dict[tuple[int, int], set[int]] = {}
+    for path, steps in zip(kept, folded, strict=True):
+        for pair in pairwise(steps):
+            calls[pair] += sum(spec.path_counts[path])
+            groups.setdefault(pair, set()).add(behaviour.get(path, -1))
+    members = _members(chains)
+    layers = _layers(folded, len(members))
+    places, bends = _places(layers, list(calls))
+    nodes = tuple(Node(names, layers[i], places[i]) for i, names in enumerate(members))
+    lines = tuple(
+        Line(a, b, tuple(sorted(groups[a, b])), n, (members[a][-1], members[b][0]), bends.get((a, b), ()))
+        for (a, b), n in calls.items()
+    )
+    return Graph(nodes, lines, len(spec.paths) - len(drawn))
+
+
+def _fitting(paths: Sequence[CallPath], atoms: Collection[Edge]) -> list[CallPath]:
+    """As many paths, those of most calls first, as make few enough nodes."""
+    low, high = 1, len(paths)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(set(_chains(paths[:middle], atoms).values())) <= MOST_NODES:
+            low = middle
+        else:
+            high = middle - 1
+    return list(paths[:low]) if paths else []
+
+
+def _chains(paths: Sequence[CallPath], atoms: Collection[Edge]) -> dict[str, int]:
+    """Function → number of its node: a function that is called from one place alone, which calls it alone, joins that."""
+    callers: dict[str, set[str]] = {}
+    callees: dict[str, set[str]] = {}
+    for path in paths:
+        callers.setdefault(path[0], set()).add("")
+        for a, b in pairwise(path):
+            callers.setdefault(b, set()).add(a)
+            callees.setdefault(a, set()).add(b)
+    last = {path[-1] for path in paths}
+    number: dict[str, int] = {}
+    for path in paths:
+        for before, name in pairwise(("", *path)):
+            if name in number:
+                continue
+            alone = callers[name] == {before} and callees.get(before) == {name} and before in number
+            joins = alone and name not in last and (before, name) not in atoms
+            number[name] = number[before] if joins else max(number.values(), default=-1) + 1
+    return number
+
+
+def _members(chains: dict[str, int]) -> list[tuple[str, ...]]:
+    members: list[list[str]] = [[] for _ in range(max(chains.values(), default=-1) + 1)]
+    for name, node in chains.items():
+        members[node].append(name)
+    return [tuple(names) for names in members]
+
+
+def _layers(paths: Sequence[Sequence[int]], nodes: int) -> list[int]:
+    """Layer of each node: as far from the start as its longest way, but for calls back up (recursion)."""
+    layers = [0] * nodes
+    for _ in range(min(nodes, 64)):
+        changed = False
+        for path in paths:
+            for place, (a, b) in enumerate(pairwise(path)):
+                if b not in path[: place + 1] and layers[b] <= layers[a] < nodes:
+                    layers[b] = layers[a] + 1
+                    changed = True
+        if not changed:
+            break
+    ends = {path[-1] for path in paths if path}
+    for end in ends:
+        layers[end] = max(layers)
+    return layers
+
+
+def _places(
+    layers: Sequence[int], pairs: Sequence[tuple[int, int]]
+) -> tuple[list[float], dict[tuple[int, int], tuple[tuple[float, int], ...]]]:
+    """Places of nodes and of what long lines pass, by the means of their neighbours (Sugiyama, Tagawa & Toda 1981)."""
+    rows: list[list[object]] = [[] for _ in range(max(layers, default=0) + 1)]
+    for node, layer in enumerate(layers):
+        rows[layer].append(node)
+    links: list[tuple[object, object]] = []
+    passed: dict[tuple[int, int], list[object]] = {}
+    for a, b in pairs:
+        steps = [(a, b, layer) for layer in range(layers[a] + 1, layers[b])]
+        for step in steps:
+            rows[step[2]].append(step)
+        passed[a, b] = list(steps)
+        links += pairwise([a, *steps, b])
+    at = _swept(rows, links)
+    bends = {
+        pair: tuple((at[step], layers[pair[0]] + 1 + i) for i, step in enumerate(steps))
+        for pair, steps in passed.items()
+    }
+    return [at[node] for node in range(len(layers))], bends
+
+
+def _swept(rows: list[list[object]], links: Sequence[tuple[object, object]]) -> dict[object, float]:
+    """Place of everything in its row, one apart at least, rows centred."""
+    beside: dict[object, list[object]] = {}
+    for a, b in links:
+        beside.setdefault(a, []).append(b)
+        beside.setdefault(b, []).append(a)
+    row_of = {one: number for number, row in enumerate(rows) for one in row}
+    at: dict[object, float] = {one: place - (len(row) - 1) / 2 for row in rows for place, one in enumerate(row)}
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        for number in range(len(rows)) if down else reversed(range(len(rows))):
+            wanted = {one: _mean(one, beside, at, row_of, number, down) for one in rows[number]}
+            rows[number].sort(key=lambda one: (wanted[one], at[one]))
+            _spread(rows[number], wanted, at)
+    return at
+
+
+def _mean(
+    one: object,
+    beside: dict[object, list[object]],
+    at: dict[object, float],
+    row_of: dict[object, int],
+    number: int,
+    down: bool,
+) -> float:
+    near = [at[other] for other in beside.get(one, ()) if (row_of[other] < number) == down and row_of[other] != number]
+    return sum(near) / len(near) if near else at[one]
+
+
+def _spread(row: Sequence[object], wanted: dict[object, float], at: dict[object, float]) -> None:
+    """Near where they want to be, in their order, one apart."""
+    place = float("-inf")
+    for one in row:
+        place = max(place + 1.0, wanted[one])
+        at[one] = place
+    shift = sum(wanted[one] - at[one] for one in row) / max(len(row), 1)
+    for one in row:
+        at[one] += shift

@@ -1,0 +1,105 @@
+"""Tables without lines and texts in narrow columns, by Rich; plain text where the output is no terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+
+WIDTH, NAME_WIDTH = 80, 23
+"""Columns of a table, and of a column of names."""
+_GLUE = "\u00a0"
+"""Stands for a space that no line ends at."""
+_KEPT = re.compile(r"(?<=\d) (?=[%a-zA-Zµ])|(?<=[<>=]) (?=\S)| (?=[<>=!]=? )")
+"""Spaces within a quantity (``14 ns``) and about a comparison (``n <= 3``)."""
+
+
+def width(colour: bool) -> int:
+    """Columns of a table: 80, or a wider terminal's."""
+    return max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if colour else WIDTH
+
+
+def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int], colour: bool) -> str:
+    """A table without lines; cells wrap where the width does not hold them. Text is literal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if colour else None)
+    for index, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="right" if index in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("\n".join(map(printable, cell.split("\n")))) for cell in row))
+    out = io.StringIO()
+    Console(file=out, width=width(colour), force_terminal=colour, highlight=False).print(table)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def printable(text: str) -> str:
+    """The text with control characters escaped: a name must not drive the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def broken(text: str, separators: str | Sequence[str], width: int) -> str:
+    """The text in lines of at most ``width``, broken behind the first separator that helps, else anywhere.
+
+    Continued lines are indented by one. Quantities and comparisons stay whole where they can.
+
+    >>> print(broken("package.module.Class.function", ".", 20))
+    package.module.
+     Class.function
+    >>> print(broken("[a > 3 && b.len <= 20] {9 %} 14 ns · n", [" && ", " "], 16))
+    [a > 3 &&
+     b.len <= 20]
+     {9 %} 14 ns · n
+    """
+    several = [separators] if isinstance(separators, str) else list(separators)
+    lines = _lines(_KEPT.sub(_GLUE, text), several, width)
+    return "\n ".join(line.strip(" ") for line in lines).replace(_GLUE, " ")
+
+
+def _lines(text: str, separators: list[str], width: int, used: int = 0) -> Iterator[str]:
+    """Lines of the text; ``used`` is how far the first is indented, the others are by one."""
+    line, indent = "", used
+    for piece in _split(text, separators[0]) if separators else []:
+        if len((line + piece).rstrip(" ")) + indent <= width:
+            line += piece
+            continue
+        if line:
+            yield line
+            line, indent = "", 1
+        *whole, line = _lines(piece, separators[1:], width, indent) if separators else [piece]
+        for one in whole:
+            yield one
+            indent = 1
+    if separators:
+        yield line
+        return
+    while len(text.rstrip(" ")) + indent > width:
+        yield text[: width - indent]
+        text, indent = text[width - indent :], 1
+    yield text
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Pieces that end with the separator, but the last."""
+    pieces = text.split(separator)
+    return [*(piece + separator for piece in pieces[:-1]), pieces[-1]]
+
+
+# ---- Sentences below tables, in lines of 80 columns.
+
+PROSE_WIDTH = 80
+
+
+def paragraph(text: str) -> str:
+    r"""The text in lines that fit; what is continued is indented by two.
+
+    >>> paragraph("a " * 45)
+    'a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a\n  a a a a a\n'
+    """
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    lines = textwrap.wrap(text.strip(), PROSE_WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+    return "\n".join(lines) + "\n"

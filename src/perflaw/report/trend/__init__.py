@@ -1,0 +1,1 @@
+"""Trends as table, document and view of the page."""

@@ -1,0 +1,1 @@
+"""Variance as table, screen, document, graphs and view of the page."""

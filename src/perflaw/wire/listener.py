@@ -1,0 +1,141 @@
+"""The side that listens: strangers get a few seconds and a few kilobytes to show the token; others wait for nobody.
+
+Every connection is greeted in a thread of its own, of which there are few: who comes beyond is turned away at once.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import ssl
+import threading
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from perflaw.errors import UsageError
+from perflaw.wire.channel import STRANGER, Limits, WireError, expect
+from perflaw.wire.streams import FRAME_S, StreamChannel
+from perflaw.wire.tls import GREETING_S, PROTOCOL, Address, Tls, notice_silence, same, secure
+
+GREETERS: Final = 8
+"""Strangers that are spoken to at one time."""
+WAITING: Final = 8
+"""Accepted connections that wait for ``accept``."""
+
+
+def serving(certificate: Path, key: Path) -> ssl.SSLContext:
+    """What a listener shows; UsageError where certificate or key cannot be read or do not belong together."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        why = getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)
+        make = (
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=perflaw "
+            f"-addext subjectAltName=DNS:HOST -keyout {key} -out {certificate}"
+        )
+        raise UsageError(f"{certificate} with {key}: no certificate", why.replace("_", " "), make) from error
+    return context
+
+
+class Listener:
+    """Listens at an address; gives channels of peers that showed the token."""
+
+    def __init__(
+        self,
+        address: Address,
+        token: str,
+        context: ssl.SSLContext,
+        *,
+        greeting_s: float = GREETING_S,
+        limits: Limits | None = None,
+        frame_s: float = FRAME_S,
+    ) -> None:
+        self._token, self._context, self._greeting_s = token, context, greeting_s
+        self._limits, self._frame_s = limits or Limits(), frame_s
+        self._socket = _bound(address)
+        self.address = Address(address.host, self._socket.getsockname()[1])
+        """Where it listens, with the port that it got."""
+        self.refused: deque[str] = deque(maxlen=100)
+        """Why the last strangers were turned away."""
+        self.refusals = 0
+        """How many were."""
+        self._ready: queue.Queue[StreamChannel] = queue.Queue(WAITING)
+        self._greeters = threading.Semaphore(GREETERS)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def accept(self, timeout_s: float) -> StreamChannel | None:
+        """The next peer that showed the token, None where none came in time."""
+        with suppress(queue.Empty):
+            return self._ready.get(timeout=timeout_s) if timeout_s > 0 else self._ready.get_nowait()
+        return None
+
+    def close(self) -> None:
+        """Listen no more; channels that were given are their holders' affair."""
+        self._closing.set()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(1.0)
+        while channel := self.accept(0):
+            channel.close()
+
+    def _listen(self) -> None:
+        while not self._closing.is_set():
+            try:
+                connection, peer = self._socket.accept()
+            except OSError:
+                self._closing.wait(0.05)  # the peer went before it was accepted, or descriptors ran out for a moment
+                continue
+            if self._greeters.acquire(blocking=False):
+                threading.Thread(target=self._greet, args=(connection, peer), daemon=True).start()
+            else:
+                connection.close()
+                self._tell(peer, "too many strangers at once")
+
+    def _greet(self, plain: socket.socket, peer: Any) -> None:
+        try:
+            notice_silence(plain)
+            secured = secure(plain, self._context, self._greeting_s, server_side=True)
+            self._admit(StreamChannel(Tls(secured), f"{peer[0]}:{peer[1]}", STRANGER, self._greeting_s))
+        except (OSError, ValueError, WireError, queue.Full) as error:
+            self._tell(peer, "nobody accepts" if isinstance(error, queue.Full) else str(error))
+        finally:
+            self._greeters.release()
+
+    def _admit(self, channel: StreamChannel) -> None:
+        try:
+            hello = expect(channel, "hello", self._greeting_s).document
+            if not same(hello.get("token"), self._token):
+                raise _refuse(channel, "wrong token", "both sides read --token-file: the files differ")
+            if hello.get("protocol") != PROTOCOL:
+                raise _refuse(channel, "another version of perflaw", f"this side speaks {PROTOCOL}")
+            channel.send("welcome", {"protocol": PROTOCOL})
+            channel.widen(self._limits, self._frame_s)
+            self._ready.put_nowait(channel)
+        except (OSError, WireError, queue.Full):
+            channel.close()
+            raise
+
+    def _tell(self, peer: Any, why: str) -> None:
+        self.refusals += 1
+        self.refused.append(f"{peer[0]}: {why}")
+
+
+def _refuse(channel: StreamChannel, what: str, why: str) -> WireError:
+    with suppress(WireError):
+        channel.send("refused", {"what": what, "why": why})
+    return WireError(what, why)
+
+
+def _bound(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family, backlog=16)
+    except OSError as error:
+        raise UsageError(f"--listen {address}", error.strerror or str(error), "--listen 127.0.0.1:0") from error

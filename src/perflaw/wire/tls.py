@@ -1,0 +1,230 @@
+"""A connection to a listener on another machine: TCP, TLS, then the token. And TLS as a stream of bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import select
+import socket
+import ssl
+import stat
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from perflaw.errors import UsageError
+from perflaw.wire.channel import Limits, WireError, expect
+from perflaw.wire.streams import FRAME_S, StreamChannel, WantRead, WantWrite
+
+# ---- The secret that both sides have: read from a file, shown first of all, compared in constant time.
+
+LEAST: Final = 16
+"""Characters that a token has at least."""
+MOST: Final = 1024
+"""Characters that it has at most."""
+
+
+def read_token(path: Path) -> str:
+    """The token in a file; UsageError where it cannot be read, is open to others, or is too short to be a secret."""
+    make = f"(umask 077; openssl rand -hex 32 > {path})"
+    try:
+        with path.open("rb") as file:
+            mode, text = stat.S_IMODE(path.stat().st_mode), file.read(MOST + 2)
+    except OSError as error:
+        raise UsageError(f"{path}: the token cannot be read", error.strerror or str(error), make) from error
+    if mode & 0o077:
+        raise UsageError(f"{path}: others may read the token", f"its mode is {mode:03o}", f"chmod 600 {path}")
+    token = text.decode(errors="replace").strip()
+    if not LEAST <= len(token) <= MOST or not token.isprintable():
+        raise UsageError(f"{path}: not a token", f"wanted: one line of {LEAST} to {MOST} characters", make)
+    return token
+
+
+def same(shown: object, token: str) -> bool:
+    """Whether what a peer showed is the token; takes the same time whatever it showed."""
+    text = shown if isinstance(shown, str) else ""
+    return hmac.compare_digest(_digest(text), _digest(token))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode(errors="replace")).digest()
+
+
+# ---- ``HOST:PORT`` as people write it.
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where somebody listens."""
+
+    host: str
+    """Name or number of the machine; empty: every one of this machine's."""
+    port: int
+    """Port; 0: any that is free."""
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """``host:7000``, ``127.0.0.1:7000``, ``[::1]:7000``; UsageError for anything else."""
+    host, colon, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535 or (":" in bare and bare == host):
+        raise UsageError(f"address {text!r}", "wanted: HOST:PORT", "127.0.0.1:7000")
+    return Address(bare, int(port))
+
+
+PROTOCOL: Final = 1
+"""Version of what is said after the token; another one is refused."""
+GREETING_S: Final = 5.0
+"""Longest time from the connection to the welcome."""
+_SILENT_MS: Final = 20_000
+"""A peer that does not confirm what was sent for so long has gone (its machine lost power, a cable was pulled)."""
+
+
+class Tls:
+    """A TLS connection that does not block. OpenSSL takes one call at a time, so a lock keeps sender and receiver apart."""
+
+    def __init__(self, connection: ssl.SSLSocket) -> None:
+        self._connection, self._lock = connection, threading.Lock()
+        connection.setblocking(False)
+
+    def read(self, most: int) -> bytes:
+        """See :class:`~perflaw.wire.streams.Stream`."""
+        try:
+            with self._lock:
+                return self._connection.recv(most)
+        except ssl.SSLWantReadError:
+            raise WantRead from None
+        except ssl.SSLWantWriteError:
+            raise WantWrite from None
+        except ssl.SSLEOFError:
+            return b""
+
+    def write(self, data: memoryview) -> int:
+        """See :class:`~perflaw.wire.streams.Stream`."""
+        try:
+            with self._lock:
+                return self._connection.send(data)
+        except ssl.SSLWantReadError:
+            raise WantRead from None
+        except ssl.SSLWantWriteError:
+            raise WantWrite from None
+
+    def descriptors(self) -> tuple[int, int]:
+        """See :class:`~perflaw.wire.streams.Stream`."""
+        return self._connection.fileno(), self._connection.fileno()
+
+    def close(self) -> None:
+        """See :class:`~perflaw.wire.streams.Stream`."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)  # wakes whoever waits for it in another thread
+        self._connection.close()
+
+
+def notice_silence(connection: socket.socket) -> None:
+    """Let the kernel end a connection whose peer has vanished without a word; send small messages at once."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", 5),
+        ("TCP_KEEPINTVL", 5),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", _SILENT_MS),
+    ):
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def secure(plain: socket.socket, context: ssl.SSLContext, seconds: float, **options: Any) -> ssl.SSLSocket:
+    """TLS over a connection, which is closed where that fails; TimeoutError where the peer takes longer in all."""
+    try:
+        secured = context.wrap_socket(plain, do_handshake_on_connect=False, **options)
+    except (OSError, ValueError):
+        plain.close()
+        raise
+    try:
+        _shake_hands(secured, time.monotonic() + seconds)
+    except (OSError, ValueError):
+        secured.close()
+        raise
+    return secured
+
+
+def _shake_hands(connection: ssl.SSLSocket, deadline: float) -> None:
+    connection.setblocking(False)
+    while True:
+        try:
+            return connection.do_handshake()
+        except ssl.SSLWantReadError:
+            wanted = select.POLLIN
+        except ssl.SSLWantWriteError:
+            wanted = select.POLLOUT
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no TLS within the time for it")
+        poll = select.poll()
+        poll.register(connection, wanted)
+        poll.poll(int(left * 1000) + 1)
+
+
+def trusting(authority: Path) -> ssl.SSLContext:
+    """What a client believes: certificates signed by this authority (or the server's own) that name the host."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_verify_locations(authority)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"{authority}: no certificate to trust", _words(error), "--ca FILE.pem") from error
+    return context
+
+
+def connect(
+    address: Address,
+    token: str,
+    authority: Path,
+    *,
+    timeout_s: float = GREETING_S,
+    limits: Limits | None = None,
+    frame_s: float = FRAME_S,
+) -> StreamChannel:
+    """A channel to the listener at ``address``; WireError says which step failed and what to do about it."""
+    context, name = trusting(authority), str(address)
+    try:
+        plain = socket.create_connection((address.host, address.port), timeout_s)
+    except OSError as error:
+        listening = f"is it running? perflaw collector --listen {address} …"
+        raise WireError(f"{name}: cannot be reached", _words(error), listening) from error
+    try:
+        notice_silence(plain)
+        secured = secure(plain, context, timeout_s, server_hostname=address.host)
+    except (OSError, ValueError) as error:
+        raise _no_tls(name, error) from error
+    return _greet(StreamChannel(Tls(secured), name, limits, frame_s), token, timeout_s)
+
+
+def _greet(channel: StreamChannel, token: str, timeout_s: float) -> StreamChannel:
+    try:
+        channel.send("hello", {"token": token, "protocol": PROTOCOL})
+        expect(channel, "welcome", timeout_s)
+    except WireError as error:
+        channel.close()
+        raise WireError(f"{channel.name}: {error.what}", error.why, error.next_command) from error
+    return channel
+
+
+def _no_tls(name: str, error: Exception) -> WireError:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = f"its certificate is not trusted ({error.verify_message})"
+        return WireError(f"{name}: refused by this side", why, "--ca with the certificate that it was started with")
+    if isinstance(error, TimeoutError):
+        return WireError(f"{name}: no TLS", "it did not answer in time", "is it a listener of perflaw's?")
+    return WireError(f"{name}: no TLS", _words(error), "is it a listener of perflaw's?")
+
+
+def _words(error: Exception) -> str:
+    return (getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)).replace("_", " ")

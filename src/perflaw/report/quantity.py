@@ -94,6 +94,16 @@ def count(n: float | None) -> str:
     return f"{n:,.0f}" if abs(n) < 9999.5 else quantity(n, "") if abs(n) < 1e15 else _exponent(n)
 
 
+def counted(n: int, noun: str) -> str:
+    """A number of things with their name, in the plural where there is not exactly one.
+
+    >>> counted(1, "run"), counted(0, "run"), counted(12_000, "branch")
+    ('1 run', '0 runs', '12 k branches')
+    """
+    plural = noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+    return f"{count(n)} {noun if n == 1 else plural}"
+
+
 def number(value: float) -> str:
     """A feature's value: whole numbers exact below a billion, others with three digits.
 

@@ -20,10 +20,10 @@ from perflaw.record.tree.call_tree import CallTree, Limits, columns, objects
 from perflaw.record.tree.core import Core, load
 from perflaw.record.tree.core_tables import DTYPES
 from perflaw.store.schema import OTHER
-from tests.collect.test_tree_builder import Stream, trees
 from tests.conftest import examples
 from tests.native.rings import STOP, WRITTEN, RingFile
 from tests.native.streams import Piece, Program, deep_program, wide_program
+from tests.record.test_tree_builder import Stream, trees
 
 pytestmark = pytest.mark.interpreter
 

@@ -10,8 +10,8 @@ from perflaw.learn.variance.tree import Tree
 from perflaw.store import schema
 from perflaw.store.call_trees import read_call_tree
 from perflaw.types import CPU, EVENTS, TIME, call_trees
-from tests.collect.recording import record_fake
 from tests.conftest import PROGRAMS
+from tests.record.recording import record_fake
 
 
 def test_what_stands_for_no_callee_is_the_same_everywhere():

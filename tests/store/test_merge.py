@@ -12,8 +12,8 @@ from perflaw.record.tree.tables import tabulate
 from perflaw.store.merge import merge
 from perflaw.store.tables import read_tables, write_tables
 from perflaw.types import Component
-from tests.collect.test_tree_builder import Stream, trees
 from tests.conftest import PROGRAMS, assert_identities, examples
+from tests.record.test_tree_builder import Stream, trees
 
 
 def recording(run, calls, shift):

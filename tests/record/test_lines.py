@@ -16,9 +16,9 @@ from perflaw.record.run import Settings
 from perflaw.record.session import Tracers, record_all
 from perflaw.store.counts import read_counts, read_sources
 from perflaw.store.experiment import open_experiment
-from tests.collect import line_programs
-from tests.collect.branch_oracle import SMALL, expected, program
-from tests.collect.test_branches import COVERAGE, HOSTILE
+from tests.record import line_programs
+from tests.record.branch_oracle import SMALL, expected, program
+from tests.record.test_branches import COVERAGE, HOSTILE
 
 pytestmark = pytest.mark.interpreter
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.collect.recording import record_fake
 from tests.conftest import PROGRAMS, costs_of
+from tests.record.recording import record_fake
 
 pytestmark = pytest.mark.interpreter
 

@@ -25,9 +25,9 @@ from perflaw.record.tree.tables import tabulate
 from perflaw.store.merge import merge
 from perflaw.store.schema import OTHER, PER_STRATUM, UNIFORM
 from perflaw.types import CPU, Component, Metric
-from tests.collect.test_tree_builder import Stream, trees
 from tests.conftest import PROGRAMS, assert_identities, costs_of, examples
 from tests.native.streams import Program
+from tests.record.test_tree_builder import Stream, trees
 
 METRICS = ("time", "cpu", "events", "allocated_bytes")
 BYTES = Metric("allocated_bytes", "bytes")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.record.compiled.selection import HEAD, PLACE, Chooser, Globs, chosen, functions, names_of
-from tests.collect.test_hooks import HOOKS, PROGRAMS, built, calls, opened, paths, recorded
+from tests.record.test_hooks import HOOKS, PROGRAMS, built, calls, opened, paths, recorded
 
 BUILDS = ("gcc -O0", "gcc -O2", "clang -O2")
 

@@ -14,7 +14,7 @@ from perflaw.record.probes.collector import Collector, Sender, as_message, from_
 from perflaw.record.probes.decoding import decode, executions
 from perflaw.record.probes.rings import Clock, Tally, clock_of, moment
 from perflaw.wire.channel import Message, WireError
-from tests.collect.probes.fake import FakeArea, drain_all, what
+from tests.record.probes.fake import FakeArea, drain_all, what
 
 
 def gone():

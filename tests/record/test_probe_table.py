@@ -5,8 +5,8 @@ import pytest
 
 from perflaw.record.probes import layout
 from perflaw.record.probes.areas import Area as Reader
-from tests.collect.probe_areas import count_of, cpu_of, probe_of, thread_of, type_of
-from tests.collect.probe_programs import CXX, C, built, run
+from tests.record.probe_areas import count_of, cpu_of, probe_of, thread_of, type_of
+from tests.record.probe_programs import CXX, C, built, run
 
 CLANG, CLANGXX = ("clang", "-std=c11"), ("clang++", "-std=c++17", "-x", "c++")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")

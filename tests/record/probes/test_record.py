@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from perflaw.record.probes import layout
 from perflaw.record.probes.areas import VARIABLE
-from tests.collect.probes.fake import FakeArea
+from tests.record.probes.fake import FakeArea
 import os
 area = FakeArea(os.environ[VARIABLE], records=1 << 13)
 for number, name, kind, fields in (

@@ -3,7 +3,7 @@
 from perflaw.probes import area as python
 from perflaw.probes import writer
 from perflaw.record.probes import layout
-from tests.collect.probe_programs import built, run
+from tests.record.probe_programs import built, run
 
 KINDS = {"head": layout.HEAD, "entry": layout.ENTRY, "ring": layout.RING, "record": layout.RECORD}
 

@@ -13,8 +13,8 @@ from perflaw.record.records import ENTER
 from perflaw.record.tracers import NativeTracer
 from perflaw.record.tree.call_tree import objects
 from perflaw.store.experiment import open_experiment
-from tests.collect.rings import CAPACITY, NO_PROCESS, READ, STOP, calls, word, write_process, write_ring
 from tests.conftest import assert_identities
+from tests.record.rings import CAPACITY, NO_PROCESS, READ, STOP, calls, word, write_process, write_ring
 
 ROOT, CHILD, GRANDCHILD = NO_PROCESS + 1, NO_PROCESS + 2, NO_PROCESS + 3
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.collect.both_ways import run_both_ways
+from tests.record.both_ways import run_both_ways
 
 pytestmark = pytest.mark.interpreter
 

@@ -7,8 +7,8 @@ import pytest
 
 from perflaw.record.probes import layout
 from perflaw.record.probes.areas import Area as Reader
-from tests.collect.probe_areas import areas, count_of, probe_of, thread_of, type_of
-from tests.collect.probe_programs import produced
+from tests.record.probe_areas import areas, count_of, probe_of, thread_of, type_of
+from tests.record.probe_programs import produced
 
 pytestmark = pytest.mark.interpreter
 

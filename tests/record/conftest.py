@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.collect.both_ways import Both, run_both_ways
+from tests.record.both_ways import Both, run_both_ways
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collect.test_behaviour_is_kept import assert_same
+from tests.record.test_behaviour_is_kept import assert_same
 
 pytestmark = pytest.mark.interpreter
 

@@ -18,7 +18,7 @@ from perflaw.record.probes.control import describe
 from perflaw.store.experiment import open_experiment
 from perflaw.store.probe_tables import has_probes, read_probes
 from perflaw.wire.channel import WireError
-from tests.collect.wire.conftest import TOKEN, Secrets, make_certificate
+from tests.record.wire.conftest import TOKEN, Secrets, make_certificate
 
 PROGRAM = """
 #include <perflaw.h>

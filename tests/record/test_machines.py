@@ -13,8 +13,8 @@ import pytest
 from perflaw.report.variance.table import provenance
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.merge import merge
-from tests.collect.test_hooks import HOOKS, built, calls, recorded
 from tests.conftest import assert_identities
+from tests.record.test_hooks import HOOKS, built, calls, recorded
 
 
 def elsewhere(recording: Recording, host: str) -> None:

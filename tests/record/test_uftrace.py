@@ -17,8 +17,8 @@ from perflaw.imports.tracks import ProcessEvents
 from perflaw.imports.uftrace import _records, play
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.experiment import Recording, open_experiment
-from tests.collect.test_hooks import HOOKS, built, calls, paths, recorded
 from tests.conftest import assert_identities
+from tests.record.test_hooks import HOOKS, built, calls, paths, recorded
 
 QUIET = ("--no-event", "--no-libcall")
 """Functions of the program alone: nothing of the kernel and of libraries."""

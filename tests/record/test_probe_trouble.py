@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from perflaw.record.probes import layout
-from tests.collect.probe_areas import areas, probe_of, read_area, type_of
-from tests.collect.probe_programs import CXX, SOURCES, C, built, compiled, produced, run
+from tests.record.probe_areas import areas, probe_of, read_area, type_of
+from tests.record.probe_programs import CXX, SOURCES, C, built, compiled, produced, run
 
 FRONT = layout.ring_offset(0, layout.RING_RECORDS)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from perflaw.record.probes import layout
-from tests.collect.probe_areas import areas, probe_of, thread_of
-from tests.collect.probe_programs import C, built, produced, run
+from tests.record.probe_areas import areas, probe_of, thread_of
+from tests.record.probe_programs import C, built, produced, run
 
 THREAD_SANITIZER = ("-fsanitize=thread", "-g", "-O1")
 

@@ -11,7 +11,7 @@ from perflaw.errors import UsageError
 from perflaw.wire.channel import HEADER, MAGIC, Closed, Limits, WireError, encode
 from perflaw.wire.listener import GREETERS, Listener, serving
 from perflaw.wire.tls import Address, connect, parse_address, read_token, same, trusting
-from tests.collect.wire.conftest import TOKEN, make_certificate
+from tests.record.wire.conftest import TOKEN, make_certificate
 
 WRONG = "f" * 32
 

@@ -13,7 +13,7 @@ import pytest
 from perflaw.errors import TargetError
 from perflaw.record.metrics import require
 from perflaw.store.evidence import gather
-from tests.collect.branch_oracle import SMALL, expected, program
+from tests.record.branch_oracle import SMALL, expected, program
 
 pytestmark = pytest.mark.interpreter
 

@@ -8,7 +8,7 @@ from perflaw.record.probes.collector import Collector
 from perflaw.record.probes.metrics import LiveView, ProbeMetrics
 from perflaw.record.probes.tracer import Tracer
 from perflaw.types.studies import StudyMetric
-from tests.collect.probes.fake import FakeArea, what
+from tests.record.probes.fake import FakeArea, what
 
 SECOND = 1_000_000_000
 

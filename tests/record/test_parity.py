@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from tests.collect.recording import comparable, features, record_fake
 from tests.conftest import PROGRAMS, costs_of
+from tests.record.recording import comparable, features, record_fake
 
 pytestmark = pytest.mark.interpreter
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from perflaw.record.build import sources_folder
-from tests.collect.probe_areas import areas
+from tests.record.probe_areas import areas
 
 SOURCES = Path(__file__).parents[1] / "programs" / "probes"
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Wcast-align", "-Werror"]

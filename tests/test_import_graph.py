@@ -9,16 +9,17 @@ import perflaw
 ROOT = Path(perflaw.__file__).parent
 ALLOWED = {
     "errors": set(),
-    "law": {"errors", "types"},
-    "types": set(),
-    "learn": {"errors", "types"},
+    "laws": {"errors"},
+    "types": {"laws"},
+    "specs": {"errors", "types"},
+    "learn": {"errors", "types", "laws"},
     "store": {"errors", "types"},
     "wire": {"errors", "types"},
     "record": {"errors", "types", "store", "wire", "decorator"},
     "imports": {"errors", "types", "store", "record"},
-    "check": {"errors", "types", "learn", "law"},
+    "check": {"errors", "types", "learn", "laws", "specs"},
     "explore": {"errors", "types", "store", "record", "wire", "learn"},
-    "report": {"errors", "types", "law"},
+    "report": {"errors", "types", "laws", "specs"},
     "cli": {
         "errors",
         "types",
@@ -28,7 +29,8 @@ ALLOWED = {
         "wire",
         "learn",
         "report",
-        "law",
+        "laws",
+        "specs",
         "check",
         "explore",
         "decorator",
@@ -96,3 +98,9 @@ def test_no_module_of_a_cycle():
         for name in free:
             del graph[name]
     assert not graph
+
+
+def test_no_module_takes_the_place_of_a_public_name():
+    """``import perflaw.law`` would put a module where programs find the decorator ``perflaw.law``."""
+    modules = {part(path) for path in SOURCES}
+    assert not modules & (set(perflaw.__all__) - {"__version__"})

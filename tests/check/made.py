@@ -8,7 +8,7 @@ import numpy as np
 
 from perflaw.check.claims import Claim, claim_of_document, claims_of_text
 from perflaw.check.twin import support
-from perflaw.law import parse
+from perflaw.laws.reading import parse
 from perflaw.learn.annotations import annotate
 from perflaw.report.documents import annotate_document
 from perflaw.types import Clock, Component, Evidence, Losses, Run, RunCost

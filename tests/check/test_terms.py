@@ -5,7 +5,7 @@ import pytest
 
 from perflaw.check.changes import coefficients, mean_terms
 from perflaw.check.records import hold
-from perflaw.law import parse_distribution
+from perflaw.laws.reading import parse_distribution
 from tests.check.made import evidence, written
 
 

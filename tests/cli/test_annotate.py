@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from perflaw.law import parse, show
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse
 from tests.conftest import PROGRAMS
 
 SIZES = "100,200,400,800,1600,3200,6400"

@@ -7,7 +7,7 @@ import pytest
 
 from perflaw import law
 from perflaw.decorator import ATTRIBUTE
-from perflaw.law import parse
+from perflaw.laws.reading import parse
 
 APP = """
 import functools

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from perflaw.law import distributions, evaluate, parse_distribution, parse_expression
+from perflaw.laws import distributions
+from perflaw.laws.evaluation import evaluate
+from perflaw.laws.reading import parse_distribution, parse_expression
 from perflaw.learn.annotations import Options, annotate
 from perflaw.types import TIME, Component, Evidence
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from perflaw.law import evaluate, parse_expression
+from perflaw.laws.evaluation import evaluate
+from perflaw.laws.reading import parse_expression
 from perflaw.learn.series import Series, learn
 from perflaw.learn.series.partition import Sorted, Sums, best_partitions, deviance, partitions, splits
 from perflaw.report.documents import law_document

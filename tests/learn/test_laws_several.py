@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.law import evaluate, parse_expression
+from perflaw.laws.evaluation import evaluate
+from perflaw.laws.reading import parse_expression
 from perflaw.learn.series import Learnt, Options, Series, learn
 from perflaw.learn.series.collinear import classes, unexplained
 from tests.conftest import examples

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perflaw.law import evaluate, parse_expression
+from perflaw.laws.evaluation import evaluate
+from perflaw.laws.reading import parse_expression
 from perflaw.learn.series import Series, learn
 from tests.learn.law_data import at_least, at_most, generator
 

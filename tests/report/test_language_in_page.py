@@ -12,8 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 
-from perflaw import law as language
-from perflaw.law import distributions
+from perflaw.laws import distributions
+from perflaw.laws.evaluation import evaluate
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse_distribution, parse_expression
+from perflaw.laws.tree import Binary, Call, Expression, Name, Number, Unary
 from tests.conftest import examples
 
 VALUES: dict[str, float | str] = {"n": 7.0, "docs.len": 300.0, "calls.app.<lambda>": 0.0, "x.type": "int"}
@@ -37,30 +40,30 @@ def shown(tab: Page, text: str) -> Any:
     return tab.evaluate(program, [text, VALUES])
 
 
-NUMBERS = st.floats(0, 1e6).map(language.Number) | st.integers(0, 20).map(float).map(language.Number)
-NAMES = st.sampled_from(["n", "docs.len", "calls.app.<lambda>"]).map(language.Name)
-TESTS = st.sampled_from(['x.type == "int"', 'x.type != "int"', '"str" == x.type']).map(language.parse_expression)
+NUMBERS = st.floats(0, 1e6).map(Number) | st.integers(0, 20).map(float).map(Number)
+NAMES = st.sampled_from(["n", "docs.len", "calls.app.<lambda>"]).map(Name)
+TESTS = st.sampled_from(['x.type == "int"', 'x.type != "int"', '"str" == x.type']).map(parse_expression)
 
 
 def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     calls = st.sampled_from(["exp", "sqrt", "floor", "ceil", "abs"])
     return (
-        st.builds(language.Binary, st.sampled_from(["+", "-", "*", "/", "^"]), inner, inner)
-        | st.builds(language.Binary, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), inner, inner)
-        | st.builds(language.Binary, st.sampled_from(["&&", "||"]), inner, inner)
-        | st.builds(language.Unary, st.sampled_from(["-", "!"]), inner)
-        | st.builds(lambda name, one: language.Call(name, (one,)), calls, inner)
-        | st.builds(lambda one, other: language.Call("max", (one, other)), inner, inner)
+        st.builds(Binary, st.sampled_from(["+", "-", "*", "/", "^"]), inner, inner)
+        | st.builds(Binary, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), inner, inner)
+        | st.builds(Binary, st.sampled_from(["&&", "||"]), inner, inner)
+        | st.builds(Unary, st.sampled_from(["-", "!"]), inner)
+        | st.builds(lambda name, one: Call(name, (one,)), calls, inner)
+        | st.builds(lambda one, other: Call("max", (one, other)), inner, inner)
     )
 
 
 @settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=st.recursive(NUMBERS | NAMES | TESTS, deeper, max_leaves=12))
-def test_the_page_finds_the_values_that_perflaw_finds(tab: Page, tree: language.Expression) -> None:
+def test_the_page_finds_the_values_that_perflaw_finds(tab: Page, tree: Expression) -> None:
     values = {name: np.array([value]) for name, value in VALUES.items()}
     with np.errstate(all="ignore"):
-        wanted = float(np.broadcast_to(language.evaluate(tree, values), 1)[0])
-    found = shown(tab, language.show(tree))
+        wanted = float(np.broadcast_to(evaluate(tree, values), 1)[0])
+    found = shown(tab, show(tree))
     if math.isfinite(wanted):
         assert float(found) == pytest.approx(wanted, rel=1e-9, abs=1e-300)
     else:
@@ -93,7 +96,7 @@ def test_what_is_not_of_the_language_is_refused(tab: Page, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["Norm(3*n, 2)", "LogNorm(docs.len^1.5, 0.3)", "Exp(n*100)", "Binom(500, 0.3)"])
 def test_distributions_say_what_perflaw_s_say(tab: Page, text: str) -> None:
-    dist = language.parse_distribution(text)
+    dist = parse_distribution(text)
     values = {name: np.array([value]) for name, value in VALUES.items() if not isinstance(value, str)}
     mean = float(np.ravel(distributions.mean(dist, values))[0])
     program = """([text, values, y]) => { const law = distributionOf(text);

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from perflaw.law import Clause, Part, parse, parse_distribution, parse_expression, show
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse, parse_distribution, parse_expression
+from perflaw.laws.tree import Clause, Part
 from perflaw.report.annotations.lawfile import law_file
 from perflaw.types import Breakpoint, Metric, Scope
 

@@ -12,9 +12,10 @@ from scipy import stats
 
 from perflaw.check.claims import Claim
 from perflaw.check.records import Array, Records
-from perflaw.law import evaluate, show
-from perflaw.law.terms import terms_of
-from perflaw.law.tree import Binary, Distribution, Expression, Number
+from perflaw.laws.evaluation import evaluate
+from perflaw.laws.printing import show
+from perflaw.laws.terms import terms_of
+from perflaw.laws.tree import Binary, Distribution, Expression, Number
 from perflaw.types import Change
 
 # ---- The terms of a mean expression and their coefficients, with intervals from the runs behind a law.
@@ -55,7 +56,7 @@ class Coefficient:
 def mean_terms(law: Distribution) -> list[Term]:
     """The terms of a distribution's mean, equal ones added up.
 
-    >>> from perflaw.law import parse_distribution
+    >>> from perflaw.laws.reading import parse_distribution
     >>> [(one.coefficient, one.text) for one in mean_terms(parse_distribution("Norm(5 - 2*n*3 + n*log(n)/4, 1)"))]
     [(5.0, ''), (-6.0, 'n'), (0.25, 'n*log(n)')]
     """

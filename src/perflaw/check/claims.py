@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from perflaw.check.evalues import Effects
-from perflaw.law import bound, names, parse_distribution, parse_expression, show
-from perflaw.law.tree import Block, Clause, LawFile, Part
-from perflaw.law.units import factor_of
+from perflaw.laws.evaluation import bound, names
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse_distribution, parse_expression
+from perflaw.laws.tree import Block, Clause, LawFile, Part
+from perflaw.laws.units import factor_of
 from perflaw.types import Metric
 
 # ---- Effects of the runs a law was learnt from: what its JSON twin keeps, so that a check knows how far runs differ.

@@ -16,7 +16,7 @@ from perflaw.check.claims import Claim
 from perflaw.check.judge import Options, judge
 from perflaw.check.mix import MIX_CHANGED
 from perflaw.check.twin import sampled
-from perflaw.law import show
+from perflaw.laws.printing import show
 from perflaw.types import Change, CheckVerdict, Component, DiffVerdict, Outcome, Stated
 
 # ---- The laws of both sides beside the verdicts of a diff: what a chart draws.

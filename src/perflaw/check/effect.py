@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from perflaw.check.claims import Baseline, Claim
 from perflaw.check.evalues import Effects
 from perflaw.check.records import Array, Records, probability
-from perflaw.law import distributions
+from perflaw.laws import distributions
 
 SHARES = (0.5, 0.875)
 """Records are split by size at these quantiles of a feature."""

@@ -19,8 +19,8 @@ from perflaw.check.effect import Margin, totals
 from perflaw.check.evalues import NOTHING, Spread, e_value
 from perflaw.check.records import Array, Records, columns_of, hold
 from perflaw.check.twin import sampled
-from perflaw.law import distributions
-from perflaw.law.tree import Clause
+from perflaw.laws import distributions
+from perflaw.laws.tree import Clause
 from perflaw.types import Evidence
 
 MIX_CHANGED = "mix changed"

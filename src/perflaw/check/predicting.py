@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from perflaw.check.claims import Claim, claim_of_document, clause_names
-from perflaw.law import distributions, evaluate, truth
-from perflaw.law.tree import Clause
+from perflaw.laws import distributions
+from perflaw.laws.evaluation import evaluate, truth
+from perflaw.laws.tree import Clause
 from perflaw.types import Component, Forecast
 
 # ---- Limits of predictions over their means, at points between and beyond those that a twin holds.

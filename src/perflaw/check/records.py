@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.check.claims import Claim
-from perflaw.law import distributions, evaluate, truth
-from perflaw.law.tree import Clause
+from perflaw.laws import distributions
+from perflaw.laws.evaluation import evaluate, truth
+from perflaw.laws.tree import Clause
 from perflaw.types import Evidence
 
 Array = NDArray[np.float64]

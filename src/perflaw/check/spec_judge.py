@@ -14,8 +14,8 @@ import numpy as np
 from perflaw.check.evalues import Effects, Evidence, Spread, e_bh, e_value, learn_spread
 from perflaw.check.spec_cases import Case, Look, case_of
 from perflaw.check.spec_tallies import FEWEST_OF_GROUP, SpecOptions, factors_of, sort_calls
-from perflaw.law.call_paths import expression_text, path_text
 from perflaw.learn.paths.edges import START, edges_of
+from perflaw.specs.call_paths import expression_text, path_text
 from perflaw.types import Component, Metric, Observed, Outcome, SpecVerdict
 from perflaw.types.specifications import CallPath, Edge, MinedSpec, PathGroup
 

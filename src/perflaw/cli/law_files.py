@@ -68,7 +68,7 @@ def _is_experiment(name: str) -> bool:
 
 def _of_text(path: Path) -> Laws:
     from perflaw.check.claims import claims_of_text
-    from perflaw.law import parse
+    from perflaw.laws.reading import parse
 
     file = parse(_read(path), where=str(path))
     if not file.blocks:

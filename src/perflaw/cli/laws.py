@@ -11,7 +11,7 @@ from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
     from perflaw.decorator import WrittenLaw
-    from perflaw.law.tree import Block
+    from perflaw.laws.tree import Block
     from perflaw.record.decorated import Decorated
 
 
@@ -26,8 +26,8 @@ def command(modules: tuple[str, ...]) -> int:
 
     The modules are imported; every law is read, and a mistake in one is told with its place.
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.law import show
-    from perflaw.law.tree import LawFile
+    from perflaw.laws.printing import show
+    from perflaw.laws.tree import LawFile
     from perflaw.record.decorated import decorated
 
     found = decorated(modules)
@@ -49,8 +49,9 @@ def _blocks(function: Decorated) -> list[Block]:
 
 def _block(function: Decorated, metric: str, laws: list[WrittenLaw]) -> Block:
     """Laws of one metric; their clauses in the order of the source. LawSyntaxError with the function's place."""
-    from perflaw.law import LawSyntaxError, parse
-    from perflaw.law.quoting import quote
+    from perflaw.laws.errors import LawSyntaxError
+    from perflaw.laws.quoting import quote
+    from perflaw.laws.reading import parse
 
     units = {law.unit for law in laws}
     if len(units) > 1:

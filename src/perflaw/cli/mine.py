@@ -89,7 +89,7 @@ def _export(kind: str, found: Mined, experiment: str) -> None:
 
 def _exported(kind: str, found: Mined, experiment: str) -> str:
     if kind == "yaml":
-        from perflaw.law.spec_files import spec_yaml
+        from perflaw.specs.files import spec_yaml
 
         return spec_yaml(found.file)
     if kind == "pytest":

@@ -105,7 +105,7 @@ def runs_of(recordings: Sequence[Recording]) -> tuple[SpecRun, ...]:
 
 def read_specs(path: str) -> SpecFile:
     """Specifications of a YAML file; a PerflawError says what is wrong where."""
-    from perflaw.law.spec_files import parse_specs
+    from perflaw.specs.files import parse_specs
 
     try:
         text = Path(path).read_text(encoding="utf-8")

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from perflaw.law import Binary, Call, Expression, LawSyntaxError, Number, Unary, parse_expression, show
-from perflaw.law.terms import Term, terms_of
-from perflaw.law.tree import fold
+from perflaw.laws.errors import LawSyntaxError
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse_expression
+from perflaw.laws.terms import Term, terms_of
+from perflaw.laws.tree import Binary, Call, Expression, Number, Unary, fold
 from perflaw.report.quantity import count, duration, estimate, interval, number, percent, quantity, significant
 from perflaw.types import Annotation, Law, Noise, Prediction, Verdict
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.law import parse_distribution
+from perflaw.laws.reading import parse_distribution
 from perflaw.learn.exploring.laws import metric_law
 from perflaw.learn.exploring.loglinear import column, products, singles
 from tests import studies_factory as made

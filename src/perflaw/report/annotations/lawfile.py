@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from perflaw.law import Block, Clause, LawFile, Part, parse_distribution, parse_expression, show, writable_unit
+from perflaw.laws.printing import show, writable_unit
+from perflaw.laws.reading import parse_distribution, parse_expression
+from perflaw.laws.tree import Block, Clause, LawFile, Part
 from perflaw.report.quantity import number, percent
 from perflaw.types import Annotation, Breakpoint, Law, Scope
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perflaw.law.call_paths import expression_text
 from perflaw.report.mine.table import assertions
+from perflaw.specs.call_paths import expression_text
 from perflaw.types import Consistency
 from perflaw.types.specifications import PathGroup, PathSpec, Platform, SpecFile, Tally
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from perflaw.errors import DataError
-from perflaw.law.call_paths import expression_text
-from perflaw.law.spec_files import spec_yaml
 from perflaw.report.mine.words import share_text
 from perflaw.report.quantity import quantity
+from perflaw.specs.call_paths import expression_text
+from perflaw.specs.files import spec_yaml
 from perflaw.types import Histogram
 from perflaw.types.specifications import MinedSpec, PathGroup, PathSpec, SpecFile
 

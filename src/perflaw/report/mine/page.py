@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from perflaw.law.call_paths import edge_text, expression_text
 from perflaw.report.mine.call_path_graph import call_path_graph
 from perflaw.report.mine.table import telling
 from perflaw.report.mine.words import MineView, behaviour_text, cluster_texts, legend, share_text
 from perflaw.report.page.charts import packed
 from perflaw.report.quantity import count, percent, quantity
+from perflaw.specs.call_paths import edge_text, expression_text
 from perflaw.types import Consistency, Histogram
 from perflaw.types.specifications import MergeStep, MinedSpec, PathGroup, PathSpec
 

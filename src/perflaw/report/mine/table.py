@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from perflaw.law.call_paths import edge_text, expression_text
 from perflaw.report.mine.words import behaviour_text, cluster_texts, legend, share_text
 from perflaw.report.quantity import count, percent, quantity
 from perflaw.report.tables import broken, paragraph, printable, text_table, width
+from perflaw.specs.call_paths import edge_text, expression_text
 from perflaw.types import Consistency
 from perflaw.types.specifications import MergeStep, PathGroup, PathSpec
 

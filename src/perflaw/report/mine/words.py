@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perflaw.law.call_paths import expression_text
 from perflaw.report.quantity import quantity, significant
+from perflaw.specs.call_paths import expression_text
 from perflaw.types.specifications import Edge, MergeStep, PathGroup, PathSpec, SpecFile
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
-from perflaw.law import tree as ast
-from perflaw.law.errors import DEEPEST, refused, suggestion, too_deep
-from perflaw.law.evaluation import evaluate, names
-from perflaw.law.tree import Expression
-from perflaw.law.units import SIZE, TIME, dimension, size_of
+from perflaw.laws import tree as ast
+from perflaw.laws.errors import DEEPEST, refused, suggestion, too_deep
+from perflaw.laws.evaluation import evaluate, names
+from perflaw.laws.tree import Expression
+from perflaw.laws.units import SIZE, TIME, dimension, size_of
 
 if TYPE_CHECKING:
     from lark import Token

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from perflaw.law import Binding, Clause, bound, names, parse, show
+from perflaw.laws.evaluation import bound, names
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse
+from perflaw.laws.tree import Binding, Clause
 
 SORT = """
 std::list<int>::sort.time(this) {            # component . metric ( parameters )

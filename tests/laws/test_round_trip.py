@@ -2,10 +2,11 @@
 
 from hypothesis import given, settings
 
-from perflaw.law import LawFile, Name, Number, parse, parse_distribution, parse_expression, show
-from perflaw.law.tree import Binary, Unary
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse, parse_distribution, parse_expression
+from perflaw.laws.tree import Binary, LawFile, Name, Number, Unary
 from tests.conftest import examples
-from tests.language import nouns
+from tests.laws import nouns
 
 
 @given(nouns.expressions)

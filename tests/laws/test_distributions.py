@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perflaw.law import distributions, parse, parse_distribution
+from perflaw.laws import distributions
+from perflaw.laws.reading import parse, parse_distribution
 
 Y = np.array([-1.0, 0.0, 0.5, 1.0, 3.0, 5.5, 6.0, 20.0, 21.0, 90.0, 100.0, 130.0, 1e6])
 P = np.array([0.0, 1e-6, 0.025, 0.1, 0.5, 0.9, 0.975, 1 - 1e-6, 1.0])

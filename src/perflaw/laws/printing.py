@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from functools import singledispatch
+from functools import lru_cache, singledispatch
+from importlib.resources import files
 
-from perflaw.law import tree as ast
-from perflaw.law.grammar import fits
-from perflaw.law.quoting import quote
-from perflaw.law.statements import CONSTANTS, NOT_FINITE
-from perflaw.law.tree import Expression
+from perflaw.laws import tree as ast
+from perflaw.laws.quoting import quote
+from perflaw.laws.statements import CONSTANTS, NOT_FINITE
+from perflaw.laws.tree import Expression
 
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 _BINDS = {"||": 1, "&&": 2, **dict.fromkeys(_COMPARED, 3), "+": 4, "-": 4, "*": 5, "/": 5, "^": 7}
@@ -17,6 +18,23 @@ _BINDS = {"||": 1, "&&": 2, **dict.fromkeys(_COMPARED, 3), "+": 4, "-": 4, "*": 
 _PREFIX, _ATOM = 6, 8
 _TIGHT = {"*", "/", "^"}
 """Operators without spaces about them."""
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> str:
+    return files("perflaw.laws").joinpath("grammar.lark").read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=8)
+def _terminal(name: str) -> re.Pattern[str]:
+    """A terminal of the grammar, taken from its text: whoever prints laws does not import lark."""
+    return re.compile(re.findall(rf"^{name}: /(.*)/$", _grammar(), re.MULTILINE)[0])
+
+
+def fits(terminal: str, text: str, following: str = "") -> bool:
+    """Whether the reader takes exactly this text for that terminal where ``following`` stands behind it."""
+    found = _terminal(terminal).match(text + following)
+    return found is not None and found.end() == len(text)
 
 
 @singledispatch

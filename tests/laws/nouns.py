@@ -6,7 +6,20 @@ import string
 
 from hypothesis import strategies as st
 
-from perflaw.law import Binary, Binding, Block, Call, Clause, Distribution, LawFile, Name, Number, Part, Text, Unary
+from perflaw.laws.tree import (
+    Binary,
+    Binding,
+    Block,
+    Call,
+    Clause,
+    Distribution,
+    LawFile,
+    Name,
+    Number,
+    Part,
+    Text,
+    Unary,
+)
 
 COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 OPERATORS = ("+", "-", "*", "/", "^", "&&", "||", *COMPARED)

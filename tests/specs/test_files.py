@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
-from perflaw.law.call_paths import expression_text, parse_expression, parse_path, path_text
-from perflaw.law.spec_files import border_text, parse_specs, spec_yaml
+from perflaw.specs.call_paths import expression_text, parse_expression, parse_path, path_text
+from perflaw.specs.files import border_text, parse_specs, spec_yaml
 from perflaw.types import PathGroup, PathSpec
 from perflaw.types.specifications import MinedSpec, SpecFile
 from tests.conftest import examples

@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.law import LawFile, LawSyntaxError, parse, parse_distribution, parse_expression, show
+from perflaw.laws.errors import LawSyntaxError
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse, parse_distribution, parse_expression
+from perflaw.laws.tree import LawFile
 from tests.conftest import examples
-from tests.language import nouns
-from tests.language.test_examples import SORT
+from tests.laws import nouns
+from tests.laws.test_examples import SORT
 
 WORDS = r"""
 f .time( n ) { } [ ] ( ; , Norm( Exp( 1 0.5 us e9 + - * / ^ ** < > = == != ! && || ` " ' \ # . -> ::

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 import yaml
 
 from perflaw.errors import DataError
-from perflaw.law.call_paths import expression_text, parse_expression, parse_path, path_text
+from perflaw.specs.call_paths import expression_text, parse_expression, parse_path, path_text
 from perflaw.types.specifications import (
     CallPath,
     Edge,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from perflaw.errors import DataError
-from perflaw.law.errors import suggestion
-from perflaw.law.tree import Block
+from perflaw.laws.errors import suggestion
+from perflaw.laws.tree import Block
 
 TIME = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 """Units of time in ns (µ has two code points)."""

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import DataError
-from perflaw.law import tree as ast
-from perflaw.law.errors import UnknownFeatureError
-from perflaw.law.quoting import unquote
-from perflaw.law.tree import Expression, fold
+from perflaw.laws import tree as ast
+from perflaw.laws.errors import UnknownFeatureError
+from perflaw.laws.quoting import unquote
+from perflaw.laws.tree import Expression, fold
 
 Values = Mapping[str, Any]
 """Feature → (n,) numbers, booleans or texts, or one of them for all."""

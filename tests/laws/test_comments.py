@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.law import parse, show
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse
 from tests.conftest import examples
-from tests.language import nouns
+from tests.laws import nouns
 
 EVERYWHERE = """\
 # before the block

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from perflaw.law import tree as ast
-from perflaw.law.evaluation import Values, evaluate, shape_of
+from perflaw.laws import tree as ast
+from perflaw.laws.evaluation import Values, evaluate, shape_of
 
 # ---- The four distributions over arrays of parameters: formulas alone (SciPy's special functions, not
 # ``scipy.stats``).
@@ -192,7 +192,7 @@ _Method = Callable[[Formulas, Array, Array], Array]
 def mean(law: Law, values: Values) -> Array:
     """Expected cost, of the shape of the values.
 
-    >>> from perflaw.law import parse_distribution
+    >>> from perflaw.laws.reading import parse_distribution
     >>> mean(parse_distribution("Norm(2*n + 1, 3)"), {"n": [1.0, 10.0]})
     array([ 3., 21.])
     """
@@ -202,7 +202,7 @@ def mean(law: Law, values: Values) -> Array:
 def cdf(law: Law, y: ArrayLike, values: Values) -> Array:
     """Probability of a cost of at most y.
 
-    >>> from perflaw.law import parse_distribution
+    >>> from perflaw.laws.reading import parse_distribution
     >>> cdf(parse_distribution("Exp(10)"), [0.0, 10.0], {}).round(3)
     array([0.   , 0.632])
     """
@@ -223,7 +223,7 @@ def cdf_at(law: Law, values: Values) -> Callable[[Array], Array]:
 def scatter(law: Law, values: Values) -> Array:
     """How far costs lie about their mean: half of what the middle 68 % span; of a mixture, within its parts.
 
-    >>> from perflaw.law import parse_distribution
+    >>> from perflaw.laws.reading import parse_distribution
     >>> round(float(scatter(parse_distribution("Norm(100, 10)"), {})), 1)
     10.0
     """
@@ -238,7 +238,7 @@ def _quantile_of(p: Array, family: Formulas, a: Array, b: Array) -> Array:
 def quantile(law: Law, p: ArrayLike, values: Values) -> Array:
     """The smallest cost with at least probability p below or at it; NaN where p is no probability.
 
-    >>> from perflaw.law import parse_distribution
+    >>> from perflaw.laws.reading import parse_distribution
     >>> quantile(parse_distribution("Norm(100, 10)"), [0.5, 0.975], {}).round(1)
     array([100. , 119.6])
     """
@@ -255,7 +255,7 @@ def quantile(law: Law, p: ArrayLike, values: Values) -> Array:
 def log_density(law: Law, y: ArrayLike, values: Values) -> Array:
     """Logarithm of the density at y (of the probability, for ``Binom``).
 
-    >>> from perflaw.law import parse_distribution
+    >>> from perflaw.laws.reading import parse_distribution
     >>> log_density(parse_distribution("Exp(1)"), 2.0, {})
     array(-2.)
     """
@@ -270,7 +270,7 @@ def log_density(law: Law, y: ArrayLike, values: Values) -> Array:
 def sample(law: Law, values: Values, rng: np.random.Generator) -> Array:
     """One cost for each value.
 
-    >>> from perflaw.law import parse_distribution
+    >>> from perflaw.laws.reading import parse_distribution
     >>> sample(parse_distribution("Exp(n)"), {"n": [0.0, 0.0]}, np.random.default_rng(1))
     array([0., 0.])
     """

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from perflaw.law import distributions, evaluate, names, parse_distribution, parse_expression
+from perflaw.laws import distributions
+from perflaw.laws.evaluation import evaluate, names
+from perflaw.laws.reading import parse_distribution, parse_expression
 from perflaw.learn.series import Series, learn
 
 X = np.geomspace(10, 10_000, 30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perflaw.law.tree import Binary, Expression, Number, Unary
+from perflaw.laws.tree import Binary, Expression, Number, Unary
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Term:
 def terms_of(expression: Expression) -> list[Term]:
     """The terms of a sum from left to right.
 
-    >>> from perflaw.law import parse_expression, show
+    >>> from perflaw.laws.printing import show
+    >>> from perflaw.laws.reading import parse_expression
     >>> found = terms_of(parse_expression("5 - n*(2 + m)/4"))
     >>> [(one.coefficient, *(show(factor) for factor, _ in one.factors)) for one in found]
     [(5.0,), (-0.25, 'n', '2 + m')]

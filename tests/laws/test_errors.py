@@ -2,7 +2,8 @@
 
 import pytest
 
-from perflaw.law import LawSyntaxError, parse, parse_distribution, parse_expression
+from perflaw.laws.errors import LawSyntaxError
+from perflaw.laws.reading import parse, parse_distribution, parse_expression
 
 CASES = [
     # text, line, column, words

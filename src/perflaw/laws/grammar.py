@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
@@ -10,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from lark import Token, Transformer, v_args
 
-from perflaw.law import statements
-from perflaw.law import statements as remarks
-from perflaw.law import statements as rules
-from perflaw.law import tree as ast
-from perflaw.law.errors import DEEPEST, refused, too_deep
-from perflaw.law.quoting import unquote
-from perflaw.law.tree import Expression
+from perflaw.laws import statements
+from perflaw.laws import statements as remarks
+from perflaw.laws import statements as rules
+from perflaw.laws import tree as ast
+from perflaw.laws.errors import DEEPEST, refused, too_deep
+from perflaw.laws.quoting import unquote
+from perflaw.laws.tree import Expression
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -224,17 +223,6 @@ def parser() -> Lark:
     """The parser; its results are nouns of ``ast``, built while it reads, so that no tree is walked afterwards."""
     from lark import Lark
 
-    text = files("perflaw.law").joinpath("grammar.lark").read_text(encoding="utf-8")
+    text = files("perflaw.laws").joinpath("grammar.lark").read_text(encoding="utf-8")
     options: dict[str, Any] = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": False}
     return Lark(text, start=STARTS, transformer=Build(), postlex=Outline(), **options)
-
-
-@lru_cache(maxsize=64)
-def _pattern(terminal: str) -> re.Pattern[str]:
-    return re.compile(parser().get_terminal(terminal).pattern.to_regexp())
-
-
-def fits(terminal: str, text: str, behind: str = "") -> bool:
-    """Whether the terminal would be read as exactly this text where ``behind`` follows."""
-    found = _pattern(terminal).match(text + behind)
-    return found is not None and found.end() == len(text)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from perflaw.law import tree as ast
-from perflaw.law.errors import LawSyntaxError
-from perflaw.law.grammar import parser
-from perflaw.law.tree import Expression
+from perflaw.laws import tree as ast
+from perflaw.laws.errors import LawSyntaxError
+from perflaw.laws.grammar import parser
+from perflaw.laws.tree import Expression
 
 if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput

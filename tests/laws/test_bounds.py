@@ -6,8 +6,11 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from perflaw.law import Binary, LawSyntaxError, Name, Number, evaluate, names, parse, parse_expression, show
-from perflaw.law.errors import DEEPEST
+from perflaw.laws.errors import DEEPEST, LawSyntaxError
+from perflaw.laws.evaluation import evaluate, names
+from perflaw.laws.printing import show
+from perflaw.laws.reading import parse, parse_expression
+from perflaw.laws.tree import Binary, Name, Number
 
 TERMS = 100_000
 MILLION = 1_000_000

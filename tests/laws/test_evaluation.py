@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
-from perflaw.law import UnknownFeatureError, evaluate, names, parse, parse_expression, scope_of
-from tests.language import nouns
+from perflaw.laws.errors import UnknownFeatureError
+from perflaw.laws.evaluation import evaluate, names, scope_of
+from perflaw.laws.reading import parse, parse_expression
+from tests.laws import nouns
 
 N = np.array([1.0, 4.0, 9.0])
 

@@ -146,7 +146,7 @@ def test_the_report_has_the_clusters_beside_the_laws(folder: Path) -> None:
     ("arguments", "said"),
     [
         (["--at", "m=5"], "no such feature"),
-        (["--feature", "m"], "no run says it"),
+        (["--feature", "m"], "no run has it"),
         (["--kind", "loop"], "there are line, block, function, edge"),
         (["--alpha", "0.7"], "alpha must lie between 0 and 0.5"),
         (["--count", "n=bubble.py:14"], "n is a feature already"),

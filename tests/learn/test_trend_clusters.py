@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from perflaw.learn.trend import TrendOptions, clusters, trend
-from perflaw.learn.trend.inputs import given as checked
+from perflaw.learn.trend.data import check_data
 from tests.conftest import examples
 from tests.learn.trend_data import by_name, cluster, planted, r2
 
@@ -14,8 +14,8 @@ from tests.learn.trend_data import by_name, cluster, planted, r2
 def cluster_only(counts, names, features=None, **options):
     """Representative → sorted names of members, without any law."""
     chosen = TrendOptions(**options)
-    found = clusters.clusters(checked(counts, names, features or {}, chosen), chosen)
-    return {group.name: tuple(sorted(names[m] for m in group.members)) for group in found.groups}
+    found = clusters.find_clusters(check_data(counts, names, features or {}, chosen), chosen)
+    return {group.name: tuple(sorted(names[m] for m in group.members)) for group in found.clusters}
 
 
 @pytest.mark.parametrize("block", [1, 7, 512])
@@ -128,8 +128,8 @@ def _matrix(rows, runs, seed):
 def test_any_two_members_fit_each_other_as_the_theorem_says(shape, paper):
     rows, runs, seed, alpha = shape
     counts, options = _matrix(rows, runs, seed), TrendOptions(alpha=alpha, paper=paper)
-    data = checked(counts, [f"f:{row}" for row in range(rows)], {}, options)
-    for group in clusters.clusters(data, options).groups:
+    data = check_data(counts, [f"f:{row}" for row in range(rows)], {}, options)
+    for group in clusters.find_clusters(data, options).clusters:
         for i, x in enumerate(group.members):
             assert r2(counts[x], counts[group.row]) > 1 - alpha - 1e-9
             for y in group.members[:i]:
@@ -146,11 +146,11 @@ def test_the_guarantee_at_the_papers_alpha_is_092():
 def test_every_location_that_varies_is_in_some_cluster_and_representatives_vary_most(shape):
     rows, runs, seed, alpha = shape
     counts, options = _matrix(rows, runs, seed), TrendOptions(alpha=alpha)
-    data = checked(counts, [f"f:{row}" for row in range(rows)], {}, options)
-    found = clusters.clusters(data, options)
+    data = check_data(counts, [f"f:{row}" for row in range(rows)], {}, options)
+    found = clusters.find_clusters(data, options)
     deviation = counts.std(axis=1, ddof=1)
-    assert {m for group in found.groups for m in group.members} == set(np.flatnonzero(deviation >= 10).tolist())
-    for group in found.groups:
+    assert {m for group in found.clusters for m in group.members} == set(np.flatnonzero(deviation >= 10).tolist())
+    for group in found.clusters:
         assert deviation[group.row] >= deviation[group.members].max() * (1 - 1e-9)
 
 

@@ -71,8 +71,8 @@ def test_two_workloads_repeated_make_clusters_that_mean_nothing():
     ("features", "words"),
     [
         ({"n": np.full(8, 4.0)}, "feature n is left out: it is 4 in all runs"),
-        ({"n": np.full(8, np.nan)}, "feature n is left out: no run says it"),
-        ({"n": np.where(np.arange(8) < 2, N, np.nan)}, "feature n is left out: only 2 runs say it"),
+        ({"n": np.full(8, np.nan)}, "feature n is left out: no run has it"),
+        ({"n": np.where(np.arange(8) < 2, N, np.nan)}, "feature n is left out: only 2 runs have it"),
         ({}, "no feature varies"),
     ],
 )
@@ -93,7 +93,7 @@ def test_runs_that_do_not_say_a_feature_are_left_out_of_its_laws():
     assert first.laws["late"].mean == "0.005*late^2"
     assert found.values["late"][3] is None
     assert first.residuals["late"][3] is None
-    assert any("late is not said by 1 of 8 runs" in note for note in found.notes)
+    assert any("late is missing in 1 of 8 runs" in note for note in found.notes)
     # It cannot represent: correlations with it are of other runs than all others.
     assert by_name(found) == {"a.c:1": ("a.c:1",), "n": ("a.c:0", "a.c:4")}
     alone = trend(COUNTS, NAMES, {"late": late})

@@ -60,16 +60,15 @@ def _trend(
     experiment: str, runs: tuple[str, ...], recordings: Sequence[Recording], at: dict[str, float] | None
 ) -> TrendView | None:
     """Clusters of lines where runs counted them; None where they did not, or tell no trend."""
-    from perflaw.cli.trend import learnt
-    from perflaw.cli.trend_source import Asked, gathered
+    from perflaw.cli.trend import TrendRequest, learn_trend, read_trend_input
     from perflaw.store.counts import has_counts
 
     if not any(has_counts(one.folder) for one in recordings):
         return None
     try:
-        found = gathered(Asked(experiment, runs))
-        points = (at,) if at and set(at) <= set(found.matrix.features) else ()
-        return learnt(found, Asked(experiment, runs, at=points))
+        read = read_trend_input(TrendRequest(experiment, runs))
+        points = (at,) if at and set(at) <= set(read.matrix.features) else ()
+        return learn_trend(read, TrendRequest(experiment, runs, at=points))
     except (DataError, StoreError) as error:
         click.echo(f"perflaw: no clusters of lines: {error}", err=True)
         return None

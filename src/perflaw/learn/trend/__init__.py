@@ -1,6 +1,6 @@
-"""The trend learner: which places in the code scale badly with the workload? Arrays in, clusters and laws out."""
+"""The trend learner: places in the code whose cost grows badly with the workload, from counts over runs."""
 
-from perflaw.learn.trend.inputs import TrendOptions
+from perflaw.learn.trend.data import TrendOptions
 from perflaw.learn.trend.trend import trend
 
 __all__ = ["TrendOptions", "trend"]

@@ -1,7 +1,7 @@
-"""The trend learner's front door (trend-prof §4): counts of locations over workloads in, ranked clusters with laws out.
+"""The trend learner (trend-prof §4): from counts of locations over workloads to ranked clusters with laws.
 
-Order of the work: given (check, find repeats) → clusters (greedy, §4.1) → costs and ranks → power laws (the paper's) →
-laws (the law learner's) → overtaking points → nouns.
+The order of the work: check the data and find repeated workloads → greedy clusters (§4.1) → costs and ranks → the
+paper's power laws → laws of the law learner → overtaking points → the result.
 """
 
 from __future__ import annotations
@@ -14,94 +14,176 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from perflaw.learn.series import Learnt
 from perflaw.learn.series.series import quiet
-from perflaw.learn.trend.clusters import Clustering, Group, clusters
-from perflaw.learn.trend.inputs import COSTLY, Array, Given, TrendOptions, given
-from perflaw.learn.trend.laws import Asked, ClusterLaws, Point, asked, learn_laws, residuals
-from perflaw.learn.trend.lines import power_laws
-from perflaw.learn.trend.overtakes import Growing, overtakes
+from perflaw.learn.trend.clusters import Clustering, LocationCluster, find_clusters
+from perflaw.learn.trend.data import COSTLY, Array, TrendData, TrendOptions, check_data
+from perflaw.learn.trend.laws import ClusterLaws, Point, PredictionPoints, learn_laws, log_residuals, prediction_points
+from perflaw.learn.trend.overtaking import GrowthLaw, overtakes
+from perflaw.learn.trend.power_laws import power_laws
 from perflaw.types import Cluster, Curve, Overtake, PowerLaw, Prediction, Trends
 
-# ---- The predicted cost that clusters are ranked by: what the law says where it is one, else what the paper's power
-# law says.
-#
-# A law that is inconclusive is one of several shapes, which a hundred times beyond the data are worlds apart; its
-# mean is
-# that of the shape that happened to score best. Of seven kinds of cost, 12 runs over two decades, asked at 300 times
-# the data,
-# the worst hundredth was wrong by a factor of 890; with the power law in place of inconclusive ones by 200.
+
+def trend(
+    counts: ArrayLike,
+    names: Sequence[str],
+    features: Mapping[str, ArrayLike],
+    at: Sequence[Point] | None = None,
+    options: TrendOptions | None = None,
+) -> Trends:
+    """Cluster locations that vary together and learn how each cluster's cost grows; the result is deterministic.
+
+    ``counts`` (L, R) are executions of L locations in R runs, ``features`` (R,) each with NaN for a run without the
+    feature, ``at`` the points to predict at (without it 2 and 10 times the 95th percentile of every feature).
+    Raises DataError for wrong shapes, invalid counts, fewer than three runs, or an invalid point.
+
+    >>> n = np.array([10.0, 20, 40, 80, 160, 320])
+    >>> trends = trend([n**2, n**2 - n, 3 * n], ["f:1", "f:2", "f:3"], {"n": n})
+    >>> [(one.representative, one.members, one.laws["n"].family) for one in trends.clusters]
+    [('f:1', (0, 1), 'quadratic'), ('n', (2,), 'linear')]
+    """
+    options = options or TrendOptions()
+    data = check_data(counts, names, features, options)
+    points = prediction_points(data, at, options)
+    clustering = find_clusters(data, options)
+    with quiet(), _without_garbage_collection():
+        return _trends(data, clustering, points, _rank_clusters(data, clustering, points, options), options)
 
 
-def predicted(
-    powers: Mapping[str, PowerLaw], laws: ClusterLaws, points: Asked, options: TrendOptions
-) -> Prediction | None:
-    """Cost of a cluster at the point that ranks, None where there is no law; in the paper's reading by its power law."""
-    said = laws.predicted(points.rank)
-    simple = _of_power(powers, points)
-    if options.paper or said is None:
-        return simple
-    answer, law = said
-    if law.verdict != "inconclusive" or simple is None:
-        return answer
-    return Prediction(
-        answer.features,
-        simple.mean,
-        min(answer.mean_low, simple.mean_low),
-        max(answer.mean_high, simple.mean_high),
-        min(answer.new_low, simple.new_low),
-        max(answer.new_high, simple.new_high),
-    )
-
-
-def _of_power(powers: Mapping[str, PowerLaw], points: Asked) -> Prediction | None:
-    """What the power law that fits best expects there, runs without the cluster counted as well."""
-    there = [one for name, one in powers.items() if name in points.rank]
-    if not there:
-        return None
-    law = max(there, key=lambda one: one.r2 or 0.0)
-    share = law.n / (law.n + law.zeros)
-    answer = law.predictions[-1]
-    return replace(answer, mean=share * answer.mean, mean_low=share * answer.mean_low, new_low=share * answer.new_low)
-
-
-# ---- From what was found to the nouns people and reports read.
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Pause the collector of cycles: it spends a sixth of the time on laws, none of which is in a cycle."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """All that is known of a cluster."""
+class RankedCluster:
+    """A cluster with its cost and laws."""
 
-    group: Group
+    cluster: LocationCluster
     """Representative and members."""
     costs: Array
-    """Summed counts, (R,)."""
-    largest: float
-    """Largest part of a run's counts."""
+    """Summed counts in each run, (R,)."""
+    max_share: float
+    """Largest share in the counts of a run."""
     costly: bool
-    """Whether that is much."""
+    """Whether the largest share exceeds ``COSTLY``."""
     powers: Mapping[str, PowerLaw]
-    """Feature → the paper's law."""
+    """Feature → the paper's power law."""
     laws: ClusterLaws
-    """The learner's."""
+    """The laws of the law learner."""
     predicted: Prediction | None
-    """Cost where predicted costs are ranked."""
+    """Cost at the point that ranks predicted costs."""
     overtakes: tuple[Overtake, ...]
-    """Whom it overtakes."""
+    """The clusters that it overtakes."""
 
 
-def nouns(data: Given, clustering: Clustering, points: Asked, ranked: Sequence[Found], options: TrendOptions) -> Trends:
-    """The whole result, of clusters in descending cost."""
+def _rank_clusters(
+    data: TrendData, clustering: Clustering, points: PredictionPoints, options: TrendOptions
+) -> list[RankedCluster]:
+    """The clusters in descending largest cost; equal ones in the order in which they were found."""
+    sums = np.array([data.counts[cluster.members].sum(axis=0) for cluster in clustering.clusters])
+    costs = sums.reshape(-1, data.counts.shape[1])
+    order = np.argsort(-costs.max(axis=1, initial=0.0), kind="stable")
+    clusters, costs = [clustering.clusters[i] for i in order], costs[order]
+    names = [cluster.name for cluster in clusters]
+    totals = data.counts.sum(axis=0)
+    max_share = (costs / np.where(totals > 0, totals, 1.0)).max(axis=1, initial=0.0)
+    costly = max_share > COSTLY
+    powers: list[dict[str, PowerLaw]] = [{} for _ in clusters]
+    for name, x in data.features.items():
+        found = power_laws(costs, x, name, data.workload, points.single[name], options)
+        for by_feature, law in zip(powers, found, strict=True):
+            if law:
+                by_feature[name] = law
+    laws = learn_laws(costs, names, costly, data, points, options)
+    growth: list[Mapping[str, GrowthLaw]] = [
+        power if options.paper else one.growth for power, one in zip(powers, laws, strict=True)
+    ]
+    full = [one.full for one in laws]
+    overtaken: list[list[Overtake]] = [[] for _ in clusters]
+    for name, x in data.features.items():
+        found_here = overtakes(growth, names, costly.tolist(), full, x[~np.isnan(x)], name, max(points.single[name]))
+        for mine, more in zip(overtaken, found_here, strict=True):
+            mine += more
+    return [
+        RankedCluster(
+            cluster,
+            costs[c],
+            float(max_share[c]),
+            bool(costly[c]),
+            powers[c],
+            laws[c],
+            predict_cost(powers[c], laws[c], points, options),
+            tuple(sorted(overtaken[c], key=lambda one: (one.feature, one.at, one.rank))),
+        )
+        for c, cluster in enumerate(clusters)
+    ]
+
+
+def predict_cost(
+    powers: Mapping[str, PowerLaw], laws: ClusterLaws, points: PredictionPoints, options: TrendOptions
+) -> Prediction | None:
+    """Cost of a cluster at the point that ranks, None without a law; with ``paper`` by its power law.
+
+    An inconclusive law is one of several shapes, which differ by orders of magnitude a hundred times beyond the data;
+    its mean is that of the shape that happened to score best. There the mean of the power law is taken. Of seven kinds
+    of cost, 12 runs over two decades, predicted at 300 times the data, the worst hundredth of the predictions was
+    wrong by a factor of 890; with the power law in place of inconclusive laws by 200.
+    """
+    by_law, by_power = laws.predict(points.rank), _predict_power(powers, points)
+    if options.paper or by_law is None:
+        return by_power
+    prediction, law = by_law
+    if law.verdict != "inconclusive" or by_power is None:
+        return prediction
+    return Prediction(
+        prediction.features,
+        by_power.mean,
+        min(prediction.mean_low, by_power.mean_low),
+        max(prediction.mean_high, by_power.mean_high),
+        min(prediction.new_low, by_power.new_low),
+        max(prediction.new_high, by_power.new_high),
+    )
+
+
+def _predict_power(powers: Mapping[str, PowerLaw], points: PredictionPoints) -> Prediction | None:
+    """Prediction of the power law that fits best; runs that did not execute the cluster lower its mean."""
+    candidates = [law for name, law in powers.items() if name in points.rank]
+    if not candidates:
+        return None
+    law = max(candidates, key=lambda one: one.r2 or 0.0)
+    share = law.n / (law.n + law.zeros)
+    last = law.predictions[-1]
+    return replace(last, mean=share * last.mean, mean_low=share * last.mean_low, new_low=share * last.new_low)
+
+
+def _trends(
+    data: TrendData,
+    clustering: Clustering,
+    points: PredictionPoints,
+    ranked: Sequence[RankedCluster],
+    options: TrendOptions,
+) -> Trends:
+    """The result, of clusters in descending cost."""
     totals = data.counts.sum(axis=0)
     whole = float(totals.sum()) or 1.0
-    expected = [one.predicted.mean if one.predicted else -1.0 for one in ranked]
-    order = sorted(range(len(ranked)), key=lambda c: (-expected[c], c))
-    places = {c: place for place, c in enumerate(order, 1)}
-    clusters = [_cluster(c + 1, places[c], one, data, points, whole) for c, one in enumerate(ranked)]
+    predicted = [one.predicted.mean if one.predicted else -1.0 for one in ranked]
+    by_prediction = sorted(range(len(ranked)), key=lambda c: (-predicted[c], c))
+    predicted_rank = {c: rank for rank, c in enumerate(by_prediction, 1)}
     return Trends(
-        clusters=tuple(clusters),
-        by_prediction=tuple(c + 1 for c in order),
+        clusters=tuple(_cluster(c + 1, predicted_rank[c], one, data, points, whole) for c, one in enumerate(ranked)),
+        by_prediction=tuple(c + 1 for c in by_prediction),
         features=tuple(data.features),
-        values={name: _known(x) for name, x in data.features.items()},
+        values={
+            name: tuple(None if np.isnan(value) else value for value in x.tolist()) for name, x in data.features.items()
+        },
         locations=data.names,
         runs=data.counts.shape[1],
         workloads=data.workloads,
@@ -116,137 +198,41 @@ def nouns(data: Given, clustering: Clustering, points: Asked, ranked: Sequence[F
     )
 
 
-def _cluster(rank: int, predicted_rank: int, one: Found, data: Given, points: Asked, whole: float) -> Cluster:
-    group, laws = one.group, one.laws
+def _cluster(
+    rank: int, predicted_rank: int, ranked: RankedCluster, data: TrendData, points: PredictionPoints, whole: float
+) -> Cluster:
+    """A cluster of the result; curves and residuals are those of clusters learnt in full."""
+    cluster, laws = ranked.cluster, ranked.laws
+    drawn = laws.single if laws.full else {}
     return Cluster(
         rank=rank,
         predicted_rank=predicted_rank,
-        representative=group.name,
-        is_feature=bool(group.features) and group.name == group.features[0],
-        row=group.row,
-        features=tuple(group.features),
-        members=tuple(group.members),
-        fits=tuple(group.fits),
-        costs=tuple(one.costs.tolist()),
-        max_cost=float(one.costs.max()),
-        share=float(one.costs.sum()) / whole,
-        max_share=one.largest,
-        costly=one.costly,
+        representative=cluster.name,
+        is_feature=bool(cluster.features) and cluster.name == cluster.features[0],
+        row=cluster.row,
+        features=tuple(cluster.features),
+        members=tuple(cluster.members),
+        fits=tuple(cluster.fits),
+        costs=tuple(ranked.costs.tolist()),
+        max_cost=float(ranked.costs.max()),
+        share=float(ranked.costs.sum()) / whole,
+        max_share=ranked.max_share,
+        costly=ranked.costly,
         law=laws.joint.law if laws.joint else None,
         laws={name: learnt.law for name, learnt in laws.single.items()},
-        powers=dict(one.powers),
-        predicted=one.predicted,
-        overtakes=one.overtakes,
-        curves=_curves(laws, data, points),
-        residuals=_residuals(laws, one.costs, data),
+        powers=dict(ranked.powers),
+        predicted=ranked.predicted,
+        overtakes=ranked.overtakes,
+        curves={name: _curve(learnt, name, data.features[name], points.single[name]) for name, learnt in drawn.items()},
+        residuals={
+            name: log_residuals(learnt, ranked.costs, data.features[name], name) for name, learnt in drawn.items()
+        },
     )
 
 
-def _curves(laws: ClusterLaws, data: Given, points: Asked) -> dict[str, Curve]:
-    """Laws drawn from the smallest positive value of a feature to its last prediction, for clusters learnt in full."""
-    out = {}
-    for name, learnt in laws.single.items() if laws.full else ():
-        x = data.features[name]
-        said = x[~np.isnan(x)]
-        positive = said[said > 0]
-        low = float(positive.min()) if positive.size else float(said.min())
-        out[name] = learnt.curve(name, low, max(*points.single[name], float(said.max())))
-    return out
-
-
-def _residuals(laws: ClusterLaws, costs: Array, data: Given) -> dict[str, tuple[float | None, ...]]:
-    """What the laws leave unexplained, for clusters learnt in full."""
-    found = laws.single.items() if laws.full else ()
-    return {name: residuals(learnt, costs, data.features[name], name) for name, learnt in found}
-
-
-def _known(x: Array) -> tuple[float | None, ...]:
-    return tuple(None if np.isnan(value) else value for value in x.tolist())
-
-
-def trend(
-    counts: ArrayLike,
-    names: Sequence[str],
-    features: Mapping[str, ArrayLike],
-    at: Sequence[Point] | None = None,
-    options: TrendOptions | None = None,
-) -> Trends:
-    """Cluster locations that vary together and learn how each cluster's cost grows; same input, same output.
-
-    ``counts`` (L, R) are executions of L locations in R runs, ``features`` (R,) each with NaN where a run does not say
-    it, ``at`` the points to predict at (without it 2 and 10 times the 95th percentile of every feature).
-    Raises DataError where shapes do not match, counts are none, runs are fewer than three, or a point is strange.
-
-    >>> n = np.array([10.0, 20, 40, 80, 160, 320])
-    >>> found = trend([n**2, n**2 - n, 3 * n], ["f:1", "f:2", "f:3"], {"n": n})
-    >>> [(one.representative, one.members, one.laws["n"].family) for one in found.clusters]
-    [('f:1', (0, 1), 'quadratic'), ('n', (2,), 'linear')]
-    """
-    options = options or TrendOptions()
-    data = given(counts, names, features, options)
-    points = asked(data, at, options)
-    found = clusters(data, options)
-    with quiet(), _uncollected():
-        return nouns(data, found, points, _ranked(data, found, points, options), options)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Spare the collector of cycles: a sixth of the time goes into looking through laws, and none is in a cycle."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
-
-
-def _ranked(data: Given, found: Clustering, points: Asked, options: TrendOptions) -> list[Found]:
-    """All that is known of the clusters, in descending largest cost; ties in the order they were found."""
-    sums = np.array([data.counts[group.members].sum(axis=0) for group in found.groups])
-    costs = sums.reshape(-1, data.counts.shape[1])
-    order = np.argsort(-costs.max(axis=1, initial=0.0), kind="stable")
-    groups, costs = [found.groups[i] for i in order], costs[order]
-    totals = data.counts.sum(axis=0)
-    largest = (costs / np.where(totals > 0, totals, 1.0)).max(axis=1, initial=0.0)
-    costly = largest > COSTLY
-    powers = _powers(costs, data, points, options)
-    laws = learn_laws(costs, [group.name for group in groups], costly, data, points, options)
-    passed = _overtakes(groups, powers, laws, costly.tolist(), data, points, options)
-    expected = [predicted(*pair, points, options) for pair in zip(powers, laws, strict=True)]
-    columns = zip(groups, costs, largest.tolist(), costly.tolist(), powers, laws, expected, passed, strict=True)
-    return [Found(*column) for column in columns]
-
-
-def _powers(costs: Array, data: Given, points: Asked, options: TrendOptions) -> list[dict[str, PowerLaw]]:
-    """The paper's laws of each cluster, by feature."""
-    out: list[dict[str, PowerLaw]] = [{} for _ in costs]
-    for name, x in data.features.items():
-        for mine, law in zip(out, power_laws(costs, x, name, data.workload, points.single[name], options), strict=True):
-            if law:
-                mine[name] = law
-    return out
-
-
-def _overtakes(
-    groups: Sequence[Group],
-    powers: Sequence[Mapping[str, PowerLaw]],
-    laws: Sequence[ClusterLaws],
-    costly: Sequence[bool],
-    data: Given,
-    points: Asked,
-    options: TrendOptions,
-) -> list[tuple[Overtake, ...]]:
-    """Whom each cluster overtakes, nearest first."""
-    growing = [
-        {name: Growing(law, name) for name, law in (power if options.paper else one.grown).items()}
-        for power, one in zip(powers, laws, strict=True)
-    ]
-    names, worth = [group.name for group in groups], [one.full for one in laws]
-    out: list[list[Overtake]] = [[] for _ in groups]
-    for name, x in data.features.items():
-        found = overtakes(growing, names, costly, worth, x[~np.isnan(x)], name, max(points.single[name]))
-        for mine, more in zip(out, found, strict=True):
-            mine += more
-    return [tuple(sorted(mine, key=lambda one: (one.feature, one.at, one.rank))) for mine in out]
+def _curve(learnt: Learnt, name: str, x: Array, points: Sequence[float]) -> Curve:
+    """The law from the smallest positive value of its feature (R,) to its last prediction."""
+    known = x[~np.isnan(x)]
+    positive = known[known > 0]
+    low = float(positive.min()) if positive.size else float(known.min())
+    return learnt.curve(name, low, max(*points, float(known.max())))

@@ -9,16 +9,17 @@ import perflaw
 ROOT = Path(perflaw.__file__).parent
 ALLOWED = {
     "errors": set(),
+    "documents": {"errors"},
     "laws": {"errors"},
     "types": {"laws"},
-    "specs": {"errors", "types"},
+    "specs": {"errors", "documents", "types"},
     "learn": {"errors", "types", "laws"},
     "store": {"errors", "types"},
     "wire": {"errors", "types"},
-    "record": {"errors", "types", "store", "wire", "decorator"},
-    "imports": {"errors", "types", "store", "record"},
+    "record": {"errors", "documents", "types", "store", "wire", "decorator"},
+    "imports": {"errors", "documents", "types", "store", "record"},
     "check": {"errors", "types", "learn", "laws", "specs"},
-    "explore": {"errors", "types", "store", "record", "wire", "learn"},
+    "explore": {"errors", "documents", "types", "store", "record", "wire", "learn"},
     "report": {"errors", "types", "laws", "specs"},
     "cli": {
         "errors",

@@ -1,5 +1,8 @@
 """The failures a person can meet. Every one says what, why, and the next command to type."""
 
+from collections.abc import Collection
+from difflib import get_close_matches
+
 
 class PerflawError(Exception):
     """Wrong use or unreadable input; the command line prints it as one line and exits with 2.
@@ -38,3 +41,14 @@ class StoreError(PerflawError):
 
 class DataError(PerflawError):
     """Numbers that a learner cannot use."""
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """``; did you mean `trials`?`` for a word close to a known one, otherwise all known words.
+
+    >>> did_you_mean("trails", ["trials", "name"]), did_you_mean("x", ["trials", "name"])
+    ('; did you mean `trials`?', '; known: trials, name')
+    """
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(word[:40].lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean `{by_lower[close[0]]}`?" if close else f"; known: {', '.join(known)}"

@@ -126,7 +126,7 @@ def test_a_pattern_that_does_not_match_is_told_and_the_run_kept(perflaw, app):
 
 def test_a_wrong_file_makes_nothing(perflaw, app):
     (app / "w.toml").write_text("command = 'app.py 1'\nrepeet = 2\n")
-    assert "w.toml, line 2: repeet = 2" in perflaw("record", "--workloads", "w.toml", status=2).stderr
+    assert "w.toml:2: repeet: unknown key" in perflaw("record", "--workloads", "w.toml", status=2).stderr
     assert not (app / ".perflaw").exists()
 
 

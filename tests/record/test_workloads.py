@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perflaw.documents import DocumentSource, toml_document
 from perflaw.errors import PerflawError, StoreError, UsageError
 from perflaw.record.plan import OutputPattern
-from perflaw.record.workload_file import Asked, line_of, lines_of, plan_workloads, read_workloads
+from perflaw.record.workload_file import RunOptions, plan_workloads, read_workloads
 
 FULL = """\
 command = "sort.py --size {n}"
@@ -43,7 +44,7 @@ def plan(tmp_path):
     def make(text, **asked):
         path = tmp_path / "w.toml"
         path.write_text(text)
-        return plan_workloads(read_workloads(path), Asked(**asked))
+        return plan_workloads(read_workloads(path), RunOptions(**asked))
 
     return make
 
@@ -88,44 +89,44 @@ def test_a_name_varied_for_all_needs_to_stand_in_some_workload_alone(plan):
 
 
 WRONG = [
-    ("command = 'a'\nrepeet = 3", "line 2: repeet = 3: no such key; did you mean repeat?"),
-    ("command = 5", "line 1: command = 5: a command line, or an array of its words"),
+    ("command = 'a'\nrepeet = 3", "w.toml:2: repeet: unknown key; did you mean `repeat`?"),
+    ("command = 5", ":1: command: a command line, or a list of its words, was expected, not 5"),
     ("command = 'a \"b'", "cannot be split into words (No closing quotation)"),
-    ("command = []", "line 1: command: a command line"),
-    ("command = ['a', true]", "command 2 = true: texts and numbers"),
-    ("command = 'a'\nrepeat = 0", "line 2: repeat = 0: a whole number from 1 on"),
-    ("command = 'a'\nrepeat = true", "line 2: repeat = true"),
-    ("command = 'a'\nrepeat = 2.0", "line 2: repeat = 2.0"),
-    ("command = 'a'\ntimeout = -1", "line 2: timeout = -1: a number of seconds above 0"),
-    ("command = 'a'\ntimeout = inf", "line 2: timeout = inf"),
-    ("command = 'a'\ntimeout = '5'", "line 2: timeout = '5'"),
-    ("command = 'a'\nstdin = 5", "line 2: stdin = 5: a text is wanted"),
-    ("command = 'a'\nstdin = ''", "line 2: stdin"),
-    ("command = 'a'\nfeatures = 5", "line 2: features = 5: a table is wanted"),
-    ("command = 'a'\n[features]\nx = 1\ny = 'z'", "line 4: features, y = 'z': a finite number"),
-    ("command = 'a'\nfeatures = { x = nan }", "line 2: features, x = nan"),
-    ("command = 'a'\n[features]\n'x y' = 1", "line 3: features, x y = 1: a name begins with a letter"),
-    ("command = 'a {n}'\n\nvary = { n = 5 }", "line 3: vary, n = 5: an array of values"),
-    ("command = 'a {n}'\n[vary]\nn = []", "line 3: vary, n: an array of values"),
-    ("command = 'a {n}'\n[vary]\nn = [1, [2]]", "line 3: vary, n 2: texts and numbers"),
-    ("command = 'a'\n[vary]\nn = [1]", "line 3: vary, n: no effect: {n} stands nowhere"),
-    ("command = 'a'\n[[workload]]\n[workload.vary]\nn = [1]", "line 4: workload 1, vary, n: no effect"),
-    ("command = 'a'\nworkload = 5", "line 2: workload = 5: an array of tables"),
-    ("command = 'a'\n[workload]\nname = 'x'", "line 2: workload: an array of tables"),
-    ("command = 'a'\n[[workload]]\nname = 'x'\n[[workload]]\nname = 'x'", "line 5: workload 2, name = 'x': an earlier"),
-    ("command = 'a'\n[[workload]]\nname = 5", "line 3: workload 1, name = 5: a text"),
-    ("command = 'a'\n[[workload]]\noutputs = {}", "line 3: workload 1, outputs: no such key"),
-    ("[[workload]]\ncommand = 'a'\nargs = 'b'", "line 3: workload 1, args = 'b': args stand behind"),
+    ("command = []", ":1: command: a command line"),
+    ("command = ['a', true]", ":1: command[1]: a text or a number was expected, not true"),
+    ("command = 'a'\nrepeat = 0", ":2: repeat: a whole number of at least 1 was expected, not 0"),
+    ("command = 'a'\nrepeat = true", ":2: repeat: a whole number of at least 1 was expected, not true"),
+    ("command = 'a'\nrepeat = 2.0", ":2: repeat: a whole number of at least 1 was expected, not 2.0"),
+    ("command = 'a'\ntimeout = -1", ":2: timeout: a number of seconds above 0 was expected, not -1"),
+    ("command = 'a'\ntimeout = inf", ":2: timeout: a finite number was expected, not inf"),
+    ("command = 'a'\ntimeout = '5'", ":2: timeout: a number was expected, not '5'"),
+    ("command = 'a'\nstdin = 5", ":2: stdin: a text was expected, not 5"),
+    ("command = 'a'\nstdin = ''", ":2: stdin"),
+    ("command = 'a'\nfeatures = 5", ":2: features: a mapping was expected, not 5"),
+    ("command = 'a'\n[features]\nx = 1\ny = 'z'", ":4: features.y: a number was expected, not 'z'"),
+    ("command = 'a'\nfeatures = { x = nan }", ":2: features.x: a finite number was expected, not nan"),
+    ("command = 'a'\n[features]\n'x y' = 1", ":3: features.x y: a name begins with a letter"),
+    ("command = 'a {n}'\n\nvary = { n = 5 }", ":3: vary.n: a list was expected, not 5"),
+    ("command = 'a {n}'\n[vary]\nn = []", ":3: vary.n: at least one item"),
+    ("command = 'a {n}'\n[vary]\nn = [1, [2]]", ":3: vary.n[1]: a text or a number was expected, not a list"),
+    ("command = 'a'\n[vary]\nn = [1]", ":3: vary.n: no effect: {n} occurs nowhere"),
+    ("command = 'a'\n[[workload]]\n[workload.vary]\nn = [1]", ":4: workload[0].vary.n: no effect"),
+    ("command = 'a'\nworkload = 5", ":2: workload: a list was expected, not 5"),
+    ("command = 'a'\n[workload]\nname = 'x'", ":2: workload: a list was expected, not a mapping"),
+    ("command = 'a'\n[[workload]]\nname = 'x'\n[[workload]]\nname = 'x'", ":5: workload[1].name: an earlier"),
+    ("command = 'a'\n[[workload]]\nname = 5", ":3: workload[0].name: a text was expected, not 5"),
+    ("command = 'a'\n[[workload]]\noutputs = {}", ":3: workload[0].outputs: unknown key"),
+    ("[[workload]]\ncommand = 'a'\nargs = 'b'", ":3: workload[0].args: args follow the common command"),
     ("[[workload]]\nname = 'x'", "x: no command"),
     ("repeat = 2", "no command"),
-    ("command = 'a'\n[outputs]\nx = 'y'", "line 3: outputs, x = 'y': a table is wanted"),
-    ("command = 'a'\n[outputs.x]\nregex = 'y'", "line 3: outputs, x, regex = 'y': no such key; allowed: pattern"),
-    ("command = 'a'\n[outputs.x]", "line 2: outputs, x, pattern is missing: a text"),
-    ("command = 'a'\n[outputs.x]\npattern = '('", "line 3: outputs, x, pattern = '(': no regular expression"),
+    ("command = 'a'\n[outputs]\nx = 'y'", ":3: outputs.x: a mapping was expected, not 'y'"),
+    ("command = 'a'\n[outputs.x]\nregex = 'y'", ":3: outputs.x.regex: unknown key; known: pattern"),
+    ("command = 'a'\n[outputs.x]", ":2: outputs.x: key 'pattern' is missing"),
+    ("command = 'a'\n[outputs.x]\npattern = '('", ":3: outputs.x.pattern: '(' is not a regular expression"),
     ("command = 'a {n}'\nfeatures = { n = 1 }\n[vary]\nn = [1]", "the feature has two values"),
     ("command = 'a'\ncommand = 'b'", "line 2"),
     ("command = ", "line 1"),
-    ("\ufeffcommand = 5", "line 1: command = 5"),
+    ("\ufeffcommand = 5", ":1: command: a command line"),
 ]
 
 
@@ -153,12 +154,20 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 
 def test_lines_of_dotted_and_quoted_keys_and_nested_tables():
-    lines = lines_of("a.b = 1 # c = 2\n['x y'.z]\n'k k' = 1\n[[t]]\n[t.u]\nv = 1\n[[t]]\n[t.u]\nv = 2")
-    assert lines["a", "b"] == 1
-    assert lines["x y", "z", "k k"] == 3
-    assert (lines["t", 0, "u", "v"], lines["t", 1, "u", "v"]) == (6, 9)
-    assert line_of(lines, ("t", 1, "u", "w")) == 8
-    assert line_of(lines, ("nothing",)) is None
+    text = "a.b = 1 # c = 2\n['x y'.z]\n'k k' = 1\n[[t]]\n[t.u]\nv = 1\n[[t]]\n[t.u]\nv = 2"
+    top = toml_document(text, DocumentSource("w.toml"))
+
+    def line(*key):
+        node = top
+        for name in key:
+            node = node.child(name)
+        return node.line
+
+    assert line("a", "b") == 1
+    assert line("x y", "z", "k k") == 3
+    assert (line("t", 0, "u", "v"), line("t", 1, "u", "v")) == (6, 9)
+    assert line("t", 1, "u", "w") == 8, "a key that is missing has the line of its table"
+    assert line("nothing") is None
 
 
 VALUES = st.recursive(
@@ -199,7 +208,7 @@ def test_any_values_are_understood_or_refused_by_one_line(tmp_path_factory, top,
     path = tmp_path_factory.getbasetemp() / "any.toml"
     path.write_text(text)
     try:
-        runs = plan_workloads(read_workloads(path), Asked()).runs
+        runs = plan_workloads(read_workloads(path), RunOptions()).runs
     except PerflawError as error:
         assert "\n" not in str(error)
     else:
@@ -211,7 +220,7 @@ def test_every_workload_is_made_as_often_as_it_says_in_rounds(tmp_path_factory, 
     path = tmp_path_factory.getbasetemp() / "rounds.toml"
     text = f"command = 'app.py {{n}}'\nvary.n = {list(range(values))}\n"
     path.write_text(text + "".join(f"[[workload]]\nname = '{i}'\nrepeat = {r}\n" for i, r in enumerate(repeats)))
-    labels = [one.label for one in plan_workloads(read_workloads(path), Asked()).runs]
+    labels = [one.label for one in plan_workloads(read_workloads(path), RunOptions()).runs]
     for place, repeat in enumerate(repeats):
         for value in range(values):
             assert labels.count(f"{place} n={value}") == repeat

@@ -211,21 +211,24 @@ def test_names_of_google_benchmark(text, name, parameters):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "line 1, column 2: not JSON"),
+        ("{", "file.json:1:2: not JSON"),
         ("{}", "an empty object"),
         ("[1, 2]", "a list of 2"),
         ('{"schema": "perflaw.fit/1"}', "schema perflaw.fit/1"),
         ('{"a": 1, "b": 2}', "unknown tool, an object with a, b"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"machine_info": {}, "benchmarks": 3}', "benchmarks is 3: a list is wanted"),
+        ('{"machine_info": {}, "benchmarks": 3}', "benchmarks: a list was expected, not 3"),
         ('{"machine_info": {}, "benchmarks": []}', "no results"),
         (
             '{"machine_info": {}, "benchmarks": [{"fullname": "f", "params": {}, "stats": {"mean": "x"}}]}',
-            r"stats.mean is \"x\"",
+            r"benchmarks\[0\].stats.mean: a number was expected, not 'x'",
         ),
-        ('{"machine_info": {}, "benchmarks": [{"fullname": 3}]}', "benchmarks.0..fullname is 3: a text"),
-        ('{"context": {}, "benchmarks": [{"name": "f", "real_time": 1, "cpu_time": 1, "time_unit": "h"}]}', "'h'"),
-        ('{"context": {}, "benchmarks": [{"name": "f", "real_time": true, "cpu_time": 1}]}', "a number is wanted"),
+        ('{"machine_info": {}, "benchmarks": [{"fullname": 3}]}', "benchmarks.0..fullname: a text was expected, not 3"),
+        ('{"context": {}, "benchmarks": [{"name": "f", "real_time": 1, "cpu_time": 1, "time_unit": "h"}]}', "not 'h'"),
+        (
+            '{"context": {}, "benchmarks": [{"name": "f", "real_time": true, "cpu_time": 1}]}',
+            "a number was expected, not true",
+        ),
         ('{"commit_hash": "", "version": 1, "results": {}}', "version 1"),
         (
             '{"commit_hash": "", "version": 2, "result_columns": ["result", "params"], "results": {"f": [[1, 2], [["1"]]]}}',

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from perflaw.record.plan import Plan
     from perflaw.record.run import Settings
     from perflaw.record.session import Attempt, Tracers
-    from perflaw.record.workload_file import Asked
+    from perflaw.record.workload_file import RunOptions
     from perflaw.store.experiment import Experiment
 
 
@@ -113,7 +113,7 @@ def command(
     from perflaw.record.probes.client import remotes
     from perflaw.record.run import Settings
     from perflaw.record.session import Tracers
-    from perflaw.record.workload_file import Asked
+    from perflaw.record.workload_file import RunOptions
     from perflaw.store.experiment import open_experiment
 
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
@@ -123,7 +123,7 @@ def command(
             "perflaw record --help",
         )
     _check_timeout(timeout)
-    asked = Asked(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature), timeout)
+    options = RunOptions(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature), timeout)
     also = (*(PATHS,) * bool(paths), *(PROBES,) * bool(probe or remote))
     metrics, what = settings_of(metric, tracer), collected((*collect, *also), tracer)
     places = places_of(notes, source_map)
@@ -139,7 +139,7 @@ def command(
         places=places,
         keep_output=keep_output,
     )
-    plan = _plan(workloads, asked)
+    plan = _plan(workloads, options)
     return _record(open_experiment(experiment), plan, Tracers(tracer, tell_build), settings, resume)
 
 
@@ -148,14 +148,14 @@ def _check_timeout(seconds: float | None) -> None:
         raise UsageError(f"--timeout {seconds:g}", "a number of seconds above 0 is wanted", "--timeout 60")
 
 
-def _plan(workloads: str | None, asked: Asked) -> Plan:
-    """The runs asked for by the command line and the workload file, if there is one."""
+def _plan(workloads: str | None, options: RunOptions) -> Plan:
+    """The runs that the command line and the workload file, if there is one, describe."""
     from perflaw.record.plan import make_plan
     from perflaw.record.workload_file import plan_workloads, read_workloads
 
     if workloads is not None:
-        return plan_workloads(read_workloads(Path(workloads)), asked)
-    return make_plan(asked.command, asked.vary, asked.repeat or 1, asked.features, asked.timeout)
+        return plan_workloads(read_workloads(Path(workloads)), options)
+    return make_plan(options.command, options.vary, options.repeat or 1, options.features, options.timeout)
 
 
 def _record(target: Experiment, plan: Plan, tracers: Tracers, settings: Settings, again: bool) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import keyword
 from typing import Any, Literal, TypeVar
 
+from perflaw.documents import DocumentNode
+from perflaw.errors import did_you_mean
 from perflaw.explore.expressions import FUNCTIONS
-from perflaw.explore.parts import Part, did_you_mean
-from perflaw.explore.values import UNITS, Quantity
+from perflaw.explore.values import UNITS, Quantity, read_quantity
 from perflaw.types.recordings import FEATURE_NAME
 from perflaw.types.studies import Knob, KnobKind, Value
 
@@ -22,154 +23,154 @@ MOST_VALUES = 10_000
 """Listed settings of a knob."""
 
 
-def read_knob(part: Part) -> Knob:
-    """A knob from its keys; ``part.what`` is its name. UsageError for what makes no sense."""
-    _check_name(part)
-    keys = part.keys(KEYS)
-    kind = _kind(part, keys)
+def read_knob(node: DocumentNode) -> Knob:
+    """A knob from its keys; ``node.name`` is its name. UsageError for what makes no sense."""
+    _check_name(node)
+    keys = node.mapping(KEYS)
+    kind = _kind(node, keys)
     ranged = kind in ("int", "float")
     if not ranged and "range" in keys:
-        keys["range"].wrong(f"a knob of type {kind} has values", "values: […], or type: int")
+        keys["range"].refuse(f"a knob of type {kind} has values", "values: […], or type: int")
     if ranged and "values" in keys:
-        keys["values"].wrong(f"a knob of type {kind} has a range", "range: [low, high], or type: ordinal")
+        keys["values"].refuse(f"a knob of type {kind} has a range", "range: [low, high], or type: ordinal")
     unit = _unit(keys)
-    low, high, unit = _range(part, keys, kind, unit) if ranged else (None, None, unit)
-    values, unit = ((), unit) if ranged else _values(part, keys, kind, unit)
+    low, high, unit = _range(node, keys, kind, unit) if ranged else (None, None, unit)
+    values, unit = ((), unit) if ranged else _values(node, keys, kind, unit)
     scale = _one_of(keys.get("scale"), SCALES, "linear")
     if scale != "linear" and not ranged:
-        keys["scale"].wrong("only ranges have a scale; listed values are taken in order")
+        keys["scale"].refuse("only ranges have a scale; listed values are taken in order")
     if scale != "linear" and low is not None and low <= 0:
-        keys["scale"].wrong(f"a logarithmic scale needs a range above 0, this begins at {low:g}", "scale: linear")
+        keys["scale"].refuse(f"a logarithmic scale needs a range above 0, this begins at {low:g}", "scale: linear")
     default = _default(keys["default"], kind, values, low, high, unit) if "default" in keys else None
     return Knob(
-        part.what, kind, values, low, high, scale, unit, default,
-        apply=tuple(_how(one) for one in keys["apply"].items()) if "apply" in keys else (),
+        node.name, kind, values, low, high, scale, unit, default,
+        apply=tuple(_how(one) for one in keys["apply"].one_or_more()) if "apply" in keys else (),
         verify=_verify(keys.get("verify")),
         switch_cost=_one_of(keys.get("switch_cost"), COSTS, "restart"),
         workload=keys["workload"].boolean() if "workload" in keys else False,
     )  # fmt: skip
 
 
-def _check_name(part: Part) -> None:
-    name = part.what
+def _check_name(node: DocumentNode) -> None:
+    name = node.name
     if not FEATURE_NAME.fullmatch(name) or not name.isidentifier() or not name.isascii():
-        part.wrong(f"{name!r} cannot be a knob's name: letters, digits and _ alone, since expressions use it")
+        node.refuse(f"{name!r} cannot be a knob's name: letters, digits and _ alone, since expressions use it")
     if keyword.iskeyword(name) or name in FUNCTIONS or name in ("host", "args"):
-        part.wrong(f"{name!r} has a meaning of its own in expressions or commands: choose another name")
+        node.refuse(f"{name!r} has a meaning of its own in expressions or commands: choose another name")
 
 
-def _kind(part: Part, keys: dict[str, Part]) -> KnobKind:
+def _kind(node: DocumentNode, keys: dict[str, DocumentNode]) -> KnobKind:
     if "type" not in keys:
-        part.wrong(f"its type is missing: {', '.join(KINDS)}", "type: int")
-    word = keys["type"].word()
+        node.refuse(f"its type is missing: {', '.join(KINDS)}", "type: int")
+    word = keys["type"].text()
     if word not in KINDS:
-        keys["type"].wrong(f"unknown knob type {word!r}{did_you_mean(word, KINDS)}")
+        keys["type"].refuse(f"unknown knob type {word!r}{did_you_mean(word, KINDS)}")
     return KINDS[word]
 
 
-def _unit(keys: dict[str, Part]) -> str:
-    return keys["unit"].word() if "unit" in keys else ""
+def _unit(keys: dict[str, DocumentNode]) -> str:
+    return keys["unit"].text() if "unit" in keys else ""
 
 
-def number_in(part: Part, found: Quantity, unit: str) -> int | float:
+def number_in(node: DocumentNode, found: Quantity, unit: str) -> int | float:
     """A quantity as a number in the knob's unit; plain numbers are in it already."""
     if not found.unit:
         return found.value
     factor, base = UNITS.get(unit, (1, unit))
     if found.unit != base:
-        part.wrong(f"{part.text} is in {found.unit}, but the knob's unit is {unit or 'none'}", f"unit: {found.unit}")
+        node.refuse(f"{node.text()} is in {found.unit}, but the knob's unit is {unit or 'none'}", f"unit: {found.unit}")
     value = found.value / factor
     return int(value) if isinstance(found.value, int) and value == int(value) else value
 
 
-def _numbers(parts: list[Part], unit: str) -> tuple[list[int | float], str]:
-    found = [one.quantity() for one in parts]
+def _numbers(parts: list[DocumentNode], unit: str) -> tuple[list[int | float], str]:
+    found = [read_quantity(one) for one in parts]
     unit = unit or next((one.unit for one in found if one.unit), "")
-    return [number_in(part, one, unit) for part, one in zip(parts, found, strict=True)], unit
+    return [number_in(node, one, unit) for node, one in zip(parts, found, strict=True)], unit
 
 
-def _range(part: Part, keys: dict[str, Part], kind: str, unit: str) -> tuple[float, float, str]:
+def _range(node: DocumentNode, keys: dict[str, DocumentNode], kind: str, unit: str) -> tuple[float, float, str]:
     if "range" not in keys:
-        part.wrong("its range is missing", "range: [low, high]")
-    ends = keys["range"].items()
+        node.refuse("its range is missing", "range: [low, high]")
+    ends = keys["range"].one_or_more()
     if len(ends) != 2:
-        keys["range"].wrong(f"two ends were expected, not {len(ends)}", "range: [low, high]")
+        keys["range"].refuse(f"two ends were expected, not {len(ends)}", "range: [low, high]")
     (low, high), unit = _numbers(ends, unit)
     if low > high:
-        keys["range"].wrong(f"its low end {ends[0].text} is above its high end {ends[1].text}", "swap them")
+        keys["range"].refuse(f"its low end {ends[0].text()} is above its high end {ends[1].text()}", "swap them")
     if low == high:
-        keys["range"].wrong(f"it is empty: both ends are {ends[0].text}", "write the setting into the command")
+        keys["range"].refuse(f"it is empty: both ends are {ends[0].text()}", "write the setting into the command")
     if kind == "int":
         for end, value in zip(ends, (low, high), strict=True):
             _whole(end, value)
     return low, high, unit
 
 
-def _whole(part: Part, value: float) -> int:
+def _whole(node: DocumentNode, value: float) -> int:
     if value != int(value) or abs(value) > 2**53:
-        part.wrong(f"{part.text} is {value:.15g}, no whole number up to 2**53", "type: float, or another unit")
+        node.refuse(f"{node.text()} is {value:.15g}, no whole number up to 2**53", "type: float, or another unit")
     return int(value)
 
 
-def _values(part: Part, keys: dict[str, Part], kind: str, unit: str) -> tuple[tuple[Value, ...], str]:
+def _values(node: DocumentNode, keys: dict[str, DocumentNode], kind: str, unit: str) -> tuple[tuple[Value, ...], str]:
     if kind == "bool":
         if "values" in keys:
-            keys["values"].wrong("a bool knob is false or true", "type: categorical")
+            keys["values"].refuse("a bool knob is false or true", "type: categorical")
         return (False, True), unit
     if "values" not in keys:
-        part.wrong("its values are missing", "values: [a, b, c]")
-    parts = keys["values"].items()
+        node.refuse("its values are missing", "values: [a, b, c]")
+    parts = keys["values"].one_or_more()
     if len(parts) > MOST_VALUES:
-        keys["values"].wrong(f"{len(parts):,} values are too many", "type: int with a range")
+        keys["values"].refuse(f"{len(parts):,} values are too many", "type: int with a range")
     values: list[Value]
     if kind == "ordinal":
         numbers, unit = _numbers(parts, unit)
         values = sorted(int(one) if one == int(one) and abs(one) < 2**53 else one for one in numbers)
     else:
-        values = [one.word() for one in parts]
+        values = [one.text() for one in parts]
     if len(set(values)) < len(values):
         twice = next(one for one in values if values.count(one) > 1)
-        keys["values"].wrong(f"{twice!r} stands there twice")
+        keys["values"].refuse(f"{twice!r} occurs twice")
     if len(values) < 2:
-        keys["values"].wrong("a knob needs at least two values", "write the setting into the command")
+        keys["values"].refuse("a knob needs at least two values", "write the setting into the command")
     return tuple(values), unit
 
 
 def _default(
-    part: Part, kind: str, values: tuple[Value, ...], low: float | None, high: float | None, unit: str
+    node: DocumentNode, kind: str, values: tuple[Value, ...], low: float | None, high: float | None, unit: str
 ) -> Value:
     if kind == "bool":
-        return part.boolean()
+        return node.boolean()
     if kind == "categorical":
-        default: Value = part.word()
+        default: Value = node.text()
     else:
-        number = number_in(part, part.quantity(), unit)
-        default = _whole(part, number) if kind == "int" else float(number) if kind == "float" else number
+        number = number_in(node, read_quantity(node), unit)
+        default = _whole(node, number) if kind == "int" else float(number) if kind == "float" else number
     if values and default not in values:
-        part.wrong(f"the default {part.text} is none of the values {', '.join(map(str, values[:10]))}")
+        node.refuse(f"the default {node.text()} is none of the values {', '.join(map(str, values[:10]))}")
     if low is not None and high is not None and not (isinstance(default, int | float) and low <= default <= high):
-        part.wrong(f"the default {part.text} is outside the range {low:.15g} to {high:.15g}")
+        node.refuse(f"the default {node.text()} is outside the range {low:.15g} to {high:.15g}")
     return default
 
 
-def _how(part: Part) -> dict[str, Any]:
+def _how(node: DocumentNode) -> dict[str, Any]:
     """An injection, as a plain mapping."""
-    part.keys()
-    found: dict[str, Any] = part.plain()
+    node.mapping()
+    found: dict[str, Any] = node.value
     if not found:
-        part.wrong("it names no injector", 'apply: {arg: "--threads={}"}')
+        node.refuse("it names no injector", 'apply: {arg: "--threads={}"}')
     return found
 
 
-def _verify(part: Part | None) -> dict[str, Any] | None:
-    return None if part is None else _how(part)
+def _verify(node: DocumentNode | None) -> dict[str, Any] | None:
+    return None if node is None else _how(node)
 
 
-def _one_of(part: Part | None, known: tuple[T, ...], default: T) -> T:
-    if part is None:
+def _one_of(node: DocumentNode | None, known: tuple[T, ...], default: T) -> T:
+    if node is None:
         return default
-    word = part.word()
+    word = node.text()
     found = next((one for one in known if one == word), None)
     if found is None:
-        part.wrong(f"unknown {part.what} {word!r}{did_you_mean(word, known)}")
+        node.refuse(f"unknown {node.name} {word!r}{did_you_mean(word, known)}")
     return found

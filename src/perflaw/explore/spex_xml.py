@@ -10,11 +10,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from perflaw.errors import TargetError, UsageError
-from perflaw.explore.parts import NEXT, Part, did_you_mean, from_python
+from perflaw.documents import DocumentNode, DocumentSource, Key
+from perflaw.errors import TargetError, did_you_mean
 from perflaw.explore.values import quantity
 
 # ---- Parameters of the paper's XML as knobs: attributes in, the keys of a study file out.
@@ -81,57 +82,56 @@ _EXPLORATION = {
 Attributes = dict[str, str]
 
 
+@dataclass(slots=True)
 class _Element:
-    """An element with its line."""
+    """An element of the file."""
 
-    def __init__(self, name: str, attributes: Attributes, where: str) -> None:
-        self.name, self.attributes, self.where, self.text = name, attributes, where, ""
+    name: str
+    """Its tag."""
+    attributes: Attributes
+    """Its attributes."""
+    node: DocumentNode
+    """Its place, for errors."""
+    text: str = ""
+    """The text in it."""
 
-    def wrong(self, why: str) -> NoReturn:
-        raise UsageError(f"{self.where}: <{self.name}>", why, NEXT)
-
-    def part(self, value: Any, what: str) -> Part:
-        return from_python(value, self.where, what)
+    def refuse(self, why: str) -> NoReturn:
+        """Refuse the element."""
+        self.node.refuse(f"<{self.name}>: {why}")
 
 
-def from_xml(text: str, where: str) -> Part:
-    """Parts of a study in the paper's XML; UsageError with the line where it is none."""
-    elements = _elements(text, where)
-    root = elements[0]
-    keys: dict[str, Part] = {name: root.part(value, name) for name, value in root.attributes.items()}
-    keys |= {"knobs": Part({}, root.where, "knobs"), "metrics": Part({}, root.where, "metrics")}
-    constraints: list[Part] = []
+def spex_document(text: str, source: DocumentSource) -> DocumentNode:
+    """A study in the paper's XML as the document of a study file; the source's error, with the line, where it is none."""
+    root, *elements = _elements(text, source)
+    study: dict[str, Any] = {**root.attributes, "knobs": {}, "metrics": {}}
+    lines: dict[Key, int] = {(): root.node.line or 1}
     fixed: dict[str, str] = {}
-    for one in elements[1:]:
-        if one.name in ("parameter", "metric"):
-            _take_named(one, keys, fixed)
-        elif one.name == "constraint":
-            constraints.append(one.part(one.attributes.get("expr", one.text.strip()), "constraint"))
-        elif one.name == "exploration":
-            keys |= _exploration(one)
-        else:
-            keys[one.name] = _Shaped(one).part()
-    if constraints:
-        keys["constraints"] = Part(constraints, constraints[0].where, "constraints")
-    if "target" in keys:
-        keys["target"] = _with_fixed(keys["target"], fixed)
-    return Part(keys, root.where)
+    for element in elements:
+        keys = [_add_element(element, study, fixed)] if element.name != "exploration" else _explore(element, study)
+        lines |= dict.fromkeys(keys, element.node.line or 1)
+    for name, command in study.get("target", {}).items():
+        if isinstance(command, str):
+            study["target"][name] = re.sub(r"\{(\w+)\}", lambda found: fixed.get(found[1], found[0]), command)
+    return DocumentNode(replace(source, lines=lines), (), study)
 
 
-def _elements(text: str, where: str) -> list[_Element]:
+def _elements(text: str, source: DocumentSource) -> list[_Element]:
     """All elements in order, the root first; nothing nests below the second level."""
     parser = expat.ParserCreate()
-    found: list[_Element] = []
+    elements: list[_Element] = []
     depth = 0
+
+    def here() -> DocumentNode:
+        return DocumentNode(replace(source, lines={(): parser.CurrentLineNumber}), (), None)
 
     def start(name: str, attributes: Attributes) -> None:
         nonlocal depth
-        found.append(_Element(name, attributes, f"{where}:{parser.CurrentLineNumber}"))
+        elements.append(_Element(name, attributes, here()))
         known = (ROOT,) if depth == 0 else _INSIDE
-        if name not in known or depth > 1:
-            found[-1].wrong(
-                f"unknown here{did_you_mean(name, known)}" if depth < 2 else "it stands within another element"
-            )
+        if depth > 1:
+            elements[-1].refuse("it stands within another element")
+        if name not in known:
+            elements[-1].refuse(f"unknown here{did_you_mean(name, known)}")
         depth += 1
 
     def end(_: str) -> None:
@@ -139,79 +139,61 @@ def _elements(text: str, where: str) -> list[_Element]:
         depth -= 1
 
     def characters(more: str) -> None:
-        found[-1].text += more
+        elements[-1].text += more
 
     def doctype(*_: object) -> NoReturn:
-        raise UsageError(f"{where}:{parser.CurrentLineNumber}: a document type", "entities are not read", NEXT)
+        here().refuse("a document type is not allowed, for entities are not read")
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, doctype
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise UsageError(f"{where}:{error.lineno}: no XML", expat.errors.messages[error.code], NEXT) from error
-    return found
+        what = f"{source.file}:{error.lineno}: not XML"
+        raise source.error(what, expat.errors.messages[error.code], source.next_command) from error
+    return elements
 
 
-def _take_named(one: _Element, keys: dict[str, Part], fixed: dict[str, str]) -> None:
-    """A parameter or metric; both have names."""
-    name = one.attributes.pop("name", "")
+def _add_element(element: _Element, study: dict[str, Any], fixed: dict[str, str]) -> Key:
+    """Put an element into the study; its key there. Parameters that are not varied go to ``fixed``."""
+    attributes = element.attributes
+    if element.name == "constraint":
+        study.setdefault("constraints", []).append(attributes.get("expr", element.text.strip()))
+        return "constraints", len(study["constraints"]) - 1
+    if element.name not in ("parameter", "metric"):
+        study[element.name] = {name: _short_form(element.name, name, value) for name, value in attributes.items()}
+        return (element.name,)
+    name = attributes.pop("name", "")
     if not name:
-        one.wrong("its attribute name is missing")
-    group = keys["knobs" if one.name == "parameter" else "metrics"].value
-    if name in group or name in fixed:
-        one.wrong(f"{name!r} stands there twice")
-    if one.name == "metric":
-        group[name] = one.part(one.attributes, name)
-    elif not one.attributes.keys() & {"values", "min", "max", "type"}:
-        fixed[name] = one.attributes.get("value", "")
+        element.refuse("its attribute name is missing")
+    group = "knobs" if element.name == "parameter" else "metrics"
+    if name in study[group] or name in fixed:
+        element.refuse(f"the name {name!r} occurs twice")
+    if element.name == "parameter" and not attributes.keys() & {"values", "min", "max", "type"}:
+        fixed[name] = attributes.get("value", "")
     else:
         try:
-            group[name] = one.part(knob_of(one.attributes), name)
+            study[group][name] = knob_of(attributes) if group == "knobs" else attributes
         except ValueError as error:
-            one.wrong(str(error))
+            element.refuse(str(error))
+    return group, name
 
 
-def _exploration(one: _Element) -> dict[str, Part]:
-    for name in one.attributes:
+def _short_form(element: str, name: str, value: str) -> Any:
+    """An attribute as in YAML's short form: ``ready="tcp: 7000"``."""
+    head, colon, tail = value.partition(": ")
+    if element == "restore":
+        return value.split()
+    return {head: tail} if colon and name in ("ready", "result") else value
+
+
+def _explore(element: _Element, study: dict[str, Any]) -> list[Key]:
+    """Put the settings of the exploration into the study; their keys there."""
+    for name, value in element.attributes.items():
         if name not in _EXPLORATION:
-            one.wrong(f"unknown attribute {name!r}{did_you_mean(name, list(_EXPLORATION))}")
-    found: dict[str, Any] = {_EXPLORATION[name]: value for name, value in one.attributes.items()}
-    if "early_stop" in found:
-        found["early_stop"] = found["early_stop"].lower() == "true"
-    return {name: one.part(value, name) for name, value in found.items()}
-
-
-class _Shaped:
-    """Elements whose attributes are written as in YAML's short form: ``ready="tcp: 7000"``."""
-
-    def __init__(self, element: _Element) -> None:
-        self.element = element
-
-    def part(self) -> Part:
-        shaped: dict[str, Any] = {}
-        for name, value in self.element.attributes.items():
-            head, colon, rest = value.partition(": ")
-            if self.element.name == "restore":
-                shaped[name] = value.split()
-            elif colon and name in ("ready", "result"):
-                shaped[name] = {head: rest}
-            else:
-                shaped[name] = value
-        return self.element.part(shaped, self.element.name)
-
-
-def _with_fixed(target: Part, fixed: dict[str, str]) -> Part:
-    """Commands with fixed parameters put in."""
-
-    def put(text: str) -> str:
-        return re.sub(r"\{(\w+)\}", lambda found: fixed.get(found[1], found[0]), text)
-
-    keys = {
-        name: Part(put(one.value), one.where, one.what, put(one.text)) if isinstance(one.value, str) else one
-        for name, one in target.value.items()
-    }
-    return Part(keys, target.where, target.what)
+            element.refuse(f"unknown attribute {name!r}{did_you_mean(name, list(_EXPLORATION))}")
+        study[_EXPLORATION[name]] = value.lower() == "true" if name == "early_stop" else value
+    return [(_EXPLORATION[name],) for name in element.attributes]
 
 
 def _parameter(name: str) -> re.Pattern[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from perflaw.documents import DocumentNode
 
 _SIZES = {f"{prefix}{byte}": 1000**power for power, prefix in enumerate(("", "k", "M", "G", "T")) for byte in ("B",)}
 _BINARY = {f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)}
@@ -55,6 +58,33 @@ def quantity(text: str) -> Quantity | None:
     factor, base = UNITS[found[2]] if found[2] else (1, "")
     value = _scaled(found[1].replace("_", ""), factor)
     return None if value is None else Quantity(value, base)
+
+
+def read_quantity(node: DocumentNode) -> Quantity:
+    """A number with or without a unit, from a study file."""
+    found = None if node.value is None or isinstance(node.value, dict | list | bool) else quantity(node.text())
+    if found is None:
+        node.expect("a number (such as 5, 0.1, 4KiB, 10ms)")
+    return found
+
+
+def read_number(node: DocumentNode, low: float, high: float = math.inf, unit: str = "") -> float:
+    """A number between bounds, in the given base unit if it has a unit."""
+    found = read_quantity(node)
+    if found.unit not in ("", unit):
+        node.refuse(f"{node.text()} is in {found.unit}, but {unit or 'a plain number'} was expected")
+    if not low <= found.value <= high:
+        bounds = f"between {low:g} and {high:g}" if high < math.inf else f"at least {low:g}"
+        node.refuse(f"{node.text()} is not {bounds}")
+    return found.value
+
+
+def read_whole(node: DocumentNode, low: int = 1, high: int = 10**9) -> int:
+    """A whole number between bounds."""
+    value = read_number(node, low, high)
+    if value != int(value):
+        node.refuse(f"a whole number was expected, not {node.text()}")
+    return int(value)
 
 
 def _scaled(number: str, factor: float) -> int | float | None:

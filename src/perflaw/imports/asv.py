@@ -12,8 +12,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+from perflaw.documents import DocumentNode
 from perflaw.errors import DataError
-from perflaw.imports.benchmarks import Benchmarks, Case, Node, Parameter, parameter
+from perflaw.imports.benchmarks import Benchmarks, Case, Parameter, parameter
 
 VERSION = 2
 """Version of the result files that is read."""
@@ -25,25 +26,25 @@ KINDS = {"time": "seconds", "timeraw": "seconds", "mem": "bytes", "peakmem": "by
 """First word of a benchmark's function → its unit, where no ``benchmarks.json`` says it."""
 
 
-def recognises(document: Node) -> bool:
+def recognises(document: DocumentNode) -> bool:
     """Whether the document is one of asv's results."""
     value = document.value
     return isinstance(value, dict) and {"results", "commit_hash"} <= value.keys()
 
 
-def read(document: Node) -> Benchmarks:
+def read(document: DocumentNode) -> Benchmarks:
     """Benchmarks with responses ``result`` (learnt by default) and, where recorded, ``samples``."""
-    version = document.get("version").value
+    version = document.child("version").value
     if version != VERSION:
         raise DataError(
-            f"{document.file}: asv results of version {version}", f"read is version {VERSION}", "asv update"
+            f"{document.source.file}: asv results of version {version}", f"read is version {VERSION}", "asv update"
         )
-    columns = [column.text() for column in document.get("result_columns").items()]
-    described = _described(document.file)
+    columns = [column.text() for column in document.child("result_columns").items()]
+    described = _described(document.source.file)
     cases: list[Case] = []
-    for name in document.get("results").fields():
-        cases += _cases(name, document.get("results").get(name), columns, described.get(name, {}))
-    return Benchmarks(document.file, "asv", tuple(cases), "result")
+    for name in document.child("results").mapping_value():
+        cases += _cases(name, document.child("results").child(name), columns, described.get(name, {}))
+    return Benchmarks(document.source.file, "asv", tuple(cases), "result")
 
 
 def _described(file: str) -> dict[str, Any]:
@@ -55,18 +56,18 @@ def _described(file: str) -> dict[str, Any]:
     return {key: value for key, value in found.items() if isinstance(value, dict)} if isinstance(found, dict) else {}
 
 
-def _cases(name: str, row: Node, columns: list[str], described: dict[str, Any]) -> list[Case]:
+def _cases(name: str, row: DocumentNode, columns: list[str], described: dict[str, Any]) -> list[Case]:
     """One case for each combination of the benchmark's parameters, the last varying fastest."""
     if not isinstance(row.value, list):
-        raise row.wrong("a list")
+        row.expect("a list")
     cells = dict(zip(columns, row.items(), strict=False))
     if "params" not in cells or "result" not in cells:
-        raise row.wrong("a list with result and params")
+        row.expect("a list with result and params")
     choices = [[_value(value.text()) for value in one.items()] for one in cells["params"].items()]
     combinations = list(itertools.product(*choices))
     results = [None] * len(combinations) if cells["result"].value is None else list(cells["result"].items())
     if len(results) != len(combinations):
-        raise cells["result"].wrong(f"{len(combinations)} numbers, one for each choice of parameters,")
+        cells["result"].expect(f"{len(combinations)} numbers, one for each choice of parameters,")
     factor, unit = _unit(name, described)
     samples = _samples(cells.get("samples"), len(combinations))
     names = _names(described, len(choices))
@@ -76,19 +77,21 @@ def _cases(name: str, row: Node, columns: list[str], described: dict[str, Any]) 
     ]
 
 
-def _samples(cell: Node | None, count: int) -> list[Node | None]:
+def _samples(cell: DocumentNode | None, count: int) -> list[DocumentNode | None]:
     """Samples of each combination; asv keeps them on demand (``--record-samples``)."""
     found = list(cell.items()) if cell is not None and cell.value is not None else []
     return [*found, *[None] * (count - len(found))][:count]
 
 
-def _responses(result: Node | None, samples: Node | None, factor: float) -> dict[str, tuple[float, ...]]:
+def _responses(
+    result: DocumentNode | None, samples: DocumentNode | None, factor: float
+) -> dict[str, tuple[float, ...]]:
     """None or NaN where the benchmark failed or was skipped."""
-    if result is None or result.value is None or not math.isfinite(result.number()):
+    if result is None or result.value is None or not math.isfinite(result.number(finite=False)):
         return {}
-    responses: dict[str, tuple[float, ...]] = {"result": (result.number() * factor,)}
+    responses: dict[str, tuple[float, ...]] = {"result": (result.number(finite=False) * factor,)}
     if samples is not None and samples.value is not None:
-        responses["samples"] = tuple(one.number() * factor for one in samples.items())
+        responses["samples"] = tuple(one.number(finite=False) * factor for one in samples.items())
     return responses
 
 

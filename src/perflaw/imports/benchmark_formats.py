@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Protocol, cast
 
+from perflaw.documents import DocumentNode, DocumentSource, json_document
 from perflaw.errors import DataError
 from perflaw.imports import asv, google_benchmark, pytest_benchmark
-from perflaw.imports.benchmarks import Benchmarks, Node
+from perflaw.imports.benchmarks import Benchmarks
 
 NEXT = "pytest --benchmark-json FILE.json, then perflaw fit FILE.json"
 """One way to a file that is read."""
@@ -16,10 +16,10 @@ NEXT = "pytest --benchmark-json FILE.json, then perflaw fit FILE.json"
 class Importer(Protocol):
     """A module that reads the results of one tool."""
 
-    def recognises(self, document: Node) -> bool:
+    def recognises(self, document: DocumentNode) -> bool:
         """Whether the document is the tool's."""
 
-    def read(self, document: Node) -> Benchmarks:
+    def read(self, document: DocumentNode) -> Benchmarks:
         """Its benchmarks; DataError where the document is not as the tool writes it."""
 
 
@@ -37,7 +37,7 @@ def read_benchmarks(name: str, text: str) -> Benchmarks:
 
     Raises DataError where it is no JSON, of no known tool, damaged, or without benchmarks.
     """
-    document = Node(_parsed(name, text), name)
+    document = json_document(text, DocumentSource(name, DataError, NEXT))
     for importer in IMPORTERS:
         if importer.recognises(document):
             found = importer.read(document)
@@ -46,18 +46,6 @@ def read_benchmarks(name: str, text: str) -> Benchmarks:
             return found
     known = "pytest-benchmark, google-benchmark and asv's results are read, and CSV"
     raise DataError(f"{name}: JSON of an unknown tool, {_seen(document.value)}", known, NEXT)
-
-
-def _parsed(name: str, text: str) -> object:
-    try:
-        value: object = json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"{name}, line {error.lineno}, column {error.colno}"
-        raise DataError(f"{where}: not JSON", error.msg.lower(), NEXT) from None
-    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
-        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise DataError(f"{name}: cannot be read as JSON", why, NEXT) from None
-    return value
 
 
 def _seen(value: object) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from perflaw.errors import DataError
-from perflaw.imports.benchmarks import Benchmarks, Case, Node, Parameter, parameter
+from perflaw.documents import DocumentNode
+from perflaw.imports.benchmarks import Benchmarks, Case, Parameter, parameter
 
 UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds in each unit of time the tool writes."""
@@ -27,62 +27,64 @@ _SUFFIX = re.compile(r"_(mean|median|stddev|cv|min|max|BigO|RMS)$")
 """Aggregates by name, in files of versions before 1.5, which do not say ``run_type``."""
 
 
-def recognises(document: Node) -> bool:
+def recognises(document: DocumentNode) -> bool:
     """Whether the document is google-benchmark's."""
     value = document.value
     return isinstance(value, dict) and {"benchmarks", "context"} <= value.keys()
 
 
-def read(document: Node) -> Benchmarks:
+def read(document: DocumentNode) -> Benchmarks:
     """Repetitions as rows, responses ``real_time`` (learnt by default), ``cpu_time`` and user counters."""
-    groups: dict[str, list[Node]] = {}
-    for benchmark in document.get("benchmarks").items():
+    groups: dict[str, list[DocumentNode]] = {}
+    for benchmark in document.child("benchmarks").items():
         groups.setdefault(_run_name(benchmark), []).append(benchmark)
     cases = tuple(_case(name, row) for name, group in groups.items() for row in _rows(group))
-    version = document.get("context").get("library_version").value
-    return Benchmarks(document.file, f"google-benchmark {version or ''}".strip(), cases, TIMES[0])
+    version = document.child("context").child("library_version").value
+    return Benchmarks(document.source.file, f"google-benchmark {version or ''}".strip(), cases, TIMES[0])
 
 
-def _rows(group: list[Node]) -> list[Node]:
+def _rows(group: list[DocumentNode]) -> list[DocumentNode]:
     """Repetitions of one benchmark; where only aggregates were reported, their median, else their mean."""
     kinds = [_aggregate(benchmark) for benchmark in group]
     wanted = next((kind for kind in (None, "median", "mean") if kind in kinds), None)
     return [benchmark for benchmark, kind in zip(group, kinds, strict=True) if kind == wanted]
 
 
-def _run_name(benchmark: Node) -> str:
+def _run_name(benchmark: DocumentNode) -> str:
     """The name without that of an aggregate."""
-    run_name = benchmark.get("run_name")
-    return run_name.text() if run_name.value is not None else _SUFFIX.sub("", benchmark.get("name").text())
+    run_name = benchmark.child("run_name")
+    return run_name.text() if run_name.value is not None else _SUFFIX.sub("", benchmark.child("name").text())
 
 
-def _aggregate(benchmark: Node) -> str | None:
+def _aggregate(benchmark: DocumentNode) -> str | None:
     """Name of the aggregate, None of a single run."""
-    if benchmark.get("run_type").value == "aggregate":
-        return benchmark.get("aggregate_name").text()
-    found = _SUFFIX.search(benchmark.get("name").text())
-    return found[1] if found and benchmark.get("run_type").value is None else None
+    if benchmark.child("run_type").value == "aggregate":
+        return benchmark.child("aggregate_name").text()
+    found = _SUFFIX.search(benchmark.child("name").text())
+    return found[1] if found and benchmark.child("run_type").value is None else None
 
 
-def _case(run_name: str, benchmark: Node) -> Case:
+def _case(run_name: str, benchmark: DocumentNode) -> Case:
     name, parameters = parse_name(run_name)
-    failed = benchmark.get("error_occurred").value or benchmark.get("skipped").value
+    failed = benchmark.child("error_occurred").value or benchmark.child("skipped").value
     counters = {
         key: value
-        for key, value in ((key, parameter(value)) for key, value in benchmark.fields().items() if key not in _OWN)
+        for key, value in (
+            (key, parameter(value)) for key, value in benchmark.mapping_value().items() if key not in _OWN
+        )
         if isinstance(value, float)
     }
     if failed:
         return Case(name, parameters, {}, "ns", counters)
-    scale = _scale(benchmark.get("time_unit"))
-    responses = {key: (benchmark.get(key).number() * scale,) for key in TIMES}
+    scale = _scale(benchmark.child("time_unit"))
+    responses = {key: (benchmark.child(key).number(finite=False) * scale,) for key in TIMES}
     return Case(name, parameters, {**responses, **{key: (value,) for key, value in counters.items()}}, "ns", counters)
 
 
-def _scale(unit: Node) -> float:
+def _scale(unit: DocumentNode) -> float:
     name = "ns" if unit.value is None else unit.text()
     if name not in UNITS:
-        raise DataError(f"{unit.file}: {unit.path} is {name!r}", f"units of time are {', '.join(UNITS)}")
+        unit.expect(f"one of the units of time {', '.join(UNITS)}")
     return UNITS[name]
 
 

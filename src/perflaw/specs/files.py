@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import yaml
 
+from perflaw.documents import DocumentNode, DocumentSource, yaml_document
 from perflaw.errors import DataError
 from perflaw.specs.call_paths import expression_text, parse_expression, parse_path, path_text
 from perflaw.types.specifications import (
@@ -145,109 +145,6 @@ def _scalar(text: str) -> str:
     return dumped.strip()
 
 
-# ---- YAML by nodes, so that every complaint names the line: values of one expected kind, or a DataError.
-
-_INT, _FLOAT, _BOOL, _STR = (f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "str"))
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A node of a YAML file, and how to complain about it."""
-
-    node: yaml.Node
-    """What PyYAML composed."""
-    where: str
-    """Name of the file."""
-    what: str = "the file"
-    """What this is called in a complaint."""
-    next_command: str = ""
-    """What a complaint tells to try."""
-
-    def wrong(self, why: str) -> NoReturn:
-        """Refuse this place."""
-        raise DataError(f"{self.where}:{self.node.start_mark.line + 1}: {self.what}", why, self.next_command)
-
-    def _inner(self, node: yaml.Node, what: str) -> Place:
-        return Place(node, self.where, what, self.next_command)
-
-    def keys(self) -> dict[str, Place]:
-        """Values of a mapping by their keys; a key that stands there twice is refused."""
-        if not isinstance(self.node, yaml.MappingNode):
-            self.wrong("keys with values were expected")
-        found: dict[str, Place] = {}
-        for key, value in self.node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                self._inner(key, "a key").wrong("a plain word was expected")
-            if key.value in found:
-                self._inner(key, f"key {key.value!r}").wrong("it stands there twice")
-            found[key.value] = self._inner(value, key.value)
-        return found
-
-    def known_keys(self, needed: Collection[str], others: Collection[str]) -> dict[str, Place]:
-        """The same, where all needed ones are there and no unknown one is."""
-        found = self.keys()
-        for name in needed:
-            if name not in found:
-                self.wrong(f"key {name!r} is missing")
-        for name, value in found.items():
-            if name not in needed and name not in others:
-                value.wrong(f"unknown key; known are {', '.join(sorted([*needed, *others]))}")
-        return found
-
-    def items(self) -> Iterator[Place]:
-        """Items of a list."""
-        if not isinstance(self.node, yaml.SequenceNode):
-            self.wrong("a list was expected")
-        return (self._inner(node, self.what) for node in self.node.value)
-
-    def text(self) -> str:
-        """A text; numbers and words such as ``yes`` are taken as they stand."""
-        if not isinstance(self.node, yaml.ScalarNode):
-            self.wrong("a text was expected")
-        return str(self.node.value)
-
-    def boolean(self) -> bool:
-        """``true`` or ``false``."""
-        text = self.text().lower()
-        if self.node.tag != _BOOL or text not in ("true", "false", "yes", "no", "on", "off"):
-            self.wrong(f"true or false was expected, not {text!r}")
-        return text in ("true", "yes", "on")
-
-    def number(self, low: float = 0.0, high: float = math.inf) -> float:
-        """A number between two bounds."""
-        text = self.text()
-        try:
-            value = float(text.replace("_", ""))
-        except ValueError:
-            self.wrong(f"a number was expected, not {text!r}")
-        if not low <= value <= high or math.isinf(value):
-            self.wrong(
-                f"{text} is not between {low:g} and {high:g}" if math.isfinite(high) else f"{text} is below {low:g}"
-            )
-        return value
-
-    def whole(self) -> int:
-        """A whole number from 0 on."""
-        text = self.text()
-        if not text.replace("_", "").isdecimal() or len(text) > 18:
-            self.wrong(f"a whole number was expected, not {text!r}")
-        return int(text)
-
-
-def compose(text: str, where: str, next_command: str) -> Place:
-    """The file's outermost node; DataError with the line where it is no YAML."""
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise DataError(f"{where}{line}: no YAML", error.problem or str(error), next_command) from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise DataError(f"{where}: no YAML", str(error).split("\n", 1)[0], next_command) from error
-    if node is None:
-        raise DataError(f"{where}: nothing in it", "the file is empty or all comment", next_command)
-    return Place(node, where, next_command=next_command)
-
-
 NEXT = "perflaw mine --export yaml"
 _SIZES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "": 1.0}
 _BORDER = re.compile(r"([\d_.]+(?:e[+-]?\d+)?)\s*([a-zµ]*)", re.IGNORECASE)
@@ -263,27 +160,26 @@ _GROUP = ("when", "standing", "calls", "worth", "mislabelled", "shares on", "run
 
 def parse_specs(text: str, where: str) -> SpecFile:
     """Specifications of a file; DataError says what is wrong on which line."""
-    top = compose(text, where, NEXT)
-    schema = top.keys().get("schema")
-    if schema is None or schema.text() != SCHEMA:
-        found = repr(schema.text()) if schema else "missing"
-        raise DataError(f"{where}: schema {found}", f"wanted is {SCHEMA!r}", NEXT)
-    keys = top.known_keys(("schema", "functions"), ("runs", "platforms"))
+    top = yaml_document(text, DocumentSource(where, DataError, NEXT))
+    schema = top.child("schema")
+    if schema.value != SCHEMA:
+        schema.expect(repr(SCHEMA))
+    keys = top.mapping(("runs", "platforms"), ("schema", "functions"))
     platforms = [_platform(one) for one in keys["platforms"].items()] if "platforms" in keys else []
     specs = tuple(_function(one, platforms) for one in keys["functions"].items())
     runs = tuple(_run(one) for one in keys["runs"].items()) if "runs" in keys else ()
     return SpecFile(specs, runs, where)
 
 
-def _run(place: Place) -> SpecRun:
-    keys = place.known_keys(("id",), ("started",))
+def _run(node: DocumentNode) -> SpecRun:
+    keys = node.mapping(("started",), ("id",))
     return SpecRun(keys["id"].text(), keys["started"].text() if "started" in keys else "")
 
 
-def _platform(place: Place) -> Platform:
-    keys = place.known_keys(("host",), ("build", "tick"))
+def _platform(node: DocumentNode) -> Platform:
+    keys = node.mapping(("build", "tick"), ("host",))
     build = keys["build"].text() if "build" in keys else ""
-    return Platform(keys["host"].text(), build, keys["tick"].number() if "tick" in keys else 0.0)
+    return Platform(keys["host"].text(), build, keys["tick"].number(0) if "tick" in keys else 0.0)
 
 
 @dataclass(slots=True)
@@ -303,25 +199,25 @@ class _Paths:
     on: list[Mapping[int, tuple[int, ...]]] = field(default_factory=list)
     """The same by platform."""
 
-    def add(self, place: Place) -> tuple[int, ...]:
+    def add(self, node: DocumentNode) -> tuple[int, ...]:
         """Read a list of paths; their places."""
         first = len(self.names)
-        for one in place.items():
-            keys = one.known_keys(("path", "calls"), ("calls on",))
+        for one in node.items():
+            keys = one.mapping(("calls on",), ("path", "calls"))
             self.names.append(self._path(keys["path"]))
             self.counts.append(_calls(keys["calls"], self.clusters))
             self.on.append(_on(keys.get("calls on"), self.platforms, lambda some: _calls(some, self.clusters)) or {})
         return tuple(range(first, len(self.names)))
 
-    def _path(self, place: Place) -> CallPath:
+    def _path(self, node: DocumentNode) -> CallPath:
         try:
-            path = parse_path(place.text())
+            path = parse_path(node.text())
         except DataError as error:
-            place.wrong(error.why)
+            node.refuse(error.why)
         if path[-1] != self.component:
-            place.wrong(f"it does not end with {self.component}")
+            node.refuse(f"it does not end with {self.component}")
         if path in self.names:
-            place.wrong("it stands there twice")
+            node.refuse("the path occurs twice")
         return path
 
     def by_platform(self) -> dict[int, tuple[tuple[int, ...], ...]] | None:
@@ -331,11 +227,11 @@ class _Paths:
         return {place: tuple(one.get(place, nothing) for one in self.on) for place in known} or None
 
 
-def _function(place: Place, platforms: Sequence[Platform]) -> MinedSpec:
-    keys = place.known_keys(("function", "metric", "borders", "groups"), _FUNCTION)
+def _function(node: DocumentNode, platforms: Sequence[Platform]) -> MinedSpec:
+    keys = node.mapping(_FUNCTION, ("function", "metric", "borders", "groups"))
     component, borders = keys["function"].text(), _borders(keys["borders"])
     if keys["metric"].text() not in ("time", "cpu"):
-        keys["metric"].wrong(f"{keys['metric'].text()!r} is neither time nor cpu")
+        keys["metric"].refuse(f"{keys['metric'].text()!r} is neither time nor cpu")
     numbers = [_number_of(one, len(platforms)) for one in keys["platforms"].items()] if "platforms" in keys else []
     paths = _Paths(component, len(borders) + 1, numbers)
     both = [_group(one, paths) for one in keys["groups"].items()]
@@ -365,9 +261,9 @@ def _function(place: Place, platforms: Sequence[Platform]) -> MinedSpec:
     return MinedSpec(spec, tallies if any(tallies) else ())
 
 
-def _group(place: Place, paths: _Paths) -> tuple[PathGroup, tuple[Tally, ...]]:
+def _group(node: DocumentNode, paths: _Paths) -> tuple[PathGroup, tuple[Tally, ...]]:
     """A group and what single runs showed of it; its paths are added to ``paths``."""
-    keys = place.known_keys(("id", "shares"), _GROUP)
+    keys = node.mapping(_GROUP, ("id", "shares"))
     clusters, standing = paths.clusters, _standing(keys)
     shares = _shares(keys["shares"], clusters)
     calls = _calls(keys["calls"], clusters) if "calls" in keys else (0,) * clusters
@@ -379,7 +275,7 @@ def _group(place: Place, paths: _Paths) -> tuple[PathGroup, tuple[Tally, ...]]:
         paths=paths.add(keys["paths"]) if "paths" in keys else (),
         distribution=shares if edited else exact,
         counts=calls,
-        effective=keys["worth"].number() if "worth" in keys else float(total),
+        effective=keys["worth"].number(0) if "worth" in keys else float(total),
         expression=_when(keys, standing),
         standing=standing,
         mislabelled=keys["mislabelled"].number(0, 1) if "mislabelled" in keys else 0.0,
@@ -388,90 +284,90 @@ def _group(place: Place, paths: _Paths) -> tuple[PathGroup, tuple[Tally, ...]]:
     return group, () if edited or "runs" not in keys else tuple(_tally(one, clusters) for one in keys["runs"].items())
 
 
-def _standing(keys: Mapping[str, Place]) -> Standing:
+def _standing(keys: Mapping[str, DocumentNode]) -> Standing:
     known: tuple[Standing, ...] = ("", "inseparable", "quarantined")
     text = keys["standing"].text() if "standing" in keys else ""
     found = next((one for one in known if one == text), None)
     if found is None:
-        keys["standing"].wrong(f"{text!r} is neither inseparable nor quarantined")
+        keys["standing"].refuse(f"{text!r} is neither inseparable nor quarantined")
     return found
 
 
-def _when(keys: Mapping[str, Place], standing: str) -> tuple[Term, ...]:
+def _when(keys: Mapping[str, DocumentNode], standing: str) -> tuple[Term, ...]:
     if "when" not in keys:
         if not standing:
-            keys["id"].wrong("the group has neither 'when' nor a standing that says why")
+            keys["id"].refuse("the group has neither 'when' nor a standing that says why")
         return ()
     try:
         return parse_expression(keys["when"].text())
     except DataError as error:
-        keys["when"].wrong(f"{error.what}: {error.why}")
+        keys["when"].refuse(f"{error.what}: {error.why}")
 
 
-def _shares(place: Place, clusters: int) -> tuple[float, ...]:
+def _shares(node: DocumentNode, clusters: int) -> tuple[float, ...]:
     """Shares of clusters, adding up to 1."""
-    values = [one.number(0, 1) for one in place.items()]
+    values = [one.number(0, 1) for one in node.items()]
     if len(values) != clusters:
-        place.wrong(f"{len(values)} for {clusters - 1} border{'s' * (clusters != 2)}: there must be {clusters}")
+        node.refuse(f"{len(values)} for {clusters - 1} border{'s' * (clusters != 2)}: there must be {clusters}")
     total = sum(values)
     if not isclose(total, 1.0, abs_tol=SUM_SLACK):
-        place.wrong(f"they add up to {total:.4g} and not to 1")
+        node.refuse(f"they add up to {total:.4g} and not to 1")
     return tuple(value / total for value in values)
 
 
-def _calls(place: Place, clusters: int) -> tuple[int, ...]:
-    values = tuple(one.whole() for one in place.items())
+def _calls(node: DocumentNode, clusters: int) -> tuple[int, ...]:
+    values = tuple(one.whole() for one in node.items())
     if len(values) != clusters:
-        place.wrong(f"{len(values)} numbers for {clusters} clusters")
+        node.refuse(f"{len(values)} numbers for {clusters} clusters")
     return values
 
 
-def _borders(place: Place) -> tuple[float, ...]:
+def _borders(node: DocumentNode) -> tuple[float, ...]:
     """Times, increasing, ns."""
     found: list[float] = []
-    for one in place.items():
+    for one in node.items():
         match = _BORDER.fullmatch(one.text().strip())
         if match is None or match[2] not in _SIZES:
-            one.wrong(f"{one.text()!r} is no time such as 70 ms")
+            one.refuse(f"{one.text()!r} is not a time such as 70 ms")
         try:
             found.append(float(match[1]) * _SIZES[match[2]])
         except ValueError:
-            one.wrong(f"{one.text()!r} is no time such as 70 ms")
+            one.refuse(f"{one.text()!r} is not a time such as 70 ms")
         if len(found) > 1 and found[-1] <= found[-2]:
-            one.wrong("borders must increase")
+            one.refuse("borders must increase")
     return tuple(found)
 
 
-def _tally(place: Place, clusters: int) -> Tally:
-    keys = place.known_keys(("run", "calls", "worth"), ())
-    return Tally(keys["run"].text(), _calls(keys["calls"], clusters), keys["worth"].number())
+def _tally(node: DocumentNode, clusters: int) -> Tally:
+    keys = node.mapping((), ("run", "calls", "worth"))
+    return Tally(keys["run"].text(), _calls(keys["calls"], clusters), keys["worth"].number(0))
 
 
-def _number_of(place: Place, most: int) -> int:
-    number = place.whole()
+def _number_of(node: DocumentNode, most: int) -> int:
+    number = node.whole()
     if number >= most:
-        place.wrong(f"there is no platform {number}: there are {most}")
+        node.refuse(f"there is no platform {number}: there are {most}")
     return number
 
 
-def _on(place: Place | None, numbers: Sequence[int], read: Callable[[Place], T]) -> Mapping[int, T] | None:
+def _on(node: DocumentNode | None, numbers: Sequence[int], read: Callable[[DocumentNode], T]) -> Mapping[int, T] | None:
     """By platform: numbers of the file become places of the function's own list."""
-    if place is None:
+    if node is None:
         return None
     found: dict[int, T] = {}
-    for name, one in place.keys().items():
+    for name, one in node.mapping().items():
         if not name.isdecimal() or int(name) not in numbers:
-            one.wrong(f"platform {name} is none of the function's")
+            one.refuse(f"platform {name} is none of the function's")
         found[numbers.index(int(name))] = read(one)
     return found
 
 
-def _below(keys: Mapping[str, Place], groups: Sequence[PathGroup], borders: int) -> tuple[float, ...]:
+def _below(keys: Mapping[str, DocumentNode], groups: Sequence[PathGroup], borders: int) -> tuple[float, ...]:
     """Share of all calls below each border."""
     if "below" in keys:
         values = tuple(one.number(0, 1) for one in keys["below"].items())
         if len(values) != borders:
-            keys["below"].wrong(f"{len(values)} for {borders} borders")
+            keys["below"].refuse(f"{len(values)} for {borders} borders")
         return values
     total = sum(sum(group.counts) for group in groups) or 1
     return tuple(sum(sum(group.counts[: k + 1]) for group in groups) / total for k in range(borders))

@@ -11,9 +11,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from perflaw.errors import UsageError
+from perflaw.errors import UsageError, did_you_mean
 from perflaw.explore.injectors.context import Injector
-from perflaw.explore.parts import did_you_mean
 
 GROUP: Final = "perflaw.injectors"
 """Entry points of packages that bring injectors."""

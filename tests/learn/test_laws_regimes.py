@@ -11,7 +11,7 @@ from perflaw.laws.evaluation import evaluate
 from perflaw.laws.reading import parse_expression
 from perflaw.learn.series import Series, learn
 from perflaw.learn.series.partition import Sorted, Sums, best_partitions, deviance, partitions, splits
-from perflaw.report.documents import law_document
+from perflaw.types.documents import document
 from tests.learn.law_data import TRUTHS, at_least, at_most, draw, generator
 
 Switch = Callable[[np.ndarray, float], np.ndarray]
@@ -90,9 +90,9 @@ def test_what_a_piecewise_law_says() -> None:
     assert point.low <= 300 <= point.high
     assert law.slope["docs.len"] == pytest.approx(2.0)
     assert law.predictions[1].mean == pytest.approx(0.1 * law.predictions[1].features["docs.len"] ** 2, rel=1e-6)
-    document = law_document(law)
-    assert [one["family"] for one in document["segments"]] == ["linear", "quadratic"]
-    assert set(document["breakpoints"][0]) == {"feature", "value", "low", "high"}
+    told = document(law)
+    assert [one["family"] for one in told["segments"]] == ["linear", "quadratic"]
+    assert set(told["breakpoints"][0]) == {"feature", "value", "low", "high"}
 
 
 def test_its_mean_is_written_in_the_language() -> None:

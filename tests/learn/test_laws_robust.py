@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.learn.series import Series, learn
-from perflaw.report.documents import law_document
+from perflaw.types.documents import document
 from tests.conftest import examples
 
 NUMBERS = st.one_of(
@@ -53,7 +53,7 @@ def test_any_finite_numbers(one: Series) -> None:
     learnt = learn([one])[0]
     assert finite(learnt.law)
     assert np.isfinite(learnt.residuals()).all()
-    assert law_document(learnt.law)["verdict"] in ("law", "none", "inconclusive")
+    assert document(learnt.law)["verdict"] in ("law", "none", "inconclusive")
     for p in learnt.law.predictions:
         assert 0 <= p.mean_low <= p.mean_high
         assert 0 <= p.new_low <= p.new_high

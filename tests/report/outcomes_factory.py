@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from perflaw.report.annotations.verdicts import check_document, diff_document
-from perflaw.report.documents import dumps
+from perflaw.report.documents import check_document, diff_document
 from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict, Stated
+from perflaw.types.documents import dumps
 
 from .factory import HOSTILE
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from perflaw.learn.exploring.explored import explored
-from perflaw.report.documents import dumps
-from perflaw.report.explore.document import explore_document
+from perflaw.report.documents import explore_document
 from perflaw.report.explore.page import render_study
 from perflaw.report.explore.table import explore_text
 from perflaw.report.explore.words import setting_text
+from perflaw.types.documents import dumps
 from perflaw.types.studies import Knob
 from tests import studies_factory as made
 

@@ -13,13 +13,13 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 from perflaw.errors import DataError
 from perflaw.learn.paths.histograms import clusters
-from perflaw.report.documents import dumps
+from perflaw.report.documents import mine_document
 from perflaw.report.mine.call_path_graph import MOST_NODES, call_path_graph
-from perflaw.report.mine.document import mine_document
 from perflaw.report.mine.exports import CALLS, RATIO, mine_otlp, mine_prometheus, mine_pytest
 from perflaw.report.mine.page import BARS, box, histogram_data
 from perflaw.report.mine.table import assertions, merge_text, mine_text
 from perflaw.types import PathGroup, PathSpec
+from perflaw.types.documents import dumps
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile
 
 from . import specs_factory

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.report.documents import dumps
-from perflaw.report.trend.document import trend_document
+from perflaw.report.documents import trend_document
 from perflaw.report.trend.places import places_of
 from perflaw.report.trend.table import trend_table
 from perflaw.report.trend.words import title
 from perflaw.types import Location
+from perflaw.types.documents import dumps
 
 from . import factory, trends_factory
 
@@ -95,22 +95,22 @@ def test_every_json_field_is_described() -> None:
 def test_ranges_reach_over_what_is_no_location_alone() -> None:
     lines = [trends_factory.line(number) for number in (1, 2, 4, 9, 10)]
     places = places_of(lines)
-    assert places.told([0, 1, 2], [1.0] * 5) == ["bubble.py:1-4 in bubble_sort()"]
-    assert places.told([0, 2], [1.0] * 5) == ["bubble.py:1, 4 in bubble_sort()"]
-    assert places.told([3, 4, 0], [1.0] * 5) == ["bubble.py:1, 9-10 in bubble_sort()"]
+    assert places.texts([0, 1, 2], [1.0] * 5) == ["bubble.py:1-4 in bubble_sort()"]
+    assert places.texts([0, 2], [1.0] * 5) == ["bubble.py:1, 4 in bubble_sort()"]
+    assert places.texts([3, 4, 0], [1.0] * 5) == ["bubble.py:1, 9-10 in bubble_sort()"]
 
 
 def test_blocks_are_told_where_their_line_is_not() -> None:
     one = trends_factory.line(3)
     taken, other = (replace(one, kind="block", name=f"bubble.py:3{way}") for way in (" taken", "_2 not taken"))
     places = places_of([one, taken, other])
-    assert places.told([0, 1], [1.0] * 3) == ["bubble.py:3 in bubble_sort()"]
-    assert places.told([1, 2], [1.0] * 3) == ["bubble.py:3 taken, 3_2 not taken in bubble_sort()"]
+    assert places.texts([0, 1], [1.0] * 3) == ["bubble.py:3 in bubble_sort()"]
+    assert places.texts([1, 2], [1.0] * 3) == ["bubble.py:3 taken, 3_2 not taken in bubble_sort()"]
 
 
 def test_functions_come_by_weight_and_c_keeps_its_names() -> None:
     slow = Location("line", "a.c:7", "/x/a.c", 7, "std::sort<int>(int*)", "c++")
-    assert places_of([slow, trends_factory.line(8)]).told([0, 1], [1.0, 5.0]) == [
+    assert places_of([slow, trends_factory.line(8)]).texts([0, 1], [1.0, 5.0]) == [
         "bubble.py:8 in bubble_sort()",
         "a.c:7 in std::sort<int>(int*)",
     ]
@@ -129,7 +129,7 @@ def test_titles_say_what_a_representative_is() -> None:
 def test_any_location_has_words(name: str, file: str, function: str, line: int) -> None:
     for kind in ("line", "block", "function", "edge", "column"):
         place = Location(kind, name, file, line, function, "python")
-        [told] = places_of([place]).told([0], [1.0])
+        [told] = places_of([place]).texts([0], [1.0])
         assert isinstance(told, str)
 
 

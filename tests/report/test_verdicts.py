@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.report.annotations.verdicts import check_document, check_text, diff_text, github, ratio_text
-from perflaw.report.documents import dumps
+from perflaw.report.annotations.verdicts import check_text, diff_text, github, ratio_text
+from perflaw.report.documents import check_document
 from perflaw.report.sarif import sarif
 from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict
+from perflaw.types.documents import dumps
 
 OUTCOMES = ["holds", "violated", "inconclusive", "out of scope"]
 

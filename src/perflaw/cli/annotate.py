@@ -52,7 +52,8 @@ def command(
         _write(Path(output), annotations)
         write_twin(Path(output), annotations, recordings, metric, point)
     if as_json:
-        from perflaw.report.documents import annotate_document, dumps
+        from perflaw.report.documents import annotate_document
+        from perflaw.types.documents import dumps
 
         click.echo(dumps(annotate_document(annotations, [one.run for one in recordings], point)))
     elif as_text:

@@ -101,12 +101,13 @@ def _check_specs_print(
     verdicts: Sequence[SpecVerdict], recordings: Sequence[Recording], left_out: Sequence[str], outputs: Outputs
 ) -> None:
     from perflaw.report.annotations.verdicts import github
-    from perflaw.report.mine.verdicts import spec_document, spec_verdicts_text
+    from perflaw.report.mine.verdicts import spec_verdicts_text
 
     if outputs.as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.report.documents import check_document
+        from perflaw.types.documents import dumps
 
-        click.echo(dumps(spec_document(verdicts, [one.run.id for one in recordings], left_out)))
+        click.echo(dumps(check_document(verdicts, [one.run.id for one in recordings], left_out)))
     else:
         click.echo(spec_verdicts_text(verdicts, sys.stdout.isatty(), outputs.every), nl=False)
     if outputs.as_github:
@@ -116,8 +117,8 @@ def _check_specs_print(
 def write_sarif(path: Path, verdicts: Sequence[CheckVerdict | SpecVerdict]) -> None:
     """Write the verdicts as SARIF; StoreError where the disk refuses."""
     from perflaw import __version__
-    from perflaw.report.documents import dumps
     from perflaw.report.sarif import sarif
+    from perflaw.types.documents import dumps
 
     try:
         path.write_text(dumps(sarif(verdicts, __version__, str(Path.cwd()))) + "\n", encoding="utf-8")
@@ -242,10 +243,11 @@ def _print(
     as_json: bool,
     every: bool,
 ) -> None:
-    from perflaw.report.annotations.verdicts import check_document, check_text
+    from perflaw.report.annotations.verdicts import check_text
 
     if as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.report.documents import check_document
+        from perflaw.types.documents import dumps
 
         click.echo(dumps(check_document(verdicts, [one.run.id for one in recordings], left_out)))
         return

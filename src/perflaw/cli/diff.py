@@ -30,7 +30,7 @@ def command(
     """
     from perflaw.check.diffing import Side, compare
     from perflaw.check.judge import Options
-    from perflaw.report.annotations.verdicts import diff_document, diff_text, github
+    from perflaw.report.annotations.verdicts import diff_text, github
 
     before, after = load_laws(old, metric), load_laws(new, metric)
     for note in (before.note, after.note):
@@ -40,7 +40,8 @@ def command(
         Side(before.claims, before.evidence), Side(after.claims, after.evidence), Options(alpha, min_effect)
     )
     if as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.report.documents import diff_document
+        from perflaw.types.documents import dumps
 
         click.echo(dumps(diff_document(verdicts)))
     else:

@@ -17,7 +17,7 @@ def command(as_json: bool) -> int:
 
     findings = examine()
     if as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.types.documents import dumps
 
         listed = [{"what": one.what, "ok": one.ok, "detail": one.detail} for one in findings]
         click.echo(dumps({"schema": "perflaw.doctor/1", "findings": listed}))

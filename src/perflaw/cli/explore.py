@@ -81,7 +81,7 @@ def tell_plan(target: Experiment, study: Study, wish: Wish, as_json: bool) -> in
     trials, seed = looked_at(target, study, wish)
     plan = plan_of(study, seed, trials)
     if as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.types.documents import dumps
 
         click.echo(dumps(_document(plan, seed)))
         return 0
@@ -272,7 +272,7 @@ def _write_twin(
     evidence: dict[tuple[str, str], Evidence],
 ) -> None:
     from perflaw.cli.twin import twin_document, twin_path
-    from perflaw.report.documents import dumps
+    from perflaw.types.documents import dumps
 
     twin = twin_path(path)
     try:
@@ -382,8 +382,8 @@ def _page_writer(explorer: Explorer, seed: int, page: str | None) -> Callable[[b
 
 def _tell(found: Explored, seed: int, as_json: bool, name: str) -> None:
     if as_json:
-        from perflaw.report.documents import dumps
-        from perflaw.report.explore.document import explore_document
+        from perflaw.report.documents import explore_document
+        from perflaw.types.documents import dumps
 
         click.echo(dumps(explore_document(found, seed)))
     else:

@@ -155,18 +155,17 @@ def _print(found: list[NumberSeries], laws: list[Learnt], response: str, as_json
     if as_json:
         import json
 
-        from perflaw.report.documents import law_document
+        from perflaw.types.documents import document
 
         for one, learnt in zip(found, laws, strict=True):
-            law = law_document(learnt.law)
-            document = {
+            fit = {
                 "schema": "perflaw.fit/1",
                 "series": one.name,
-                "law": law,
+                "law": document(learnt.law),
                 "dropped": one.dropped,
                 "unit": one.unit,
             }
-            click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
+            click.echo(json.dumps(fit, allow_nan=False, ensure_ascii=False))
         return
     from perflaw.report.annotations.table import fit_table
 

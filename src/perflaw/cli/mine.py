@@ -64,8 +64,8 @@ def command(
     if export:
         _export(export, found, experiment)
     elif as_json:
-        from perflaw.report.documents import dumps
-        from perflaw.report.mine.document import mine_document
+        from perflaw.report.documents import mine_document
+        from perflaw.types.documents import dumps
 
         click.echo(dumps(mine_document(found.file, [step.found for step in found.steps])))
     else:
@@ -100,7 +100,7 @@ def _exported(kind: str, found: Mined, experiment: str) -> str:
         from perflaw.report.mine.exports import mine_prometheus
 
         return mine_prometheus(found.file)
-    from perflaw.report.documents import dumps
     from perflaw.report.mine.exports import mine_otlp
+    from perflaw.types.documents import dumps
 
     return dumps(mine_otlp(found.file)) + "\n"

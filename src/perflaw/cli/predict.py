@@ -29,7 +29,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     intervals widen; a law whose shape is in doubt refuses there.
     """
     from perflaw.check.predicting import forecast
-    from perflaw.report.annotations.verdicts import forecast_document, forecast_text
+    from perflaw.report.annotations.verdicts import forecast_text
 
     asked = [_point(text) for text in points]
     found = []
@@ -42,9 +42,10 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
             f"no law of {laws} can be asked at {points[0]}", f"laws depend on {_needs(claims)}", "perflaw annotate"
         )
     if as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.report.documents import predict_document
+        from perflaw.types.documents import dumps
 
-        click.echo(dumps(forecast_document(found)))
+        click.echo(dumps(predict_document(found)))
     else:
         click.echo(forecast_text(found, sys.stdout.isatty(), every), nl=False)
     return 0

@@ -96,7 +96,7 @@ def list_(
     with opened(context, Where(remote, token_file, ca)) as hosts:
         found = [(host, host.processes(pid)) for host in hosts]
     if as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.types.documents import dumps
 
         processes = [{"host": host.name, **asdict(one)} for host, some in found for one in some]
         click.echo(dumps({"schema": "perflaw.probes/1", "processes": processes}))
@@ -283,7 +283,7 @@ def _views(
 def _show(rows: Sequence[Row], tracer: Tracer, as_json: bool) -> None:
     tally = tracer.tally
     if as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.types.documents import dumps
 
         told = {"schema": "perflaw.watch/1", "probes": [asdict(row) for row in rows], "tally": asdict(tally)}
         click.echo(dumps(told).replace("\n", " "))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -33,9 +32,9 @@ def command(experiment: str, as_json: bool) -> int:
         why = f"nothing was recorded there; experiments here: {others}"
         raise StoreError(f"{target.folder}: no recordings", why, "perflaw record -- python app.py")
     if as_json:
-        from perflaw.report.documents import dumps
+        from perflaw.types.documents import dumps
 
-        document = {"schema": "perflaw.runs/1", "runs": [asdict(run) for run in found]}
+        document = {"schema": "perflaw.runs/1", "runs": found}
         click.echo(dumps({**document, "damaged": damaged, "unfinished": target.unfinished()}))
         return 0
     from perflaw.report.annotations.table import runs_table

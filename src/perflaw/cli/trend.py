@@ -117,8 +117,8 @@ def command(
     if output:
         _write_page(output, view, request, read)
     if as_json:
-        from perflaw.report.documents import dumps
-        from perflaw.report.trend.document import trend_document
+        from perflaw.report.documents import trend_document
+        from perflaw.types.documents import dumps
 
         click.echo(dumps(trend_document(view)))
     else:

@@ -28,8 +28,8 @@ def write_twin(
     at: Mapping[str, float] | None,
 ) -> None:
     """Write the twin of the law file at ``path``; StoreError where that cannot be."""
-    from perflaw.report.documents import dumps
     from perflaw.store.evidence import measured
+    from perflaw.types.documents import dumps
 
     found = evidence_of(recordings, measured(recordings, metric))
     twin = twin_path(path)

@@ -98,12 +98,10 @@ def command(
         write_variance(output, experiment, recordings, metric, options, asked, against)
     changes = _changes(against, found, metric, options) if against else None
     if as_json:
-        from perflaw.report.documents import dumps
-        from perflaw.report.variance.document import variance_document
-        from perflaw.report.variance.table import changes_document
+        from perflaw.report.documents import variance_document
+        from perflaw.types.documents import dumps
 
-        document = variance_document(found, [one.run for one in recordings])
-        click.echo(dumps(document if changes is None else {**document, "changes": changes_document(changes)}))
+        click.echo(dumps(variance_document(found, [one.run for one in recordings], changes)))
     elif changes is not None:
         from perflaw.report.variance.table import changes_text
 

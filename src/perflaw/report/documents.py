@@ -1,130 +1,18 @@
-"""The JSON documents of the verbs (``docs/json.md``): stable names, no NaN or infinity."""
+"""The JSON documents of the verbs (``docs/json.md``): each joins the documents of its nouns under the name of a schema."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
 
-from perflaw.types import (
-    Alternative,
-    Annotation,
-    Breakpoint,
-    CheckVerdict,
-    DiffVerdict,
-    Law,
-    Prediction,
-    Run,
-    Scope,
-    SpecVerdict,
-)
-
-# ---- A verdict as its JSON object, whichever verb came to it.
-
-
-def verdict_document(one: CheckVerdict | DiffVerdict | SpecVerdict) -> dict[str, Any]:
-    """Its fields; component and metric by name, with where the one stands and the unit of the other."""
-    document = asdict(one)
-    component = document.pop("component")
-    return {
-        **{"component": component["name"], "file": component["file"], "line": component["line"]},
-        **document,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-    }
-
-
-# ---- Documents to JSON text.
-
-
-def dumps(document: Mapping[str, Any]) -> str:
-    """The document as text; numbers that JSON does not have become null."""
-    return json.dumps(_finite(document), indent=1, allow_nan=False, ensure_ascii=False)
-
-
-def finite(value: float | None) -> float | None:
-    """The number, or None where JSON has none for it."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return finite(value)
-    if isinstance(value, Mapping):
-        return {str(key): _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return value
-
-
-# ---- Laws as JSON: every field of a law under its own name, and never a NaN or an infinity.
-
-
-def law_document(law: Law) -> dict[str, Any]:
-    """A law as the contract says, numbers finite or null."""
-    return {
-        "family": law.family,
-        "expression": law.expression,
-        "mean": law.mean,
-        "features": list(law.features),
-        "slope": _numbers(law.slope),
-        "slope_low": _numbers(law.slope_low),
-        "slope_high": _numbers(law.slope_high),
-        "noise": {"distribution": law.noise.distribution, "scale": finite(law.noise.scale)},
-        "n": law.n,
-        "runs": law.runs,
-        "r2": finite(law.r2),
-        "verdict": law.verdict,
-        "reason": law.reason,
-        "exponent": finite(law.exponent),
-        "log_exponent": finite(law.log_exponent),
-        "coefficient": finite(law.coefficient),
-        "intercept": finite(law.intercept),
-        "range": {name: [finite(low), finite(high)] for name, (low, high) in law.range.items()},
-        "alternatives": [_alternative(one) for one in law.alternatives],
-        "predictions": predictions_document(law.predictions),
-        "breakpoints": [_breakpoint(one) for one in law.breakpoints],
-        "segments": [law_document(one) for one in law.segments],
-        "collinear": {name: list(others) for name, others in law.collinear.items()},
-        "lack_of_fit": finite(law.lack_of_fit),
-    }
-
-
-def predictions_document(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
-    """Predictions in their order."""
-    return [
-        {
-            "features": _numbers(one.features),
-            "mean": finite(one.mean),
-            "mean_low": finite(one.mean_low),
-            "mean_high": finite(one.mean_high),
-            "new_low": finite(one.new_low),
-            "new_high": finite(one.new_high),
-        }
-        for one in predictions
-    ]
-
-
-def _breakpoint(one: Breakpoint) -> dict[str, Any]:
-    return {"feature": one.feature, "value": finite(one.value), "low": finite(one.low), "high": finite(one.high)}
-
-
-def _alternative(one: Alternative) -> dict[str, Any]:
-    return {
-        "family": one.family,
-        "expression": one.expression,
-        "slope": _numbers(one.slope),
-        "delta": finite(one.delta),
-    }
-
-
-def _numbers(values: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: finite(value) for name, value in values.items()}
-
-
-Document = dict[str, Any]
+from perflaw.specs.call_paths import expression_text
+from perflaw.report.mine.table import assertions
+from perflaw.report.trend.places import places_of
+from perflaw.report.trend.words import TrendView
+from perflaw.types import Annotation, CheckVerdict, Consistency, DiffVerdict, Forecast, Run, SpecVerdict
+from perflaw.types.documents import Document, document, encoded
+from perflaw.types.explored import Explored
+from perflaw.types.specifications import MinedSpec, PathGroup, PathSpec, SpecFile, Tally
+from perflaw.types.variance import PatternChange, Variance
 
 
 def annotate_document(
@@ -134,29 +22,119 @@ def annotate_document(
     return {
         "schema": "perflaw.annotate/1",
         "at": dict(at) if at else None,
-        "runs": [{"id": run.id, "features": dict(run.features), "complete": run.complete} for run in runs],
-        "annotations": [_annotation(one) for one in annotations],
+        "runs": _runs(runs),
+        "annotations": encoded(annotations),
     }
 
 
-def _annotation(one: Annotation) -> Document:
+def check_document(
+    verdicts: Sequence[CheckVerdict | SpecVerdict], runs: Sequence[str], left_out: Sequence[str]
+) -> Document:
+    """``perflaw.check/1``: verdicts on laws, or on groups of call paths."""
     return {
-        "component": one.component.name,
-        "file": one.component.file,
-        "line": one.component.line,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-        "features": list(one.features),
-        "scopes": [_scope(scope) for scope in one.scopes],
-        "marks": list(one.marks),
-        "calls": one.calls,
-        "total": one.total,
-        "share": one.share,
-        "self_share": one.self_share,
-        "run_law": law_document(one.run_law) if one.run_law else None,
-        "predicted": predictions_document([one.predicted])[0] if one.predicted else None,
+        "schema": "perflaw.check/1",
+        "verdicts": encoded(verdicts),
+        "runs": list(runs),
+        "left_out": list(left_out),
     }
 
 
-def _scope(scope: Scope) -> Document:
-    return {"condition": scope.condition, "probability": scope.probability, "law": law_document(scope.law)}
+def diff_document(verdicts: Sequence[DiffVerdict]) -> Document:
+    """``perflaw.diff/1``."""
+    return {"schema": "perflaw.diff/1", "verdicts": encoded(verdicts)}
+
+
+def predict_document(forecasts: Sequence[Forecast]) -> Document:
+    """``perflaw.predict/1``."""
+    return {"schema": "perflaw.predict/1", "predictions": encoded(forecasts)}
+
+
+def trend_document(view: TrendView) -> Document:
+    """``perflaw.trend/1``: every cluster, the costliest first."""
+    places, locations, peak = places_of(view.matrix.locations), view.matrix.locations, view.peak
+    clusters = [
+        {
+            **document(cluster),
+            "locations": [locations[row].name for row in cluster.members],
+            "places": places.texts(cluster.members, peak),
+        }
+        for cluster in view.trends.clusters
+    ]
+    return {
+        "schema": "perflaw.trend/1",
+        **document(view.trends),
+        "runs": list(view.matrix.runs),
+        "left_out": list(view.left_out),
+        "clusters": clusters,
+    }
+
+
+def variance_document(
+    variance: Variance, runs: Sequence[Run], changes: Sequence[PatternChange] | None = None
+) -> Document:
+    """``perflaw.variance/1``; ``changes`` are those since the recordings of another experiment."""
+    compared = {} if changes is None else {"changes": encoded(changes)}
+    return {"schema": "perflaw.variance/1", "runs": _runs(runs), **document(variance), **compared}
+
+
+def mine_document(file: SpecFile, merges: Sequence[Sequence[Consistency]] = ()) -> Document:
+    """``perflaw.mine/1``; ``merges`` holds the consistency of every function at each step of ``--merge``."""
+    return {
+        "schema": "perflaw.mine/1",
+        "runs": encoded(file.runs),
+        "specs": [spec_document(mined) for mined in file.specs],
+        "merges": encoded(merges),
+    }
+
+
+def spec_document(mined: MinedSpec) -> Document:
+    """A specification; its groups hold their call paths and, where single runs are known, their calls in each run."""
+    spec, tallies = mined.spec, mined.tallies or [()] * len(mined.spec.groups)
+    return {
+        **document(spec),
+        "groups": [_group(group, spec, runs) for group, runs in zip(spec.groups, tallies, strict=True)],
+        "assertions": assertions(spec),
+        "unknown": _paths(spec, spec.unknown),
+        "platform_borders": _by_platform(spec.platform_borders),
+    }
+
+
+def explore_document(explored: Explored, seed: int = 0) -> Document:
+    """``perflaw.explore/1``; ``seed`` is the one that the study was begun with."""
+    return {
+        "schema": "perflaw.explore/1",
+        "seed": seed,
+        **document(explored),
+        "interactions": [
+            {"metric": importance.metric, **document(share)}
+            for importance in explored.importance
+            for share in importance.shares
+            if len(share.knobs) > 1 and share.sure
+        ],
+        "laws": {learnt.metric.name: document(learnt.law) for learnt in explored.laws},
+    }
+
+
+def _runs(runs: Iterable[Run]) -> list[Document]:
+    return [{"id": run.id, "features": dict(run.features), "complete": run.complete} for run in runs]
+
+
+def _group(group: PathGroup, spec: PathSpec, tallies: Sequence[Tally]) -> Document:
+    return {
+        **document(group),
+        "expression": expression_text(group.expression),
+        "terms": [[{"edge": list(edge), "on_path": on} for edge, on in term] for term in group.expression],
+        "paths": _paths(spec, group.paths),
+        "behaviours": _by_platform(group.behaviours),
+        "runs": encoded(tallies),
+    }
+
+
+def _paths(spec: PathSpec, places: Iterable[int]) -> list[Document]:
+    return [{"path": list(spec.paths[place]), "counts": list(spec.path_counts[place])} for place in places]
+
+
+def _by_platform(values: Mapping[int, Sequence[float]] | None) -> list[Document] | None:
+    if values is None:
+        return None
+    return [{"platform": place, "values": list(some)} for place, some in sorted(values.items())]

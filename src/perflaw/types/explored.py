@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
+from perflaw.types.documents import OMITTED, stated
 from perflaw.types.laws import Law
 from perflaw.types.studies import Configuration, Study, StudyMetric, Trial, Value
 
+_ESTIMATED = stated(metrics="value", intervals="interval")
+"""Estimates by metric: their values, and their intervals beside them."""
 WarningKind = Literal["hidden lock", "invalid", "contaminated", "stopped", "few", "null", "other"]
 """What a warning is about."""
 
@@ -23,6 +26,11 @@ class Estimate:
     """Lower end."""
     high: float
     """Upper end."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Both ends of the interval."""
+        return self.low, self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +51,24 @@ class Choice:
 
     configuration: Configuration
     """Its settings; knobs that describe the workload are left out."""
-    metrics: Mapping[str, Estimate]
+    metrics: Mapping[str, Estimate] = field(metadata=_ESTIMATED)
     """Metric → what is expected of it, free of the luck that chose it."""
     measured: Mapping[str, float]
     """Metric → mean of its own trials; empty where it was not tried."""
     trials: tuple[int, ...]
     """Numbers of its valid trials."""
-    margin: float
+    margin: float = field(metadata=OMITTED)
     """Share that the probability speaks of: .05 for 5 %."""
-    probability: float | None
+    probability: float | None = field(metadata=OMITTED)
     """That no configuration of the space is better by more than the margin; None where the data cannot say."""
     why: str = ""
     """What it is best in, in words."""
+    DOCUMENTED: ClassVar = ("within_margin",)
+
+    @property
+    def within_margin(self) -> dict[str, Any]:
+        """The probability with the margin that it speaks of."""
+        return {"margin": self.margin, "probability": self.probability}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +125,7 @@ class FrontPoint:
 
     configuration: Configuration
     """Its settings."""
-    metrics: Mapping[str, Estimate]
+    metrics: Mapping[str, Estimate] = field(metadata=_ESTIMATED)
     """What is expected of it."""
     trials: tuple[int, ...]
     """Numbers of its valid trials."""
@@ -161,13 +175,13 @@ class Notice:
 class Explored:
     """The result of a study."""
 
-    study: Study
+    study: Study = field(metadata=stated(study="name", digest="digest", policy="policy"))
     """What was explored."""
     trials: tuple[Trial, ...]
     """All trials in their order, planned ones included."""
     objective: StudyMetric | None
     """The metric that best is told by: the first with a goal; None where none has one."""
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[Tried, ...] = field(default=(), metadata=OMITTED)
     """Configurations with a valid trial, the best first."""
     best: Choice | None = None
     """The best configuration; None where there is no valid trial or no goal."""
@@ -177,11 +191,11 @@ class Explored:
     """The front, where two metrics or more have goals."""
     importance: tuple[Importance, ...] = ()
     """Of each metric, the objective first."""
-    laws: tuple[MetricLaw, ...] = ()
+    laws: tuple[MetricLaw, ...] = field(default=(), metadata=OMITTED)
     """Of each metric, the objective first."""
     surface: Surface | None = None
     """The objective over the two knobs that matter most together."""
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[Notice, ...] = field(default=(), metadata=stated(warnings=""))
     """Warnings, the gravest first."""
     unfinished: bool = False
     """Whether trials are still to come."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from perflaw.types.documents import MEASURED, OMITTED, PLACED
 from perflaw.types.recordings import Component, Metric
 
 Verdict = Literal["law", "inconclusive", "none"]
@@ -180,9 +181,9 @@ class Points:
 class Annotation:
     """A component × metric with its law or laws, and its place in the ranking."""
 
-    component: Component
+    component: Component = field(metadata=PLACED)
     """The part of the program."""
-    metric: Metric
+    metric: Metric = field(metadata=MEASURED)
     """What was measured."""
     features: tuple[str, ...]
     """All features that were read of it."""
@@ -200,11 +201,11 @@ class Annotation:
     """Cost per run as a law of the workload's features: what ``--at n=…`` is answered by."""
     predicted: Prediction | None = None
     """Cost of a whole run at ``--at``, null where the law does not reach there."""
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[Curve, ...] = field(default=(), metadata=OMITTED)
     """The first scope's law drawn, one curve a feature in it."""
-    points: Points | None = None
+    points: Points | None = field(default=None, metadata=OMITTED)
     """The evidence, thinned for a page."""
     marks: tuple[str, ...] = ()
     """What was selected for its laws: ``noise removed``, ``main trend``; empty where all records count."""
-    breakpoints: tuple[Breakpoint, ...] = ()
+    breakpoints: tuple[Breakpoint, ...] = field(default=(), metadata=OMITTED)
     """Where the regimes of a piecewise law part its scopes, with their intervals."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
+
+from perflaw.types.documents import OMITTED, stated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +140,7 @@ class PathGroup:
 
     id: str
     """Short name, stable under the order of input: a digest of the function and the paths' expression."""
-    paths: tuple[int, ...]
+    paths: tuple[int, ...] = field(metadata=OMITTED)
     """Places in ``PathSpec.paths``."""
     distribution: tuple[float, ...]
     """Share of the calls in each cluster, the quickest first; sums to 1."""
@@ -146,13 +148,13 @@ class PathGroup:
     """Calls in each cluster."""
     effective: float
     """Independent calls that these are worth: fewer than the calls where durations are autocorrelated."""
-    expression: tuple[Term, ...]
+    expression: tuple[Term, ...] = field(metadata=OMITTED)
     """When a call belongs here: any of these conjunctions (disjunctive normal form); empty where the standing says why."""
     standing: Standing = ""
     """Whether the expression tells it apart."""
     mislabelled: float = 0.0
     """Share of its calls that come by paths for which the expression says otherwise (soft separation)."""
-    behaviours: Mapping[int, tuple[float, ...]] | None = None
+    behaviours: Mapping[int, tuple[float, ...]] | None = field(default=None, metadata=OMITTED)
     """Platform (place in ``PathSpec.platforms``) → distribution there, by the borders there; None on one platform."""
 
 
@@ -170,29 +172,29 @@ class PathSpec:
     """Between clusters, increasing; empty where durations are of one kind."""
     quantiles: tuple[float, ...]
     """Share of all calls below each border: what is compared across platforms."""
-    groups: tuple[PathGroup, ...]
+    groups: tuple[PathGroup, ...] = field(metadata=OMITTED)
     """Groups of call paths, that of most calls first; one group where call paths do not matter."""
-    paths: tuple[CallPath, ...]
+    paths: tuple[CallPath, ...] = field(metadata=OMITTED)
     """The call paths."""
-    path_counts: tuple[tuple[int, ...], ...]
+    path_counts: tuple[tuple[int, ...], ...] = field(metadata=OMITTED)
     """(paths, clusters) calls."""
-    unknown: tuple[int, ...]
+    unknown: tuple[int, ...] = field(metadata=OMITTED)
     """Paths with too few calls to belong anywhere."""
     stable: bool
     """Whether the borders are found again in the observations (Algorithm 1)."""
     observations: int
     """How many there are."""
-    points: int
+    points: int = field(metadata=stated(calls=""))
     """Calls in all."""
     utility: float
     """How useful further observations would be, 0 … 1 (Algorithm 3)."""
     platforms: tuple[Platform, ...] = ()
     """Where it was measured."""
-    platform_borders: Mapping[int, tuple[float, ...]] | None = None
+    platform_borders: Mapping[int, tuple[float, ...]] | None = field(default=None, metadata=OMITTED)
     """Platform → borders there; None on one platform."""
-    platform_counts: Mapping[int, tuple[tuple[int, ...], ...]] | None = None
+    platform_counts: Mapping[int, tuple[tuple[int, ...], ...]] | None = field(default=None, metadata=OMITTED)
     """Platform → (paths, clusters) calls there; None on one platform, or where it is not known."""
-    atoms: tuple[Edge, ...] = ()
+    atoms: tuple[Edge, ...] = field(default=(), metadata=stated(edges=""))
     """Edges that the expressions use."""
     share: float | None = None
     """Part of the program's time spent in the function itself."""
@@ -225,11 +227,11 @@ class Consistency:
 class Tally:
     """Calls of one group of call paths in one run."""
 
-    run: str
+    run: str = field(metadata=stated(id=""))
     """Id of the run."""
     counts: tuple[int, ...]
     """Calls in each cluster."""
-    worth: float
+    worth: float = field(metadata=stated(effective=""))
     """Independent calls that these are worth."""
 
 

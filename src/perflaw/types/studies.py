@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from perflaw.types.documents import OMITTED, stated
+
 Value = bool | int | float | str
 """A setting of a knob; quantities with units (``4KiB``) are numbers in the base unit (4096)."""
 Configuration = Mapping[str, Value]
@@ -48,11 +50,11 @@ class Knob:
 class StudyMetric:
     """A number that each trial gives."""
 
-    name: str
+    name: str = field(metadata=stated(metric=""))
     """Its name."""
-    source: Mapping[str, Any]
+    source: Mapping[str, Any] = field(metadata=OMITTED)
     """Where it is from: ``{"probe": "query", "rate": "count"}``, ``{"path": "a.b"}``, ``{"regex": …}``, ``{"wall": True}`` …"""
-    unit: str = ""
+    unit: str = field(default="", metadata=OMITTED)
     """Unit of it."""
     goal: Goal | None = None
     """Which way is better; None: only recorded."""

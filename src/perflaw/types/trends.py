@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from perflaw.types.documents import OMITTED
 from perflaw.types.laws import Curve, Law, Prediction
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class PowerLaw:
     """Runs left out: their cost (or the feature) is zero and has no logarithm. The law says how often, if at all."""
     predictions: tuple[Prediction, ...] = ()
     """Answers at the points asked for, in the order of the laws' predictions; never for runs that cost nothing."""
-    residuals: tuple[float | None, ...] = ()
+    residuals: tuple[float | None, ...] = field(default=(), metadata=OMITTED)
     """log cost − log law, one a run (natural logarithms); null where the run was left out."""
 
 
@@ -71,15 +72,15 @@ class Cluster:
     """Name of the feature or location that all members fit."""
     is_feature: bool
     """The representative is a feature of the workload (or a location declared one)."""
-    row: int | None
+    row: int | None = field(metadata=OMITTED)
     """Row of the representative in the matrix; null for a feature that is no location."""
     features: tuple[str, ...]
     """Features that fit the representative or have the same members, itself first where it is one."""
-    members: tuple[int, ...]
+    members: tuple[int, ...] = field(metadata=OMITTED)
     """Rows of the matrix that are members, those that vary most first."""
-    fits: tuple[float, ...]
+    fits: tuple[float, ...] = field(metadata=OMITTED)
     """R² of each member's linear fit to the representative, more than 1 − alpha; 1 for itself."""
-    costs: tuple[float, ...]
+    costs: tuple[float, ...] = field(metadata=OMITTED)
     """Summed count of the members in each run."""
     max_cost: float
     """Largest of the costs: what clusters are ranked by."""
@@ -105,9 +106,9 @@ class Cluster:
 
     Clusters that are not among the first, by cost now or predicted, are not looked at.
     """
-    curves: Mapping[str, Curve] = field(default_factory=dict)
+    curves: Mapping[str, Curve] = field(default_factory=dict, metadata=OMITTED)
     """Feature → its law drawn from the smallest value to beyond all predictions, for charts."""
-    residuals: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    residuals: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict, metadata=OMITTED)
     """Feature → log cost − log law, one a run (natural logarithms); null where either has none."""
 
 
@@ -117,19 +118,19 @@ class Trends:
 
     clusters: tuple[Cluster, ...]
     """Ranked by largest cost: ``clusters[k].rank == k + 1``."""
-    by_prediction: tuple[int, ...]
+    by_prediction: tuple[int, ...] = field(metadata=OMITTED)
     """Ranks of the clusters in the order of the cost predicted at ``at``."""
     features: tuple[str, ...]
     """Features that laws were learnt for, declared ones first, then locations declared features."""
-    values: Mapping[str, tuple[float | None, ...]]
+    values: Mapping[str, tuple[float | None, ...]] = field(metadata=OMITTED)
     """Feature → its value in each run, null where the run does not say it."""
-    locations: tuple[str, ...]
+    locations: tuple[str, ...] = field(metadata=OMITTED)
     """Names of all rows of the matrix."""
-    runs: int
+    runs: int = field(metadata=OMITTED)
     """Columns of the matrix."""
-    workloads: int
+    workloads: int = field(metadata=OMITTED)
     """Runs that differ in a feature: the replicates."""
-    totals: tuple[float, ...]
+    totals: tuple[float, ...] = field(metadata=OMITTED)
     """Sum of all counts of each run, those in no cluster included."""
     constant: int
     """Locations in no cluster because their count hardly varies (standard deviation less than sigma)."""

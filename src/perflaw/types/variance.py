@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
+from perflaw.types.documents import MEASURED, NAMED, OMITTED, PLACED, stated
 from perflaw.types.recordings import Component, Metric
 
 # ---- Soft real-time figures of a function (Kumar & Pande, §8.1).
@@ -69,7 +70,7 @@ class Step:
     """Source line of the call, 0 where unknown."""
     site: int
     """Call site within the caller's code."""
-    callee: str
+    callee: str = field(metadata=stated(component=""))
     """Component that is called."""
 
 
@@ -83,6 +84,7 @@ class Split:
     """Because it is called different numbers of times."""
     cost: float
     """Because a call does not always cost the same."""
+    DOCUMENTED: ClassVar = ("mechanism",)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -97,7 +99,7 @@ class Split:
 class Part:
     """A call site of a function, or its own code: Y_i of Equation 1."""
 
-    component: Component | None
+    component: Component | None = field(metadata=NAMED)
     """The callee; None for the function's own code."""
     line: int
     """Source line of the call, 0 where unknown."""
@@ -135,7 +137,7 @@ class Block:
 class BudgetRow:
     """What one call path adds to a slow invocation, against one near the median."""
 
-    component: Component
+    component: Component = field(metadata=NAMED)
     """Where the path ends; the function itself for its own code."""
     path: tuple[Step, ...]
     """Calls from the function to there; empty for own code."""
@@ -175,7 +177,7 @@ class Budget:
     """The median of X."""
     samples: int
     """Sampled invocations in the tail."""
-    rows: tuple[BudgetRow, ...]
+    rows: tuple[BudgetRow, ...] = field(metadata=OMITTED)
     """The parts, the largest first."""
     further: Mapping[str, float] = field(default_factory=dict)
     """Further metric in ns (gc, lock_wait) → its share of the difference; part of the rows, not beside them."""
@@ -203,9 +205,9 @@ class Source:
 
     path: tuple[Step, ...]
     """Calls from the function to it."""
-    component: Component
+    component: Component = field(metadata=NAMED)
     """Where the variance comes from."""
-    mean: float
+    mean: float = field(metadata=OMITTED)
     """Mean of its cost Y over all invocations of the function."""
     cf_self: float | None
     """Var(Y)/Var(X)."""
@@ -219,7 +221,7 @@ class Source:
 class Callee:
     """What a sampled invocation did in one callee."""
 
-    component: Component | None
+    component: Component | None = field(metadata=NAMED)
     """The callee; None for callees that are not kept apart."""
     line: int
     """Source line of the call."""
@@ -273,9 +275,9 @@ class Driver:
 class Explanation:
     """Why one function is sometimes slow, over all its contexts."""
 
-    component: Component
+    component: Component = field(metadata=PLACED)
     """The function."""
-    metric: Metric
+    metric: Metric = field(metadata=OMITTED)
     """What was measured."""
     n: int
     """Completed invocations."""
@@ -303,7 +305,7 @@ class Explanation:
     """Parts that vary together."""
     sources: tuple[Source, ...]
     """Underlying sources at any depth, the largest first."""
-    budget: Budget | None
+    budget: Budget | None = field(metadata=stated(tail=""))
     """Slow against median; None without samples."""
     contexts: tuple[Context, ...]
     """Each calling context, highest variance impact first."""
@@ -329,9 +331,9 @@ class PatternNode:
     """Number, unique among all patterns of a result; depth first, most important first."""
     parent: int | None
     """Id of the node it lies under; None for the root of a pattern."""
-    component: Component
+    component: Component = field(metadata=PLACED)
     """The function."""
-    kind: Kind
+    kind: Kind = field(metadata=stated(type=""))
     """What it is in the pattern."""
     n: int
     """Invocations."""
@@ -350,6 +352,11 @@ class PatternNode:
     off_cpu: float | None = None
     """Share of the variance that comes about off the CPU; None where it is not known."""
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures by which two recordings of a pattern are compared."""
+        return {"type": self.kind, "n": self.n, "mean": self.mean, "cov": self.cov, "vim": self.vim}
+
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
@@ -357,9 +364,9 @@ class Contribution:
 
     to: int
     """Id of the node whose variance is explained."""
-    source: int
+    source: int = field(metadata=stated(**{"from": ""}))
     """Id of the node that underlies it."""
-    path: tuple[int, ...]
+    path: tuple[int, ...] = field(metadata=stated(segment=""))
     """Ids of the linear segment, both ends included."""
     cf_self: float | None
     """Var(Y)/Var(X), Y being the cost of ``source`` in an invocation of ``to``; None where a product was not recorded."""
@@ -375,35 +382,56 @@ class Pattern:
     """Nodes, those of greater VIM first."""
     contributions: tuple[Contribution, ...]
     """Back-edges, the largest share of each node first."""
+    DOCUMENTED: ClassVar = ("root",)
+
+    @property
+    def root(self) -> str:
+        """Name of the root's component."""
+        return self.nodes[0].component.name
 
 
 @dataclass(frozen=True, slots=True)
 class Variance:
     """The variance of a program: its patterns, most important first, and the explanation of one function."""
 
-    metric: Metric
+    metric: Metric = field(metadata=MEASURED)
     """What was measured."""
     patterns: tuple[Pattern, ...]
     """Merged, ordered and trimmed patterns."""
-    extracted: tuple[int, int]
+    extracted: tuple[int, int] = field(metadata=OMITTED)
     """Nodes and patterns before merging."""
-    merged: tuple[int, int]
+    merged: tuple[int, int] = field(metadata=OMITTED)
     """Nodes and patterns before trimming."""
-    tree_nodes: int
+    tree_nodes: int = field(metadata=OMITTED)
     """Calling contexts."""
-    too_few: int
+    too_few: int = field(metadata=OMITTED)
     """Calling contexts with fewer invocations than a label needs."""
-    explanation: Explanation | None = None
+    explanation: Explanation | None = field(default=None, metadata=stated(function=""))
     """Of the function asked for, else of the first pattern's root; None where there is no pattern."""
     notes: tuple[str, ...] = ()
     """What is missing or uncertain."""
+    DOCUMENTED: ClassVar = ("counts", "budget")
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Numbers of calling contexts, and of nodes and patterns at each step."""
+        shown = sum(len(pattern.nodes) for pattern in self.patterns), len(self.patterns)
+        steps = {"extracted": self.extracted, "merged": self.merged, "shown": shown}
+        sizes = {step: {"nodes": nodes, "patterns": patterns} for step, (nodes, patterns) in steps.items()}
+        return {"tree": self.tree_nodes, "too_few": self.too_few, **sizes}
+
+    @property
+    def budget(self) -> tuple[BudgetRow, ...]:
+        """Rows of the budget of the function explained; empty without one."""
+        explained = self.explanation
+        return explained.budget.rows if explained and explained.budget else ()
 
 
 @dataclass(frozen=True, slots=True)
 class ShareChange:
     """A back-edge in two recordings."""
 
-    path: tuple[str, ...]
+    path: tuple[str, ...] = field(metadata=stated(segment=""))
     """Components of the linear segment, from the one whose variance it is to where it comes from."""
     old: float | None
     """cf_net before; None where there was no such edge."""
@@ -415,13 +443,13 @@ class ShareChange:
 class PatternChange:
     """A pattern in two recordings: patterns are the same where their roots are one function in the same role."""
 
-    component: Component
+    component: Component = field(metadata=NAMED)
     """Function of the root."""
     what: Literal["appeared", "went", "changed", "stays"]
     """What became of it."""
-    old: PatternNode | None
+    old: PatternNode | None = field(metadata=stated(old="figures"))
     """Its root before."""
-    new: PatternNode | None
+    new: PatternNode | None = field(metadata=stated(new="figures"))
     """Its root now."""
     shares: tuple[ShareChange, ...]
     """Back-edges that appeared, went, or have another share; of a pattern that appeared or went, those of its root."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from perflaw.types.documents import MEASURED, NAMED, PLACED
 from perflaw.types.recordings import Component, Metric
 
 Outcome = Literal["holds", "violated", "inconclusive", "out of scope"]
@@ -16,9 +17,9 @@ Outcome = Literal["holds", "violated", "inconclusive", "out of scope"]
 class CheckVerdict:
     """A law held against new recordings."""
 
-    component: Component
+    component: Component = field(metadata=PLACED)
     """The part of the program; file empty where the new recordings do not have it."""
-    metric: Metric
+    metric: Metric = field(metadata=MEASURED)
     """What was measured."""
     path: str
     """Condition of the scope the verdict is about; empty for the whole component."""
@@ -52,9 +53,9 @@ class CheckVerdict:
 class SpecVerdict:
     """One group of call paths of a specification held against new recordings; effects are differences of shares."""
 
-    component: Component
+    component: Component = field(metadata=PLACED)
     """The function."""
-    metric: Metric
+    metric: Metric = field(metadata=MEASURED)
     """Which clock; its unit is that of the border."""
     path: str
     """The calls it is about: a call edge ``"caller -> callee"`` or an expression over edges; empty for all of them."""
@@ -128,9 +129,9 @@ class Stated:
 class DiffVerdict:
     """What changed of a component between two sets of laws or recordings."""
 
-    component: Component
+    component: Component = field(metadata=PLACED)
     """The part of the program."""
-    metric: Metric
+    metric: Metric = field(metadata=MEASURED)
     """What was measured."""
     path: str
     """Empty: the whole component."""
@@ -160,9 +161,9 @@ class DiffVerdict:
 class Forecast:
     """What a law says of a component's cost at a point a person asks for."""
 
-    component: Component
+    component: Component = field(metadata=NAMED)
     """The part of the program."""
-    metric: Metric
+    metric: Metric = field(metadata=MEASURED)
     """What it costs."""
     of: Literal["run", "call"]
     """Cost of all its calls in a run of that workload, or of one call with such inputs."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 from perflaw.report.annotations.table import SMALL_SHARE
-from perflaw.report.documents import verdict_document
 from perflaw.report.law_words import features_text
 from perflaw.report.mine.verdicts import spec_line
 from perflaw.report.quantity import estimate, interval, percent, quantity
@@ -66,25 +64,8 @@ def _row(one: Forecast) -> list[str]:
     return [name, mean, new]
 
 
-def forecast_document(forecasts: Sequence[Forecast]) -> Mapping[str, Any]:
-    """``perflaw.predict/1``."""
-    return {"schema": "perflaw.predict/1", "predictions": [_document(one) for one in forecasts]}
-
-
-def _document(one: Forecast) -> dict[str, Any]:
-    document = asdict(one)
-    document.pop("component")
-    return {
-        "component": one.component.name,
-        **document,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-    }
-
-
 # ---- Verdicts of check and diff: lines a person reads in 80 columns, JSON, SARIF 2.1.0 and GitHub's annotations.
 
-Document = dict[str, Any]
 Judged = CheckVerdict | DiffVerdict
 
 ORDER: tuple[Outcome, ...] = ("violated", "inconclusive", "out of scope", "holds")
@@ -191,21 +172,6 @@ def _two(value: float) -> str:
     if value >= 9.95:
         return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}"
     return f"{value:.1f}" if value >= 0.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3f}"
-
-
-def check_document(verdicts: Sequence[CheckVerdict], runs: Sequence[str], left_out: Sequence[str]) -> Document:
-    """``perflaw.check/1``."""
-    return {
-        "schema": "perflaw.check/1",
-        "verdicts": [verdict_document(one) for one in verdicts],
-        "runs": list(runs),
-        "left_out": list(left_out),
-    }
-
-
-def diff_document(verdicts: Sequence[DiffVerdict]) -> Document:
-    """``perflaw.diff/1``."""
-    return {"schema": "perflaw.diff/1", "verdicts": [verdict_document(one) for one in verdicts]}
 
 
 def github(verdicts: Sequence[Judged | SpecVerdict]) -> str:

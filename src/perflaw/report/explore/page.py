@@ -6,9 +6,9 @@ import html
 import re
 from typing import Any
 
-from perflaw.report.documents import finite
 from perflaw.report.explore import words
 from perflaw.report.page.html import as_json, asset
+from perflaw.types.documents import finite
 from perflaw.types.explored import Choice, Explored, FrontPoint, Importance, MetricLaw, Surface
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value
 

@@ -1,17 +1,14 @@
-"""Verdicts on specifications of call paths: lines that a person reads in 80 columns, and JSON."""
+"""Verdicts on specifications of call paths: lines that a person reads in 80 columns."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
-from perflaw.report.documents import verdict_document
 from perflaw.report.quantity import percent, quantity
 from perflaw.report.tables import WIDTH, printable
 from perflaw.types import SpecVerdict
 
-Document = dict[str, Any]
 ORDER = ("violated", "inconclusive", "out of scope", "holds")
 MOST_LISTED = 12
 """Functions listed for one reason; more are counted."""
@@ -75,13 +72,3 @@ def _entry(outcome: str, line: str, colour: bool) -> str:
     if colour:
         head = f"\033[{_COLOUR[outcome]}m{head}\033[0m"
     return "\n".join([head + body[0], *(" " * 14 + more for more in body[1:])])
-
-
-def spec_document(verdicts: Sequence[SpecVerdict], runs: Sequence[str], left_out: Sequence[str]) -> Document:
-    """``perflaw.check/1``, its verdicts those of groups of call paths."""
-    return {
-        "schema": "perflaw.check/1",
-        "verdicts": [verdict_document(one) for one in verdicts],
-        "runs": list(runs),
-        "left_out": list(left_out),
-    }

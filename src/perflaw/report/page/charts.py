@@ -13,8 +13,8 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from perflaw.report.documents import finite
 from perflaw.types import Annotation, Breakpoint, Curve, Law, Points, Scope
+from perflaw.types.documents import finite
 
 Json = dict[str, Any]
 

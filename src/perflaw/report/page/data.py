@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perflaw.report import law_words as text
-from perflaw.report.documents import finite
 from perflaw.report.mine.page import mine_data
 from perflaw.report.page.charts import charts
 from perflaw.report.page.outcomes import outcomes
 from perflaw.report.trend.page import trend_data
 from perflaw.report.variance.page import variance_data
 from perflaw.types import Annotation, Breakpoint, Law, Prediction
+from perflaw.types.documents import finite
 
 if TYPE_CHECKING:
     from perflaw.report.page.model import Page

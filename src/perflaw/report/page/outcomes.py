@@ -9,9 +9,9 @@ from typing import Any, get_args
 from perflaw.errors import DataError
 from perflaw.report import law_words as text
 from perflaw.report.annotations.verdicts import ratio_text
-from perflaw.report.documents import finite
 from perflaw.report.quantity import NOTHING
 from perflaw.types import Annotation, Outcome
+from perflaw.types.documents import finite
 
 Json = dict[str, Any]
 

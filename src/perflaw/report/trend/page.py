@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perflaw.report import law_words as text
-from perflaw.report.documents import finite
 from perflaw.report.page.charts import packed, shortened
 from perflaw.report.trend.places import Places, outcome, places_of, shown_file
 from perflaw.report.trend.words import TrendView, best_feature, overtake_text, power_text, summary, title, zeros_text
 from perflaw.types import Cluster, Curve, Law, Location, PowerLaw
+from perflaw.types.documents import finite
 
 # ---- Sources for the page: the text of every file with the count and the clusters of each line.
 
@@ -172,7 +172,7 @@ def _feature(name: str, values: Sequence[float | None]) -> Json:
 def _row(one: Cluster, view: TrendView, places: Places, peak: Sequence[float]) -> Json:
     """A row of the list: what is shown, and the numbers it is sorted by."""
     heavy = heapq.nlargest(LOCATIONS, one.members, key=lambda row: peak[row])
-    told = places.told(one.members if len(one.members) <= LOCATIONS else heavy, peak)
+    told = places.texts(one.members if len(one.members) <= LOCATIONS else heavy, peak)
     return {
         "rank": one.rank,
         "later": one.predicted_rank if one.predicted else None,

@@ -25,13 +25,13 @@ class Places:
     known: Mapping[str, tuple[int, ...]]
     """File → its lines that are locations, increasing."""
 
-    def told(self, members: Iterable[int], weights: Sequence[float]) -> list[str]:
+    def texts(self, members: Iterable[int], weights: Sequence[float]) -> list[str]:
         """Texts of these locations, one a function, those that weigh most (index → weight) first.
 
         >>> one, two, four = (Location("line", f"a.py:{i}", "a.py", i, "a.f") for i in (1, 2, 4))
-        >>> places_of([one, two, four]).told([0, 1, 2], [5, 5, 1])
+        >>> places_of([one, two, four]).texts([0, 1, 2], [5, 5, 1])
         ['a.py:1-4 in f()']
-        >>> places_of([one, two, four]).told([0, 2], [5, 5, 1])
+        >>> places_of([one, two, four]).texts([0, 2], [5, 5, 1])
         ['a.py:1, 4 in f()']
         """
         groups: dict[tuple[str, str], list[Location]] = defaultdict(list)

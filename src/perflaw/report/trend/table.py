@@ -48,7 +48,7 @@ def doubts(shown: Sequence[Cluster]) -> str:
 
 def explained(one: Cluster, places: Places, view: TrendView) -> str:
     """Where a cluster is: its functions with their lines, those that weigh most first."""
-    told = places.told(one.members, view.peak)
+    told = places.texts(one.members, view.peak)
     most = MOST_PLACES if view.noun == "lines" else MOST_NAMES
     texts = told[:most] if len(told) > most + 1 else told
     if len(told) > len(texts):

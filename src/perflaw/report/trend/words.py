@@ -147,7 +147,7 @@ def dominates(view: TrendView) -> str:
     if not view.trends.at or whole <= 0:
         return ""
     first = view.trends.clusters[max(costs, key=lambda rank: costs[rank]) - 1]
-    told = places_of(view.matrix.locations).told(first.members, view.peak)
+    told = places_of(view.matrix.locations).texts(first.members, view.peak)
     more = f" and {len(told) - 1} more place{'s' * (len(told) > 2)}" if len(told) > 1 else ""
     head = f"At {where(view)} cluster {first.rank} dominates with {percent(costs[first.rank] / whole)} of the cost"
     return f"{head} (now {percent(first.share)}): {told[0] if told else first.representative}{more}."

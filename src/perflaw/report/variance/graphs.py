@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perflaw.report.documents import dumps, finite
 from perflaw.report.quantity import count, percent, quantity, significant
+from perflaw.types.documents import dumps, finite
 from perflaw.types.recordings import WorstCall
 from perflaw.types.variance import Contribution, Exemplar, Explanation, Pattern, PatternNode, Variance
 

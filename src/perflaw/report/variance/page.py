@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perflaw.report import law_words as text
-from perflaw.report.documents import finite
 from perflaw.report.page.charts import packed
 from perflaw.report.quantity import significant
 from perflaw.report.variance.page_screen import call_path, screen, share_text
 from perflaw.types import Component
+from perflaw.types.documents import finite
 from perflaw.types.variance import Contribution, Explanation, Pattern, PatternChange, PatternNode, ShareChange, Variance
 
 # ---- What a page of variance is made from.

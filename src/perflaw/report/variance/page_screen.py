@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perflaw.report import law_words as text
-from perflaw.report.documents import finite
 from perflaw.report.page.charts import shortened
 from perflaw.report.quantity import NOTHING, significant
 from perflaw.report.variance.graphs import perfetto
+from perflaw.types.documents import finite
 from perflaw.types.variance import Bound, Budget, BudgetRow, Callee, Exemplar, Explanation, Part, Step
 
 # ---- Contexts, deadlines and invocations to look at, for the variance page.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from perflaw.report.quantity import count, percent, quantity, significant
 from perflaw.report.tables import WIDTH, broken, paragraph, printable, text_table, width
@@ -111,7 +110,7 @@ def _rest(found: Variance, shown: int) -> str:
     return "".join(map(paragraph, lines))
 
 
-# ---- What changed in the variance between two recordings, as text and JSON.
+# ---- What changed in the variance between two recordings.
 
 
 def changes_text(changes: Sequence[PatternChange], unit: str) -> str:
@@ -135,26 +134,6 @@ def _share(share: ShareChange) -> str:
     old, new = ("none" if value is None else percent(value) for value in (share.old, share.new))
     head, *below = share.path
     return printable(f"variance of {head} from {' > '.join(below)}: {old} before, {new} now")
-
-
-def changes_document(changes: Sequence[PatternChange]) -> list[dict[str, Any]]:
-    """The field ``changes``."""
-    return [
-        {
-            "component": one.component.name,
-            "what": one.what,
-            "old": _figures(one.old),
-            "new": _figures(one.new),
-            "shares": [{"segment": list(share.path), "old": share.old, "new": share.new} for share in one.shares],
-        }
-        for one in changes
-    ]
-
-
-def _figures(node: PatternNode | None) -> dict[str, Any] | None:
-    if node is None:
-        return None
-    return {"type": node.kind, "n": node.n, "mean": node.mean, "cov": node.cov, "vim": node.vim}
 
 
 # ---- What recordings are from: machines, processes and threads, in one line.

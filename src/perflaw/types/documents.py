@@ -1,0 +1,106 @@
+"""One encoder for all JSON documents: the document of a noun holds its fields by their names (``docs/json.md``).
+
+A field whose document differs from the field says so beside it, in its metadata::
+
+    kind: Kind = field(metadata=stated(type=""))          # under the name "type"
+    metric: Metric = field(metadata=MEASURED)             # as "metric" (its name) and "unit"
+    curves: tuple[Curve, ...] = field(metadata=OMITTED)   # not at all
+
+A class lists properties that its document holds beside the fields in ``DOCUMENTED``. JSON has no NaN and no infinity:
+``null`` stands for them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+Document = dict[str, Any]
+
+_KEY = "document"
+
+
+def stated(**names: str) -> Mapping[str, Mapping[str, str]]:
+    """Metadata of a field: name in the document → attribute of the field's value; ``""`` is the value itself.
+
+    Of a mapping or a sequence the attribute is that of each of its values.
+    """
+    return {_KEY: names}
+
+
+OMITTED = stated()
+"""The document does not hold the field."""
+PLACED = stated(component="name", file="file", line="line")
+"""A component by its name, file and line."""
+NAMED = stated(component="name")
+"""A component by its name."""
+MEASURED = stated(metric="name", unit="unit")
+"""A metric by its name, with its unit."""
+
+
+def document(noun: Any) -> Document:
+    """The JSON document of a dataclass instance.
+
+    >>> from perflaw.types import TIME, Breakpoint
+    >>> document(Breakpoint("n", 64.0, 60.0, math.inf)), document(TIME)
+    ({'feature': 'n', 'value': 64.0, 'low': 60.0, 'high': None}, {'name': 'time', 'unit': 'ns'})
+    """
+    return {name: encoded(_attribute(getattr(noun, field), path)) for field, name, path in _plan(noun.__class__)}
+
+
+def encoded(value: Any) -> Any:
+    """A value as JSON has it: nouns as their documents, arrays and tuples as lists, numbers finite or None.
+
+    TypeError where JSON has nothing for the value.
+    """
+    if value is None or (isinstance(value, str | bool | int) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, float):
+        return finite(value)
+    if is_dataclass(value):
+        return document(value)
+    if isinstance(value, Mapping):
+        return {str(key): encoded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [encoded(one) for one in value]
+    if isinstance(value, Enum):
+        return encoded(value.value)
+    if hasattr(value, "tolist"):  # NumPy's arrays and scalars, without importing NumPy
+        return encoded(value.tolist())
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def dumps(value: object) -> str:
+    """A noun, or a mapping that holds nouns, as JSON text."""
+    return json.dumps(encoded(value), indent=1, allow_nan=False, ensure_ascii=False)
+
+
+def finite(value: float | None) -> float | None:
+    """The number, or None for NaN and infinities."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+@cache
+def _plan(noun: type) -> tuple[tuple[str, str, str], ...]:
+    """What the document of a class holds: (field or property, name in the document, attribute of the value)."""
+    plan = [
+        (field.name, name, path)
+        for field in fields(noun)
+        for name, path in field.metadata.get(_KEY, {field.name: ""}).items()
+    ]
+    return (*plan, *((name, name, "") for name in getattr(noun, "DOCUMENTED", ())))
+
+
+def _attribute(value: Any, path: str) -> Any:
+    if not path or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {key: getattr(one, path) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [getattr(one, path) for one in value]
+    return getattr(value, path)

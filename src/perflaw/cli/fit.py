@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from perflaw.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perflaw.imports.formats import ForeignFile
     from perflaw.learn.series import Learnt
     from perflaw.store.csv_files import CsvTable, NumberSeries
 
@@ -43,12 +45,13 @@ def command(
 
     Predicts at 2 and 10 times the 95th percentile of every feature unless --at says where.
     """
-    from perflaw.imports.benchmark_formats import is_json
+    from perflaw.imports.formats import ForeignFile
     from perflaw.store.csv_files import parse_csv, read_text
 
     text = read_text(file)
-    if is_json(text):
-        found, response = _benchmarks(file, text, response, features, by, run)
+    foreign = ForeignFile(Path(file), text.encode(), "pytest --benchmark-json FILE.json, then perflaw fit FILE.json")
+    if foreign.is_json:
+        found, response = _benchmarks(foreign, response, features, by, run)
     else:
         table = parse_csv(file, text)
         response = _asked(table, response)
@@ -58,15 +61,16 @@ def command(
 
 
 def _benchmarks(
-    file: str, text: str, response: str | None, features: str | None, by: str | None, run: str | None
+    file: ForeignFile, response: str | None, features: str | None, by: str | None, run: str | None
 ) -> tuple[list[NumberSeries], str]:
-    """Series of a tool's results and the name of what is learnt; what was read is told."""
-    from perflaw.imports.benchmark_formats import read_benchmarks
+    """Series of a tool's results and the name of the response; says what was read."""
     from perflaw.imports.benchmarks import split_benchmarks
+    from perflaw.imports.registry import read_benchmarks
 
     if run:
-        raise UsageError(f"--run {run}", f"{file} holds benchmarks, whose runs the tool knows", f"perflaw fit {file}")
-    results = read_benchmarks(file, text)
+        why = f"{file.path} holds benchmarks, whose runs the tool knows"
+        raise UsageError(f"--run {run}", why, f"perflaw fit {file.path}")
+    results = read_benchmarks(file)
     found = split_benchmarks(results, response, _names(features), by)
     response = response or results.response
     units = ", ".join(sorted({one.unit for one in found if one.unit}))

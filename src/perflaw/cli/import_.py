@@ -10,11 +10,12 @@ import click
 from perflaw.cli.options import experiment_option, parse_features
 from perflaw.cli.recorded import tell_build
 from perflaw.errors import UsageError
+from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perflaw.imports.importing import Imported
+    from perflaw.imports.runs import ImportedTrace
     from perflaw.store.experiment import Experiment
 
 
@@ -33,46 +34,46 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
 
     Sampled stacks and totals (perf, pprof, cProfile, gprof, callgrind) have no single calls and are refused.
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.imports.importing import import_trace
-    from perflaw.imports.recordings import is_experiment
+    from perflaw.imports.experiments import is_experiment
+    from perflaw.imports.runs import import_trace
     from perflaw.store.experiment import open_experiment
 
     target, features = open_experiment(experiment), parse_features(feature)
     for path in files:
         if is_experiment(path):
-            _adopt(path, target, features)
-            continue
-        _tell(path, import_trace(target, path, features, tell_build), target.folder)
+            _import_experiment(path, target, features)
+        else:
+            _report_trace(path, import_trace(target, path, features, tell_build), target.folder)
     return 0
 
 
-def _adopt(path: Path, target: Experiment, features: Mapping[str, float]) -> None:
+def _import_experiment(path: Path, target: Experiment, features: Mapping[str, float]) -> None:
     """Copy the recordings of an experiment, and say how many."""
-    from perflaw.imports.recordings import adopt
+    from perflaw.imports.experiments import import_experiment
 
     if features:
         why = "recordings of perflaw's have their features already"
         raise UsageError(f"--feature with {path}", why, f"perflaw import {path} && perflaw feature NAME=NUMBER")
-    adopted = adopt(target, path)
-    machines = len({run.host for run in adopted.runs})
-    told = f"imported {len(adopted.runs)} run{'s' * (len(adopted.runs) != 1)}"
-    told += f" of {machines} machine{'s' * (machines != 1)}" * bool(adopted.runs)
-    told += f", {adopted.known} more are here already" * bool(adopted.known)
-    click.echo(f"{told} → {target.folder}", err=True)
+    imported = import_experiment(target, path)
+    machines = len({run.host for run in imported.runs})
+    message = f"imported {counted(len(imported.runs), 'run')}"
+    message += f" of {counted(machines, 'machine')}" * bool(imported.runs)
+    message += f", {imported.known} more are here already" * bool(imported.known)
+    click.echo(f"{message} → {target.folder}", err=True)
 
 
-def _tell(path: Path, imported: Imported, folder: Path) -> None:
-    """What became of a file, and what had to be decided about its calls."""
+def _report_trace(path: Path, imported: ImportedTrace, folder: Path) -> None:
+    """Say what a file gave, and what was decided about its calls."""
     runs = (imported.run, *imported.children)
-    opened = sum(run.lost.open_invocations for run in runs)
-    said = dict(sorted(imported.said.items()))
-    for what, count in said.items():
-        if count:
-            click.echo(f"perflaw: {path}: {count} {what}", err=True)
-    if opened:
-        click.echo(f"perflaw: {path}: {opened} calls never end: counted as open, without a time", err=True)
+    unfinished = sum(run.lost.open_invocations for run in runs)
+    for note, number in sorted(imported.notes.items()):
+        if number:
+            click.echo(f"perflaw: {path}: {number} {note}", err=True)
+    if unfinished:
+        click.echo(f"perflaw: {path}: {unfinished} calls never end: counted as open, without a time", err=True)
     if imported.run.lost.reason:
         click.echo(f"perflaw: {path}: {imported.run.lost.reason}; what is there is kept", err=True)
-    calls, processes = sum(run.calls for run in runs), f", {len(runs)} processes" if len(runs) > 1 else ""
+    calls, functions = sum(run.calls for run in runs), max(run.functions for run in runs)
+    processes = f", {counted(len(runs), 'process')}" if len(runs) > 1 else ""
     where = f"{folder}/runs/{imported.run.id}"
-    click.echo(f"imported {calls} calls, {max(run.functions for run in runs)} functions{processes} → {where}", err=True)
+    click.echo(f"imported {counted(calls, 'call')}, {counted(functions, 'function')}{processes} → {where}", err=True)

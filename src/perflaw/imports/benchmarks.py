@@ -1,4 +1,4 @@
-"""What all importers give: benchmarks with their parameters and responses, and how these become series."""
+"""What readers of benchmark results give: benchmarks with parameters and responses, and how these become series."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perflaw.errors import DataError, UsageError
 from perflaw.store.csv_files import NumberSeries
@@ -18,7 +17,7 @@ Parameter = float | str
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One benchmark at one choice of its parameters."""
+    """One benchmark with one choice of its parameters."""
 
     benchmark: str
     """Name of the benchmark without its parameters."""
@@ -29,126 +28,29 @@ class Case:
     unit: str = ""
     """Unit of the responses: ns, bytes, or the tool's word."""
     extra: Mapping[str, float] = field(default_factory=dict)
-    """Numbers the person attached to the benchmark: features where they are asked for by name."""
+    """Numbers that the person attached to the benchmark: features if they are asked for by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmarks:
-    """A file of another tool."""
+    """The results in a file of another tool."""
 
-    name: str
+    file: str
     """File as the person named it."""
     tool: str
-    """Tool that wrote it, with its version where that is said."""
+    """Tool that wrote it, with its version if the file has it."""
     cases: tuple[Case, ...]
-    """Its benchmarks, in the file's order; at least one."""
+    """Its benchmarks, in the file's order."""
     response: str
-    """Response that is learnt where none is named."""
+    """Response that is learnt if the person names none."""
 
     def responses(self) -> list[str]:
         """Names of all responses."""
         return list(dict.fromkeys(name for case in self.cases for name in case.responses))
 
 
-def split_benchmarks(
-    found: Benchmarks, response: str | None, features: Sequence[str] | None, by: str | None
-) -> list[NumberSeries]:
-    """One series a benchmark and choice of its parameters that are no numbers, in the file's order.
-
-    Parameters that are numbers in all cases of a benchmark are features; ``features`` restricts them and may name
-    attached numbers; ``by`` names a parameter that tells series apart although it is a number. Benchmarks without the
-    response are left out and counted as dropped where others of the series have it.
-
-    Raises UsageError on names that no benchmark has, DataError where nothing is left.
-    """
-    response = response or found.response
-    _check(found, response, features, by)
-    groups: dict[str, list[tuple[Case, dict[str, float]]]] = {}
-    for cases in _by_benchmark(found.cases).values():
-        numbers = _numbers(cases, by)
-        for case in cases:
-            chosen = _features(case, numbers, features)
-            groups.setdefault(_series(case, numbers), []).append((case, chosen))
-    series = [_rows(name, members, response) for name, members in groups.items()]
-    kept = [one for one in series if one is not None]
-    if not kept:
-        raise DataError(f"{found.name}: no benchmark has a number for {response!r}", "all of them failed", "")
-    return kept
-
-
-def _check(found: Benchmarks, response: str, features: Sequence[str] | None, by: str | None) -> None:
-    """Every name that the person gave is there."""
-    there = found.responses()
-    if response not in there:
-        what = f"{found.name} has no response {response!r}"
-        raise UsageError(what, f"{found.tool} gives {', '.join(there)}", f"--response {found.response}")
-    known = list(dict.fromkeys(name for case in found.cases for name in (*case.parameters, *case.extra)))
-    for option, names in (("--features", features or ()), ("--by", (by,) if by else ())):
-        for name in names:
-            if name not in known:
-                there_is = ", ".join(known) or "none"
-                raise UsageError(f"{option} {name}: {found.name} has no such parameter", f"its parameters: {there_is}")
-
-
-def _by_benchmark(cases: Sequence[Case]) -> dict[str, list[Case]]:
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        groups.setdefault(case.benchmark, []).append(case)
-    return groups
-
-
-def _numbers(cases: Sequence[Case], by: str | None) -> list[str]:
-    """Parameters that all cases of a benchmark have and that are numbers in each."""
-    names = [name for name in cases[0].parameters if name != by]
-    return [name for name in names if all(isinstance(case.parameters.get(name), float) for case in cases)]
-
-
-def _features(case: Case, numbers: Sequence[str], wanted: Sequence[str] | None) -> dict[str, float]:
-    own = {name: float(case.parameters[name]) for name in numbers}
-    if wanted is None:
-        return own
-    known = {**case.extra, **own}
-    return {name: known[name] for name in wanted if name in known}
-
-
-def _series(case: Case, numbers: Sequence[str]) -> str:
-    """``test_sort[kind=random]``: the benchmark and its parameters that are no features."""
-    rest = [f"{name}={_word(value)}" for name, value in case.parameters.items() if name not in numbers]
-    return f"{case.benchmark}[{', '.join(rest)}]" if rest else case.benchmark
-
-
-def _word(value: Parameter) -> str:
-    return value if isinstance(value, str) else f"{value:.15g}"
-
-
-def _rows(name: str, members: Sequence[tuple[Case, dict[str, float]]], response: str) -> NumberSeries | None:
-    """The series of one benchmark; cases without a response are dropped, None where no case is left.
-
-    Values of one case share the process that measured them: they are a run.
-    """
-    common = [feature for feature in members[0][1] if all(feature in chosen for _, chosen in members)]
-    y: list[float] = []
-    runs: list[str] = []
-    columns: dict[str, list[float]] = {feature: [] for feature in common}
-    dropped = 0
-    for place, (case, chosen) in enumerate(members):
-        values = [value for value in case.responses.get(response, ()) if math.isfinite(value)]
-        dropped += not values
-        y += values
-        runs += [str(place)] * len(values)
-        for feature in common:
-            columns[feature] += [chosen[feature]] * len(values)
-    if not y:
-        return None
-    several = np.array(runs) if len(set(runs)) < len(runs) else None
-    arrays: dict[str, NDArray[np.float64]] = {feature: np.array(values) for feature, values in columns.items()}
-    # A number that the person attached is in no unit that the tool knows.
-    unit = "" if response in members[0][0].extra else members[0][0].unit
-    return NumberSeries(name, np.array(y), arrays, several, dropped, unit)
-
-
 def parameter(value: object) -> Parameter:
-    """A parameter as the tool wrote it: finite numbers are numbers, truth values and anything else text."""
+    """A parameter as the tool wrote it: finite numbers are numbers; truth values and anything else are texts."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -156,3 +58,80 @@ def parameter(value: object) -> Parameter:
             return str(value)
         return number if math.isfinite(number) else str(value)
     return value if isinstance(value, str) else str(value)
+
+
+def split_benchmarks(
+    benchmarks: Benchmarks, response: str | None, features: Sequence[str] | None, by: str | None
+) -> list[NumberSeries]:
+    """One series for each benchmark and choice of its parameters that are not numbers, in the file's order.
+
+    Parameters that are numbers in all cases of a benchmark are features; ``features`` restricts them and may name
+    attached numbers; ``by`` names a parameter that separates series although it is a number. Cases without the response
+    are counted as dropped where others of their series have it.
+
+    Raises UsageError on names that no benchmark has, DataError where nothing is left.
+    """
+    response = response or benchmarks.response
+    _check_names(benchmarks, response, features, by)
+    by_benchmark: dict[str, list[Case]] = {}
+    for case in benchmarks.cases:
+        by_benchmark.setdefault(case.benchmark, []).append(case)
+    groups: dict[str, list[tuple[Case, dict[str, float]]]] = {}
+    for cases in by_benchmark.values():
+        names = [name for name in cases[0].parameters if name != by]
+        numeric = [name for name in names if all(isinstance(case.parameters.get(name), float) for case in cases)]
+        for case in cases:
+            values = {name: float(case.parameters[name]) for name in numeric}
+            if features is not None:
+                known = {**case.extra, **values}
+                values = {name: known[name] for name in features if name in known}
+            groups.setdefault(_series_name(case, numeric), []).append((case, values))
+    series = [_series(name, members, response) for name, members in groups.items()]
+    kept = [one for one in series if one is not None]
+    if not kept:
+        why = "all of them failed"
+        raise DataError(
+            f"{benchmarks.file}: no benchmark has a number for {response!r}", why, f"perflaw fit {benchmarks.file}"
+        )
+    return kept
+
+
+def _check_names(benchmarks: Benchmarks, response: str, features: Sequence[str] | None, by: str | None) -> None:
+    """Refuse names of a response or a parameter that no benchmark has."""
+    responses = benchmarks.responses()
+    if response not in responses:
+        what = f"{benchmarks.file} has no response {response!r}"
+        raise UsageError(what, f"{benchmarks.tool} gives {', '.join(responses)}", f"--response {benchmarks.response}")
+    known = list(dict.fromkeys(name for case in benchmarks.cases for name in (*case.parameters, *case.extra)))
+    for option, names in (("--features", features or ()), ("--by", (by,) if by else ())):
+        for name in names:
+            if name not in known:
+                what = f"{option} {name}: {benchmarks.file} has no such parameter"
+                raise UsageError(what, f"its parameters: {', '.join(known) or 'none'}")
+
+
+def _series_name(case: Case, numeric: Sequence[str]) -> str:
+    """``test_sort[kind=random]``: the benchmark and its parameters that are not features."""
+    others = [
+        f"{name}={value if isinstance(value, str) else f'{value:.15g}'}"
+        for name, value in case.parameters.items()
+        if name not in numeric
+    ]
+    return f"{case.benchmark}[{', '.join(others)}]" if others else case.benchmark
+
+
+def _series(name: str, members: Sequence[tuple[Case, dict[str, float]]], response: str) -> NumberSeries | None:
+    """The series of cases with their features; None where no case has the response.
+
+    The values of one case share the process that measured them, so they are a run.
+    """
+    common = [feature for feature in members[0][1] if all(feature in values for _, values in members)]
+    numbers = [[y for y in case.responses.get(response, ()) if math.isfinite(y)] for case, _ in members]
+    repeats = [len(ys) for ys in numbers]
+    if not any(repeats):
+        return None
+    columns = {feature: np.repeat(np.array([values[feature] for _, values in members]), repeats) for feature in common}
+    runs = np.repeat([str(place) for place in range(len(members))], repeats) if max(repeats) > 1 else None
+    first = members[0][0]
+    unit = "" if response in first.extra else first.unit  # attached numbers have no unit that the tool knows
+    return NumberSeries(name, np.concatenate(numbers), columns, runs, repeats.count(0), unit)

@@ -1,211 +1,203 @@
 """Spans of OpenTelemetry in the JSON of its protocol (OTLP): one document, or one a line as the collector writes them.
 
-The parent of a span is what it says. Its children may overlap and outlive it, calls may not; so the callees of a span are
-chosen from its end: the child that ended last, then the one that ended last before that began, and so on. They are what
-it waited for. All other children run aside: calls with callees of their own, outside their parent.
+A span names its parent. Its children may overlap and outlive it, but calls may not. So the callees of a span are chosen
+from its end: the child that ended last, then the child that ended last before that one began, and so on. These are the
+spans that it waited for. All other children run aside: they are calls with callees of their own, outside their parent.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
 
 from perflaw.errors import DataError
-from perflaw.imports.tracks import Number, ProcessEvents, Trace, mapping, nanoseconds, number
+from perflaw.imports.formats import ForeignFile, Format, mapping
+from perflaw.imports.tracks import Number, ProcessEvents, Trace, nanoseconds, number
 from perflaw.record.tree.builder import Event
 from perflaw.types import Component
 
-# ---- Attributes of OpenTelemetry in JSON.
-
+OVERLAPS: Final = "spans overlap another one that their parent waited for: they run aside, outside it"
+OUTLIVES: Final = "spans do not lie in their parent's time (asynchronous, or another clock): they run aside, outside it"
+ORPHANS: Final = "spans have a parent that is not in the file: they stand at the root"
+DUPLICATES: Final = "spans occur twice in the file: taken once"
 FILES: Final = ("code.file.path", "code.filepath")
-"""Names of the source file, the present one first."""
+"""Attributes that name the source file, the current one first."""
 LINES: Final = ("code.line.number", "code.lineno")
-"""Names of the source line."""
-
-
-def attributes(holder: Mapping[str, object]) -> dict[str, object]:
-    """Plain attributes by name: texts, numbers and truths; lists and tables are left out."""
-    found = {}
-    for pair in objects(holder.get("attributes")):
-        value = mapping(pair.get("value"))
-        for kind in ("stringValue", "intValue", "doubleValue", "boolValue"):
-            if kind in value:
-                found[str(pair.get("key", ""))] = _plain(kind, value[kind])
-    return found
-
-
-def _plain(kind: str, value: object) -> object:
-    """64-bit integers are texts in this JSON."""
-    return number(value) if kind in ("intValue", "doubleValue") else value
-
-
-def numbers(told: Mapping[str, object]) -> Iterator[tuple[str, Number]]:
-    """Those that are numbers, without the source line."""
-    for name, value in told.items():
-        found = None if isinstance(value, str) else number(value)
-        if found is not None and name not in LINES:
-            yield name, found
-
-
-def objects(value: object) -> list[Mapping[str, object]]:
-    """The objects of a JSON list; none where it is no list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def one_of(told: Mapping[str, object], names: tuple[str, ...]) -> object:
-    """What stands under the first of these names; None where there is none."""
-    return next((told[name] for name in names if name in told), None)
-
-
-OVERLAPS: Final = "spans overlap what their parent waited for: they run aside, outside it"
-OUTLIVES: Final = (
-    "spans do not lie within their parent's time (asynchronous, or another clock): they run aside, outside it"
-)
-ORPHANS: Final = "spans whose parent is not in the file stand at the root"
-TWICE: Final = "spans stand in the file twice: taken once"
+"""Attributes that give the source line, the current one first."""
 
 
 @dataclass(slots=True)
 class _Span:
-    """One span and its children."""
+    """A span and its children."""
 
     start: int
     """ns."""
     end: int | None
     """ns; None where it has none."""
     parent: tuple[str, str]
-    """Trace and span it says it is a child of; the latter empty at a root."""
+    """Trace and span of its parent; the latter is empty for a root."""
     code: int
-    """Number of its component."""
+    """Code of its component."""
     features: tuple[tuple[str, Number], ...]
     """Attributes that are numbers."""
     children: list[_Span] = field(default_factory=list)
-    """All of them."""
+    """All its children."""
     callees: list[_Span] = field(default_factory=list)
-    """Those that are calls within it, in order."""
+    """The children that are calls within it, in order."""
+
+    def choose_callees(self, notes: Counter[str]) -> list[_Span]:
+        """Set the callees; gives the children that run aside.
+
+        Children are taken from the one that ended last. A child without an end comes first; of children that end
+        together, the one that began last is a callee.
+        """
+        aside, free_until = [], self.end
+        order = sorted(self.children, key=lambda child: (child.end is None, child.end or 0, child.start), reverse=True)
+        for child in order:
+            outside = child.start < self.start or _ends_after(child, self.end)
+            if outside or _ends_after(child, free_until):
+                notes[OUTLIVES if outside else OVERLAPS] += 1
+                aside.append(child)
+            else:
+                self.callees.append(child)
+                free_until = child.start
+        self.callees.reverse()
+        return aside
 
 
-class OtlpReader:
-    """Reads the documents of one file."""
+def _ends_after(span: _Span, end: int | None) -> bool:
+    return end is not None and (span.end is None or span.end > end)
 
-    def __init__(self, file: str) -> None:
+
+class _OtlpReader:
+    """Reads the documents of a file: all spans of all services as one process."""
+
+    def __init__(self, file: ForeignFile) -> None:
         self.file = file
         self.process = ProcessEvents("")
         self.spans: dict[tuple[str, str], _Span] = {}
-        self.count = 0
 
-    def read(self, documents: list[object]) -> Trace:
-        """All spans of all services as one process; DataError names the span that is wrong."""
-        found = [(service, span) for document in documents for service, span in self._raw(document)]
-        several = len({service for service, _ in found}) > 1
-        for service, span in found:
-            self._take(span, f"{service}: " if several and service else "")
-        self.process.name = found[0][0] if found and not several else ""
-        self._place(self._roots())
-        return Trace("OTLP", (self.process,) if self.spans else (), 1, epoch=True)
-
-    def _raw(self, document: object) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Name of the service and each of its spans."""
-        for resource in objects(mapping(document).get("resourceSpans")):
-            service = attributes(mapping(resource.get("resource"))).get("service.name", "")
-            for scope in objects(resource.get("scopeSpans", resource.get("instrumentationLibrarySpans"))):
-                for span in objects(scope.get("spans")):
-                    yield str(service), span
-
-    def _take(self, span: Mapping[str, object], prefix: str) -> None:
-        self.count += 1
-        name, identity = span.get("name"), (str(span.get("traceId", "")), str(span.get("spanId", "")))
-        if not isinstance(name, str) or not name or not identity[1]:
-            raise self._wrong("it has no name" if identity[1] else "it has no spanId")
-        if identity in self.spans:
-            self.process.said[TWICE] += 1
-            return
-        told = attributes(span)
-        start, end = self._stamp(span, "startTimeUnixNano"), None
-        if span.get("endTimeUnixNano") not in (None, "", "0", 0):
-            end = self._stamp(span, "endTimeUnixNano")
-            if end < start:
-                raise self._wrong("it ends before it begins")
-        line = number(one_of(told, LINES))
-        file = str(one_of(told, FILES) or "")
-        code = self.process.component(Component(prefix + name, file, int(line) if line is not None else 0))
-        parent = (identity[0], str(span.get("parentSpanId") or ""))
-        self.spans[identity] = _Span(start, end, parent, code, tuple(numbers(told)))
-
-    def _stamp(self, span: Mapping[str, object], name: str) -> int:
-        value = number(span.get(name))
-        stamp = None if value is None else nanoseconds(value, 1)
-        if stamp is None:
-            raise self._wrong(f"{name} is no time in ns: {str(span.get(name))[:40]!r}")
-        return stamp
-
-    def _wrong(self, why: str) -> DataError:
-        return DataError(f"{self.file}: span {self.count}", why, "export the trace anew and import it")
-
-    def _roots(self) -> list[_Span]:
-        """Spans outside any other, after the callees of each were chosen."""
+    def read(self) -> Trace:
+        """The calls of all spans; DataError names the span that is wrong."""
+        pairs = [pair for document in self.file.documents for pair in _services_and_spans(document)]
+        several = len({service for service, _ in pairs}) > 1
+        for count, (service, fields) in enumerate(pairs, 1):
+            self._take(count, fields, f"{service}: " if several and service else "")
+        self.process.name = pairs[0][0] if pairs and not several else ""
         roots = []
         for span in self.spans.values():
             parent = self.spans.get(span.parent) if span.parent[1] else None
             if parent is None:
-                self.process.said[ORPHANS] += bool(span.parent[1])
+                self.process.notes[ORPHANS] += bool(span.parent[1])
                 roots.append(span)
             else:
                 parent.children.append(span)
         for span in self.spans.values():
-            roots += self._choose(span)
-        return roots
+            roots += span.choose_callees(self.process.notes)
+        self._write_all(roots)
+        return Trace("OTLP", (self.process,) if self.spans else (), 1, epoch=True)
 
-    def _choose(self, span: _Span) -> list[_Span]:
-        """Set the callees of a span; gives its other children."""
-        aside, free = [], span.end
-        for child in sorted(span.children, key=_latest, reverse=True):
-            outside = child.start < span.start or (span.end is not None and (child.end is None or child.end > span.end))
-            if outside or (free is not None and (child.end is None or child.end > free)):
-                self.process.said[OUTLIVES if outside else OVERLAPS] += 1
-                aside.append(child)
-            else:
-                span.callees.append(child)
-                free = child.start
-        span.callees.reverse()
-        return aside
+    def _take(self, count: int, span: Mapping[str, object], prefix: str) -> None:
+        """Note a span of the file."""
+        name, identity = span.get("name"), (str(span.get("traceId", "")), str(span.get("spanId", "")))
+        if not isinstance(name, str) or not name or not identity[1]:
+            raise self._wrong(count, "it has no name" if identity[1] else "it has no spanId")
+        if identity in self.spans:
+            self.process.notes[DUPLICATES] += 1
+            return
+        start, end = self._stamp(count, span, "startTimeUnixNano"), None
+        if span.get("endTimeUnixNano") not in (None, "", "0", 0):
+            end = self._stamp(count, span, "endTimeUnixNano")
+            if end < start:
+                raise self._wrong(count, "it ends before it begins")
+        attributes = _attributes(span)
+        line = number(next((attributes[key] for key in LINES if key in attributes), None))
+        file = str(next((attributes[key] for key in FILES if key in attributes), "") or "")
+        code = self.process.component(Component(prefix + name, file, int(line) if line is not None else 0))
+        parent = (identity[0], str(span.get("parentSpanId") or ""))
+        features = [
+            (key, found)
+            for key, value in attributes.items()
+            if key not in LINES and not isinstance(value, str) and (found := number(value)) is not None
+        ]
+        self.spans[identity] = _Span(start, end, parent, code, tuple(features))
 
-    def _place(self, roots: list[_Span]) -> None:
-        """Put roots on as few tracks as hold them without an overlap."""
-        busy: list[tuple[int, int]] = []
-        """End of the last call on a track, and its number."""
-        placed = 0
-        for root in sorted(roots, key=lambda one: one.start):
+    def _stamp(self, count: int, span: Mapping[str, object], name: str) -> int:
+        value = number(span.get(name))
+        stamp = None if value is None else nanoseconds(value, 1)
+        if stamp is None:
+            raise self._wrong(count, f"{name} is not a time in ns: {str(span.get(name))[:40]!r}")
+        return stamp
+
+    def _wrong(self, count: int, why: str) -> DataError:
+        return DataError(f"{self.file.path}: span {count}", why, "export the trace anew and import it")
+
+    def _write_all(self, roots: list[_Span]) -> None:
+        """Put the roots, with their callees, on as few tracks as hold them without overlaps."""
+        busy: list[tuple[int, int]] = []  # end of the last call of a track, and the track's place
+        written = 0
+        for root in sorted(roots, key=lambda root: root.start):
             place = len(self.process.tracks)
             if root.end is not None and busy and busy[0][0] <= root.start:
                 place = heappop(busy)[1]
             else:
                 self.process.track()
-            placed += self._write(self.process.tracks[place], root)
+            written += self._write(self.process.tracks[place], root)
             if root.end is not None:
                 heappush(busy, (root.end, place))
-        if placed < len(self.spans):
-            raise DataError(f"{self.file}: spans that are their own ancestors", "parentSpanId leads in a circle", "")
+        if written < len(self.spans):
+            raise DataError(
+                f"{self.file.path}: spans that are their own ancestors",
+                "parentSpanId leads in a circle",
+                "export the trace anew and import it",
+            )
 
     def _write(self, track: list[Event], root: _Span) -> int:
-        """Put a span with its callees on a track; gives how many they are."""
+        """Put a span with its callees on a track; gives the number of spans."""
         written = 0
-        todo: list[tuple[_Span, int, int]] = [(root, 0, 0)]
-        while todo:
-            span, caller, frame = todo.pop()
+        stack: list[tuple[_Span, int, int]] = [(root, 0, 0)]  # span, code of its caller, and its frame once it is open
+        while stack:
+            span, caller, frame = stack.pop()
             if frame:
                 self.process.exit(track, span.end or 0, frame)
                 continue
             written += 1
             frame = self.process.enter(track, span.start, span.code, caller, span.features)
             if span.end is not None:
-                todo.append((span, caller, frame))
-            todo += [(callee, span.code, 0) for callee in reversed(span.callees)]
+                stack.append((span, caller, frame))
+            stack += [(callee, span.code, 0) for callee in reversed(span.callees)]
         return written
 
 
-def _latest(span: _Span) -> tuple[bool, int, int]:
-    """By end, those without one last; of those that end together the one that began last is the nearer one."""
-    return (span.end is None, span.end or 0, span.start)
+def _services_and_spans(document: object) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Every span of a document, with the name of its service."""
+    for resource in _objects(mapping(document).get("resourceSpans")):
+        service = str(_attributes(mapping(resource.get("resource"))).get("service.name", ""))
+        for scope in _objects(resource.get("scopeSpans", resource.get("instrumentationLibrarySpans"))):
+            for span in _objects(scope.get("spans")):
+                yield service, span
+
+
+def _attributes(holder: Mapping[str, object]) -> dict[str, object]:
+    """Attributes by name: texts, numbers and truth values; lists and mappings are left out."""
+    attributes = {}
+    for pair in _objects(holder.get("attributes")):
+        value = mapping(pair.get("value"))
+        for kind in ("stringValue", "intValue", "doubleValue", "boolValue"):
+            if kind in value:  # 64-bit integers are texts in this JSON
+                plain = number(value[kind]) if kind in ("intValue", "doubleValue") else value[kind]
+                attributes[str(pair.get("key", ""))] = plain
+    return attributes
+
+
+def _objects(value: object) -> list[Mapping[str, object]]:
+    """The objects of a JSON list; none where the value is not a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+FORMAT: Final = Format(
+    "OTLP spans in JSON", lambda file: "resourceSpans" in file.keys, lambda file: _OtlpReader(file).read()
+)

@@ -1,53 +1,47 @@
-"""pytest-benchmark: ``pytest --benchmark-json FILE.json`` or what ``--benchmark-save`` wrote. Its times are seconds."""
+"""pytest-benchmark: ``pytest --benchmark-json FILE.json``, or a file of ``--benchmark-save``. Its times are in seconds."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from perflaw.documents import DocumentNode
-from perflaw.imports.benchmarks import Benchmarks, Case, parameter
+from perflaw.imports.benchmarks import Benchmarks, Case, Parameter, parameter
+from perflaw.imports.formats import ForeignFile, Format
 
-SECOND = 1e9
+SECOND: Final = 1e9
 """Nanoseconds."""
-
-STATISTICS = ("median", "mean", "min", "max")
-"""What is read of a benchmark's statistics. The median comes first: one interrupted round shifts the mean by half."""
-
-
-def recognises(document: DocumentNode) -> bool:
-    """Whether the document is pytest-benchmark's."""
-    value = document.value
-    return isinstance(value, dict) and {"benchmarks", "machine_info"} <= value.keys()
+STATISTICS: Final = ("median", "mean", "min", "max")
+"""Statistics that are read. The median is learnt by default: a single interrupted round can shift the mean by half."""
 
 
-def read(document: DocumentNode) -> Benchmarks:
+def _read(file: ForeignFile) -> Benchmarks:
     """Benchmarks with responses ``median`` (learnt by default), ``mean``, ``min``, ``max`` and, where saved, ``data``."""
+    document = file.document()
     cases = tuple(_case(benchmark) for benchmark in document.child("benchmarks").items())
     version = document.child("version").value
-    return Benchmarks(document.source.file, f"pytest-benchmark {version or ''}".strip(), cases, STATISTICS[0])
+    return Benchmarks(str(file.path), f"pytest-benchmark {version or ''}".strip(), cases, STATISTICS[0])
 
 
 def _case(benchmark: DocumentNode) -> Case:
-    # The identifier of a parametrized test ends in its parameters: these are told by name instead.
-    name = benchmark.child("fullname").text()
-    parameters = benchmark.child("params")
-    if parameters.value is None:
-        return Case(name, {}, _responses(benchmark.child("stats")), "ns", _extra(benchmark))
-    values = {key: parameter(value) for key, value in parameters.mapping_value().items()}
-    return Case(name.partition("[")[0], values, _responses(benchmark.child("stats")), "ns", _extra(benchmark))
-
-
-def _responses(stats: DocumentNode) -> dict[str, tuple[float, ...]]:
-    there = [name for name in STATISTICS if name in stats.mapping_value()]
+    name, stats = benchmark.child("fullname").text(), benchmark.child("stats")
     responses: dict[str, tuple[float, ...]] = {
-        name: (stats.child(name).number(finite=False) * SECOND,) for name in there
+        statistic: (stats.child(statistic).number(finite=False) * SECOND,)
+        for statistic in STATISTICS
+        if statistic in stats.mapping_value()
     }
-    data = stats.child("data")
-    if data.value is not None:
-        responses["data"] = tuple(round_.number(finite=False) * SECOND for round_ in data.items())
-    return responses
-
-
-def _extra(benchmark: DocumentNode) -> dict[str, float]:
-    """Numbers among ``benchmark.extra_info``."""
+    rounds = stats.child("data")
+    if rounds.value is not None:
+        responses["data"] = tuple(time.number(finite=False) * SECOND for time in rounds.items())
+    parameters = benchmark.child("params")
+    values: dict[str, Parameter] = {}
+    if parameters.value is not None:
+        # The name of a parametrized test ends in its parameters, which are read from "params" instead.
+        name = name.partition("[")[0]
+        values = {key: parameter(value) for key, value in parameters.mapping_value().items()}
     info = benchmark.child("extra_info")
-    values = {} if info.value is None else {key: parameter(value) for key, value in info.mapping_value().items()}
-    return {key: value for key, value in values.items() if isinstance(value, float)}
+    extra = {} if info.value is None else {key: parameter(value) for key, value in info.mapping_value().items()}
+    numbers = {key: value for key, value in extra.items() if isinstance(value, float)}
+    return Case(name, values, responses, "ns", numbers)
+
+
+FORMAT: Final = Format("pytest-benchmark", lambda file: {"benchmarks", "machine_info"} <= file.keys.keys(), _read)

@@ -1,7 +1,7 @@
 """Data of uftrace: a folder that the tool itself turns into text, a record a line.
 
-Of its two forms the plain dump is read and not the JSON, which leaves out the depth of a record on its stack: that alone
-says where ``longjmp`` and ``exec`` led to, and what died on the way.
+Of its two forms the plain dump is read and not the JSON, which leaves out the depth of a record on its stack. The depth
+alone says where ``longjmp`` and ``exec`` led to, and which calls never ended.
 """
 
 from __future__ import annotations
@@ -9,134 +9,150 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from perflaw.errors import DataError, TargetError
-from perflaw.imports.chrome import UNBEGUN
-from perflaw.imports.tracks import Number, ProcessEvents, Trace
+from perflaw.imports.formats import ForeignFile, Format
+from perflaw.imports.tracks import BEGUN_EARLIER, Number, ProcessEvents, Trace, trace_of
 from perflaw.types import Component
-
-# ---- Records of one task of uftrace, by stamp, to a track: each says how deep on the stack it stands.
 
 SLEEP: Final = "linux:sched-"
 """Events of the kernel: ``out``, ``out (pre-empted)`` and ``in``. They have no depth."""
 WAITING: Final = "linux:schedule"
-"""What uftrace's own reports call the time between them."""
-_AGAIN: Final = ("setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "fork")
-"""What returns a second time."""
+"""Name of the time between them in uftrace's own reports."""
+LOST: Final = "uftrace lost records, its buffers were full: record with a larger --buffer"
+_RETURNS_TWICE: Final = ("setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "fork")
+_RECORD: Final = re.compile(r"(\d+)\.(\d{9})\s+(\d+): \[(\w+) ?\] (.*)\([0-9a-f]+\)(?: depth: (\d+))?")
+_NUMBER: Final = re.compile(r"  args\[(\d+)\] ([diu])(8|16|32|64): (\S+)")
+_TASK: Final = re.compile(r"(TASK|FORK|SESS) .*?(?:tid=(\d+) )?pid=(\d+)(?:.* exename=\"(.*)\")?")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An event of one task."""
+    """An event of a task."""
 
     stamp: int
     """ns."""
     begins: bool
     """Whether a call begins, or ends."""
     name: str
-    """Of the function, or of the kernel's event."""
+    """Name of the function, or of the kernel's event."""
     depth: int
-    """Calls below it on the stack; -1 for the kernel's."""
+    """Calls below it on the stack; -1 for the kernel's events."""
     numbers: list[tuple[str, Number]]
     """Arguments that came with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class Tasks:
+    """The tasks of a recording: threads, and the processes that own them."""
+
+    owners: Mapping[int, int]
+    """Task → process; a task that is missing is a process of its own."""
+    programs: Mapping[int, str]
+    """Process → name of its program."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenCall:
     """A call that has not ended."""
 
     name: str
-    """Of its function."""
+    """Name of its function."""
     depth: int
     """Calls below it."""
     frame: int
     """Its identity in the records."""
     code: int
-    """Number of its component."""
+    """Code of its component."""
 
 
-class _Track:
-    """The calls of one task."""
+class _Stack:
+    """The open calls of a task, put on a track."""
 
     def __init__(self, process: ProcessEvents) -> None:
         self.process, self.track = process, process.track()
-        self.open: list[_Open] = []
+        self.open: list[_OpenCall] = []
+
+    def play(self, record: Record) -> None:
+        """Take in a record. Waiting becomes a callee of the call that waits."""
+        waits = bool(self.open) and self.open[-1].name == WAITING
+        if record.depth >= 0 and record.begins:
+            self.enter(record, record.name, record.depth)
+        elif record.depth >= 0:
+            self.leave(record)
+        elif not record.name.startswith(SLEEP + "in"):
+            if self.open and not waits:
+                self.enter(record, WAITING, self.open[-1].depth + 1)
+        elif waits:
+            self.process.exit(self.track, record.stamp, self.open.pop().frame)
 
     def enter(self, record: Record, name: str, depth: int) -> None:
-        """A call begins; what stands as deep or deeper has died."""
-        self.bury(record.stamp, depth)
+        """Begin a call. Open calls of this depth or deeper never end."""
+        self.abandon(record.stamp, depth)
         code, caller = self.process.component(Component(name)), self.open[-1].code if self.open else 0
         frame = self.process.enter(self.track, record.stamp, code, caller, record.numbers)
-        self.open.append(_Open(name, depth, frame, code))
+        self.open.append(_OpenCall(name, depth, frame, code))
 
     def leave(self, record: Record) -> None:
-        """The call of that depth ends; where another function stands there, this is the second return of ``setjmp``."""
-        self.bury(record.stamp, record.depth + 1)
+        """End the call of that depth. If another function is open there, the record is the second return of ``setjmp``."""
+        self.abandon(record.stamp, record.depth + 1)
         if self.open and (self.open[-1].name, self.open[-1].depth) == (record.name, record.depth):
-            self.end(record.stamp)
-        elif record.name not in _AGAIN:
-            self.process.said[UNBEGUN] += 1
+            self.process.exit(self.track, record.stamp, self.open.pop().frame)
+        elif record.name not in _RETURNS_TWICE:
+            self.process.notes[BEGUN_EARLIER] += 1
 
-    def end(self, stamp: int) -> None:
-        """The innermost call ends."""
-        self.process.exit(self.track, stamp, self.open.pop().frame)
-
-    def bury(self, stamp: int, depth: int) -> None:
-        """Calls of this depth and more are no more."""
+    def abandon(self, stamp: int, depth: int) -> None:
+        """Drop open calls of this depth or deeper."""
         before = len(self.open)
         while self.open and self.open[-1].depth >= depth:
             self.open.pop()
         if len(self.open) < before:
-            self.process.bury(self.track, stamp, self.open[-1].frame if self.open else 0)
+            self.process.abandon(self.track, stamp, self.open[-1].frame if self.open else 0)
 
 
-def play(process: ProcessEvents, records: Iterable[Record]) -> None:
-    """Put them on a track of the process. Waiting is a callee of what waits."""
-    track = _Track(process)
-    for record in records:
-        if record.depth >= 0 and record.begins:
-            track.enter(record, record.name, record.depth)
-        elif record.depth >= 0:
-            track.leave(record)
-        elif not record.name.startswith(SLEEP + "in"):
-            if track.open and track.open[-1].name != WAITING:
-                track.enter(record, WAITING, track.open[-1].depth + 1)
-        elif track.open and track.open[-1].name == WAITING:
-            track.end(record.stamp)
-
-
-_RECORD: Final = re.compile(r"(\d+)\.(\d{9})\s+(\d+): \[(\w+) ?\] (.*)\([0-9a-f]+\)(?: depth: (\d+))?")
-_NUMBER: Final = re.compile(r"  args\[(\d+)\] ([diu])(8|16|32|64): (\S+)")
-_TASK: Final = re.compile(r"(TASK|FORK|SESS) .*?(?:tid=(\d+) )?pid=(\d+)(?:.* exename=\"(.*)\")?")
-_LOST: Final = "uftrace lost records, its buffers were full: record with a larger --buffer"
-
-
-def is_data(path: Path) -> bool:
-    """Whether a folder is what ``uftrace record`` writes."""
-    return path.is_dir() and (path / "info").is_file() and (any(path.glob("*.dat")) or (path / "task.txt").exists())
-
-
-def read_data(path: Path) -> Trace:
-    """The calls of such a folder; TargetError where uftrace is not installed, DataError where it refuses."""
-    by_task, lost = _records(_dumped(path))
-    owner, names = _tasks(path)
+def parse_dump(lines: Iterable[str], tasks: Tasks) -> Trace:
+    """The calls in the text of ``uftrace dump``."""
+    by_task: dict[int, list[Record]] = {}
+    last: Record | None = None
+    lost = False
+    for line in lines:
+        if last and (argument := _NUMBER.match(line)):
+            place, kind, bits, text = argument.groups()
+            value = int(text, 0)
+            if kind != "u" and value >> (int(bits) - 1) == 1:
+                value -= 1 << int(bits)  # negative numbers are written in hexadecimal, by their bits
+            last.numbers.append((f"arg{int(place) + 1}", value))
+        elif found := _RECORD.match(line):
+            seconds, fraction, task, kind, name, depth = found.groups()
+            if kind in ("entry", "exit") or name.startswith(SLEEP):
+                stamp = int(seconds) * 10**9 + int(fraction)
+                last = Record(stamp, kind == "entry", name, -1 if depth is None else int(depth), [])
+                by_task.setdefault(int(task), []).append(last)
+            lost = lost or kind == "lost"
     processes: dict[int, ProcessEvents] = {}
-    for task, records in by_task.items():
-        pid = owner.get(task, task)
+    for number, records in by_task.items():
+        pid = tasks.owners.get(number, number)
         if pid not in processes:
-            processes[pid] = ProcessEvents(names.get(pid, ""), pid)
-        play(processes[pid], sorted(records, key=lambda one: one.stamp))
-    found = sorted(filter(ProcessEvents.ordered, processes.values()), key=lambda one: one.ordered()[0][0][0])
-    if not found:
-        raise DataError(f"{path}: no call in it", "uftrace recorded none", f"uftrace report -d {path}")
-    return Trace("uftrace", tuple(found), 1, _LOST * lost)
+            processes[pid] = ProcessEvents(tasks.programs.get(pid, ""), pid)
+        stack = _Stack(processes[pid])
+        for record in sorted(records, key=lambda record: record.stamp):
+            stack.play(record)
+    return trace_of("uftrace", processes.values(), 1, LOST if lost else "")
 
 
-def _dumped(path: Path) -> Iterator[str]:
+def _read(folder: ForeignFile) -> Trace:
+    """The calls of a folder; TargetError where uftrace is not installed, DataError where it refuses the folder."""
+    trace = parse_dump(_dump(folder.path), _tasks(folder.path))
+    if not trace.processes:
+        raise DataError(f"{folder.path}: no call in it", "uftrace recorded none", f"uftrace report -d {folder.path}")
+    return trace
+
+
+def _dump(path: Path) -> Iterator[str]:
     tool = shutil.which("uftrace")
     if tool is None:
         why = "only uftrace itself reads its data, and it is not installed here"
@@ -148,44 +164,29 @@ def _dumped(path: Path) -> Iterator[str]:
     return (line.decode(errors="replace") for line in done.stdout.split(b"\n"))
 
 
-def _records(lines: Iterable[str]) -> tuple[dict[int, list[Record]], bool]:
-    """By task, in the order of the text; and whether some were lost."""
-    by_task: dict[int, list[Record]] = {}
-    last, lost = None, False
-    for line in lines:
-        if last and (number := _NUMBER.match(line)):
-            last.numbers.append((f"arg{int(number[1]) + 1}", _integer(number[2], int(number[3]), number[4])))
-        elif found := _RECORD.match(line):
-            seconds, rest, task, kind, name, depth = found.groups()
-            stamp = int(seconds) * 10**9 + int(rest)
-            if kind == "entry" or kind == "exit" or name.startswith(SLEEP):
-                last = Record(stamp, kind == "entry", name, -1 if depth is None else int(depth), [])
-                by_task.setdefault(int(task), []).append(last)
-            lost = lost or kind == "lost"
-    return by_task, lost
-
-
-def _integer(kind: str, bits: int, text: str) -> int:
-    """As it was passed: negative numbers are told in hexadecimal by their bits."""
-    value = int(text, 0)
-    return value - (1 << bits) if kind != "u" and value >> (bits - 1) == 1 else value
-
-
-def _tasks(path: Path) -> tuple[dict[int, int], dict[int, str]]:
-    """The process of each task, and the program of each process."""
-    owner: dict[int, int] = {}
-    names: dict[int, str] = {}
+def _tasks(path: Path) -> Tasks:
+    """The tasks in ``task.txt``; without that file, each task counts as a process."""
+    owners: dict[int, int] = {}
+    programs: dict[int, str] = {}
     try:
         text = (path / "task.txt").read_text(errors="replace")
     except OSError:
-        return owner, names  # each task counts as a process then
+        return Tasks(owners, programs)
     for line in text.splitlines():
         if found := _TASK.match(line):
             kind, task, pid, program = found.groups()
             if kind == "SESS":
-                names.setdefault(int(pid), Path(program or "").name)
+                programs.setdefault(int(pid), Path(program or "").name)
             else:
-                owner[int(task or pid)] = int(pid)
+                owners[int(task or pid)] = int(pid)
                 parent = re.search(r"ppid=(\d+)", line)
-                names.setdefault(int(pid), names.get(int(parent[1]), "") if parent else "")
-    return owner, names
+                programs.setdefault(int(pid), programs.get(int(parent[1]), "") if parent else "")
+    return Tasks(owners, programs)
+
+
+def _recognises(file: ForeignFile) -> bool:
+    path = file.path
+    return path.is_dir() and (path / "info").is_file() and (any(path.glob("*.dat")) or (path / "task.txt").exists())
+
+
+FORMAT: Final = Format("uftrace data", _recognises, _read)

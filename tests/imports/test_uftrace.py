@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.imports.importing import core_file, import_trace, tree_of
-from perflaw.imports.traces import read_trace
-from perflaw.imports.tracks import ProcessEvents
-from perflaw.imports.uftrace import _records, play
+from perflaw.imports.registry import read_trace
+from perflaw.imports.runs import core_file, import_trace, tree_of
+from perflaw.imports.uftrace import Tasks, parse_dump
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.experiment import Recording, open_experiment
 from tests.conftest import assert_identities
@@ -136,13 +135,10 @@ def test_whatever_is_jumped_over_is_dead(moves: list[str | int]) -> None:
         elif len(stack) < 6:
             text.append(f"7.{stamp:09d}  5: [entry] {move}(aa) depth: {len(stack)}")
             stack.append(move)
-    process = ProcessEvents("x", 5)
-    by_task, lost = _records(text)
-    for records in by_task.values():
-        play(process, records)
-    assert not lost
-    assert not process.said
-    if process.ordered():
+    trace = parse_dump(text, Tasks({}, {}))
+    assert not trace.lost
+    for process in trace.processes:
+        assert not process.notes
         tables = tabulate("1", tree_of(process, core_file(lambda words: None), 1), process.definitions)
         assert_identities(tables)
         rows = {row[1]: (row[7], row[8]) for row in tables["components"]}
@@ -154,9 +150,11 @@ def test_whatever_is_jumped_over_is_dead(moves: list[str | int]) -> None:
 
 
 def test_lost_records_make_a_run_incomplete(tmp_path: Path) -> None:
-    by_task, lost = _records(["1.000000001  9: [lost ] 5 records(0)", "1.000000002  9: [entry] f(a) depth: 0"])
-    assert lost
-    assert [(one.stamp, one.name, one.depth) for one in by_task[9]] == [(1_000_000_002, "f", 0)]
+    lines = ["1.000000001  9: [lost ] 5 records(0)", "1.000000002  9: [entry] f(a) depth: 0"]
+    trace = parse_dump(lines, Tasks({}, {9: "program"}))
+    assert "lost records" in trace.lost
+    assert [(process.name, process.pid) for process in trace.processes] == [("program", 9)]
+    assert trace.first() == 1_000_000_002
 
 
 def test_traces_of_the_real_tool_are_recognised(jumps: Path, tmp_path: Path) -> None:

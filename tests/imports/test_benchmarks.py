@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError, UsageError
-from perflaw.imports.benchmark_formats import is_json, read_benchmarks
 from perflaw.imports.benchmarks import split_benchmarks
+from perflaw.imports.formats import ForeignFile
 from perflaw.imports.google_benchmark import parse_name
+from perflaw.imports.registry import read_benchmarks
 
 GOLD = Path(__file__).parent / "gold"
 SORT = """
@@ -100,7 +101,7 @@ def asv_file(tmp_path_factory):
 
 
 def read(path):
-    return read_benchmarks(str(path), Path(path).read_text())
+    return read_benchmarks(ForeignFile.open(Path(path)))
 
 
 def by_name(path, response=None, features=None, by=None):
@@ -240,7 +241,7 @@ def test_names_of_google_benchmark(text, name, parameters):
 )
 def test_what_cannot_be_read(text, says):
     with pytest.raises(DataError, match=says):
-        read_benchmarks("file.json", text)
+        read_benchmarks(ForeignFile(Path("file.json"), text.encode()))
 
 
 def test_names_that_are_not_there(pytest_file):
@@ -264,17 +265,20 @@ JSON = st.recursive(
 def test_any_json_is_read_or_refused(value):
     text = json.dumps(value)
     try:
-        found = split_benchmarks(read_benchmarks("x.json", text), None, None, None)
+        found = split_benchmarks(read_benchmarks(ForeignFile(Path("x.json"), text.encode())), None, None, None)
     except (DataError, UsageError):
         return
     assert all(np.isfinite(one.response).all() for one in found)
 
 
 def test_only_brackets_begin_json():
-    assert is_json(' \n{"a": 1}')
-    assert is_json("[")
-    assert not is_json("n,t\n1,2\n")
-    assert not is_json("")
+    texts = {' \n{"a": 1}': True, "[": True, "n,t\n1,2\n": False, "": False}
+    assert {text: ForeignFile(Path("x"), text.encode()).is_json for text in texts} == texts
+
+
+def test_a_trace_is_sent_to_import():
+    with pytest.raises(UsageError, match=r"a trace .*perflaw import t\.json"):
+        read_benchmarks(ForeignFile(Path("t.json"), b'{"traceEvents": []}'))
 
 
 def test_fit_from_the_command_line(perflaw, pytest_file, asv_file):

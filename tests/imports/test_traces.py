@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.imports.importing import core_file, tree_of
-from perflaw.imports.traces import read_trace
+from perflaw.imports.registry import read_trace
+from perflaw.imports.runs import core_file, tree_of
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.experiment import open_experiment
 from tests.conftest import assert_identities, costs_of, examples
@@ -149,7 +149,7 @@ def test_moments_are_those_of_a_plain_recount(folder, write, forest):
     trace = read(folder, write(planted))
     (tables,) = tables_of(trace)
     assert moments_of(tables) == planted.moments()
-    assert not +trace.processes[0].said
+    assert not +trace.processes[0].notes
 
 
 @settings(max_examples=examples(20), deadline=None)
@@ -205,7 +205,7 @@ def test_incomplete_calls_are_open_and_the_rest_is_said(folder):
     (tables,) = tables_of(trace)
     assert moments_of(tables) == {("main", "f"): (1, 3000, 9 * 10**6, 3000, 3000)}
     assert {row[1]: row[8] for row in tables["components"]} == {"main": 1, "f": 0, "lost": 1}
-    assert sorted(trace.processes[0].said.values()) == [1, 1]
+    assert sorted(trace.processes[0].notes.values()) == [1, 1]
     assert "has no end" in trace.lost
 
 
@@ -216,7 +216,7 @@ def test_overlaps_of_a_thread_are_put_aside_and_a_tick_is_cut(folder):
     (tables,) = tables_of(trace)
     found = {path: row[1] // 1000 for path, row in moments_of(tables).items()}
     assert found == {("a",): 10, ("a", "b"): 5, ("late",): 4, ("next",): 5, ("next", "c"): 4}
-    assert sum(trace.processes[0].said.values()) == 3
+    assert sum(trace.processes[0].notes.values()) == 3
 
 
 def test_of_overlapping_spans_the_callees_are_those_waited_for(folder):
@@ -237,8 +237,8 @@ def test_of_overlapping_spans_the_callees_are_those_waited_for(folder):
         ("page",): 100, ("page", "login"): 10, ("page", "stock"): 80, ("page", "stock", "select"): 60,
         ("price",): 20, ("mail",): 101, ("orphan",): 1,
     }  # fmt: skip
-    assert {what.split(":")[0][:20]: count for what, count in trace.processes[0].said.items()} == {
-        "spans overlap what t": 1, "spans do not lie wit": 1, "spans whose parent i": 1, "spans stand in the f": 1,
+    assert {what.split(":")[0][:20]: count for what, count in trace.processes[0].notes.items()} == {
+        "spans overlap anothe": 1, "spans do not lie in ": 1, "spans have a parent ": 1, "spans occur twice in": 1,
     }  # fmt: skip
     assert {row[1]: row[8] for row in tables["components"]}["open"] == 1
 
@@ -351,18 +351,20 @@ def test_statistics_of_cprofile_are_refused(perflaw, tmp_path):
 
 
 DAMAGED = {
-    '{"traceEvents": [\n{"ph": "B",, }]}': "line 2, column 12",
+    '{"traceEvents": [\n{"ph": "B",, }]}': "t.json:2:12: not JSON",
     '{"traceEvents": [{"ph": "B", "name": "a", "ts": 0}, {"ph": "X", "name": "f", "dur": 1}]}': "event 2 of traceEvents",
     '[{"ph": "X", "name": "f", "ts": 1, "dur": -5}]': "dur is negative",
     '[{"ph": "X", "name": "f", "ts": 1e300, "dur": 5}]': "ts is too large",
-    '[{"ph": "X", "name": "f", "ts": NaN, "dur": 5}]': "NaN",
+    '[{"ph": "X", "name": "f", "ts": NaN, "dur": 5}]': "ts is not a number: 'nan'",
     '[{"ph": "X", "ts": 1, "dur": 5}]': "no name",
-    "[1, 2]": "event 1",
+    '[{"ph": "M"}, 2]': "event 2 of traceEvents: it is not an object",
+    "[1, 2]": "unknown tool, a list of 2",
+    '{"benchmarks": [], "machine_info": {}}': "results of pytest-benchmark",
     "[]": "no call in it",
     '{"resourceSpans": []}': "no call in it",
     '{"a": 1}': "unknown tool",
     "": "empty",
-    "hello\n": "no trace",
+    "hello\n": "not a trace",
     b"\x1f\x8b\x08\0": "damaged gzip",
     b"[\xff": "byte 1",
     otlp([("1", "", "f", 9, 5)]): "span 1: it ends before it begins",

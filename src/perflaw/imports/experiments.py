@@ -1,0 +1,94 @@
+"""Recordings that perflaw made elsewhere, on another machine or in another folder: the same runs under new numbers.
+
+Their tables hold sums of whole nanoseconds, so recordings of different machines merge without conversion.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perflaw.errors import DataError, StoreError
+from perflaw.record.claim import MARK, Claim
+from perflaw.store.experiment import Experiment, Recording, write_manifest
+from perflaw.types import Run
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRuns:
+    """The outcome of importing an experiment."""
+
+    runs: tuple[Run, ...]
+    """New runs, children after their parents."""
+    known: int
+    """Number of runs that were imported before and were not copied again."""
+
+
+def is_experiment(path: Path) -> bool:
+    """Whether a folder is an experiment of perflaw: ``.perflaw/NAME``."""
+    return (path / "runs").is_dir()
+
+
+def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
+    """Copy all new runs of the experiment in ``path``.
+
+    DataError where it is the target itself, StoreError where a run cannot be written.
+    """
+    source = Experiment(path.name, path)
+    if source.runs_folder.resolve() == target.runs_folder.resolve():
+        raise DataError(f"{path}: this experiment itself", "its recordings are here already", "perflaw runs")
+    present = {_identity(run): run.id for run in map(target.manifest, target.ids()) if run}
+    new: dict[str, Recording] = {}
+    ids: dict[str, str] = {}  # of runs in the source → in the target
+    for recording in source.recordings():
+        if (identity := _identity(recording.run)) in present:
+            ids[recording.run.id] = present[identity]
+        else:
+            new[recording.run.id] = recording
+    known = len(ids)
+    executions: dict[str, list[Recording]] = {}  # by the run of the program, which is the first of its recordings
+    for recording in sorted(new.values(), key=lambda recording: int(recording.run.id)):
+        root = recording.run
+        while root.parent in new:
+            root = new[root.parent].run
+        executions.setdefault(root.id, []).append(recording)
+    try:
+        _copy_sources(source, target)
+        runs = [run for execution in executions.values() for run in _copy_execution(target, execution, ids)]
+    except OSError as error:
+        why = f"{error.strerror} ({error.filename})"
+        raise StoreError(f"{target.folder}: cannot be written", why, "df -h") from error
+    return ImportedRuns(tuple(runs), known)
+
+
+def _identity(run: Run) -> tuple[object, ...]:
+    """Values that no two runs have in common."""
+    return run.host, run.started, run.pid, run.command, run.span_ns, run.calls
+
+
+def _copy_execution(target: Experiment, execution: list[Recording], ids: dict[str, str]) -> Iterator[Run]:
+    """Copy the runs of a program and its children; their new ids are added to ``ids``."""
+    with Claim(target, "") as claim:
+        for place, recording in enumerate(execution):
+            folder = claim.child() if place else claim.folder
+            for file in recording.folder.iterdir():
+                if file.is_file() and file.name not in (MARK, "run.json"):
+                    shutil.copyfile(file, folder / file.name)
+            ids[recording.run.id] = folder.name
+            run = replace(recording.run, id=folder.name, parent=ids.get(recording.run.parent, ""), planned="")
+            write_manifest(folder, run)
+            yield run
+
+
+def _copy_sources(source: Experiment, target: Experiment) -> None:
+    """Copy the source texts that execution counts refer to; each file is named by its content."""
+    for file in sorted((source.folder / "sources").glob("*.txt")):
+        kept = target.folder / "sources" / file.name
+        if not kept.exists():
+            target.make()
+            kept.parent.mkdir(exist_ok=True, mode=0o700)
+            part = kept.with_suffix(".part")
+            shutil.copyfile(file, part)
+            part.replace(kept)

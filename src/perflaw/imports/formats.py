@@ -1,0 +1,136 @@
+"""Files of other tools, and what a format is that perflaw reads; `registry` lists the formats."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from perflaw.documents import DocumentNode, DocumentSource, json_document
+from perflaw.errors import DataError
+
+Content = TypeVar("Content", covariant=True)
+
+
+@dataclass(frozen=True)
+class ForeignFile:
+    """A file or folder of another tool. It is decoded only as far as a format looks into it."""
+
+    path: Path
+    """Path as the person gave it; ``-`` for standard input."""
+    data: bytes = b""
+    """Its bytes, unpacked; empty for a folder."""
+    advice: str = "perflaw import --help"
+    """Command that errors advise."""
+
+    @classmethod
+    def open(cls, path: Path) -> ForeignFile:
+        """Read a file, gzip or plain, or name a folder. DataError where it cannot be read or unpacked."""
+        try:
+            data = b"" if path.is_dir() else path.read_bytes()
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise DataError(f"{path}: cannot be read", why, f"ls -l {path}") from error
+        if data[:2] == b"\x1f\x8b":
+            try:
+                data = gzip.decompress(data)
+            except (EOFError, OSError, zlib.error) as error:
+                raise DataError(f"{path}: damaged gzip", str(error).lower(), f"gzip -t {path}") from None
+        return cls(path, data)
+
+    @cached_property
+    def text(self) -> str:
+        """The file as text; DataError where it is not UTF-8."""
+        try:
+            return self.data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            what = f"{self.path}, byte {error.start}: not UTF-8 text"
+            raise DataError(what, "no binary format is read", self.advice) from None
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the text can only be meant as JSON: no header of a CSV file begins with a bracket."""
+        return self.text.lstrip()[:1] in ("{", "[")
+
+    @property
+    def documents(self) -> list[object]:
+        """The JSON documents in the file: usually one, several where each line is one, none where it is not JSON.
+
+        Fractions are Decimals, so that time stamps stay exact. DataError where the JSON is damaged.
+        """
+        return self._parsed[0]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a JSON array has no end, as in a file that a program was still writing."""
+        return self._parsed[1]
+
+    @property
+    def keys(self) -> Mapping[str, object]:
+        """Keys and values of the first JSON document; empty where it is not an object."""
+        return mapping(self.documents[0]) if self.documents else {}
+
+    def document(self) -> DocumentNode:
+        """The JSON document with its places, fractions as floats."""
+        return json_document(self.text, DocumentSource(str(self.path), DataError, self.advice))
+
+    @cached_property
+    def _parsed(self) -> tuple[list[object], bool]:
+        if not self.is_json:
+            return [], False
+        try:
+            return [_json(self.text)], False
+        except json.JSONDecodeError as error:
+            damage = error
+        except (ValueError, RecursionError, ArithmeticError) as error:
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
+            raise DataError(f"{self.path}: not readable as JSON", why, self.advice) from None
+        if damage.msg == "Extra data":
+            return self._lines(), False
+        if self.text.lstrip().startswith("["):
+            try:
+                return [_json(self.text.rstrip().rstrip(",") + "]")], True
+            except (ValueError, RecursionError, ArithmeticError):
+                pass  # more than the closing bracket is missing
+        raise self._damaged(damage, damage.lineno)
+
+    def _lines(self) -> list[object]:
+        documents = []
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if line.strip():
+                try:
+                    documents.append(_json(line))
+                except json.JSONDecodeError as error:
+                    raise self._damaged(error, number) from None
+        return documents
+
+    def _damaged(self, error: json.JSONDecodeError, line: int) -> DataError:
+        return DataError(f"{self.path}:{line}:{error.colno}: not JSON", error.msg.lower(), self.advice)
+
+
+@dataclass(frozen=True, slots=True)
+class Format(Generic[Content]):
+    """A format of another tool."""
+
+    name: str
+    """Its name in messages."""
+    recognises: Callable[[ForeignFile], bool]
+    """Tells by the content, never by the name, whether a file has the format."""
+    read: Callable[[ForeignFile], Content]
+    """Reads a recognised file; DataError where it is damaged."""
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """A JSON object; empty where the value is not an object."""
+    return value if isinstance(value, dict) else {}
+
+
+def _json(text: str) -> object:
+    document: object = json.loads(text, parse_float=Decimal)
+    return document

@@ -1,0 +1,125 @@
+"""Profiles without single calls. They are recognised only to say what they are and why perflaw cannot use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from perflaw.errors import UsageError
+from perflaw.imports.formats import ForeignFile, mapping
+
+SAMPLED: Final = (
+    "it holds sampled stacks: no single call with a begin and an end, so no call has a time that could vary"
+)
+TOTALS: Final = "it holds totals of functions: no single call, and sums have no variance"
+_COLLAPSED = re.compile(r"[^;\n]+(;[^;\n]+)* \d+")
+_PERF_SCRIPT = re.compile(r"\S.*? +\d+(/\d+)? +(\[\d+\] +)?\d+\.\d+: ")
+_CALLGRIND = re.compile(r"# callgrind format|(version|creator|events|positions): ")
+_MARSHALLED_DICT, _MARSHALLED_TUPLE = (0x7B, 0xFB), (0x28, 0x29, 0xA8, 0xA9)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A kind of file that cannot be imported."""
+
+    name: str
+    """What it is, for messages."""
+    reason: str
+    """Why it cannot be imported."""
+    recognises: Callable[[ForeignFile], bool]
+    """Tells by the content whether a file is one."""
+    advice: str = "perflaw record -- PROGRAM"
+    """What to do instead."""
+
+    def refusal(self, file: ForeignFile) -> UsageError:
+        """The error about a file of this kind."""
+        return UsageError(f"{file.path}: {self.name}", self.reason, self.advice.format(file=file.path))
+
+
+def _is_cprofile(file: ForeignFile) -> bool:
+    data = file.data
+    return len(data) > 1 and data[0] in _MARSHALLED_DICT and data[1] in _MARSHALLED_TUPLE
+
+
+def _is_pprof(file: ForeignFile) -> bool:
+    return file.data[:1] == b"\x0a" and file.data[1:2] <= b"\x0c" and file.data[2:3] == b"\x08"
+
+
+def _is_perfetto(file: ForeignFile) -> bool:
+    return file.data[:1] == b"\x0a" and b"\0" in file.data[:4096]
+
+
+def _first_lines(file: ForeignFile) -> list[str]:
+    """The first lines of a text that is not JSON, without blank lines and comments."""
+    lines = [] if file.is_json else file.text[:20000].splitlines()[:50]
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def _is_callgrind(file: ForeignFile) -> bool:
+    return file.text.startswith("# callgrind format") or bool(_CALLGRIND.match("".join(_first_lines(file)[:1])))
+
+
+def _is_collapsed(file: ForeignFile) -> bool:
+    lines = _first_lines(file)
+    return bool(lines) and all(_COLLAPSED.fullmatch(line) for line in lines[:-1] or lines)  # the last may be cut
+
+
+def _says(*words: str) -> Callable[[ForeignFile], bool]:
+    """Recognises a text, not JSON, that has one of these words near its beginning."""
+    return lambda file: not file.is_json and any(word in file.text[:2000] for word in words)
+
+
+def _speedscope_kinds(file: ForeignFile) -> set[str] | None:
+    """Kinds of the profiles in a file of speedscope; None for other files."""
+    if "speedscope" not in str(file.keys.get("$schema", "")):
+        return None
+    profiles = file.keys.get("profiles")
+    return {str(mapping(profile).get("type")) for profile in profiles} if isinstance(profiles, list) else set()
+
+
+NO_CALLS: Final = Profile("a trace without calls", SAMPLED, lambda file: False)
+"""A trace that has samples instead of calls, which only its reader can tell."""
+PROFILES: Final = (
+    # Binary files come first, for the others look at the text.
+    Profile("perf.data", SAMPLED, lambda file: file.data.startswith(b"PERFILE2")),
+    Profile("a profile of gprof", TOTALS, lambda file: file.data.startswith(b"gmon")),
+    Profile("statistics of cProfile", TOTALS, _is_cprofile),
+    Profile("a profile of pprof", SAMPLED, _is_pprof),
+    Profile(
+        "probably a trace of Perfetto",
+        "the binary form is not read",
+        _is_perfetto,
+        "traceconv json {file} trace.json",
+    ),
+    Profile("a profile of callgrind", TOTALS, _is_callgrind),
+    Profile("a report of gprof", TOTALS, _says("Flat profile:", "Each sample counts as")),
+    Profile(
+        "a report of cProfile",
+        TOTALS,
+        lambda file: bool(re.search(r"\d+ function calls.* in [\d.]+ seconds", file.text[:2000])),
+    ),
+    Profile("a flame graph", SAMPLED, lambda file: file.text.lstrip().startswith(("<?xml", "<svg"))),
+    Profile(
+        "the output of perf script", SAMPLED, lambda file: bool(_PERF_SCRIPT.match("".join(_first_lines(file)[:1])))
+    ),
+    Profile("collapsed stacks", SAMPLED, _is_collapsed),
+    Profile(
+        "an evented profile of speedscope",
+        "its events are not read",
+        lambda file: "evented" in (_speedscope_kinds(file) or ()),
+        "export trace-event JSON or OTLP instead",
+    ),
+    Profile("a profile of speedscope", SAMPLED, lambda file: _speedscope_kinds(file) is not None),
+    Profile(
+        "a CPU profile of V8",
+        SAMPLED,
+        lambda file: "nodes" in file.keys and bool({"samples", "timeDeltas"} & file.keys.keys()),
+    ),
+    Profile(
+        "a profile of pyinstrument",
+        SAMPLED,
+        lambda file: "root_frame" in file.keys or {"frame_tree", "sample_count"} <= file.keys.keys(),
+    ),
+)

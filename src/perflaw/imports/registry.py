@@ -1,0 +1,74 @@
+"""All formats of other tools that perflaw reads: a new format is a module with a `Format` and an entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from perflaw.errors import DataError, UsageError
+from perflaw.imports import asv, chrome, google_benchmark, otlp, pytest_benchmark, uftrace
+from perflaw.imports.benchmarks import Benchmarks
+from perflaw.imports.formats import ForeignFile, Format
+from perflaw.imports.profiles import PROFILES
+from perflaw.imports.tracks import Trace
+
+TRACES: Final[tuple[Format[Trace], ...]] = (uftrace.FORMAT, chrome.FORMAT, otlp.FORMAT)
+"""Formats that hold calls, for ``perflaw import``."""
+BENCHMARKS: Final[tuple[Format[Benchmarks], ...]] = (pytest_benchmark.FORMAT, google_benchmark.FORMAT, asv.FORMAT)
+"""Formats that hold results of benchmarks, for ``perflaw fit``."""
+
+
+def read_trace(path: Path) -> Trace:
+    """The calls of a file, gzip or plain, or of a folder of uftrace.
+
+    DataError says where it is damaged, UsageError why a profile without single calls is refused.
+    """
+    file = ForeignFile.open(path)
+    for profile in PROFILES:
+        if profile.recognises(file):
+            raise profile.refusal(file)
+    for format_ in TRACES:
+        if format_.recognises(file):
+            trace = format_.read(file)
+            if not trace.processes:
+                raise DataError(f"{path}: no call in it", f"it is {trace.tool} without a call that begins", file.advice)
+            return trace
+    for other in BENCHMARKS:
+        if other.recognises(file):
+            raise UsageError(f"{path}: results of {other.name}", "they are not calls", f"perflaw fit {path}")
+    raise _unknown(file, TRACES)
+
+
+def read_benchmarks(file: ForeignFile) -> Benchmarks:
+    """The benchmarks in the JSON of a tool; DataError where it is of no known tool, damaged, or without results."""
+    for format_ in BENCHMARKS:
+        if format_.recognises(file):
+            benchmarks = format_.read(file)
+            if not benchmarks.responses():
+                why = f"{benchmarks.tool} wrote it without a benchmark that worked"
+                raise DataError(f"{file.path} has no results", why, file.advice)
+            return benchmarks
+    for other in TRACES:
+        if other.recognises(file):
+            raise UsageError(f"{file.path}: a trace ({other.name})", "it holds calls", f"perflaw import {file.path}")
+    raise _unknown(file, BENCHMARKS)
+
+
+def _unknown(file: ForeignFile, formats: Iterable[Format[object]]) -> DataError:
+    """The error about a file of no known format; it says what the file seems to be."""
+    known = f"perflaw reads {', '.join(format_.name for format_ in formats)}"
+    if not file.documents:
+        empty = not file.path.is_dir() and not file.text.strip()
+        return DataError(f"{file.path}: not a trace", "the file is empty" if empty else known, file.advice)
+    document, keys = file.documents[0], file.keys
+    if isinstance(keys.get("schema"), str):
+        shown = f"schema {keys['schema']}"
+    elif isinstance(document, list):
+        shown = f"a list of {len(document)}"
+    elif not isinstance(document, dict):
+        shown = "a single value"
+    else:
+        names = ", ".join(key[:30] for key in list(keys)[:6]) + ", …" * (len(keys) > 6)
+        shown = f"an object with {names}" if keys else "an empty object"
+    return DataError(f"{file.path}: JSON of an unknown tool, {shown}", known, file.advice)

@@ -1,0 +1,187 @@
+"""From a trace to runs of an experiment: one run for each of its processes."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from perflaw.errors import StoreError
+from perflaw.imports.registry import read_trace
+from perflaw.imports.tracks import ProcessEvents, Trace
+from perflaw.record.build import BuildError, Tell, build, core
+from perflaw.record.claim import Claim
+from perflaw.record.conclude import What, conclude
+from perflaw.record.manifest import Process
+from perflaw.record.recorded import Reader, Recorded
+from perflaw.record.records import ENTER, FEATURE, RECORD, THREAD, Ended, Started
+from perflaw.record.records import Process as SpoolProcess
+from perflaw.record.tree.builder import Event, TreeBuilder
+from perflaw.record.tree.call_tree import columns
+from perflaw.record.tree.core import Core
+from perflaw.record.tree.core_tables import CoreTree
+from perflaw.record.tree.reservoir import scramble
+from perflaw.store.columns import Array
+from perflaw.store.experiment import Experiment
+from perflaw.types import Clock, Run
+
+RING_MAGIC: Final = 0x31474E4952465250
+RING_VERSION: Final = 1
+RING_RECORDS: Final = 4096
+"""Offset of the records in a ring file (native/ring.h)."""
+RING_WRITTEN: Final = 64
+"""Offset of the number of written records."""
+RING_CAPACITY: Final = 1 << 14
+"""Records that a ring holds, a power of two."""
+_KEYS: Final = (1 << 31) - 1
+
+
+class RingWriter:
+    """The writer's end of a ring file, for a reader that takes all records between two calls of ``append``."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file."""
+        self.path, self.count = path, 0
+        head = np.array([RING_MAGIC], "<u8").tobytes() + np.array([RING_VERSION, RING_CAPACITY], "<u4").tobytes()
+        path.write_bytes(head.ljust(RING_RECORDS + RING_CAPACITY * RECORD.itemsize, b"\0"))
+        self.bytes = np.memmap(path, np.uint8, "r+")
+
+    def append(self, rows: Array) -> None:
+        """Write records, at most as many as the ring holds; the reader has taken all earlier ones."""
+        places = np.arange(self.count, self.count + len(rows)) % RING_CAPACITY
+        self.bytes[RING_RECORDS:].view(RECORD)[places] = rows
+        self.count += len(rows)
+        self.bytes[RING_WRITTEN : RING_WRITTEN + 8].view("<u8")[0] = self.count
+
+
+def core_file(tell: Tell) -> Path | None:
+    """The library of the C core, built if necessary; None where it cannot be built."""
+    try:
+        return build(core(), tell)
+    except BuildError:
+        return None
+
+
+def tree_of(process: ProcessEvents, library: Path | None, seed: int) -> CoreTree:
+    """The call tree of a process; each track is a thread of its own.
+
+    The C core builds it, or its Python twin where there is no ``library``. ``seed`` decides which calls are sampled.
+    """
+    lanes, tracks = process.definitions.lanes(), process.ordered()
+    if library is None:
+        builder = TreeBuilder(seed, lanes)
+        for thread, track in enumerate(tracks, 1):
+            builder.feed(thread, _rows(track, seed).tolist())
+        return columns(builder.finish())
+    reader = Core(library, seed, lanes)
+    with tempfile.TemporaryDirectory(prefix="perflaw-") as folder:
+        ring = RingWriter(Path(folder) / "import.ring")
+        reader.attach(ring.path)
+        for thread, track in enumerate(tracks, 1):
+            rows = np.concatenate((np.array([(thread, 0, 0, -1, -1, THREAD)], RECORD), _rows(track, seed)))
+            for start in range(0, len(rows), RING_CAPACITY):
+                ring.append(rows[start : start + RING_CAPACITY])
+                while reader.step():
+                    pass
+        reader.leave()
+        return reader.finish()
+
+
+def _rows(track: list[Event], seed: int) -> Array:
+    """The records of a track. The seed changes the priorities of its calls, so that runs draw independent samples."""
+    rows = np.array(track, RECORD)
+    entered = rows["kind"] == ENTER
+    rows["key"][entered] ^= scramble(seed) & _KEYS
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTracer:
+    """The tracer of an imported trace; implements :class:`perflaw.record.tracers.Tracer`."""
+
+    reason: str
+    """What wrote the trace."""
+    name: str = "import"
+    module: str = ""
+    file: Path | None = None
+
+    def reader(self, spool: Path, seed: int) -> Reader:
+        """Not available: nothing is running."""
+        raise RuntimeError("a trace that was recorded elsewhere has nothing that runs")
+
+
+@dataclass(frozen=True, slots=True)
+class _TraceRecording(What):
+    """How the runs of a trace are described: it says nothing of the machine, and its clock is that of its time stamps."""
+
+    tick_ns: int = 1
+    """Step of that clock."""
+
+    def run(self, folder: Path, process: Process, recorded: Recorded) -> Run:
+        """See :class:`What`."""
+        run = What.run(self, folder, process, recorded)
+        return replace(run, clock=Clock("imported", self.tick_ns, 0, 0), host="", environment={})
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTrace:
+    """The outcome of importing a trace."""
+
+    run: Run
+    """Run of its first process."""
+    children: tuple[Run, ...]
+    """Runs of its other processes."""
+    notes: Mapping[str, int]
+    """What was decided about calls that could not be taken as they are → number of such calls."""
+
+
+def import_trace(experiment: Experiment, path: Path, features: Mapping[str, float], tell: Tell) -> ImportedTrace:
+    """Add the trace in a file to an experiment.
+
+    Raises the errors of :func:`read_trace`, and StoreError where the experiment cannot be written.
+    """
+    trace = read_trace(path)
+    library = core_file(tell)
+    name = trace.processes[0].name or path.name.removesuffix(".gz").removesuffix(".json")
+    if trace.epoch:
+        began = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=trace.first() // 1000)
+    else:
+        began = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    span_ns = max(map(_last_stamp, trace.processes)) - trace.first()
+    process = Process((str(path),), name, began.isoformat(timespec="milliseconds"), span_ns, 0)
+    try:
+        claim = Claim(experiment, secrets.token_hex(8))
+        (claim.folder / "spool").mkdir(mode=0o700)
+    except OSError as error:
+        why = f"{error.strerror} ({error.filename})"
+        raise StoreError(f"{experiment.folder}: cannot be written", why, "cd ~ && perflaw import FILE") from error
+    with claim:
+        tracer = ImportedTracer(f"{trace.tool} in {path.name}")
+        configuration = {"imported": path.name}
+        recording = _TraceRecording(experiment, tracer, configuration, features, False, claim, tick_ns=trace.tick_ns)
+        recorded = _recorded(trace, str(path), library, int(claim.folder.name))
+        outcome = conclude(recording, claim.folder, process, recorded)
+    notes = sum((process.notes for process in trace.processes), start=Counter[str]())
+    return ImportedTrace(outcome.run, outcome.children, notes)
+
+
+def _recorded(trace: Trace, command: str, library: Path | None, run: int) -> Iterator[Recorded]:
+    """The processes of a trace as a tracer would have recorded them; all others are children of the first."""
+    for place, process in enumerate(trace.processes):
+        definitions = process.definitions
+        definitions.process = SpoolProcess(process.pid, 0, (command,))
+        definitions.started = Started(process.ordered()[0][0][0], 0, 0, "")
+        definitions.ended = Ended(_last_stamp(process), 0, 0, trace.lost, 0, 0, ())
+        yield Recorded(definitions, tree_of(process, library, run + (place << 20)), 0 if place else None)
+
+
+def _last_stamp(process: ProcessEvents) -> int:
+    """The last time stamp of a process; records of features have none."""
+    return max(event[0] for track in process.ordered() for event in track if event[5] != FEATURE)

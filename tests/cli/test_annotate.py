@@ -89,7 +89,7 @@ def test_table_and_text(perflaw, tmp_path):
 def test_an_unknown_feature_is_refused(perflaw):
     learn(perflaw, 0, 0)
     assert "no such feature" in perflaw("annotate", "--at", "size=5", status=2).stderr
-    assert "is no number" in perflaw("annotate", "--at", "n=many", status=2).stderr
+    assert "is not a number" in perflaw("annotate", "--at", "n=many", status=2).stderr
     assert "cannot be written" in perflaw("annotate", "-o", "missing/folder.law", status=2).stderr
 
 

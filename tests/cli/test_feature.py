@@ -105,28 +105,28 @@ def test_a_pattern_reads_what_runs_printed(perflaw, experiment):
     assert [one.get("compares") for one in features(experiment)] == [70.0, 140.0, 140.0, None]
     done = perflaw("feature", "again", "--pattern", r"(?s).*compares: ([\d,]+)")
     assert [one.get("again") for one in features(experiment)] == [70.0, 140.0, 140.0, None]
-    assert "run 0004, which is incomplete, is left out: nothing that it printed matches" in done.stderr
+    assert "run 0004 is incomplete and was left out: nothing that it printed matches" in done.stderr
     assert "(?s)" not in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["x=y"], "'y' is no number"),
-        (["x=inf"], "'inf' is no number"),
+        (["x=y"], "'y' is not a number"),
+        (["x=inf"], "'inf' is not a number"),
         (["=5"], "not of the form NAME=VALUE"),
         (["x y=5"], "not of the form NAME=VALUE"),
-        (["x"], "x: no run and no NAME=NUMBER"),
+        (["x"], "x is neither a run nor NAME=NUMBER"),
         (["x=1", "9"], "no run 0009"),
         (["x=1", "--remove", "n"], "one change at a time"),
-        (["--remove", "m"], "--remove m: no run has it: they have n"),
+        (["--remove", "m"], "--remove m: no run has this feature: the features are n"),
         (["--on", "n"], "--on without --from"),
-        (["--pattern", "x"], "--pattern is for one feature"),
-        (["x", "y", "--pattern", "x"], "--pattern is for one feature"),
-        (["x", "--pattern", "("], "no regular expression"),
+        (["--pattern", "x"], "--pattern reads one feature"),
+        (["x", "y", "--pattern", "x"], "--pattern reads one feature"),
+        (["x", "--pattern", "("], "not a regular expression"),
         (["x", "--pattern", ""], "--pattern"),
-        (["x", "--pattern", "compared (.*)"], "run 0001: no feature x, nothing was changed: nothing that it printed"),
-        (["x", "--pattern", "read (.*)"], "run 0001: no feature x, nothing was changed: '10 lines' is no number"),
+        (["x", "--pattern", "compared (.*)"], "run 0001 has no feature x; nothing was changed: nothing that it printed"),
+        (["x", "--pattern", "read (.*)"], "run 0001 has no feature x; nothing was changed: '10 lines' is no number"),
         (["--from", "missing.csv"], "cannot read missing.csv"),
     ],
 )
@@ -142,7 +142,7 @@ def test_wrong_use_changes_nothing(perflaw, experiment, arguments, told):
 def test_output_that_was_not_kept(perflaw, experiment):
     output_path(experiment.runs_folder / "0002", "stdout").unlink()
     done = perflaw("feature", "x", "--pattern", r"read (\d+)", status=2)
-    assert "run 0002: no feature x, nothing was changed: what it printed was not kept" in done.stderr
+    assert "run 0002 has no feature x; nothing was changed: its output was not kept" in done.stderr
     assert "perflaw record --keep-output" in done.stderr
     assert all("x" not in one for one in features(experiment))
 
@@ -152,7 +152,7 @@ def test_rows_of_a_file(perflaw, experiment, tmp_path):
     path.write_text("n,mb,left\n10,5,\n20,6,1\n99,7,2\n")
     done = perflaw("feature", "--from", "f.csv")
     assert done.stderr.splitlines() == [
-        "perflaw: f.csv: rows that belong to no run: 1", "perflaw: f.csv says nothing of run 0004", "changed 3 runs",
+        "perflaw: f.csv: 1 row without a run", "perflaw: f.csv has no row for run 0004", "changed 3 runs",
     ]  # fmt: skip
     assert features(experiment)[1:3] == [{"n": 20.0, "mb": 6.0, "left": 1.0}] * 2
     assert features(experiment)[0] == {"n": 10.0, "mb": 5.0}, "an empty cell says nothing"

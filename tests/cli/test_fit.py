@@ -149,7 +149,7 @@ def test_rows_without_numbers_are_left_out_on_demand(write: Write) -> None:
         ('n,t\n1,"2\n', (), DataError, "not a CSV file"),
         ("n,u\n1,2\n", (), UsageError, "no column 't'.*n, u"),
         ("n,t\n1,2\n", ("--features", "m"), UsageError, "no column 'm'"),
-        ("n,t\n1,2\n", ("--features", "t"), UsageError, "another part"),
+        ("n,t\n1,2\n", ("--features", "t"), UsageError, "names this column already"),
         ("n,t\n1,2\n", ("--by", "m"), UsageError, "no column 'm'"),
         ("n,t\n1,2\n", ("--run", "m"), UsageError, "no column 'm'"),
         ("n,t\n1,2\n", ("--at", "n"), UsageError, "--at n"),

@@ -69,7 +69,7 @@ def test_groups_are_told_with_their_edge(folder):
 def test_runs_are_chosen_and_names_completed(folder):
     document = json.loads(run(folder, mine, "--json", "1", "2"))
     assert [one["id"] for one in document["runs"]] == ["0001", "0002"]
-    assert "no component 'lode'" in refused(folder, mine, "lode")
+    assert "there is no component 'lode'" in refused(folder, mine, "lode")
 
 
 def test_a_clean_run_holds_and_the_planted_one_names_its_edge(folder):
@@ -152,8 +152,8 @@ def test_the_page_shows_them(folder, tmp_path):
 
 
 def test_wrong_use_is_told(folder, tmp_path):
-    assert "files are merged" in refused(folder, mine, "spec.yaml")
-    assert "nothing to merge" in refused(folder, mine, "--merge", "1")
+    assert "can only be merged" in refused(folder, mine, "spec.yaml")
+    assert "needs two runs" in refused(folder, mine, "--merge", "1")
     assert "no recordings" in refused(folder, mine, "-e", "nowhere")
     assert "cannot be read" in refused(folder, check, "other.yaml", "-e", "same")
     edited = tmp_path / "edited.yaml"

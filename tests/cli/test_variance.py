@@ -248,7 +248,7 @@ def assert_nested(spans):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing.such"], "no component 'nothing.such'"),
+        (["nothing.such"], "there is no component 'nothing.such'"),
         (["f", "g1"], "two components"),
         (["--deadline", "soon"], "--deadline soon"),
         (["--metric", "events", "--deadline", "20ms"], "no number"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perflaw.types import Annotation
 
 
-@click.command("annotate", short_help="the law of each function's cost")
+@click.command("annotate", short_help="learn the law of each function's cost")
 @experiment_option
 @metric_option
 @at_option

@@ -7,35 +7,36 @@ import sys
 import click
 
 from perflaw.cli.law_files import load_laws
-from perflaw.cli.options import json_option
+from perflaw.cli.options import json_option, note
 
 
-@click.command("diff", short_help="what changed between two sets of laws or recordings")
-@click.option("--metric", default="time", show_default=True, metavar="NAME", help="Where a side is an experiment.")
+@click.command("diff", short_help="show what changed between two sets of laws or recordings")
+@click.option(
+    "--metric", default="time", show_default=True, metavar="NAME", help="Metric of a side that is an experiment."
+)
 @click.option("--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
-              help="False alarms among the changes told.")  # fmt: skip
+              help="Rate of false alarms among the reported changes.")  # fmt: skip
 @click.option("--min-effect", default=1.1, show_default=True, type=click.FloatRange(1.0, 1000.0),
-              help="Smaller factors are no change.")  # fmt: skip
-@click.option("--github", "as_github", is_flag=True, help="Print GitHub's workflow commands as well.")
-@click.option("--all", "every", is_flag=True, help="List functions that did not change as well.")
+              help="Ignore changes by a smaller factor.")  # fmt: skip
+@click.option("--github", "as_github", is_flag=True, help="Also print GitHub's workflow commands.")
+@click.option("--all", "every", is_flag=True, help="Also list functions that did not change.")
 @json_option
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
 def command(
     metric: str, alpha: float, min_effect: float, as_github: bool, every: bool, as_json: bool, old: str, new: str
 ) -> int:
-    """Tell what changed from OLD to NEW: .law files, their JSON twins, or experiments.
+    """Show what changed from OLD to NEW. Each is a .law file, its JSON twin, or an experiment.
 
-    Exit status 1 if a function costs more than before, beyond the minimum effect and what runs differ by.
+    Exit status 1 if a function costs more than before, beyond the minimum effect and the scatter between runs.
     """
     from perflaw.check.diffing import Side, compare
     from perflaw.check.judge import Options
     from perflaw.report.annotations.verdicts import diff_text, github
 
     before, after = load_laws(old, metric), load_laws(new, metric)
-    for note in (before.note, after.note):
-        if note:
-            click.echo(f"perflaw: {note}", err=True)
+    for remark in filter(None, (before.note, after.note)):
+        note(remark)
     verdicts = compare(
         Side(before.claims, before.evidence), Side(after.claims, after.evidence), Options(alpha, min_effect)
     )
@@ -48,4 +49,4 @@ def command(
         click.echo(diff_text(verdicts, sys.stdout.isatty(), every), nl=False)
     if as_github:
         click.echo(github(verdicts), nl=False, err=as_json)
-    return int(any(one.verdict == "violated" for one in verdicts))
+    return int(any(verdict.verdict == "violated" for verdict in verdicts))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 
 import click
 
 from perflaw.cli.options import json_option
 
 
-@click.command("doctor", short_help="what this machine can measure, and why not")
+@click.command("doctor", short_help="say what this machine can measure, and why not")
 @json_option
 def command(as_json: bool) -> int:
     """Say which tracer records here and why, how fine the clock is, and what cannot be measured."""
@@ -19,11 +20,10 @@ def command(as_json: bool) -> int:
     if as_json:
         from perflaw.types.documents import dumps
 
-        listed = [{"what": one.what, "ok": one.ok, "detail": one.detail} for one in findings]
-        click.echo(dumps({"schema": "perflaw.doctor/1", "findings": listed}))
+        click.echo(dumps({"schema": "perflaw.doctor/1", "findings": [asdict(finding) for finding in findings]}))
         return 0
     from perflaw.report.tables import text_table
 
-    rows = [["yes" if one.ok else "no", one.what, one.detail] for one in findings]
+    rows = [["yes" if finding.ok else "no", finding.what, finding.detail] for finding in findings]
     click.echo(text_table(["can", "what", "how, or why not"], rows, right=(), colour=sys.stdout.isatty()), nl=False)
     return 0

@@ -281,7 +281,7 @@ def _write_twin(
         raise StoreError(f"{twin}: cannot be written", error.strerror or str(error), "-o another/file.law") from error
 
 
-@click.command("explore", short_help="try configurations of a system and learn what they do")
+@click.command("explore", short_help="try configurations of a system and learn how its performance depends on them")
 @click.option("-e", "--experiment", metavar="NAME", help="Experiment under .perflaw/.  [default: the study's name]")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of everything random.  [default: 0]")
 @click.option("--policy", metavar="NAME", help="Another policy than the study names.")

@@ -1,4 +1,4 @@
-"""``perflaw feature``: features of recorded runs, listed, added, changed and removed."""
+"""``perflaw feature``: lists, adds, changes and removes features of recorded runs."""
 
 from __future__ import annotations
 
@@ -6,154 +6,47 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, parse_feature
+from perflaw.cli.options import experiment_option, note, parse_feature
 from perflaw.errors import DataError, UsageError
+from perflaw.report.quantity import counted
 from perflaw.types.recordings import FEATURE_NAME
 
 if TYPE_CHECKING:
-    from perflaw.store.experiment import Experiment, Recording
-    from perflaw.store.features import Changed
+    from perflaw.store.experiment import Recording
 
-
-# ---- What ``perflaw feature`` is asked for, and the features that runs get by it.
+Features = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FeatureRequest:
     """What the command line asks for."""
 
     runs: tuple[str, ...]
-    """Runs named; none: all."""
-    given: Mapping[str, float]
-    """``NAME=NUMBER``."""
-    name: str = ""
-    """The feature of ``--pattern``."""
-    pattern: str = ""
-    """Of ``--pattern``."""
-    file: str = ""
-    """Of ``--from``."""
-    on: tuple[str, ...] = ()
-    """Of ``--on``."""
-    remove: tuple[str, ...] = ()
-    """Of ``--remove``."""
-
-    @property
-    def changes(self) -> bool:
-        """Whether anything is to be changed; else features are listed."""
-        return bool(self.given or self.pattern or self.file or self.remove)
+    """Ids of the runs; all runs if empty."""
+    values: Features
+    """Features given as ``NAME=NUMBER``."""
+    name: str
+    """The feature that ``--pattern`` reads."""
+    pattern: str
+    """Regular expression of ``--pattern``."""
+    file: str
+    """File of ``--from``."""
+    columns: tuple[str, ...]
+    """Columns of ``--on``."""
+    removed: tuple[str, ...]
+    """Features of ``--remove``."""
 
 
-def wish_of(words: Sequence[str], file: str | None, on: str | None, pattern: str | None, remove: Sequence[str]) -> Wish:
-    """Make sense of the words; UsageError where they make none."""
-    runs = tuple(word for word in words if word.isdigit())
-    given = dict(parse_feature(word, "perflaw feature") for word in words if "=" in word)
-    names = [word for word in words if not word.isdigit() and "=" not in word]
-    if sum(map(bool, (given, pattern, file, remove))) > 1:
-        raise UsageError("one change at a time", "NAME=NUMBER, --pattern, --from or --remove", "perflaw feature --help")
-    if on and not file:
-        raise UsageError(
-            "--on without --from", "it names columns of a file", "perflaw feature --from FILE.csv --on run"
-        )
-    _check_names(names, pattern)
-    return Wish(
-        *(runs, given, "".join(names[:1]), pattern or "", file or ""),
-        tuple(name.strip() for name in (on or "").split(",") if name.strip()),
-        tuple(remove),
-    )
-
-
-def _check_names(names: Sequence[str], pattern: str | None) -> None:
-    example = r"perflaw feature compares --pattern 'compares: (\d+)'"
-    if pattern is None:
-        if names:
-            raise UsageError(
-                f"{names[0]}: no run and no NAME=NUMBER", "runs are numbers", f"perflaw feature {names[0]}=5"
-            )
-        return
-    if len(names) != 1 or not FEATURE_NAME.fullmatch(names[0]):
-        raise UsageError("--pattern is for one feature, named before it", f"named were {len(names)}", example)
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"--pattern {pattern}: no regular expression", str(error), example) from None
-    if not pattern:
-        raise UsageError("--pattern is empty", "it would match anything", example)
-
-
-def new_features(wish: Wish, runs: Mapping[str, Recording], told: list[str]) -> dict[str, dict[str, float]]:
-    """Run → all features it is to have, for those that change; ``told`` gets what the person should know beside."""
-    if wish.remove:
-        return _without(wish.remove, runs)
-    if wish.file:
-        added = _from_file(wish, runs, told)
-    elif wish.pattern:
-        added = _printed(wish, runs, told)
-    else:
-        added = dict.fromkeys(runs, wish.given)
-    return {root: {**runs[root].run.features, **features} for root, features in added.items()}
-
-
-def _without(names: Sequence[str], runs: Mapping[str, Recording]) -> dict[str, dict[str, float]]:
-    for name in names:
-        if not any(name in one.run.features for one in runs.values()):
-            known = ", ".join(dict.fromkeys(known for one in runs.values() for known in one.run.features)) or "none"
-            raise UsageError(f"--remove {name}: no run has it", f"they have {known}", "perflaw feature")
-    return {
-        root: {name: value for name, value in one.run.features.items() if name not in names}
-        for root, one in runs.items()
-    }
-
-
-def _from_file(wish: Wish, runs: Mapping[str, Recording], told: list[str]) -> Mapping[str, Mapping[str, float]]:
-    from perflaw.store.csv_files import read_csv
-    from perflaw.store.features import match
-
-    matched = match(read_csv(wish.file), [one.run for one in runs.values()], wish.on)
-    if matched.rows:
-        told.append(f"{wish.file}: rows that belong to no run: {matched.rows}")
-    if matched.runs:
-        told.append(f"{wish.file} says nothing of run {', '.join(matched.runs[:8])}{' …' * (len(matched.runs) > 8)}")
-    return matched.features
-
-
-def _printed(wish: Wish, runs: Mapping[str, Recording], told: list[str]) -> dict[str, dict[str, float]]:
-    """The feature of ``--pattern``. A run that is incomplete may not have come to print it."""
-    from perflaw.store.output import find_number, read_output
-
-    found: dict[str, dict[str, float]] = {}
-    for root, one in runs.items():
-        texts = read_output(one.folder)
-        try:
-            if texts is None:
-                raise DataError("what it printed was not kept")
-            found[root] = {wish.name: find_number(texts, wish.pattern)}
-        except DataError as error:
-            if one.run.complete:
-                _refuse(wish, root, str(error), texts is not None)
-            told.append(f"run {root}, which is incomplete, is left out: {error}")
-    return found
-
-
-def _refuse(wish: Wish, run: str, why: str, kept: bool) -> NoReturn:
-    remedy = f"perflaw feature {wish.name} --pattern … RUN… (names the runs to use)"
-    record = "perflaw record --keep-output -- …"
-    raise DataError(f"run {run}: no feature {wish.name}, nothing was changed", why, remedy if kept else record)
-
-
-@click.command("feature", short_help="features of the runs: list, add, change, remove")
+@click.command("feature", short_help="list, add, change or remove features of the runs")
 @experiment_option
-@click.option(
-    "--from", "file", metavar="FILE.csv", help="Take features from the columns of a file (- is standard input)."
-)
-@click.option("--on", metavar="COLUMN,...", help="Columns of FILE.csv by which its rows are found.")
-@click.option(
-    "--pattern", metavar="REGEX", help="Read the feature NAME from what the runs printed (record --keep-output)."
-)
-@click.option("--remove", multiple=True, metavar="NAME", help="Take a feature away.")
+@click.option("--from", "file", metavar="FILE.csv", help="Read features from a file (- is standard input).")
+@click.option("--on", metavar="COLUMN,...", help="Columns of FILE.csv that tell which run a row belongs to.")
+@click.option("--pattern", metavar="REGEX", help="Find the feature NAME in the output kept by record --keep-output.")
+@click.option("--remove", multiple=True, metavar="NAME", help="Remove a feature.")
 @click.argument("words", nargs=-1, metavar="[NAME=NUMBER | NAME]... [RUN]...")
 def command(
     experiment: str,
@@ -163,63 +56,126 @@ def command(
     remove: tuple[str, ...],
     words: tuple[str, ...],
 ) -> int:
-    """List the features of the experiment's runs (or the RUNs named), or change them; the laws learnt then see them.
+    """List the features of the experiment's runs (or of the RUNs named), or change them for all laws learnt later.
 
     \b
-    perflaw feature                                     what runs have
+    perflaw feature                                     list the features of all runs
     perflaw feature bytes=5e6 12 13                     declare a feature of two runs
-    perflaw feature --from sizes.csv                    rows are found by `run`, or by features runs have
+    perflaw feature --from sizes.csv                    rows belong to runs by the column `run`, or by known features
     perflaw feature compares --pattern 'compares: (\\d+)'
     perflaw feature --remove bytes
     """  # noqa: D301 (\b keeps the lines apart)
+    from perflaw.report.tables import text_table
     from perflaw.store.experiment import open_experiment
+    from perflaw.store.features import change, executions
 
-    wish = wish_of(words, file, on, pattern, remove)
+    request = parse_request(words, file, on, pattern, remove)
     target = open_experiment(experiment)
-    if not wish.changes:
-        _list(target, wish.runs)
+    if not (request.values or request.pattern or request.file or request.removed):
+        rows = []
+        for each in executions(target, request.runs).values():
+            run = each[0].run
+            features = " ".join(f"{name}={value:.10g}" for name, value in run.features.items())
+            rows.append([run.id, " ".join(filter(None, [run.target, run.workload])), features])
+        click.echo(text_table(["run", "target", "features"], rows, (), sys.stdout.isatty()), nl=False)
         return 0
-    _tell(*_apply(target, wish))
+    remarks: list[str] = []
+
+    def find_changes() -> Mapping[str, tuple[Sequence[Recording], Features]]:
+        chosen = executions(target, request.runs)
+        features = new_features(request, {root: each[0] for root, each in chosen.items()}, remarks)
+        return {root: (each, features[root]) for root, each in chosen.items() if root in features}
+
+    changed = change(target, find_changes)
+    remarks += [f"{name} had another value in {counted(len(runs), 'run')}" for name, runs in changed.replaced.items()]
+    for remark in remarks:
+        note(remark)
+    click.echo(f"changed {counted(changed.runs, 'run')}", err=True)
     return 0
 
 
-def _list(target: Experiment, runs: Sequence[str]) -> None:
-    from perflaw.report.tables import text_table
-    from perflaw.store.features import executions
-
-    found = [each[0].run for each in executions(target, runs).values()]
-    rows = [
-        [
-            run.id,
-            " ".join(filter(None, [run.target, run.workload])),
-            " ".join(f"{name}={value:.10g}" for name, value in run.features.items()),
-        ]
-        for run in found
-    ]
-    click.echo(text_table(["run", "target", "features"], rows, (), sys.stdout.isatty()), nl=False)
-
-
-def _apply(target: Experiment, wish: Wish) -> tuple[Changed, list[str]]:
-    """Change the runs; also gives what has to be told beside."""
-    from perflaw.store.features import change, executions
-
-    told: list[str] = []
-
-    def find() -> Mapping[str, tuple[Sequence[Recording], Mapping[str, float]]]:
-        chosen = executions(target, wish.runs)
-        new = new_features(wish, {root: each[0] for root, each in chosen.items()}, told)
-        return {root: (each, new[root]) for root, each in chosen.items() if root in new}
-
-    return change(target, find), told
-
-
-def _tell(changed: Changed, told: Sequence[str]) -> None:
-    for text in told:
-        click.echo(f"perflaw: {text}", err=True)
-    for name, runs in changed.replaced.items():
-        click.echo(f"perflaw: {name} had another value in {_runs(len(runs))}", err=True)
-    click.echo(f"changed {_runs(changed.runs)}", err=True)
+def parse_request(
+    words: Sequence[str], file: str | None, on: str | None, pattern: str | None, remove: Sequence[str]
+) -> FeatureRequest:
+    """Read the words and options of the command line; UsageError where they contradict each other."""
+    runs = tuple(word for word in words if word.isdigit())
+    values = dict(parse_feature(word, "perflaw feature") for word in words if "=" in word)
+    names = [word for word in words if not word.isdigit() and "=" not in word]
+    if sum(map(bool, (values, pattern, file, remove))) > 1:
+        raise UsageError(
+            "one change at a time", "give either NAME=NUMBER, --pattern, --from or --remove", "perflaw feature --help"
+        )
+    if on and not file:
+        raise UsageError(
+            "--on without --from", "it names columns of a file", "perflaw feature --from FILE.csv --on run"
+        )
+    example = r"perflaw feature compares --pattern 'compares: (\d+)'"
+    if pattern is None:
+        if names:
+            raise UsageError(
+                f"{names[0]} is neither a run nor NAME=NUMBER", "runs are numbers", f"perflaw feature {names[0]}=5"
+            )
+    elif len(names) != 1 or not FEATURE_NAME.fullmatch(names[0]):
+        raise UsageError("--pattern reads one feature, named before it", f"{len(names)} names were given", example)
+    elif not pattern:
+        raise UsageError("--pattern is empty", "it would match anything", example)
+    else:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"--pattern {pattern}: not a regular expression", str(error), example) from None
+    columns = tuple(name.strip() for name in (on or "").split(",") if name.strip())
+    return FeatureRequest(runs, values, "".join(names[:1]), pattern or "", file or "", columns, tuple(remove))
 
 
-def _runs(number: int) -> str:
-    return f"{number} run{'s' * (number != 1)}"
+def new_features(request: FeatureRequest, runs: Mapping[str, Recording], remarks: list[str]) -> dict[str, Features]:
+    """All features that each changed run will have, by run; appends to ``remarks`` what the person should know."""
+    if request.removed:
+        for name in request.removed:
+            if not any(name in each.run.features for each in runs.values()):
+                known = dict.fromkeys(known for each in runs.values() for known in each.run.features)
+                why = f"the features are {', '.join(known)}" if known else "the runs have no features"
+                raise UsageError(f"--remove {name}: no run has this feature", why, "perflaw feature")
+        return {
+            root: {name: value for name, value in each.run.features.items() if name not in request.removed}
+            for root, each in runs.items()
+        }
+    added: Mapping[str, Features] = dict.fromkeys(runs, request.values)
+    if request.file:
+        from perflaw.store.csv_files import read_csv
+        from perflaw.store.features import match
+
+        matched = match(read_csv(request.file), [each.run for each in runs.values()], request.columns)
+        added = matched.features
+        if matched.rows:
+            remarks.append(f"{request.file}: {counted(matched.rows, 'row')} without a run")
+        if matched.runs:
+            missing = ", ".join(matched.runs[:8]) + " …" * (len(matched.runs) > 8)
+            remarks.append(f"{request.file} has no row for run {missing}")
+    elif request.pattern:
+        added = _find_in_output(request, runs, remarks)
+    return {root: {**runs[root].run.features, **features} for root, features in added.items()}
+
+
+def _find_in_output(
+    request: FeatureRequest, runs: Mapping[str, Recording], remarks: list[str]
+) -> dict[str, dict[str, float]]:
+    """The feature as the runs printed it. An incomplete run may have ended before it printed the feature."""
+    from perflaw.store.output import find_number, read_output
+
+    found: dict[str, dict[str, float]] = {}
+    for root, each in runs.items():
+        texts = read_output(each.folder)
+        try:
+            if texts is None:
+                raise DataError("its output was not kept")
+            found[root] = {request.name: find_number(texts, request.pattern)}
+        except DataError as error:
+            if each.run.complete:
+                name_runs = f"perflaw feature {request.name} --pattern … RUN…  (names the runs to use)"
+                remedy = "perflaw record --keep-output -- …" if texts is None else name_runs
+                raise DataError(
+                    f"run {root} has no feature {request.name}; nothing was changed", str(error), remedy
+                ) from None
+            remarks.append(f"run {root} is incomplete and was left out: {error}")
+    return found

@@ -1,32 +1,34 @@
-"""``perflaw fit``: laws of numbers a person brings along, in a CSV file or as another tool's results."""
+"""``perflaw fit``: learns laws of numbers from a CSV file or from another tool's benchmark results."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import at_option, json_option, parse_points
+from perflaw.cli.options import at_option, json_option, note, parse_points
 from perflaw.errors import UsageError
+from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from perflaw.imports.formats import ForeignFile
     from perflaw.learn.series import Learnt
-    from perflaw.store.csv_files import CsvTable, NumberSeries
+    from perflaw.store.csv_files import NumberSeries
 
 
-@click.command("fit", short_help="laws of your own numbers: CSV, or results of a benchmark tool")
+@click.command("fit", short_help="learn laws from your own numbers: CSV, or results of a benchmark tool")
 @click.argument("file", metavar="FILE")
-@click.option("--response", metavar="COLUMN", help="Column to explain; of benchmarks the tool's own time by default.")
-@click.option("--features", metavar="COLUMN,...", help="Columns it may depend on; all other numeric ones by default.")
-@click.option("--by", metavar="COLUMN", help="One law for each value of this column.")
+@click.option("--response", metavar="COLUMN", help="Column to explain.  [default for benchmarks: the tool's time]")
+@click.option("--features", metavar="COLUMN,...", help="Columns it may depend on.  [default: all numeric columns]")
+@click.option("--by", metavar="COLUMN", help="Learn one law for each value of this column.")
 @click.option("--run", metavar="COLUMN", help="Column with the run of each row: rows of a run are not independent.")
 @at_option
-@click.option("--drop-invalid", is_flag=True, help="Leave rows out that have cells which are no finite numbers.")
+@click.option("--drop-invalid", is_flag=True, help="Leave out rows with cells that are not finite numbers.")
 @json_option
 def command(
     file: str,
@@ -40,140 +42,103 @@ def command(
 ) -> int:
     """Learn how a column of FILE depends on its other columns (- is standard input).
 
-    FILE is CSV with a header, or JSON of pytest-benchmark, asv or google-benchmark: then each benchmark is a series, its
-    numeric parameters are the features, and times are in ns.
+    FILE is CSV with a header, or JSON of pytest-benchmark, asv or google-benchmark. Of these each benchmark is a series,
+    its numeric parameters are the features, and times are in ns.
 
-    Predicts at 2 and 10 times the 95th percentile of every feature unless --at says where.
+    Without --at, predictions are made at 2 and 10 times the 95th percentile of every feature.
     """
     from perflaw.imports.formats import ForeignFile
-    from perflaw.store.csv_files import parse_csv, read_text
+    from perflaw.store.csv_files import read_text
 
     text = read_text(file)
+    names = None if features is None else list(dict.fromkeys(name.strip() for name in features.split(",")))
     foreign = ForeignFile(Path(file), text.encode(), "pytest --benchmark-json FILE.json, then perflaw fit FILE.json")
     if foreign.is_json:
-        found, response = _benchmarks(foreign, response, features, by, run)
+        series, response = _benchmark_series(foreign, response, names, by, run)
     else:
-        table = parse_csv(file, text)
-        response = _asked(table, response)
-        found = _columns(table, response, features, by, run, drop_invalid)
-    _print(found, _learn(found, response, at, file), response, as_json)
+        series, response = _csv_series(file, text, response, names, by, run, drop_invalid)
+    learnt = _learn(series, response, at, file)
+    if as_json:
+        from perflaw.types.documents import document
+
+        for each, law in zip(series, learnt, strict=True):
+            fit = {
+                "schema": "perflaw.fit/1",
+                "series": each.name,
+                "law": document(law.law),
+                "dropped": each.dropped,
+                "unit": each.unit,
+            }
+            click.echo(json.dumps(fit, allow_nan=False, ensure_ascii=False))
+        return 0
+    from perflaw.report.annotations.table import fit_table
+
+    named = [(response if each.name is None else each.name, law.law) for each, law in zip(series, learnt, strict=True)]
+    click.echo(fit_table(named, sys.stdout.isatty()), nl=False)
     return 0
 
 
-def _benchmarks(
-    file: ForeignFile, response: str | None, features: str | None, by: str | None, run: str | None
+def _benchmark_series(
+    file: ForeignFile, response: str | None, names: list[str] | None, by: str | None, run: str | None
 ) -> tuple[list[NumberSeries], str]:
-    """Series of a tool's results and the name of the response; says what was read."""
-    from perflaw.imports.benchmarks import split_benchmarks
+    """The series of a benchmark tool's results, and the name of the response."""
     from perflaw.imports.registry import read_benchmarks
+    from perflaw.imports.benchmarks import split_benchmarks
 
     if run:
-        why = f"{file.path} holds benchmarks, whose runs the tool knows"
-        raise UsageError(f"--run {run}", why, f"perflaw fit {file.path}")
+        raise UsageError(f"--run {run}", f"{file.path} holds benchmarks, which state their runs", f"perflaw fit {file.path}")
     results = read_benchmarks(file)
-    found = split_benchmarks(results, response, _names(features), by)
+    series = split_benchmarks(results, response, names, by)
     response = response or results.response
-    units = ", ".join(sorted({one.unit for one in found if one.unit}))
-    told = f"perflaw: {results.tool}, {len(results.cases)} results in {len(found)} series: {response}"
-    click.echo(told + f" in {units}" * bool(units), err=True)
-    failed = len(results.cases) - sum(map(_cases, found))
-    if failed:
-        click.echo(f"perflaw: {failed} results without a number left out", err=True)
-    return found, response
+    units = ", ".join(sorted({each.unit for each in series if each.unit}))
+    number = len(results.cases)
+    summary = f"{results.tool}, {counted(number, 'result')} in {len(series)} series: {response}"
+    note(summary + f" in {units}" * bool(units))
+    used = sum(len(set(each.runs.tolist())) if each.runs is not None else int(each.response.size) for each in series)
+    if used < number:
+        note(f"left out: {counted(number - used, 'result')} without a number")
+    return series, response
 
 
-def _cases(one: NumberSeries) -> int:
-    """How many results a series is of."""
-    return len(set(one.runs.tolist())) if one.runs is not None else int(one.response.size)
+def _csv_series(
+    file: str, text: str, response: str | None, names: list[str] | None, by: str | None, run: str | None, drop: bool
+) -> tuple[list[NumberSeries], str]:
+    """The series of a CSV file, and the name of the response; UsageError where a column is missing or used twice."""
+    from perflaw.store.csv_files import numeric_columns, parse_csv, split_series
 
-
-def _asked(table: CsvTable, response: str | None) -> str:
-    """The column to explain, which nobody can guess."""
+    table = parse_csv(file, text)
     if response is None:
-        there = ", ".join(table.header)
+        columns = ", ".join(table.header)
         raise UsageError(
-            "--response is missing", f"columns of {table.name} are {there}", f"--response {table.header[-1]}"
+            "--response is missing", f"the columns of {table.name} are {columns}", f"--response {table.header[-1]}"
         )
-    return response
-
-
-def _columns(
-    table: CsvTable, response: str, features: str | None, by: str | None, run: str | None, drop: bool
-) -> list[NumberSeries]:
-    """Series of a CSV file; rows left out are told."""
-    from perflaw.store.csv_files import split_series
-
-    names = _features(table, response, _names(features), [column for column in (by, run) if column])
-    found = split_series(table, response, names, by, run, drop)
-    dropped = len(table.lines) - sum(one.response.size for one in found)
-    if dropped:
-        click.echo(f"perflaw: {dropped} rows with cells that are no finite numbers left out", err=True)
-    return found
-
-
-def _names(features: str | None) -> list[str] | None:
-    """Names of ``--features``, each once; None where the option was not given."""
-    return None if features is None else list(dict.fromkeys(name.strip() for name in features.split(",")))
-
-
-def _features(table: CsvTable, response: str, names: list[str] | None, taken: list[str]) -> list[str]:
-    """Columns the response may depend on, each checked to be there."""
-    from perflaw.store.csv_files import numeric_columns
-
-    for column in (response, *taken):
-        table.column(column)
+    taken = [response, *(column for column in (by, run) if column)]
+    for column in (*taken, *(names or ())):
+        table.column(column)  # refuses a column that is not there
     if names is None:
-        return numeric_columns(table, (response, *taken))
+        names = numeric_columns(table, tuple(taken))
     for name in names:
-        table.column(name)
-        if name in (response, *taken):
-            raise UsageError(f"--features {name}", "the column has another part already", "name other columns")
-    return names
+        if name in taken:
+            raise UsageError(f"--features {name}", "another option names this column already", "name other columns")
+    series = split_series(table, response, names, by, run, drop)
+    if dropped := len(table.lines) - sum(each.response.size for each in series):
+        note(f"left out: {counted(dropped, 'row')} with cells that are not finite numbers")
+    return series, response
 
 
-def _learn(found: Sequence[NumberSeries], response: str, at: tuple[str, ...], file: str) -> list[Learnt]:
-    """Laws of the series; those that lack a feature of the points are asked at their own sizes."""
+def _learn(series: Sequence[NumberSeries], response: str, at: tuple[str, ...], file: str) -> list[Learnt]:
+    """The laws of the series. A series without a feature of ``--at`` is predicted at its own sizes."""
     from perflaw.learn.series import Series, learn
 
-    points = _points(at, {name for one in found for name in one.features}, file)
-    series = [Series(one.name or response, one.response, one.features, one.runs) for one in found]
-    reached = [all(name in one.features for point in points for name in point) for one in found]
-    asked = iter(learn([one for one, inside in zip(series, reached, strict=True) if inside], points or None))
-    others = iter(learn([one for one, inside in zip(series, reached, strict=True) if not inside]))
-    return [next(asked if inside else others) for inside in reached]
-
-
-def _points(at: tuple[str, ...], names: set[str], file: str) -> list[Mapping[str, float]]:
-    """Points of ``--at``, their names checked against the features."""
     points = parse_points(at)
-    for point in points:
-        for name in point:
-            if name not in names:
-                there = ", ".join(sorted(names)) or "none"
-                raise UsageError(f"--at {name}=…: {file} has no feature {name!r}", f"the features are {there}")
-    return list(points)
-
-
-def _print(found: list[NumberSeries], laws: list[Learnt], response: str, as_json: bool) -> None:
-    """One JSON document a series, or one table."""
-    if as_json:
-        import json
-
-        from perflaw.types.documents import document
-
-        for one, learnt in zip(found, laws, strict=True):
-            fit = {
-                "schema": "perflaw.fit/1",
-                "series": one.name,
-                "law": document(learnt.law),
-                "dropped": one.dropped,
-                "unit": one.unit,
-            }
-            click.echo(json.dumps(fit, allow_nan=False, ensure_ascii=False))
-        return
-    from perflaw.report.annotations.table import fit_table
-
-    named = [
-        (one.name if one.name is not None else response, learnt.law) for one, learnt in zip(found, laws, strict=True)
-    ]
-    click.echo(fit_table(named, sys.stdout.isatty()), nl=False)
+    known = sorted({name for each in series for name in each.features})
+    for name in (name for point in points for name in point):
+        if name not in known:
+            raise UsageError(
+                f"--at {name}=…: {file} has no feature {name!r}", f"the features are {', '.join(known) or 'none'}"
+            )
+    responses = [Series(each.name or response, each.response, each.features, each.runs) for each in series]
+    has_point = [all(name in each.features for point in points for name in point) for each in series]
+    at_points = iter(learn([each for each, has in zip(responses, has_point, strict=True) if has], points or None))
+    elsewhere = iter(learn([each for each, has in zip(responses, has_point, strict=True) if not has]))
+    return [next(at_points if has else elsewhere) for has in has_point]

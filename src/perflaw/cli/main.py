@@ -7,58 +7,38 @@ import shlex
 import sys
 import traceback
 from importlib import import_module
-from typing import Any
 
 import click
 
 from perflaw import __version__
-from perflaw.errors import PerflawError
-
-# ---- ``perflaw --cflags``: what a compiler needs to find ``perflaw.h``.
-
-
-def show(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
-    """Print the flag and end; UsageError where the header is missing."""
-    if not asked or ctx.resilient_parsing:
-        return
-    from perflaw.errors import UsageError
-    from perflaw.record.build import sources_folder
-
-    folder = sources_folder() / "include"
-    if not (folder / "perflaw.h").is_file():
-        raise UsageError(
-            f"{folder}: no perflaw.h", "the installation is damaged", "pip install --force-reinstall perflaw"
-        )
-    click.echo(f"-I{shlex.quote(str(folder))}")
-    ctx.exit()
-
+from perflaw.errors import PerflawError, UsageError
 
 VERBS = {
-    "record": "run a program and keep how its functions' cost came about",
-    "import": "traces of other tools and recordings of other machines",
-    "annotate": "the law of each function's cost",
-    "trend": "which places of the program scale badly with the size of the work",
-    "variance": "which calls, in which context, make a function's cost vary",
-    "mine": "what durations each function shows on which call paths",
-    "explore": "try configurations of a system and learn what they do",
-    "agent": "run targets of studies for an explorer on another machine",
-    "check": "whether new recordings keep to the laws",
-    "diff": "what changed between two sets of laws or recordings",
-    "predict": "the cost of inputs that were not recorded",
-    "report": "all laws as one page to open in a browser",
-    "fit": "laws of your own numbers: CSV, or results of a benchmark tool",
-    "laws": "the laws written beside functions, as a .law file",
-    "runs": "the recordings of an experiment",
-    "feature": "features of the runs: list, add, change, remove",
-    "probes": "list, switch and watch the probes of programs that run",
-    "collector": "give records of probes to recorders on other machines",
-    "dump": "every table of a recording as text",
-    "doctor": "what this machine can measure, and why not",
+    "record": "run a program and record what its functions cost",
+    "import": "read traces of other tools and recordings of other machines",
+    "annotate": "learn the law of each function's cost",
+    "trend": "find the places in the code that scale badly with the size of the work",
+    "variance": "find the calls that make a function sometimes slow",
+    "mine": "learn how long each function takes on each call path",
+    "explore": "try configurations of a system and learn how its performance depends on them",
+    "agent": "run trials on this machine for `perflaw explore` on another",
+    "check": "test whether the laws hold in new recordings",
+    "diff": "show what changed between two sets of laws or recordings",
+    "predict": "predict the cost of inputs that were not recorded",
+    "report": "write everything as one page for a browser",
+    "fit": "learn laws from your own numbers: CSV, or results of a benchmark tool",
+    "laws": "collect the laws written in source code into a .law file",
+    "runs": "list the recordings of an experiment",
+    "feature": "list, add, change or remove features of the runs",
+    "probes": "list, switch and watch the probes of running programs",
+    "collector": "serve the probes of this machine to recorders on other machines",
+    "dump": "print every table of a recording as text",
+    "doctor": "say what this machine can measure, and why not",
 }
 
 
 class LazyGroup(click.Group):
-    """Imports a verb when it is used: ``perflaw --help`` stays quick."""
+    """Imports a verb only when it is used, so that ``perflaw --help`` stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the verbs in the order a person meets them."""
@@ -68,7 +48,8 @@ class LazyGroup(click.Group):
         """The verb's command, imported now."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"perflaw.cli.{_module(cmd_name)}").command
+        module = "import_" if cmd_name == "import" else cmd_name  # `import` is a keyword of Python
+        command: click.Command = import_module(f"perflaw.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -77,37 +58,52 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
-def _module(verb: str) -> str:
-    """Name of the verb's module; ``import`` is a word of Python."""
-    return "import_" if verb == "import" else verb
+def print_compiler_flags(ctx: click.Context, parameter: click.Parameter, requested: bool) -> None:
+    """Print the flag by which a compiler finds ``perflaw.h``, and exit; UsageError where the header is missing."""
+    if not requested or ctx.resilient_parsing:
+        return
+    from perflaw.record.build import sources_folder
+
+    folder = sources_folder() / "include"
+    if not (folder / "perflaw.h").is_file():
+        raise UsageError(
+            f"{folder}: there is no perflaw.h", "the installation is damaged", "pip install --force-reinstall perflaw"
+        )
+    click.echo(f"-I{shlex.quote(str(folder))}")
+    ctx.exit()
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="perflaw")
 @click.option(
-    "--cflags", is_flag=True, is_eager=True, expose_value=False, callback=show,
+    "--cflags", is_flag=True, is_eager=True, expose_value=False, callback=print_compiler_flags,
     help="Print what a C or C++ compiler needs to find perflaw.h, and exit.",
 )  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def cli(debug: bool) -> None:
-    """Learns the laws of a program's performance from its runs."""
+    """Learn the laws of a program's performance from its runs."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Exit status: 0 fine, 1 a violated verdict, 2 wrong use or unreadable input."""
-    words, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    # --debug may stand anywhere, but what follows `record` may belong to the target.
+    end = given.index("record") if "record" in given else len(given)
+    words = [word for index, word in enumerate(given) if word != "--debug" or index > end]
+    debug = len(words) < len(given)
     try:
-        sys.exit(_status(cli.main(words, prog_name="perflaw", standalone_mode=False)))
+        status = cli.main(words, prog_name="perflaw", standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except BrokenPipeError:
-        # Whoever read us has gone: nothing more can be said, not even at shutdown.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
+        # The reader of our output has gone, so nothing more can be printed, not even at shutdown.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
         sys.exit(141)
     except Exception as error:  # an exception must never look like the verdict "violated", which is status 1
         if debug:
@@ -116,14 +112,3 @@ def main(arguments: list[str] | None = None) -> None:
         unexpected = f"unexpected {type(error).__name__}: {error} · try: perflaw --debug {' '.join(words)}"
         click.echo(f"perflaw: {error if expected else unexpected}", err=True)
         sys.exit(2)
-
-
-def _without_debug(words: list[str]) -> tuple[list[str], bool]:
-    """The arguments without our ``--debug``, and whether it was there; what follows ``record`` may be the target's."""
-    ours = words.index("record") if "record" in words else len(words)
-    kept = [word for index, word in enumerate(words) if word != "--debug" or index > ours]
-    return kept, len(kept) < len(words)
-
-
-def _status(value: Any) -> int:
-    return value if isinstance(value, int) else 0

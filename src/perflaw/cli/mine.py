@@ -1,32 +1,27 @@
-"""``perflaw mine``: what durations each function shows on which call paths."""
+"""``perflaw mine``: how long each function takes on each call path."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import click
 
 from perflaw.cli.options import experiment_option, json_option
 from perflaw.errors import UsageError
 
-if TYPE_CHECKING:
-    from perflaw.cli.mining import Mined
 
-EXPORTS = ("yaml", "pytest", "prometheus", "otlp")
-
-
-@click.command("mine", short_help="what durations each function shows on which call paths")
+@click.command("mine", short_help="learn how long each function takes on each call path")
 @experiment_option
-@click.option("--metric", default="time", show_default=True, type=click.Choice(["time", "cpu"]), help="Which clock.")
+@click.option("--metric", default="time", show_default=True, type=click.Choice(["time", "cpu"]), help="Clock to use.")
 @json_option
 @click.option("-o", "--output", metavar="FILE.html", help="Write specifications and call paths as a page.")
-@click.option("--export", "export", type=click.Choice(EXPORTS), help="Print them for review, or for another tool.")
-@click.option("--merge", is_flag=True, help="Mine every run (or read FILE.yaml ...) and merge one after the other.")
-@click.option("--exact", is_flag=True, help="Tell every call path apart (A*), rare ones as well.")
-@click.option("--paper", is_flag=True, help="The choices of the paper where ours differ.")
-@click.option("--all", "every", is_flag=True, help="All functions, also those of one kind of calls.")
+@click.option("--export", "export", type=click.Choice(("yaml", "pytest", "prometheus", "otlp")),
+              help="Print the specifications for review (yaml) or for another tool.")  # fmt: skip
+@click.option("--merge", is_flag=True, help="Mine each run (or read each FILE.yaml) and merge the results one by one.")
+@click.option("--exact", is_flag=True, help="Distinguish every call path (A*), including rare ones.")
+@click.option("--paper", is_flag=True, help="Use the paper's choices where ours differ.")
+@click.option("--all", "every", is_flag=True, help="Also list functions whose calls all behave alike.")
 @click.argument("arguments", nargs=-1, metavar="[COMPONENT]... [RUN]... [FILE.yaml]...")
 def command(
     experiment: str,
@@ -40,67 +35,53 @@ def command(
     every: bool,
     arguments: tuple[str, ...],
 ) -> int:
-    """Mine specifications from recordings made by ``perflaw record --collect paths``.
+    """Mine specifications from recordings made with ``perflaw record --collect paths``.
 
-    For each function: borders between quick and slow calls, groups of call paths that behave alike, and the call edges
-    that tell the groups apart. COMPONENT is a function's name or the end of it.
+    For each function: the borders between quick and slow calls, the groups of call paths that behave alike, and the call
+    edges that distinguish the groups. COMPONENT is the name of a function or the end of it.
     """
-    from perflaw.cli.mining import Asked, merged, mined
+    from perflaw.cli.mining import MiningRequest, merge_specs, mine_specs
     from perflaw.learn.paths.options import MiningOptions
 
     files = [word for word in arguments if word.endswith((".yaml", ".yml"))]
     runs = tuple(word for word in arguments if word.isdigit())
-    names = [word for word in arguments if word not in files and word not in runs]
+    names = tuple(word for word in arguments if word not in files and word not in runs)
     if files and not merge:
         raise UsageError(
-            f"{files[0]}: a file of specifications", "files are merged", f"perflaw mine --merge {files[0]}"
+            f"{files[0]} is a file of specifications",
+            "such files can only be merged",
+            f"perflaw mine --merge {' '.join(files)}",
         )
-    asked = Asked(experiment, metric, runs, tuple(names), MiningOptions(exact=exact, paper=paper), time.time_ns())
-    found = merged(asked, files) if merge else mined(asked)
+    request = MiningRequest(experiment, metric, runs, names, MiningOptions(exact=exact, paper=paper), time.time_ns())
+    mined = merge_specs(request, files) if merge else mine_specs(request)
     if output:
         from perflaw.cli.pages import write_mine
 
-        write_mine(output, experiment, found)
-    if export:
-        _export(export, found, experiment)
-    elif as_json:
-        from perflaw.report.documents import mine_document
-        from perflaw.types.documents import dumps
-
-        click.echo(dumps(mine_document(found.file, [step.found for step in found.steps])))
-    else:
-        _print(found, every or bool(names))
-    return 0
-
-
-def _print(found: Mined, every: bool) -> None:
-    from perflaw.report.mine.table import merge_text, mine_text
-
-    colour = sys.stdout.isatty()
-    if found.steps:
-        click.echo(merge_text(found.steps, colour))
-    click.echo(mine_text([one.spec for one in found.file.specs], colour, every), nl=False)
-
-
-def _export(kind: str, found: Mined, experiment: str) -> None:
-    """Print the specifications in another form."""
-    click.echo(_exported(kind, found, experiment), nl=False)
-
-
-def _exported(kind: str, found: Mined, experiment: str) -> str:
-    if kind == "yaml":
+        write_mine(output, experiment, mined)
+    if export == "yaml":
         from perflaw.specs.files import spec_yaml
 
-        return spec_yaml(found.file)
-    if kind == "pytest":
+        text = spec_yaml(mined.file)
+    elif export == "pytest":
         from perflaw.report.mine.exports import mine_pytest
 
-        return mine_pytest(found.file, experiment)
-    if kind == "prometheus":
+        text = mine_pytest(mined.file, experiment)
+    elif export == "prometheus":
         from perflaw.report.mine.exports import mine_prometheus
 
-        return mine_prometheus(found.file)
-    from perflaw.report.mine.exports import mine_otlp
-    from perflaw.types.documents import dumps
+        text = mine_prometheus(mined.file)
+    elif export == "otlp" or as_json:
+        from perflaw.report.documents import mine_document
+        from perflaw.report.mine.exports import mine_otlp
+        from perflaw.types.documents import dumps
 
-    return dumps(mine_otlp(found.file)) + "\n"
+        steps = [step.found for step in mined.steps]
+        text = dumps(mine_otlp(mined.file) if export else mine_document(mined.file, steps)) + "\n"
+    else:
+        from perflaw.report.mine.table import merge_text, mine_text
+
+        colour = sys.stdout.isatty()
+        text = merge_text(mined.steps, colour) + "\n" if mined.steps else ""
+        text += mine_text([each.spec for each in mined.file.specs], colour, every or bool(names))
+    click.echo(text, nl=False)
+    return 0

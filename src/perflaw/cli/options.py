@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from perflaw.errors import UsageError
+from perflaw.errors import StoreError, UsageError
 from perflaw.types.recordings import FEATURE_NAME
 
 experiment_option = click.option(
@@ -14,11 +17,61 @@ experiment_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 metric_option = click.option(
-    "--metric", default="time", show_default=True, metavar="NAME", help="The cost to learn: cpu, events, …"
+    "--metric", default="time", show_default=True, metavar="NAME", help="Cost to learn: time, cpu, events, …"
 )
 at_option = click.option(
     "--at", "at", multiple=True, metavar="NAME=NUMBER", help="Predict at this point (several features: x=1e6,z=3)."
 )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def server_options(function: F) -> F:
+    """Add the options of a verb that listens for clients: address, token, certificate and key."""
+    file = click.Path(path_type=Path)
+    for option in (
+        click.option("--key", required=True, type=file, help="Private key of the certificate."),
+        click.option("--cert", required=True, type=file, help="Certificate that clients verify."),
+        click.option("--token-file", required=True, type=file, help="File with the secret that clients must show."),
+        click.option(
+            "--listen", required=True, metavar="HOST:PORT", help="Address to listen on; port 0: any free port."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def note(text: str) -> None:
+    """Say something beside the output: one line on standard error."""
+    click.echo(f"perflaw: {text}", err=True)
+
+
+def write_text(path: str, text: str, remedy: str = "another path") -> None:
+    """Write a file that an option names; StoreError where it cannot be written."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written", error.strerror or str(error), remedy) from error
+
+
+def find_component(name: str, known: Collection[str], verb: str) -> str:
+    """The component with this name, or the only one whose name ends with it; UsageError otherwise.
+
+    >>> find_component("parse", ["app.parse", "app.render"], "mine")
+    'app.parse'
+    """
+    if name in known:
+        return name
+    candidates = sorted(each for each in known if each.endswith((f".{name}", f"::{name}")))
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        names = ", ".join(candidates[:8])
+        raise UsageError(f"component {name!r} is ambiguous", f"it may be {names}", f"perflaw {verb} {candidates[0]}")
+    close = ", ".join(sorted(each for each in known if name.lower() in each.lower())[:8])
+    why = f"similar names: {close}" if close else f"recorded were {', '.join(sorted(known)[:8]) or 'no functions'}"
+    raise UsageError(f"there is no component {name!r}", why, f"perflaw {verb}  (lists all)")
 
 
 def _split(text: str, option: str) -> tuple[str, str]:
@@ -29,7 +82,7 @@ def _split(text: str, option: str) -> tuple[str, str]:
 
 
 def parse_assignments(texts: tuple[str, ...], option: str) -> dict[str, tuple[str, ...]]:
-    """``n=1,2`` to name and values; a name given twice gets the values of both.
+    """Read assignments such as ``n=1,2``; a name that is given twice gets the values of both.
 
     >>> parse_assignments(("n=1,2", "kind=a"), "--vary")
     {'n': ('1', '2'), 'kind': ('a',)}
@@ -44,34 +97,34 @@ def parse_assignments(texts: tuple[str, ...], option: str) -> dict[str, tuple[st
     return result
 
 
-def parse_number(text: str, what: str) -> float:
-    """A finite number such as ``1e6`` or ``1_000_000``; UsageError otherwise."""
+def parse_number(text: str, subject: str) -> float:
+    """Read a finite number such as ``1e6`` or ``1_000_000``; UsageError names ``subject`` (an option and a feature)."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         raise UsageError(
-            f"{what}: {text!r} is no number",
-            "a finite number such as 1e6 is wanted",
-            f"{what.rpartition(' ')[0]} n=1e6",
+            f"{subject}: {text!r} is not a number",
+            "expected a finite number such as 1e6",
+            f"{subject.rpartition(' ')[0]} n=1e6",
         )
     return number
 
 
 def parse_features(texts: tuple[str, ...]) -> dict[str, float]:
-    """``bytes=123`` to name and number."""
+    """Read several features such as ``bytes=123``."""
     return dict(parse_feature(text, "--feature") for text in texts)
 
 
 def parse_feature(text: str, option: str) -> tuple[str, float]:
-    """``bytes=123`` of an option to name and number."""
+    """Read one feature such as ``bytes=123``."""
     name, value = _split(text, option)
     return name, parse_number(value, f"{option} {name}")
 
 
 def parse_points(texts: tuple[str, ...]) -> list[dict[str, float]]:
-    """Points of ``--at``: each option is one, its features separated by commas.
+    """Read the points of ``--at``: one point an option, its features separated by commas.
 
     >>> parse_points(("n=1e3", "x=1,z=2"))
     [{'n': 1000.0}, {'x': 1.0, 'z': 2.0}]

@@ -14,7 +14,7 @@ import click
 from perflaw.errors import StoreError
 
 if TYPE_CHECKING:
-    from perflaw.cli.mining import Mined
+    from perflaw.cli.mining import MinedSpecs
     from perflaw.learn.variance.analyse import Survey
     from perflaw.learn.variance.options import Options
     from perflaw.report.mine.words import MineView
@@ -80,15 +80,15 @@ def write_page(output: str, page: Page) -> int:
 
 def mine_view(recordings: Sequence[Recording], experiment: str, metric: str) -> MineView:
     """Specifications of all functions of which call paths were collected, by wall time but where CPU time is asked for."""
-    from perflaw.cli.mining import Asked, mined
+    from perflaw.cli.mining import MiningRequest, mine_specs
     from perflaw.learn.paths.options import MiningOptions
     from perflaw.report.mine.words import MineView
 
     runs, clock = tuple(one.run.id for one in recordings), metric if metric == "cpu" else "time"
-    return MineView(mined(Asked(experiment, clock, runs, (), MiningOptions(), time.time_ns())).file)
+    return MineView(mine_specs(MiningRequest(experiment, clock, runs, (), MiningOptions(), time.time_ns())).file)
 
 
-def write_mine(output: str, experiment: str, mined: Mined) -> None:
+def write_mine(output: str, experiment: str, mined: MinedSpecs) -> None:
     """Write the page of specifications alone."""
     from perflaw.report.mine.words import MineView
     from perflaw.report.page.model import Page

@@ -1,4 +1,4 @@
-"""``perflaw predict``: what laws say of inputs that were not recorded."""
+"""``perflaw predict``: the cost that laws predict for inputs that were not recorded."""
 
 from __future__ import annotations
 
@@ -16,66 +16,59 @@ if TYPE_CHECKING:
     from perflaw.check.claims import Claim
 
 
-@click.command("predict", short_help="the cost of inputs that were not recorded")
-@click.option("--metric", default="time", show_default=True, metavar="NAME", help="Where LAWS is an experiment.")
-@click.option("--all", "every", is_flag=True, help="List functions of small cost as well.")
+@click.command("predict", short_help="predict the cost of inputs that were not recorded")
+@click.option("--metric", default="time", show_default=True, metavar="NAME", help="Metric, if LAWS is an experiment.")
+@click.option("--all", "every", is_flag=True, help="Also list functions of small cost.")
 @json_option
 @click.argument("laws", metavar="LAWS")
 @click.argument("points", nargs=-1, required=True, metavar="NAME=NUMBER[,NAME=NUMBER]...")
 def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[str, ...]) -> int:
-    """Ask LAWS (a .law file, its twin, or an experiment) what functions cost at points, such as n=1e6 or x=3,z=10.
+    """Predict from LAWS (a .law file, its twin, or an experiment) what functions cost at points: n=1e6, or x=3,z=10.
 
-    The first interval is that of the expected cost, the second that of one new run or call. Outside what was learnt
-    intervals widen; a law whose shape is in doubt refuses there.
+    The first interval is that of the expected cost, the second that of one new run or call. Intervals widen outside the
+    range of the data; a law of uncertain shape makes no prediction there.
     """
     from perflaw.check.predicting import forecast
     from perflaw.report.annotations.verdicts import forecast_text
 
-    asked = [_point(text) for text in points]
-    found = []
-    for point in asked:
+    forecasts = []
+    for point in [_parse_point(text) for text in points]:
         claims = load_laws(laws, metric, at=point).claims
         _check_names(laws, claims, point)
-        found += forecast(claims, [point])
-    if not found:
-        raise UsageError(
-            f"no law of {laws} can be asked at {points[0]}", f"laws depend on {_needs(claims)}", "perflaw annotate"
-        )
+        forecasts += forecast(claims, [point])
+    if not forecasts:
+        needed = sorted({", ".join(sorted(claim.names)) for claim in claims if claim.names})
+        why = f"laws depend on {'; '.join(needed[:6]) or 'nothing'}"
+        raise UsageError(f"no law of {laws} makes a prediction at {points[0]}", why, "perflaw annotate")
     if as_json:
         from perflaw.report.documents import predict_document
         from perflaw.types.documents import dumps
 
-        click.echo(dumps(predict_document(found)))
+        click.echo(dumps(predict_document(forecasts)))
     else:
-        click.echo(forecast_text(found, sys.stdout.isatty(), every), nl=False)
+        click.echo(forecast_text(forecasts, sys.stdout.isatty(), every), nl=False)
     return 0
 
 
-def _point(text: str) -> dict[str, float]:
-    """``n=1e6,docs.len=3`` to names and numbers; any name of a feature will do, in backquotes or not."""
+def _parse_point(text: str) -> dict[str, float]:
+    """Read ``n=1e6,docs.len=3``; names may be in backquotes."""
     point: dict[str, float] = {}
     for part in text.split(","):
         name, equals, value = part.rpartition("=")
         if not equals or not name.strip():
-            raise UsageError(f"{text}: no point", "a point is of the form NAME=NUMBER", "perflaw predict LAWS n=1e6")
+            raise UsageError(f"{text} is not a point", "a point has the form NAME=NUMBER", "perflaw predict LAWS n=1e6")
         name = name.strip().strip("`")
         point[name] = parse_number(value, f"predict: {name}")
     return point
 
 
 def _check_names(laws: str, claims: Sequence[Claim], point: dict[str, float]) -> None:
-    """Refuse a feature that no law knows: it is mistyped."""
+    """Refuse a feature that no law knows, because it is probably mistyped."""
     known = {name for claim in claims for name in claim.names | claim.ranges.keys()}
     for claim in claims:
         known |= set((claim.document or {}).get("features", ()))
     for name in point:
         if name not in known:
-            there = ", ".join(sorted(known)[:8]) or "no features: every law in it is a constant"
-            raise UsageError(
-                f"{name}=…: {laws} knows no feature {name!r}", f"it has {there}", f"perflaw predict {laws}"
-            )
-
-
-def _needs(claims: Sequence[Claim]) -> str:
-    sets = sorted({", ".join(sorted(claim.names)) for claim in claims if claim.names})
-    return "; ".join(sets[:6]) or "nothing"
+            features = ", ".join(sorted(known)[:8])
+            why = f"its features are {features}" if features else "every law in it is a constant"
+            raise UsageError(f"{name}=…: {laws} has no feature {name!r}", why, f"perflaw predict {laws}")

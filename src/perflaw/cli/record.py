@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import experiment_option, parse_assignments, parse_features
-from perflaw.cli.probe_verbs import remote_options
+from perflaw.cli.probes import remote_options
 from perflaw.cli.recorded import (
     conclude,
     tell_build,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.command(
     "record",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    short_help="run a program and keep how its functions' cost came about",
+    short_help="run a program and record what its functions cost",
 )
 @experiment_option
 @click.option("--vary", multiple=True, metavar="NAME=A,B,C", help="Run once for each value; {NAME} in ARGs becomes it.")

@@ -1,4 +1,4 @@
-"""``perflaw report``: all laws of an experiment as one self-contained page."""
+"""``perflaw report``: everything known of an experiment, as one self-contained page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perflaw.cli.annotate import check_point, learn_experiment, point_of
-from perflaw.cli.options import at_option, experiment_option, metric_option
+from perflaw.cli.options import at_option, experiment_option, metric_option, note
 from perflaw.cli.pages import page_of, write_page
 from perflaw.errors import DataError, StoreError, UsageError
+from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
     from perflaw.report.mine.words import MineView
@@ -22,15 +23,13 @@ if TYPE_CHECKING:
     from perflaw.store.experiment import Recording
 
 
-@click.command("report", short_help="all laws as one page to open in a browser")
+@click.command("report", short_help="write everything as one page for a browser")
 @experiment_option
 @metric_option
 @at_option
-@click.option(
-    "-o", "--output", default="report.html", show_default=True, metavar="FILE.html", help="Where to write it."
-)
-@click.option("--check", metavar="FILE.json", help="Verdicts to show with the laws: what `perflaw check --json` wrote.")
-@click.option("--diff", metavar="FILE.json", help="Changes to show with the laws: what `perflaw diff --json` wrote.")
+@click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE.html", help="File to write.")
+@click.option("--check", metavar="FILE.json", help="Show the verdicts that `perflaw check --json` wrote.")
+@click.option("--diff", metavar="FILE.json", help="Show the changes that `perflaw diff --json` wrote.")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 def command(
     experiment: str,
@@ -41,7 +40,7 @@ def command(
     diff: str | None,
     runs: tuple[str, ...],
 ) -> int:
-    """Write one HTML file with every law, its evidence and its uncertainty; it opens without a network."""
+    """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network."""
     point = point_of(at)
     outcomes = _outcomes(check, diff)
     recordings, annotations = learn_experiment(experiment, runs, point, metric)
@@ -51,15 +50,15 @@ def command(
     views = _variance(recordings, metric)
     specs = _mine(recordings, experiment, metric)
     size = write_page(output, replace(page, outcomes=outcomes, trend=trend, variance=views, mine=specs))
-    clusters = f", {len(trend.trends.clusters)} clusters" if trend else ""
-    click.echo(f"wrote {output}: {len(annotations)} functions{clusters}, {size / 1e6:.1f} MB")
+    clusters = f", {counted(len(trend.trends.clusters), 'cluster')}" if trend else ""
+    click.echo(f"wrote {output}: {counted(len(annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
     return 0
 
 
 def _trend(
     experiment: str, runs: tuple[str, ...], recordings: Sequence[Recording], at: dict[str, float] | None
 ) -> TrendView | None:
-    """Clusters of lines where runs counted them; None where they did not, or tell no trend."""
+    """Clusters of lines if the runs counted lines; None if they did not, or if there is no trend."""
     from perflaw.cli.trend import TrendRequest, learn_trend, read_trend_input
     from perflaw.store.counts import has_counts
 
@@ -70,23 +69,23 @@ def _trend(
         points = (at,) if at and set(at) <= set(read.matrix.features) else ()
         return learn_trend(read, TrendRequest(experiment, runs, at=points))
     except (DataError, StoreError) as error:
-        click.echo(f"perflaw: no clusters of lines: {error}", err=True)
+        note(f"no clusters of lines: {error}")
         return None
 
 
 def _variance(recordings: Sequence[Recording], metric: str) -> tuple[VarianceView, ...]:
-    """Patterns of variance; none where the recordings tell none."""
+    """Patterns of variance; none if they cannot be learnt from these recordings."""
     from perflaw.cli.pages import variance_views
 
     try:
         return variance_views(recordings, metric)
     except (DataError, StoreError) as error:
-        click.echo(f"perflaw: no patterns of variance: {error}", err=True)
+        note(f"no patterns of variance: {error}")
         return ()
 
 
 def _mine(recordings: Sequence[Recording], experiment: str, metric: str) -> MineView | None:
-    """Specifications where call paths were collected; None where they were not."""
+    """Specifications if call paths were collected; None if they were not."""
     from perflaw.cli.pages import mine_view
     from perflaw.store.paths import has_paths
 
@@ -95,12 +94,12 @@ def _mine(recordings: Sequence[Recording], experiment: str, metric: str) -> Mine
     try:
         return mine_view(recordings, experiment, metric)
     except (DataError, StoreError) as error:
-        click.echo(f"perflaw: no specifications of call paths: {error}", err=True)
+        note(f"no specifications of call paths: {error}")
         return None
 
 
 def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:
-    """The document of verdicts to show, if any; told wrong here, before minutes of learning."""
+    """The document of verdicts to show, if any; a wrong one is refused here, before minutes of learning."""
     if check is not None and diff is not None:
         raise UsageError("--check and --diff together", "a page shows one of them", "perflaw report --check FILE.json")
     path, verb = (check, "check") if check is not None else (diff, "diff")
@@ -115,5 +114,5 @@ def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:
         raise UsageError(path, "it is not JSON", again) from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != f"perflaw.{verb}/1":
-        raise UsageError(path, f"it says schema {schema!r}, and perflaw.{verb}/1 is wanted", again)
+        raise UsageError(path, f"its schema is {schema!r}, expected perflaw.{verb}/1", again)
     return dict(document)

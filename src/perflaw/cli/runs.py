@@ -11,33 +11,33 @@ from perflaw.cli.options import experiment_option, json_option
 from perflaw.errors import StoreError
 
 
-@click.command("runs", short_help="the recordings of an experiment")
+@click.command("runs", short_help="list the recordings of an experiment")
 @experiment_option
 @json_option
 def command(experiment: str, as_json: bool) -> int:
-    """List the recordings: when, of what, with which features, how they ended."""
+    """List the recordings: when each was made, of which command, with which features, and how it ended."""
     from perflaw.store.experiment import STORE, open_experiment
     from perflaw.types import Run
 
     target = open_experiment(experiment)
-    found: list[Run] = []
+    runs: list[Run] = []
     damaged: dict[str, str] = {}
-    for run in target.ids():
+    for run_id in target.ids():
         try:
-            found.append(target.recording(run).run)
+            runs.append(target.recording(run_id).run)
         except StoreError as error:
-            damaged[run] = f"{error.what}: {error.why}"
-    if not found and not damaged and not target.unfinished():
+            damaged[run_id] = f"{error.what}: {error.why}"
+    if not runs and not damaged and not target.unfinished():
         others = ", ".join(sorted(path.name for path in Path(STORE).glob("*") if (path / "runs").is_dir())) or "none"
-        why = f"nothing was recorded there; experiments here: {others}"
+        why = f"nothing was recorded there; the experiments in this folder are: {others}"
         raise StoreError(f"{target.folder}: no recordings", why, "perflaw record -- python app.py")
     if as_json:
         from perflaw.types.documents import dumps
 
-        document = {"schema": "perflaw.runs/1", "runs": found}
+        document = {"schema": "perflaw.runs/1", "runs": runs}
         click.echo(dumps({**document, "damaged": damaged, "unfinished": target.unfinished()}))
         return 0
     from perflaw.report.annotations.table import runs_table
 
-    click.echo(runs_table(found, target.unfinished(), damaged, sys.stdout.isatty()), nl=False)
+    click.echo(runs_table(runs, target.unfinished(), damaged, sys.stdout.isatty()), nl=False)
     return 0

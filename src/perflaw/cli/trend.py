@@ -65,7 +65,7 @@ class TrendInput:
     """What was not read and why, a sentence each."""
 
 
-@click.command("trend", short_help="which places of the program scale badly with the size of the work")
+@click.command("trend", short_help="find the places in the code that scale badly with the size of the work")
 @experiment_option
 @at_option
 @click.option("--feature", "features", multiple=True, metavar="NAME", help="Learn laws in these features only.")

@@ -82,11 +82,13 @@ def _benchmark_series(
     file: ForeignFile, response: str | None, names: list[str] | None, by: str | None, run: str | None
 ) -> tuple[list[NumberSeries], str]:
     """The series of a benchmark tool's results, and the name of the response."""
-    from perflaw.imports.registry import read_benchmarks
     from perflaw.imports.benchmarks import split_benchmarks
+    from perflaw.imports.registry import read_benchmarks
 
     if run:
-        raise UsageError(f"--run {run}", f"{file.path} holds benchmarks, which state their runs", f"perflaw fit {file.path}")
+        raise UsageError(
+            f"--run {run}", f"{file.path} holds benchmarks, which state their runs", f"perflaw fit {file.path}"
+        )
     results = read_benchmarks(file)
     series = split_benchmarks(results, response, names, by)
     response = response or results.response

@@ -125,7 +125,10 @@ def test_a_pattern_reads_what_runs_printed(perflaw, experiment):
         (["x", "y", "--pattern", "x"], "--pattern reads one feature"),
         (["x", "--pattern", "("], "not a regular expression"),
         (["x", "--pattern", ""], "--pattern"),
-        (["x", "--pattern", "compared (.*)"], "run 0001 has no feature x; nothing was changed: nothing that it printed"),
+        (
+            ["x", "--pattern", "compared (.*)"],
+            "run 0001 has no feature x; nothing was changed: nothing that it printed",
+        ),
         (["x", "--pattern", "read (.*)"], "run 0001 has no feature x; nothing was changed: '10 lines' is no number"),
         (["--from", "missing.csv"], "cannot read missing.csv"),
     ],

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from shared import Bars
 
+from perflaw.laws.printing import show
 from perflaw.learn.annotations import annotate
 from perflaw.learn.series import Series, learn
 from perflaw.types import Component, Evidence
@@ -75,7 +76,10 @@ def main() -> None:
     print(f"{NUMBERS} numbers, 2 categories, {RECORDS:,} records: CPU of one annotation")
     for name, evidence in components(rng).items():
         spent = least(lambda made=evidence: annotate([made]), options.rounds)  # type: ignore[misc]  # a default binds it
-        scopes = [f"{scope.condition or 'always'}: {scope.law.family}" for scope in annotate([evidence])[0].scopes]
+        scopes = [
+            f"{show(scope.condition) if scope.condition else 'always'}: {scope.law.family}"
+            for scope in annotate([evidence])[0].scopes
+        ]
         print(f"  {name:9}{spent:7.1f} ms {bars.check(name, spent, BAR):12} {'; '.join(scopes)}", flush=True)
     series = batch(rng)
     spent = least(lambda: learn(series), 3) / len(series)

@@ -5,7 +5,8 @@ import pytest
 
 from perflaw.laws import distributions
 from perflaw.laws.evaluation import evaluate, names
-from perflaw.laws.reading import parse_distribution, parse_expression
+from perflaw.laws.printing import learnt_text, show
+from perflaw.laws.reading import parse_distribution
 from perflaw.learn.series import Series, learn
 
 X = np.geomspace(10, 10_000, 30)
@@ -27,9 +28,11 @@ def test_every_family_and_any_name(family, name):
     noise = np.random.default_rng(3).normal(1, 0.01, X.size)
     series = Series("y", MEANS[family](X) * noise, {name: X}, np.arange(X.size).astype(str))
     (learnt,) = learn([series])
-    law = parse_distribution(learnt.law.expression)
+    law = learnt.law.expression
     assert names(law.arguments[0]) == set(learnt.law.features)
-    assert parse_expression(learnt.law.mean) == law.arguments[0]
+    assert learnt.law.mean == law.arguments[0]
+    for text in (show(law), learnt_text(law)):
+        assert parse_distribution(text) == law
     values = {name: X}
     np.testing.assert_allclose(evaluate(law.arguments[0], values), MEANS[family](X), rtol=0.2, atol=2e3)
     np.testing.assert_allclose(
@@ -42,7 +45,8 @@ def test_several_features():
     x, z = rng.uniform(10, 1000, (2, 80))
     series = Series("y", 3 * x * z + 5 * x, {"hi-lo": x, "docs.len": z}, np.arange(80).astype(str))
     (learnt,) = learn([series])
-    law = parse_distribution(learnt.law.expression)
+    law = learnt.law.expression
+    assert parse_distribution(show(law)) == parse_distribution(learnt_text(law)) == law
     values = {"hi-lo": x, "docs.len": z}
     assert names(law.arguments[0]) == set(values)
     np.testing.assert_allclose(distributions.mean(law, values), 3 * x * z + 5 * x, rtol=1e-3)

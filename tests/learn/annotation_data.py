@@ -4,6 +4,7 @@ import numpy as np
 
 from perflaw.laws import distributions
 from perflaw.laws.evaluation import evaluate
+from perflaw.laws.printing import show
 from perflaw.laws.reading import parse_distribution, parse_expression
 from perflaw.learn.annotations import Options, annotate
 from perflaw.types import TIME, Component, Evidence
@@ -32,9 +33,14 @@ def learn_one(made, metric=TIME, **options):
     return found
 
 
+def condition(scope):
+    """The condition as text, empty for everywhere."""
+    return show(scope.condition) if scope.condition else ""
+
+
 def told(annotation):
     """Condition → family, of every scope."""
-    return {scope.condition: scope.law.family for scope in annotation.scopes}
+    return {condition(scope): scope.law.family for scope in annotation.scopes}
 
 
 def predicted(scopes, made):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from perflaw.laws.evaluation import evaluate
-from perflaw.laws.reading import parse_expression
 from perflaw.learn.series import Series, learn
 from tests.learn.law_data import at_least, at_most, generator
 
@@ -38,7 +37,7 @@ def test_a_chance_that_grows() -> None:
     at_least(right, 30, 0.8)
     product = next(one for one in laws if one.law.family == "product")
     grid = np.geomspace(20, 1e5, 30)
-    said = evaluate(parse_expression(product.law.mean), {"n": grid})
+    said = evaluate(product.law.mean, {"n": grid})
     assert said == pytest.approx(product.mean({"n": grid}), rel=1e-3)
     assert product.law.predictions[1].mean == pytest.approx(100, rel=0.3)
 

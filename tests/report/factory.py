@@ -7,6 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from perflaw.laws.build import lognormal, number, product
+from perflaw.laws.evaluation import renamed
+from perflaw.laws.reading import parse_distribution, parse_expression
+from perflaw.laws.tree import Binary, Expression, Name
 from perflaw.types import (
     TIME,
     Alternative,
@@ -30,7 +34,7 @@ HOSTILE = (
 
 def law(
     family: str,
-    mean: str,
+    mean: str | Expression,
     features: Sequence[str],
     slope: float,
     *,
@@ -46,10 +50,11 @@ def law(
     span: tuple[float, float] = (10, 10_000),
 ) -> Law:
     """A law with the given mean; its intervals are 2 % wide."""
+    expression = parse_expression(mean) if isinstance(mean, str) else mean
     return Law(
         family=family,
-        expression=f"LogNorm({mean}, {noise})",
-        mean=mean,
+        expression=lognormal(expression, noise),
+        mean=expression,
         features=tuple(features),
         slope=dict.fromkeys(features, slope),
         slope_low=dict.fromkeys(features, slope - 0.04),
@@ -110,12 +115,12 @@ def annotation(
         component=Component(name, "src/index/build.py", 41, parameters=(feature.split(".")[0], "k")),
         metric=TIME,
         features=(feature, "k"),
-        scopes=(Scope("", 1.0, replace(learnt, predictions=asked)),),
+        scopes=(Scope(None, 1.0, replace(learnt, predictions=asked)),),
         calls=1_900,
         total=int(mean(high) * 400),
         share=share,
         self_share=share * 0.6,
-        run_law=replace(learnt, features=("n",), mean=learnt.mean.replace(feature, "n"), predictions=(whole,)),
+        run_law=replace(learnt, features=("n",), mean=renamed(learnt.mean, {feature: "n"}), predictions=(whole,)),
         curves=(curve(feature, mean, low, high),) if learnt.features else (),
         points=points(feature, mean, low, high, n, learnt.noise.scale, seed),
     )
@@ -129,7 +134,7 @@ def quadratic(name: str = "index.build", share: float = 0.61) -> Annotation:
 
 def n_log_n(share: float = 0.24) -> Annotation:
     """With an alternative the data cannot tell from it."""
-    other = Alternative("power", "LogNorm(190*items.len^1.11, 0.05)", {"items.len": 1.11}, 0.7)
+    other = Alternative("power", parse_distribution("LogNorm(190*items.len^1.11, 0.05)"), {"items.len": 1.11}, 0.7)
     nlogn = law(
         "nlogn", "120*items.len*log(items.len)", ["items.len"], 1.12, exponent=1, log_exponent=1, coefficient=120
     )
@@ -160,9 +165,17 @@ def inconclusive(share: float = 0.02) -> Annotation:
 
 def hostile(share: float = 0.01) -> Annotation:
     """Every string in it would like to be markup."""
-    made = annotation(HOSTILE, law("linear", f"3*{HOSTILE}", [HOSTILE], 1, exponent=1), lambda x: 3 * x, share, seed=6)
+    made = annotation(
+        HOSTILE,
+        law("linear", product([number(3), Name(HOSTILE)]), [HOSTILE], 1, exponent=1),
+        lambda x: 3 * x,
+        share,
+        seed=6,
+    )
     part = Component(HOSTILE, HOSTILE, 1, parameters=(HOSTILE,))
-    scope = replace(made.scopes[0], condition=HOSTILE, law=replace(made.scopes[0].law, reason=HOSTILE))
+    scope = replace(
+        made.scopes[0], condition=Binary(">", Name(HOSTILE), number(0)), law=replace(made.scopes[0].law, reason=HOSTILE)
+    )
     assert made.points is not None
     evidence = replace(made.points, run=tuple(HOSTILE if i % 2 else "run-1" for i in range(len(made.points.y))))
     return replace(made, component=part, scopes=(scope,), points=evidence)
@@ -172,8 +185,8 @@ def two_modes() -> Annotation:
     """Two scopes: nine calls of ten hit the cache."""
     made = constant("cache.fetch", 0.05)
     hit = made.scopes[0].law
-    miss = replace(hit, mean="31000", coefficient=31000.0, expression="LogNorm(31000, 0.2)")
-    return replace(made, scopes=(Scope("", 0.92, hit), Scope("", 0.08, miss)))
+    miss = replace(hit, mean=number(31000), coefficient=31000.0, expression=lognormal(number(31000), 0.2))
+    return replace(made, scopes=(Scope(None, 0.92, hit), Scope(None, 0.08, miss)))
 
 
 def many(n: int, size: int = 30) -> list[Annotation]:

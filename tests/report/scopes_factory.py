@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from perflaw.laws.build import lognormal
+from perflaw.laws.reading import parse_distribution, parse_expression
+from perflaw.laws.tree import Call, Expression, Name
 from perflaw.types import TIME, Alternative, Annotation, Breakpoint, Component, Law, Noise, Points, Scope
 
 from .factory import law
@@ -42,7 +45,9 @@ def component(
         component=Component(name, "src/app.py", 12, parameters=tuple(dict.fromkeys(k.split(".")[0] for k in columns))),
         metric=TIME,
         features=tuple(columns),
-        scopes=tuple(Scope(part[0], part[1], learnt) for learnt, part, _ in scopes),
+        scopes=tuple(
+            Scope(parse_expression(part[0]) if part[0] else None, part[1], learnt) for learnt, part, _ in scopes
+        ),
         calls=len(y),
         total=int(sum(y)),
         share=share,
@@ -53,7 +58,7 @@ def component(
 
 def _of(mean: str, features: Sequence[str], part: Part, span: tuple[float, float], noise: float = 0.05) -> Law:
     made = law("sum" if len(features) > 1 else "linear", mean, features, 1.0, noise=noise, span=span)
-    return replace(made, expression=f"LogNorm({mean}, {noise})", noise=Noise("lognormal", noise))
+    return replace(made, expression=lognormal(made.mean, noise), noise=Noise("lognormal", noise))
 
 
 def _sizes(low: float, high: float, n: int = 300, seed: int = 3) -> list[float]:
@@ -66,7 +71,7 @@ def two_regimes() -> Annotation:
     """A numeric threshold: below it linear, above it quadratic; one more law cannot be told from the second."""
     small: Part = ("n <= 500", 1.0, "400*n", lambda row: 400 * float(row["n"]))
     large: Part = ("n > 500", 1.0, "2*n^2", lambda row: 2 * float(row["n"]) ** 2)
-    other = Alternative("power", "LogNorm(2.9*n^1.95, 0.05)", {"n": 1.95}, 0.6)
+    other = Alternative("power", parse_distribution("LogNorm(2.9*n^1.95, 0.05)"), {"n": 1.95}, 0.6)
     above = replace(_of("2*n^2", ["n"], large, (501, 10_000)), family="quadratic", alternatives=(other,))
     return component(
         "app.regimes",
@@ -175,11 +180,14 @@ def exponential() -> Annotation:
 
 
 def unreadable() -> Annotation:
-    """A law and a condition that are not of the language: the page draws the points and fails nowhere."""
+    """A law and conditions that nest too deeply for the page: it draws the points and fails nowhere."""
     made = two_regimes()
     first, second = made.scopes
-    odd = replace(first, condition="n <=> 5", law=replace(first.law, expression="Weird(n; 3)", mean="n"))
-    deep = replace(second, condition="(" * 5000 + "n" + ")" * 5000)
+    nested: Expression = Name("n")
+    for _ in range(5000):
+        nested = Call("abs", (nested,))
+    odd = replace(first, condition=nested, law=replace(first.law, expression=lognormal(nested, 0.1), mean=nested))
+    deep = replace(second, condition=nested)
     return replace(made, component=Component("app.unreadable"), scopes=(odd, deep))
 
 

@@ -15,7 +15,8 @@ from . import factory
 
 def scope(expression, condition="", probability=1.0, **more):
     made = factory.law("linear", "3*n", ["n"], 1.0)
-    return Scope(condition, probability, replace(made, expression=expression, **more))
+    where = parse_expression(condition) if condition else None
+    return Scope(where, probability, replace(made, expression=parse_distribution(expression), **more))
 
 
 def annotation(*scopes, name="app.f", metric=None, **more):

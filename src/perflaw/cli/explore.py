@@ -257,7 +257,7 @@ def _annotation(found: Explored, recordings: list[Recording], entry: tuple[tuple
         component=evidence.component,
         metric=measured(recordings, name),
         features=tuple(features),
-        scopes=(Scope("", 1.0, law),),
+        scopes=(Scope(None, 1.0, law),),
         calls=sum(cost.calls for cost in evidence.runs),
         total=sum(cost.total for cost in evidence.runs),
         share=1.0,

@@ -97,7 +97,7 @@ def bound(block: ast.Block) -> ast.Block:
     table = {one.name: _target(one.expression) for one in block.bindings}
     clauses = tuple(
         ast.Clause(
-            None if clause.condition is None else _renamed(clause.condition, table),
+            None if clause.condition is None else renamed(clause.condition, table),
             tuple(replace(part, distribution=_with_names(part.distribution, table)) for part in clause.parts),
         )
         for clause in block.clauses
@@ -110,10 +110,12 @@ def _target(text: str) -> str:
 
 
 def _with_names(law: ast.Distribution, table: Mapping[str, str]) -> ast.Distribution:
-    return replace(law, arguments=tuple(_renamed(one, table) for one in law.arguments))
+    return replace(law, arguments=tuple(renamed(one, table) for one in law.arguments))
 
 
-def _renamed(root: Expression, table: Mapping[str, str]) -> Expression:
+def renamed(root: Expression, table: Mapping[str, str]) -> Expression:
+    """The expression with other names: ``table`` maps the names to replace."""
+
     def rename(node: Expression, operands: list[Expression]) -> Expression:
         match node:
             case ast.Name():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, singledispatch
-from importlib.resources import files
+from pathlib import Path
 
 from perflaw.laws import tree as ast
+from perflaw.laws.build import DIGITS
 from perflaw.laws.quoting import quote
-from perflaw.laws.statements import CONSTANTS, NOT_FINITE
-from perflaw.laws.tree import Expression
+from perflaw.laws.tree import CONSTANTS, NOT_FINITE, Expression
 
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 _BINDS = {"||": 1, "&&": 2, **dict.fromkeys(_COMPARED, 3), "+": 4, "-": 4, "*": 5, "/": 5, "^": 7}
@@ -22,7 +22,7 @@ _TIGHT = {"*", "/", "^"}
 
 @lru_cache(maxsize=1)
 def _grammar() -> str:
-    return files("perflaw.laws").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=8)
@@ -79,6 +79,27 @@ def _(node: ast.Block) -> str:
     parameters = ", ".join(one if fits("PARAMETER", one) else quote(one, "`") for one in node.parameters)
     header = f"{component(node.component)}.{node.metric}({parameters}){unit} {{"
     return "\n".join([*map(comment, node.comments), header, *_body(node), "}"])
+
+
+def learnt_text(node: Expression | ast.Distribution) -> str:
+    """The text of a learnt law: as ``show``, but numbers of six digits stand in scientific notation from 1e6 on.
+
+    >>> learnt_text(ast.Number(5335030.0)), learnt_text(ast.Number(1234567.0)), show(ast.Number(5335030.0))
+    ('5.33503e06', '1234567', '5335030')
+    """
+    if isinstance(node, ast.Distribution):
+        return f"{node.name}({', '.join(map(learnt_text, node.arguments))})"
+    return "".join(_pieces(node, _short_number))
+
+
+def condition_text(condition: Expression | None) -> str:
+    """The text of a condition; empty for None, which holds everywhere."""
+    return show(condition) if condition is not None else ""
+
+
+def _short_number(value: float) -> str:
+    text = f"{value:.{DIGITS}g}"
+    return text.replace("e+", "e") if float(text) == value else number(value)
 
 
 def _body(node: ast.Block) -> Iterator[str]:
@@ -146,21 +167,22 @@ def component(name: str) -> str:
     return name if name == name.strip() and fits("COMPONENT", name, ".x() {") else quote(name, "`")
 
 
-def _pieces(root: Expression) -> Iterator[str]:
+def _pieces(root: Expression, written: Callable[[float], str] | None = None) -> Iterator[str]:
+    """The texts that make up an expression; ``written`` writes its numbers, by default exactly."""
     waiting: list[Expression | str] = [root]
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
             yield item
         else:
-            waiting.extend(reversed(_parts(item)))
+            waiting.extend(reversed(_parts(item, written or number)))
 
 
-def _parts(node: Expression) -> list[Expression | str]:
+def _parts(node: Expression, written: Callable[[float], str]) -> list[Expression | str]:
     """The node as texts and operands in their order, with the parentheses that the operands need."""
     match node:
         case ast.Number():
-            return [number(node.value)]
+            return [written(node.value)]
         case ast.Name():
             return [feature(node.text)]
         case ast.Text():

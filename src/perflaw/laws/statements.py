@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 from perflaw.laws import tree as ast
 from perflaw.laws.errors import DEEPEST, refused, suggestion, too_deep
 from perflaw.laws.evaluation import evaluate, names
-from perflaw.laws.tree import Expression
+from perflaw.laws.tree import CONSTANTS, NOT_FINITE, Expression
 from perflaw.laws.units import SIZE, TIME, dimension, size_of
 
 if TYPE_CHECKING:
@@ -87,10 +87,6 @@ ARGUMENTS = {
     "Binom": ("number of trials", "probability"),
 }
 """Distributions and what their arguments are."""
-CONSTANTS = {"true": 1.0, "false": 0.0}
-"""Names that are numbers."""
-NOT_FINITE = {"inf", "infinity", "nan"}
-"""Names that people take for numbers."""
 _NUMBER = re.compile(r"([\d_.]+(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
 
 

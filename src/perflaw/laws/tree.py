@@ -235,6 +235,11 @@ __all__ = [
     "Unary",
 ]
 
+CONSTANTS = {"true": 1.0, "false": 0.0}
+"""Names that are numbers."""
+NOT_FINITE = {"inf", "infinity", "nan"}
+"""Names that people take for numbers."""
+
 Family = Literal["Norm", "LogNorm", "Exp", "Binom"]
 """Names of the distributions."""
 

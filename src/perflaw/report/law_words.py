@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from perflaw.laws.errors import LawSyntaxError
-from perflaw.laws.printing import show
-from perflaw.laws.reading import parse_expression
+from perflaw.laws.catalogue import Exponential, family_named, growth_in_words
+from perflaw.laws.printing import condition_text, show
 from perflaw.laws.terms import Term, terms_of
 from perflaw.laws.tree import Binary, Call, Expression, Number, Unary, fold
 from perflaw.report.quantity import count, duration, estimate, interval, number, percent, quantity, significant
@@ -18,36 +18,32 @@ from perflaw.types import Annotation, Law, Noise, Prediction, Verdict
 
 
 @lru_cache(maxsize=4096)
-def mean_text(mean: str, unit: str) -> str:
-    """A mean expression with units; a text that is none stands as it is.
+def mean_text(mean: Expression, unit: str) -> str:
+    """A mean with units on its coefficients.
 
-    >>> mean_text("900 + 14*text.len", "ns"), mean_text("53350.31 - 0.12*s*log(s)/m", "ns")
-    ('900 ns + 14 ns · text.len', '53 µs − 0.12 ns · s · log(s) / m')
+    >>> from perflaw.laws.reading import parse_expression
+    >>> mean_text(parse_expression("900 + 14*text.len"), "ns")
+    '900 ns + 14 ns · text.len'
+    >>> mean_text(parse_expression("53350.31 - 0.12*s*log(s)/m"), "ns")
+    '53 µs − 0.12 ns · s · log(s) / m'
     """
-    terms = _terms(mean)
-    if not terms:
-        return f"{quantity(1.0, unit)} · {mean}"
-    first, *others = terms
+    first, *others = terms_of(mean)
     head = ("−" if first.coefficient < 0 else "") + _term(first, unit)
     return head + "".join(f" {'−' if one.coefficient < 0 else '+'} {_term(one, unit)}" for one in others)
 
 
-def dies_out(mean: str) -> bool:
+@lru_cache(maxsize=4096)
+def dies_out(mean: Expression) -> bool:
     """Whether all that a mean says of features vanishes as they grow: negative powers and exponentials.
 
-    >>> dies_out("306 - 296*exp(-0.0085*n)"), dies_out("6.5 - 6.5*n^-2.26"), dies_out("3 + n^0.5"), dies_out("7")
-    (True, True, False, False)
+    >>> from perflaw.laws.reading import parse_expression
+    >>> dies_out(parse_expression("306 - 296*exp(-0.0085*n)")), dies_out(parse_expression("6.5 - 6.5*n^-2.26"))
+    (True, True)
+    >>> dies_out(parse_expression("3 + n^0.5")), dies_out(parse_expression("7"))
+    (False, False)
     """
-    dependent = [term for term in _terms(mean) if term.factors]
+    dependent = [term for term in terms_of(mean) if term.factors]
     return bool(dependent) and all(any(_vanishes(factor, below) for factor, below in one.factors) for one in dependent)
-
-
-@lru_cache(maxsize=4096)
-def _terms(mean: str) -> tuple[Term, ...]:
-    try:
-        return tuple(terms_of(parse_expression(mean)))
-    except LawSyntaxError:
-        return ()
 
 
 def _vanishes(factor: Expression, below: bool) -> bool:
@@ -81,7 +77,8 @@ def _rounded(node: Expression, operands: list[Expression]) -> Expression:
     """Long numbers inside a factor with three digits: an exponent is read, not copied."""
     match node:
         case Number():
-            return Number(float(f"{node.value:.3g}"))
+            short = float(f"{node.value:.3g}")
+            return Number(short) if math.isfinite(short) else node
         case Unary():
             return Unary(node.op, *operands)
         case Binary():
@@ -114,17 +111,6 @@ __all__ = [
     "verdict",
 ]
 
-_GROWTH = {
-    "constant": "constant",
-    "log": "log n",
-    "sqrt": "√n",
-    "linear": "n",
-    "nlogn": "n log n",
-    "quadratic": "n^2",
-    "n2logn": "n^2 log n",
-    "cubic": "n^3",
-    "exponential": "exp n",
-}
 _WORDS = {"levels off", "falls", "open"}
 """Growths that say no exponent."""
 _OPEN = 3.0
@@ -160,13 +146,13 @@ def _growth(law: Law) -> str:
     if law.verdict == "inconclusive" and any(law.slope_high[one] - law.slope_low[one] > _OPEN for one in law.slope_low):
         return "open"
     if law.features and dies_out(law.mean):
-        if law.intercept or law.family == "exponential":
+        if law.intercept or isinstance(family_named(law.family), Exponential):
             return "levels off" if law.intercept else "falls"
     elif law.features and law.coefficient < 0:
         return "falls"
-    if law.family in _GROWTH:
-        return _GROWTH[law.family]
-    if law.family == "power" and law.exponent is not None:
+    if growth := growth_in_words(law.family):
+        return growth
+    if law.exponent is not None:
         return f"n^{law.exponent:.2f}"
     return f"n^{next(iter(law.slope.values())):.2f}" if law.slope else "constant"
 
@@ -235,10 +221,11 @@ def scope_texts(annotation: Annotation) -> list[str]:
 def scope_pairs(annotation: Annotation) -> list[tuple[str, str]]:
     """Condition, and probability and law, one by one; a condition that several have stands at the first."""
     unit = annotation.metric.unit
-    pairs, before = list[tuple[str, str]](), None
+    pairs: list[tuple[str, str]] = []
+    before: Expression | None = None
     for scope in annotation.scopes:
         probability = f"{{{percent(scope.probability)}}} " if scope.probability < 1 else ""
-        told = "" if scope.condition == before and probability else scope.condition
+        told = "" if scope.condition == before and probability else condition_text(scope.condition)
         pairs.append((told, probability + law_text(scope.law, unit)))
         before = scope.condition
     return pairs

@@ -4,6 +4,7 @@ A field whose document differs from the field says so beside it, in its metadata
 
     kind: Kind = field(metadata=stated(type=""))          # under the name "type"
     metric: Metric = field(metadata=MEASURED)             # as "metric" (its name) and "unit"
+    mean: Expression = field(metadata=stated(mean=learnt_text))  # as the function of it
     curves: tuple[Curve, ...] = field(metadata=OMITTED)   # not at all
 
 A class lists properties that its document holds beside the fields in ``DOCUMENTED``. JSON has no NaN and no infinity:
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -25,10 +26,14 @@ Document = dict[str, Any]
 _KEY = "document"
 
 
-def stated(**names: str) -> Mapping[str, Mapping[str, str]]:
-    """Metadata of a field: name in the document → attribute of the field's value; ``""`` is the value itself.
+Part = str | Callable[[Any], Any]
+"""Attribute or function of a field's value that a document holds; ``""`` is the value itself."""
 
-    Of a mapping or a sequence the attribute is that of each of its values.
+
+def stated(**names: Part) -> Mapping[str, Mapping[str, Part]]:
+    """Metadata of a field: name in the document → attribute or function of the field's value.
+
+    Of a mapping or a sequence the attribute is that of each of its values; a function gets the value as it is.
     """
     return {_KEY: names}
 
@@ -86,7 +91,7 @@ def finite(value: float | None) -> float | None:
 
 
 @cache
-def _plan(noun: type) -> tuple[tuple[str, str, str], ...]:
+def _plan(noun: type) -> tuple[tuple[str, str, Part], ...]:
     """What the document of a class holds: (field or property, name in the document, attribute of the value)."""
     plan = [
         (field.name, name, path)
@@ -96,7 +101,9 @@ def _plan(noun: type) -> tuple[tuple[str, str, str], ...]:
     return (*plan, *((name, name, "") for name in getattr(noun, "DOCUMENTED", ())))
 
 
-def _attribute(value: Any, path: str) -> Any:
+def _attribute(value: Any, path: Part) -> Any:
+    if callable(path):
+        return path(value)
     if not path or value is None:
         return value
     if isinstance(value, Mapping):

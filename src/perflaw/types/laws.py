@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from perflaw.types.documents import MEASURED, OMITTED, PLACED
+from perflaw.laws.printing import condition_text, learnt_text
+from perflaw.laws.tree import Distribution, Expression
+from perflaw.types.documents import MEASURED, OMITTED, PLACED, stated
 from perflaw.types.recordings import Component, Metric
 
 Verdict = Literal["law", "inconclusive", "none"]
@@ -50,8 +52,8 @@ class Alternative:
 
     family: str
     """Name of its family."""
-    expression: str
-    """Distribution in the annotation language."""
+    expression: Distribution = field(metadata=stated(expression=learnt_text))
+    """Distribution of responses, its arguments expressions of the features."""
     slope: Mapping[str, float]
     """Local exponent per feature at the upper end of the data."""
     delta: float
@@ -78,10 +80,10 @@ class Law:
 
     family: str
     """``constant``, ``linear``, ``nlogn``, ``quadratic``, ``power``, …"""
-    expression: str
-    """Distribution in the annotation language, such as ``LogNorm(3.1*n*log(n), 0.05)``."""
-    mean: str
-    """The mean expression alone, such as ``3.1*n*log(n)``."""
+    expression: Distribution = field(metadata=stated(expression=learnt_text))
+    """Distribution of responses, such as ``LogNorm(3.1*n*log(n), 0.05)``."""
+    mean: Expression = field(metadata=stated(mean=learnt_text))
+    """Their mean alone, such as ``3.1*n*log(n)``."""
     features: tuple[str, ...]
     """Features the mean depends on; empty for a constant law."""
     slope: Mapping[str, float]
@@ -153,8 +155,8 @@ class Curve:
 class Scope:
     """Part of an annotation: where it holds, how probable it is there, and its law."""
 
-    condition: str
-    """Condition in the annotation language; empty for everywhere."""
+    condition: Expression | None = field(metadata=stated(condition=condition_text))
+    """Where it holds; None for everywhere."""
     probability: float
     """Share of invocations within the condition that follow this law."""
     law: Law

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,36 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.series.expression import name
-
-# ---- Pieces of conditions in the annotation language: names, texts, and the roundest number that parts two values.
-#
-# >>> name("docs.len"), name("calls.app.<lambda>"), text('a "b"')
-# ('docs.len', '`calls.app.<lambda>`', '"a \\"b\\""')
-
-__all__ = ["between", "name", "number", "text"]
-
-_RAW = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff]")
-
-
-def text(value: str) -> str:
-    """A text in quotes."""
-    return _marked(value, '"')
-
-
-def _marked(value: str, mark: str) -> str:
-    body = json.dumps(value, ensure_ascii=False)[1:-1].replace('\\"', '"').replace(mark, "\\" + mark)
-    return mark + _RAW.sub(lambda found: f"\\u{ord(found.group()):04x}", body) + mark
-
-
-def number(value: float) -> str:
-    """The shortest text that reads back as the number.
-
-    >>> number(7.0), number(0.25), number(1e22)
-    ('7', '0.25', '1e22')
-    """
-    whole = value.is_integer() and abs(value) < 1e15
-    return str(int(value)) if whole else repr(float(value)).replace("e+", "e")
+from perflaw.laws.build import both, number
+from perflaw.laws.tree import Binary, Expression, Name, Text
 
 
 def between(low: float, high: float) -> float:
@@ -90,10 +60,11 @@ class Test:
     counts: bool = False
     """Whether the feature counts something and is compared with nothing: the opposite of "more than 0" is 0."""
 
-    def text(self) -> str:
-        """In the annotation language."""
-        value = text(self.value) if isinstance(self.value, str) else number(self.value)
-        return f"{name(self.feature)} {self.operator} {value}"
+    @property
+    def expression(self) -> Expression:
+        """The comparison as an expression."""
+        value = Text(self.value) if isinstance(self.value, str) else number(self.value, None)
+        return Binary(self.operator, Name(self.feature), value)
 
     def opposite(self) -> Test:
         """Its negation; where the feature was not read neither is true."""
@@ -125,13 +96,15 @@ def holds(condition: Condition, columns: Columns, count: int) -> Mask:
     return out
 
 
-def text_of(condition: Condition) -> str:
-    """In the annotation language; empty for everywhere.
+def expression_of(condition: Condition) -> Expression | None:
+    """The condition as an expression; None for everywhere.
 
-    >>> text_of((Test("n", ">", 3.0), Test("x.type", "==", "int"), Test("n", ">", 10.0), Test("n", "<=", 20.0)))
+    >>> from perflaw.laws.printing import show
+    >>> tests = Test("n", ">", 3.0), Test("x.type", "==", "int"), Test("n", ">", 10.0), Test("n", "<=", 20.0)
+    >>> show(expression_of(tests))
     'n > 10 && n <= 20 && x.type == "int"'
     """
-    return " && ".join(test.text() for test in simplified(condition))
+    return both(test.expression for test in simplified(condition))
 
 
 def simplified(condition: Condition) -> Condition:

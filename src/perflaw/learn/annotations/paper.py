@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtr
 
-from perflaw.learn.annotations import conditions as words
+from perflaw.laws.build import combination
+from perflaw.laws.catalogue import CONSTANT, FAMILIES, Family
+from perflaw.laws.tree import Name
 from perflaw.learn.cells import Array
 from perflaw.learn.series import Learnt, Series
 from perflaw.learn.series.band import Band
-from perflaw.learn.series.expression import number
+from perflaw.learn.series.law import new_law
 from perflaw.learn.series.prepare import prepare
 from perflaw.types import Law, Noise
 
-CLASSES = ("linear", "nlogn", "quadratic")
-"""Classes besides the constant, in their order."""
+CLASSES = tuple(one for one in FAMILIES if one.paper)
+"""Classes besides the constant."""
 WEAK = 0.01
 """A feature whose coefficient's p is larger leaves the regression."""
 ALIKE = 0.9
@@ -33,8 +35,8 @@ REPEATS = 200
 class Regression:
     """A linear regression on one class of functions of some features, as a law that can be asked."""
 
-    family: str
-    """Class: ``constant``, ``linear``, ``nlogn`` or ``quadratic``."""
+    family: Family
+    """Class."""
     features: tuple[str, ...]
     """Features in it."""
     coefficients: Array
@@ -60,13 +62,7 @@ class Regression:
     def design(self, at: Mapping[str, Array]) -> Array:
         """Columns of the regression, (k, 1 + F)."""
         count = len(next(iter(at.values())))
-        return np.column_stack([np.ones(count), *(_term(self.family, at[name]) for name in self.features)])
-
-
-def _term(family: str, x: Array) -> Array:
-    if family == "nlogn":
-        return np.asarray(x * np.log(np.maximum(x, 1.0)))
-    return x * x if family == "quadratic" else x
+        return np.column_stack([np.ones(count), *(self.family.shape.value(at[name]) for name in self.features)])
 
 
 def learn_paper(series: Sequence[Series], good_r2: float) -> list[Learnt]:
@@ -79,7 +75,7 @@ def _learn(series: Series, good_r2: float) -> Learnt:
     found = [one for one in (_eliminated(series, family, names) for family in CLASSES) if one.features]
     rated = [(one, _r2(series, one)) for one in found]
     good = [(one, r2) for one, r2 in rated if r2 >= good_r2]
-    constant = _fitted(series, "constant", ())
+    constant = _fitted(series, CONSTANT, ())
     chosen, r2 = min(good, key=lambda pair: _bic(series, pair[0]), default=(constant, 0.0))
     rows = prepare(series)
     law = _law(series, chosen, r2, rows.runs)
@@ -98,18 +94,18 @@ def _representatives(series: Series) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _eliminated(series: Series, family: str, names: tuple[str, ...]) -> Regression:
+def _eliminated(series: Series, family: Family, names: tuple[str, ...]) -> Regression:
     """The regression of a class when every feature left has a small p."""
     while names:
         p = _p_values(series, family, names)
         if max(p) <= WEAK:
             break
         names = tuple(name for i, name in enumerate(names) if i != int(np.argmax(p)))
-    return _fitted(series, family if names else "constant", names)
+    return _fitted(series, family if names else CONSTANT, names)
 
 
-def _design(series: Series, family: str, names: tuple[str, ...]) -> Array:
-    return np.column_stack([np.ones(series.y.size), *(_term(family, series.features[name]) for name in names)])
+def _design(series: Series, family: Family, names: tuple[str, ...]) -> Array:
+    return np.column_stack([np.ones(series.y.size), *(family.shape.value(series.features[name]) for name in names)])
 
 
 def _sizes(design: Array) -> Array:
@@ -117,7 +113,7 @@ def _sizes(design: Array) -> Array:
     return np.where(size > 0, size, 1.0)
 
 
-def _p_values(series: Series, family: str, names: tuple[str, ...]) -> list[float]:
+def _p_values(series: Series, family: Family, names: tuple[str, ...]) -> list[float]:
     """Two-sided p of each coefficient (t test)."""
     design = _design(series, family, names)
     freedom = series.y.size - design.shape[1]
@@ -132,7 +128,7 @@ def _p_values(series: Series, family: str, names: tuple[str, ...]) -> list[float
     return [float(2.0 * stdtr(freedom, -value)) for value in t[1:]]
 
 
-def _fitted(series: Series, family: str, names: tuple[str, ...]) -> Regression:
+def _fitted(series: Series, family: Family, names: tuple[str, ...]) -> Regression:
     """Least squares with its bootstrap (seeded by the shape of the data alone)."""
     design, n = _design(series, family, names), series.y.size
     size = _sizes(design)
@@ -158,34 +154,23 @@ def _bic(series: Series, law: Regression) -> float:
 
 
 def _law(series: Series, law: Regression, r2: float, runs: int) -> Law:
-    intercept, rest = float(law.coefficients[0]), law.coefficients[1:].tolist()
-    mean = number(intercept) + "".join(
-        f" {'-' if c < 0 else '+'} {number(abs(c))}*{_text(law.family, name)}"
-        for c, name in zip(rest, law.features, strict=True)
-    )
+    intercept, *others = law.coefficients.tolist()
+    terms = [(c, law.family.factors(Name(name), 0.0)) for c, name in zip(others, law.features, strict=True)]
     ends = {name: np.array([float(x.max()) * (1 - 1e-6), float(x.max())]) for name, x in series.features.items()}
     slope = {name: _slope(law, ends, name) for name in law.features}
-    exponent = {"constant": 0.0, "quadratic": 2.0}.get(law.family, 1.0)
     several = len(law.features) > 1
-    return Law(
-        family="sum" if several else law.family,
-        expression=f"Norm({mean}, {number(law.scale)})",
-        mean=mean,
-        features=law.features,
-        slope=slope,
-        slope_low=slope,
-        slope_high=slope,
+    return new_law(
+        series,
+        runs,
+        family="sum" if several else law.family.name,
+        mean=combination([(intercept, []), *terms]),
         noise=Noise("normal", law.scale),
-        n=series.y.size,
-        runs=runs,
+        slopes=(slope, slope, slope),
+        verdict=("law", "") if law.features else ("none", "no regression explains enough of the variance"),
         r2=r2 if law.features else 0.0,
-        verdict="law" if law.features else "none",
-        reason="" if law.features else "no regression explains enough of the variance",
-        exponent=None if several else exponent,
-        log_exponent=None if several else float(law.family == "nlogn"),
-        coefficient=rest[0] if rest else intercept,
+        coefficient=others[0] if others else intercept,
         intercept=intercept if law.features else None,
-        range={name: (float(x.min()), float(x.max())) for name, x in series.features.items()},
+        exponents=(None, None) if several else law.family.exponents(0.0),
     )
 
 
@@ -196,8 +181,3 @@ def _slope(law: Regression, ends: Mapping[str, Array], name: str) -> float:
     if y.min() <= 0 or ends[name][0] <= 0:
         return 0.0
     return float(np.log(y[1] / y[0]) / np.log(ends[name][1] / ends[name][0]))
-
-
-def _text(family: str, feature: str) -> str:
-    name = words.name(feature)
-    return {"nlogn": f"{name}*log({name})", "quadratic": f"{name}^2"}.get(family, name)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.laws.build import lognormal, number
 from perflaw.learn.annotations.paper import learn_paper
 from perflaw.learn.annotations.table import Options
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series import Options as LawOptions
-from perflaw.learn.series.expression import number
 from perflaw.types import Law, Prediction
 
 # ---- The learner that annotations ask: ours, or the paper's own regressions.
@@ -72,7 +72,7 @@ def with_own_mean(law: Law, y: NDArray[np.float64], weight: NDArray[np.float64])
     ratio = mean / law.coefficient
     return replace(
         law,
-        expression=f"LogNorm({number(mean)}, {number(law.noise.scale)})",
+        expression=lognormal(number(mean), law.noise.scale),
         mean=number(mean),
         coefficient=mean,
         predictions=tuple(_scaled(one, ratio) for one in law.predictions),

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
-from perflaw.learn.annotations.conditions import Condition, Mask, Test, text_of
+from perflaw.laws.build import number
+from perflaw.laws.tree import Distribution
+from perflaw.learn.annotations.conditions import Condition, Mask, Test, expression_of
 from perflaw.learn.annotations.mixture import mixture
 from perflaw.learn.annotations.relevant import learn_relevant, with_own_mean
 from perflaw.learn.annotations.scan import threshold
@@ -18,7 +20,7 @@ from perflaw.learn.annotations.tree import Node
 from perflaw.learn.cells import Array
 from perflaw.learn.modes import borders, labels
 from perflaw.learn.series import Learnt, Series
-from perflaw.learn.series.expression import number
+from perflaw.learn.series.law import distribution
 from perflaw.types import Curve, Law, Metric, Noise, Scope
 
 # ---- How much of a response a monotone curve can explain at most: every law of one feature is such a curve.
@@ -184,8 +186,8 @@ def of_records(learnt: Learnt, table: Table, mask: Mask, unit: str, quantum: flo
     scale = _scatter(learnt, table, mask)
     if scale <= law.noise.scale or law.breakpoints:
         return law
-    name = law.expression.partition("(")[0]
-    return replace(law, expression=f"{name}({law.mean}, {number(scale)})", noise=replace(law.noise, scale=scale))
+    noise = replace(law.noise, scale=scale)
+    return replace(law, expression=distribution(law.mean, noise), noise=noise)
 
 
 def _scatter(learnt: Learnt, table: Table, mask: Mask) -> float:
@@ -212,24 +214,30 @@ def _special(law: Law, y: Array, weight: Array, unit: str, quantum: float) -> La
     known = min(normal, lognormal) + 2.0 * np.log(y.size)
     mean = float(weight @ y / y.size)
     if known - (_exponential(mean, y.size) + np.log(y.size)) > CLEARLY:
-        return _replaced(law, f"Exp({number(mean)})", mean, Noise("exponential", mean))
+        return _replaced(law, Distribution("Exp", (number(mean),)), mean, Noise("exponential", mean))
     found = _binomial(y, weight, mean) if unit not in CONTINUOUS else None
     if found is not None and known - (found[1] + 2.0 * np.log(y.size)) > CLEARLY:
         p = mean / found[0]
         scale = float(np.sqrt(mean * (1.0 - p)))
-        return _replaced(law, f"Binom({found[0]}, {number(p)})", mean, Noise("binomial", scale))
+        return _replaced(
+            law, Distribution("Binom", (number(found[0], None), number(p))), mean, Noise("binomial", scale)
+        )
     if law.noise.distribution == "lognormal" and lognormal - normal > CLEARLY:
         scale = float(np.sqrt(weight @ (y - mean) ** 2 / y.size))
-        return _replaced(law, f"Norm({number(mean)}, {number(scale)})", mean, Noise("normal", scale))
+        return _replaced(law, None, mean, Noise("normal", scale))
     if law.noise.distribution == "normal" and normal - lognormal > CLEARLY:
         logs = np.log(y)
         scale = float(np.sqrt(weight @ (logs - weight @ logs / y.size) ** 2 / y.size))
-        return _replaced(law, f"LogNorm({number(mean)}, {number(scale)})", mean, Noise("lognormal", scale))
+        return _replaced(law, None, mean, Noise("lognormal", scale))
     return None
 
 
-def _replaced(law: Law, expression: str, mean: float, noise: Noise) -> Law:
-    return replace(law, expression=expression, mean=number(mean), coefficient=mean, noise=noise)
+def _replaced(law: Law, expression: Distribution | None, mean: float, noise: Noise) -> Law:
+    """The law with another mean and noise; without an expression the one of normal or lognormal noise."""
+    constant = number(mean)
+    return replace(
+        law, expression=expression or distribution(constant, noise), mean=constant, coefficient=mean, noise=noise
+    )
 
 
 def _normal(y: Array, weight: Array, quantum: float) -> float:
@@ -292,8 +300,8 @@ def scoped(leaves: Sequence[Node], metric: Metric, quantum: float, options: Opti
     marks: list[str] = []
     for node in leaves:
         for condition, probability, law, behind in _of_leaf(node, metric, quantum, options, marks):
-            text = text_of(_plain(condition, node.table))
-            scopes.append(Scope(text, probability, asked(law, behind, at)))
+            where = expression_of(_plain(condition, node.table))
+            scopes.append(Scope(where, probability, asked(law, behind, at)))
             learnt.append(behind)
     return Scoped(tuple(scopes), tuple(learnt), tuple(dict.fromkeys(marks)))
 

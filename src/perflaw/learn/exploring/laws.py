@@ -12,7 +12,7 @@ from perflaw.learn.exploring.loglinear import LogLinear, fit_loglinear, foreseen
 from perflaw.learn.exploring.spaces import Array
 from perflaw.learn.exploring.threads import one_thread
 from perflaw.learn.series import Learnt, Series, learn
-from perflaw.learn.series.expression import number
+from perflaw.learn.series.law import new_law
 from perflaw.learn.series.learnt import FACTORS, percentile95
 from perflaw.types import Law, Noise, Prediction
 
@@ -94,27 +94,17 @@ def _law(
     if told < FORESEEN:
         seen = f"of those it was learnt from {r2 * 100:.0f} %"
         doubt = f"of trials left out it foresees {max(told, 0) * 100:.0f} % of the variance, {seen}: try more configurations"
-    slope, low, high = _slopes(found, features)
-    mean = found.mean_text()
-    return Law(
+    return new_law(
+        Series(name, y, features),
+        int(np.unique(groups).size),
         family="loglinear",
-        expression=f"LogNorm({mean}, {number(found.scale)})",
-        mean=mean,
-        features=found.features,
-        slope=slope,
-        slope_low=low,
-        slope_high=high,
+        mean=found.expression(),
         noise=Noise("lognormal", found.scale),
-        n=int(y.size),
-        runs=int(np.unique(groups).size),
+        slopes=_slopes(found, features),
+        features=found.features,
+        verdict=("inconclusive" if doubt else "law", doubt),
         r2=r2,
-        verdict="inconclusive" if doubt else "law",
-        reason=doubt,
-        exponent=None,
-        log_exponent=None,
         coefficient=float(np.exp(found.coefficients[0] + found.scale**2 / 2)),
-        intercept=None,
-        range={feature: (float(features[feature].min()), float(features[feature].max())) for feature in features},
         predictions=_predictions(found, points),
     )
 

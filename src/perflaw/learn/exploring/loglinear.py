@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from perflaw.laws.build import combination, number
+from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.exploring.spaces import Array
-from perflaw.learn.series.expression import name, number
 
 # ---- Terms of the logarithm of a response: logarithms of numbers, bends in them, settings without order, products of
 # two.
@@ -44,13 +45,14 @@ class Factor:
         return np.maximum(0.0, logs) if self.kind == "bend" else logs
 
     @property
-    def text(self) -> str:
-        """In the annotation language."""
-        feature = name(self.feature)
+    def expression(self) -> Expression:
+        """The column as an expression."""
+        feature = Name(self.feature)
+        relative = feature if self.at == 1 else Binary("/", feature, number(self.at))
         if self.kind == "plain":
-            return feature if self.at == 1 else f"{feature}/{number(self.at)}"
-        inner = f"log({feature})" if self.at == 1 else f"log({feature}/{number(self.at)})"
-        return f"max(0, {inner})" if self.kind == "bend" else inner
+            return relative
+        logarithm = Call("log", (relative,))
+        return Call("max", (Number(0.0), logarithm)) if self.kind == "bend" else logarithm
 
     def slope(self, x: float) -> float:
         """Derivative after log x."""
@@ -69,12 +71,6 @@ def column(term: Term, features: Mapping[str, Array]) -> Array:
     for factor in term[1:]:
         found = found * factor.value(features[factor.feature])
     return np.asarray(found)
-
-
-def text_of(coefficient: float, term: Term) -> str:
-    """Sign, number and product: ``- 0.3*log(n/4)``."""
-    sign = "-" if coefficient < 0 else "+"
-    return f" {sign} {number(abs(coefficient))}*{'*'.join(factor.text for factor in term)}"
 
 
 def singles(features: Mapping[str, Array]) -> list[Term]:
@@ -143,11 +139,13 @@ class LogLinear:
         """Expected response (not its logarithm), (count,)."""
         return np.asarray(np.exp(self.design(features, count) @ self.coefficients + self.scale**2 / 2))
 
-    def mean_text(self) -> str:
-        """The mean in the annotation language: ``exp(3.2 + 0.5*log(n))``."""
-        start = number(float(self.coefficients[0] + self.scale**2 / 2))
-        rest = "".join(text_of(b, term) for b, term in zip(self.coefficients[1:].tolist(), self.terms, strict=True))
-        return f"exp({start}{rest})"
+    def expression(self) -> Expression:
+        """The mean as an expression: ``exp(3.2 + 0.5*log(n))``."""
+        coefficients = self.coefficients.tolist()
+        terms = [
+            (b, [factor.expression for factor in term]) for b, term in zip(coefficients[1:], self.terms, strict=True)
+        ]
+        return Call("exp", (combination([(coefficients[0] + self.scale**2 / 2, []), *terms]),))
 
     def limits(self, features: Mapping[str, Array], count: int) -> tuple[Array, Array, Array, Array, Array]:
         """Mean, the ends of its 95 % interval, and those of a new run's, (count,) each."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from perflaw.laws.catalogue import CONSTANT, smooth_families
 from perflaw.learn.series.band import Fitted, cluster_covariance, moulton
-from perflaw.learn.series.families import CONSTANT, TERMS
 from perflaw.learn.series.fit import Fit, fit
 from perflaw.learn.series.model import BOTTOM, EXPONENT, LOGNORMAL, NORMAL, Model
 from perflaw.learn.series.prepare import Rows
@@ -85,12 +85,12 @@ def numbers(fits: Sequence[Fit]) -> Numbers:
     """Numbers of the fits of all laws to a batch."""
     models = [fit.model for fit in fits]
     intercepts = [INTERCEPT_WIDTH if BOTTOM in model.columns else np.nan for model in models]
-    exponents = [model.term.width if EXPONENT in model.columns else np.nan for model in models]
+    exponents = [model.family.width if EXPONENT in model.columns else np.nan for model in models]
     covariance, theta = np.stack([fit.covariance for fit in fits]), np.stack([fit.theta for fit in fits])
     multiplicative = np.array([model.noise.log for model in models])[:, None]
     return Numbers(
         _column([len(model.columns) for model in models]),
-        _column([model.term.surprise for model in models]),
+        _column([model.family.surprise for model in models]),
         (_column(intercepts), _column(exponents)),
         np.stack([fit.rss for fit in fits]),
         np.stack([fit.floor for fit in fits]),
@@ -133,7 +133,12 @@ def _cost(of: Numbers, variance_: Array, least: Array) -> Array:
 
 MODELS: tuple[Model, ...] = (
     *(Model(CONSTANT, False, noise) for noise in (LOGNORMAL, NORMAL)),
-    *(Model(term, intercept, noise) for term in TERMS for intercept in (False, True) for noise in (LOGNORMAL, NORMAL)),
+    *(
+        Model(family, intercept, noise)
+        for family in smooth_families()
+        for intercept in (False, True)
+        for noise in (LOGNORMAL, NORMAL)
+    ),
 )
 """Every law that is tried, constants first."""
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from perflaw.laws.build import rounded
+from perflaw.laws.catalogue import LINEAR, POWER
+from perflaw.laws.tree import Expression
 from perflaw.learn.series.band import Fitted
 from perflaw.learn.series.candidates import CONSTANTS, MODELS, Candidates
 from perflaw.learn.series.choose import Choice, units
-from perflaw.learn.series.expression import distribution_text, mean_text, number
-from perflaw.learn.series.families import Exponential
+from perflaw.learn.series.law import distribution, mean_of, new_law
 from perflaw.learn.series.learnt import Answers, Learnt, Plausible
 from perflaw.learn.series.prepare import Rows
 from perflaw.learn.series.series import Options
@@ -45,15 +47,25 @@ class Described:
     @property
     def family(self) -> str:
         """Name of its family."""
-        return self.plausible.several.model.term.name
+        return self.plausible.several.model.family.name
 
     @property
     def exponents(self) -> tuple[float | None, float | None]:
         """Exponents of x and of log x in the leading term; None for an exponential, which has none."""
-        term = self.law.model.term
-        if isinstance(term, Exponential):
-            return None, None
-        return float(self.law.theta[2]) if term.free else term.exponent, term.log_exponent
+        return self.law.model.family.exponents(float(self.law.theta[2]))
+
+    @property
+    def noise(self) -> Noise:
+        """Its noise."""
+        law = self.law
+        return Noise("lognormal" if law.model.noise.log else "normal", float(np.sqrt(law.variance)))
+
+    @property
+    def mean(self) -> Expression:
+        """Mean as an expression."""
+        law = self.law
+        parameter = rounded(float(law.model.family.printed(law.theta[2], law.range.top[0])))
+        return mean_of(law.model, self.plausible.feature, self.intercept, self.coefficient, parameter)
 
 
 def described(names: Sequence[str], several: Fitted, deltas: Sequence[float]) -> list[Described]:
@@ -66,14 +78,6 @@ def described(names: Sequence[str], several: Fitted, deltas: Sequence[float]) ->
     ]
 
 
-def words(one: Described) -> tuple[str, str]:
-    """Mean and whole expression in the annotation language."""
-    law = one.law
-    exponent = float(law.model.term.printed(law.theta[2], law.range.top[0]))
-    mean = mean_text(law.model, one.plausible.feature, one.intercept, one.coefficient, exponent)
-    return mean, distribution_text(law.model, mean, float(np.sqrt(law.variance)))
-
-
 def alternatives(mine: Sequence[Described], delta: float) -> tuple[Alternative, ...]:
     """Other families (or features) than the first law's among plausible ones, the best variant of each, best first."""
     seen = {(mine[0].plausible.feature, mine[0].family)}
@@ -84,16 +88,16 @@ def alternatives(mine: Sequence[Described], delta: float) -> tuple[Alternative, 
             continue
         seen.add(key)
         slope = {key[0]: one.slope[0]} if key[0] else {}
-        out.append(Alternative(key[1], words(one)[1], slope, one.delta))
+        out.append(Alternative(key[1], distribution(one.mean, one.noise), slope, one.delta))
     return tuple(out)
 
 
 def _coefficients(several: Fitted) -> tuple[list[float], list[float]]:
     """Intercepts and coefficients of the means, for the exponent as it is printed."""
     theta = several.parameters
-    if several.model.term.free:
-        term, top = several.model.term, several.range.top
-        printed = np.array([float(number(r)) for r in term.printed(theta[2], top)[:, 0]])[:, None]
+    if several.model.family.free:
+        term, top = several.model.family, several.range.top
+        printed = np.array([rounded(float(r)) for r in term.printed(theta[2], top)[:, 0]])[:, None]
         theta = (theta[0], theta[1], term.learnt(printed, top))
     smear = several.smear
     intercept, coefficient = several.model.coefficients(theta, several.range)
@@ -140,8 +144,8 @@ def allowed_growth(found: Candidates, members: list[int], options: Options) -> d
 
 def _slopes_from() -> Iterator[int]:
     """Models to take exponents from, the best first."""
-    for name, intercept in (("power", False), ("linear", True)):
-        yield from (m for m, k in enumerate(MODELS) if k.term.name == name and k.intercept == intercept)
+    for family, intercept in ((POWER, False), (LINEAR, True)):
+        yield from (m for m, k in enumerate(MODELS) if k.family is family and k.intercept == intercept)
 
 
 def _cells(found: Candidates, members: list[int], m: int) -> Iterator[Cell]:
@@ -229,7 +233,7 @@ def _law(
     model, constant = fitted.model, growth is not None
     slope, low, high = _slopes(row, mine, growth)
     limits = growth.widest if growth else (min(low.values()), max(high.values()))
-    verdict, reason = judge(
+    verdict = judge(
         Evidence(
             established=choice.established,
             constant=constant,
@@ -241,28 +245,19 @@ def _law(
             feature=chosen.plausible.feature or (row.names[0] if row.names else ""),
         )
     )
-    scale = float(np.sqrt(fitted.variance))
-    mean, expression = words(chosen)
-    exponent, log_exponent = chosen.exponents
-    return Law(
+    return new_law(
+        row.series,
+        row.runs,
         family=chosen.family,
-        expression=expression,
-        mean=mean,
+        mean=chosen.mean,
+        noise=chosen.noise,
+        slopes=(slope, low, high),
         features=() if constant else (chosen.plausible.feature,),
-        slope=slope,
-        slope_low=low,
-        slope_high=high,
-        noise=Noise("lognormal" if model.noise.log else "normal", scale),
-        n=row.series.y.size,
-        runs=row.runs,
-        r2=_r2(found, b, choice),
         verdict=verdict,
-        reason=reason,
-        exponent=exponent,
-        log_exponent=log_exponent,
+        r2=_r2(found, b, choice),
         coefficient=chosen.coefficient,
         intercept=chosen.intercept if model.intercept else None,
-        range={name: (float(x.min()), float(x.max())) for name, x in row.series.features.items()},
+        exponents=chosen.exponents,
         alternatives=alternatives(mine, options.delta),
     )
 

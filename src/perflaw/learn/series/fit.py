@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.series.families import Term
+from perflaw.laws.catalogue import Family
 from perflaw.learn.series.model import BOTTOM, EXPONENT, TOP, Model, NoiseModel, Theta, gram, inverse, multiply, project
 from perflaw.learn.series.series import Array
 from perflaw.learn.series.stacks import (
@@ -183,18 +183,18 @@ def fit(models: Sequence[Model], batch: Batch) -> list[Fit]:
     """Fit laws to every series of a batch, model by model; where one is not available its deviance is infinite."""
     forms: dict[Form, list[int]] = defaultdict(list)
     for m, model in enumerate(models):
-        forms[Form(model.noise.log, model.intercept, model.term.free)].append(m)
+        forms[Form(model.noise.log, model.intercept, model.family.free)].append(m)
     count, log_y = batch.w.sum(axis=-1), (batch.w * batch.log_y).sum(axis=-1)
     floors = {noise: _floor(noise, batch) for noise in dict.fromkeys(model.noise for model in models)}
     found = [_none(model, floors[model.noise]) for model in models]
-    terms = {form: [models[m].term for m in members] for form, members in forms.items()}
+    terms = {form: [models[m].family for m in members] for form, members in forms.items()}
     for blocks, stack, theta, rss in _searched(terms, batch):
         members = forms[stack.form]
         noise = models[members[0]].noise
         covariance, regular = _covariance(stack, theta)
         deviance = noise.deviance(rss, floors[noise][stack.cell], count[stack.cell], log_y[stack.cell])
         deviance = np.where(regular & np.isfinite(deviance), deviance, np.inf)
-        at = {models[m].term: found[m] for m in members}
+        at = {models[m].family: found[m] for m in members}
         for term, rows in blocks:
             out, cells = at[term], stack.cell[rows]
             out.theta[cells], out.covariance[cells] = theta[rows], covariance[rows]
@@ -219,7 +219,7 @@ Searched = tuple[list[Block], Stack, Array, Array]
 """A stack's blocks, the stack, its laws' parameters (R, 3) and residual sums of squares (R,)."""
 
 
-def _searched(forms: Mapping[Form, Sequence[Term]], batch: Batch) -> Iterator[Searched]:
+def _searched(forms: Mapping[Form, Sequence[Family]], batch: Batch) -> Iterator[Searched]:
     """All stacks of all forms with what the search found; those of few laws are searched for as one."""
     together: list[tuple[list[Block], Stack, Theta]] = []
     for form in sorted(forms, key=lambda one: ORDER.index(one) if one in ORDER else -1):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.series.families import CONSTANT, Term
+from perflaw.laws.catalogue import CONSTANT, Family
 from perflaw.learn.series.series import Array
 
 # ---- The two noise models and their likelihoods on one scale.
@@ -88,7 +88,7 @@ class Ends:
 class Model:
     """A law to fit: which family, with or without intercept, which noise."""
 
-    term: Term
+    family: Family
     """Its family."""
     intercept: bool
     """μ(x) has a constant part."""
@@ -98,32 +98,32 @@ class Model:
     @property
     def columns(self) -> tuple[int, ...]:
         """Places of the parameters that are learnt."""
-        return (TOP, *((BOTTOM,) if self.intercept else ()), *((EXPONENT,) if self.term.free else ()))
+        return (TOP, *((BOTTOM,) if self.intercept else ()), *((EXPONENT,) if self.family.free else ()))
 
     def mean(self, theta: Theta, ends: Ends, x: Array) -> tuple[Array, list[Array]]:
         """Mean at x and its derivatives by :attr:`columns`; theta and ends (..., 1), x (..., k) -> (..., k)."""
         m1, m0, b = theta
-        if self.term is CONSTANT:
+        if self.family is CONSTANT:
             return m1 + 0.0 * x, [np.ones_like(x)]
         t, by_b = self._progress(x, b, ends)
         if not self.intercept:
-            return m1 * t, [t, m1 * by_b] if self.term.free else [t]
+            return m1 * t, [t, m1 * by_b] if self.family.free else [t]
         mean = m0 + (m1 - m0) * t
         gradient = [t, 1.0 - t]
-        return mean, [*gradient, (m1 - m0) * by_b] if self.term.free else gradient
+        return mean, [*gradient, (m1 - m0) * by_b] if self.family.free else gradient
 
     def _progress(self, x: Array, b: Array, ends: Ends) -> tuple[Array, Array]:
         """``t`` of the module's formula and its derivative by the exponent (0 where that is fixed)."""
-        term, top = self.term, ends.top
-        value = term.value(x, b, top)
-        by_b = term.by_exponent(x, value, top) if term.free else np.zeros(1)
+        family, top = self.family, ends.top
+        value = family.value(x, b, top)
+        by_b = family.by_exponent(x, value, top) if family.free else np.zeros(1)
         if not self.intercept:
             return value, by_b
-        first = term.value(ends.low, b, top)
-        span = term.value(ends.high, b, top) - first
+        first = family.value(ends.low, b, top)
+        span = family.value(ends.high, b, top) - first
         t = (value - first) / span
-        if term.free:
-            by_b = (by_b - term.by_exponent(ends.low, first, top) * (1.0 - t)) / span
+        if family.free:
+            by_b = (by_b - family.by_exponent(ends.low, first, top) * (1.0 - t)) / span
         return t, by_b
 
     def scaled(self, theta: Theta, mean: Array, gradient: list[Array]) -> list[Array]:
@@ -136,27 +136,27 @@ class Model:
     def coefficients(self, theta: Theta, ends: Ends) -> tuple[Array, Array]:
         """Intercept a and coefficient c of ``a + c·x^p·log(x)^l``, units of y; 0 intercept where there is none."""
         m1, m0, b = theta
-        if self.term is CONSTANT:
+        if self.family is CONSTANT:
             return np.zeros_like(m1), m1
         top = ends.top
-        unit = self.term.unit(b, top)
+        unit = self.family.unit(b, top)
         if not self.intercept:
             return np.zeros_like(m1), m1 / unit
-        first = self.term.value(ends.low, b, top)
-        slope = (m1 - m0) / (self.term.value(ends.high, b, top) - first)
+        first = self.family.value(ends.low, b, top)
+        slope = (m1 - m0) / (self.family.value(ends.high, b, top) - first)
         return m0 - slope * first, slope / unit
 
     def local_exponent(self, theta: Theta, ends: Ends, x: Array) -> Array:
         """Slope d log μ / d log x at x; where μ (nearly) vanishes, relative to a thousandth of its ends."""
         m1, m0, b = theta
-        if self.term is CONSTANT:
+        if self.family is CONSTANT:
             return np.zeros_like(m1 + x)
         top = ends.top
-        elasticity = self.term.elasticity(x, b, top)
+        elasticity = self.family.elasticity(x, b, top)
         if not self.intercept:
             return elasticity + 0.0 * m1
-        value = self.term.value(x, b, top)
-        slope = (m1 - m0) / (self.term.value(ends.high, b, top) - self.term.value(ends.low, b, top))
+        value = self.family.value(x, b, top)
+        slope = (m1 - m0) / (self.family.value(ends.high, b, top) - self.family.value(ends.low, b, top))
         mean, _ = self.mean(theta, ends, x)
         least = 1e-3 * (np.abs(m0) + np.abs(m1)) + 1e-290
         return slope * value * elasticity / np.maximum(mean, least)

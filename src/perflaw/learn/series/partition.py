@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.laws.catalogue import CONSTANT, FAMILIES, Shape
 from perflaw.learn.series.series import Array
 
 FEWEST_SIZES = 3
@@ -122,13 +123,19 @@ def partitions(
     return {key: (rss[:, -1], path[:, -1]) for key, (rss, path) in best.items() if key[0] > 1}
 
 
+SCREENED = tuple(one.shape for one in FAMILIES if one.piece and one.exponent > 0)
+"""Shapes that segments are searched with."""
+BLENDED = tuple(one.shape for one in FAMILIES if one.blend)
+"""Shapes of the terms of smooth sums."""
+
+
 def _on_logs(rows: Sorted) -> list[tuple[list[Array], Array]]:
     """Columns and targets of the laws under multiplicative noise."""
     positive = (rows.x > 0).all(axis=-1, keepdims=True)
     log_x = np.log(np.where(positive, rows.x, 1.0))
     loglog = np.log(np.where((rows.x > 1).all(axis=-1, keepdims=True), np.maximum(log_x, 1e-12), 1.0))
     one, inverse = np.ones_like(rows.x), np.exp(rows.log_y.min(axis=-1, keepdims=True) - rows.log_y)
-    offsets = (0.0 * log_x, log_x, log_x + loglog, 2.0 * log_x)
+    offsets = [shape.exponent * log_x + shape.log_exponent * loglog for shape in (CONSTANT.shape, *SCREENED)]
     out = [([one], _centred(rows.log_y - offset)) for offset in offsets]
     out.append(([one, _centred(log_x)], _centred(rows.log_y)))
     return out + [([inverse, inverse * g], one) for g in _growths(rows.x)]
@@ -143,12 +150,23 @@ def _on_y(rows: Sorted) -> list[tuple[list[Array], Array]]:
 
 
 def _growths(x: Array) -> list[Array]:
-    """x, x log x and x² relative to their largest; the line stands in where a logarithm would turn negative."""
+    """The screened shapes relative to their largest, (S, n) each; x² is also taken of negative x.
+
+    The power of x alone stands in where a logarithm would turn negative, and the line where a power is not real.
+    """
     top = np.maximum(np.abs(x).max(axis=-1, keepdims=True), 1e-300)
-    ratio = x / top
     fine = (x >= 1).all(axis=-1, keepdims=True) & (top > 1)
-    logs = np.log(np.where(fine, x, 2.0)) / np.log(np.where(fine, top, 2.0))
-    return [ratio, np.where(fine, ratio * logs, ratio), ratio**2]
+    positive = (x >= 0).all(axis=-1, keepdims=True)
+    out = []
+    for shape in SCREENED:
+        real = positive | (shape.exponent == int(shape.exponent))
+        safe = np.where(real, x, 1.0)
+        plain = Shape(shape.exponent).ratio(safe, np.where(real, top, 1.0))
+        if shape.log_exponent:
+            value = shape.ratio(np.where(fine, x, 2.0), np.where(fine, top, 2.0))
+            plain = np.where(fine, value, plain)
+        out.append(np.where(real, plain, x / top))
+    return out
 
 
 def _centred(values: Array) -> Array:
@@ -200,7 +218,7 @@ def blended(rows: Sorted) -> Array:
     inverse = np.exp(rows.log_y.min(axis=-1, keepdims=True) - rows.log_y)
     target = inverse.max(axis=-1, keepdims=True)
     goal, weight = np.ones_like(inverse) * target, rows.w
-    for first, second in combinations(_terms(rows.x), 2):
+    for first, second in combinations(_blends(rows.x), 2):
         a, b = first * inverse, second * inverse
         aa, ab, bb = ((weight * left * right).sum(axis=-1) for left, right in ((a, a), (a, b), (b, b)))
         ay, by = (weight * a * goal).sum(axis=-1), (weight * b * goal).sum(axis=-1)
@@ -213,14 +231,12 @@ def blended(rows: Sorted) -> Array:
     return np.where((rows.x > 0).all(axis=-1), out, np.inf)
 
 
-def _terms(x: Array) -> list[Array]:
-    """Growing terms relative to their largest, (S, n) each."""
-    ratio = x / np.maximum(x.max(axis=-1, keepdims=True), 1e-300)
-    positive = np.maximum(ratio, 1e-300)
+def _blends(x: Array) -> list[Array]:
+    """The terms relative to their largest, (S, n) each; meaningless where x is not positive."""
+    ratio = np.maximum(x / np.maximum(x.max(axis=-1, keepdims=True), 1e-300), 1e-300)
     log_x = np.log(np.maximum(x, 1.0))
     logs = log_x / np.maximum(log_x.max(axis=-1, keepdims=True), 1e-300)
-    powers = [np.sqrt(positive), ratio, ratio**2, ratio**3]
-    return [np.ones_like(x), logs, *powers, ratio * logs, ratio * logs**2]
+    return [ratio**shape.exponent * logs**shape.log_exponent for shape in BLENDED]
 
 
 # ---- The best partition of every series into regimes, and what it gains over a smooth law.

@@ -9,24 +9,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
+from perflaw.laws.build import number, product
+from perflaw.laws.tree import Binary, Expression, Name
 from perflaw.learn.series.band import Band, Fitted
 from perflaw.learn.series.candidates import CONSTANTS, Candidates, residual_of
 from perflaw.learn.series.choose import Choice
-from perflaw.learn.series.describe import Described, alternatives, words
-from perflaw.learn.series.expression import name, number
+from perflaw.learn.series.describe import Described, alternatives
+from perflaw.learn.series.law import new_law
 from perflaw.learn.series.learnt import FACTORS, Asked, Columns, Learnt, percentile95
 from perflaw.learn.series.partition import FEWEST_SIZES, Sorted, best_partitions, confirmed, cost, splits
 from perflaw.learn.series.prepare import Rows
 from perflaw.learn.series.ranks import normal_tail
 from perflaw.learn.series.segments import Fitting, Partition, Segment, fit_partitions
-from perflaw.learn.series.series import Array, Options
+from perflaw.learn.series.series import Array, Options, Series
 from perflaw.learn.series.verdict import Evidence, judge
-from perflaw.types import Alternative, Breakpoint, Law, Noise, Verdict
+from perflaw.types import Alternative, Breakpoint, Law, Verdict
 
 # ---- A law of two or more regimes that can be asked, and its words.
 
@@ -87,19 +90,21 @@ def _union(laws: Sequence[Fitted], x: Array) -> Band:
     return mean, low, high, new_low, new_high
 
 
-def piecewise_text(breakpoints: Sequence[Breakpoint], means: Sequence[str]) -> str:
-    """Mean expression: every regime's times whether it holds, which is 1 or 0.
+def piecewise_mean(breakpoints: Sequence[Breakpoint], means: Sequence[Expression]) -> Expression:
+    """Mean of a piecewise law: every regime's mean times whether the regime holds, which is 1 or 0.
 
-    >>> piecewise_text([Breakpoint("n", 64.0, 60.0, 70.0)], ["3*n", "0.1*n^2"])
+    >>> from perflaw.laws.printing import show
+    >>> from perflaw.laws.reading import parse_expression
+    >>> show(piecewise_mean([Breakpoint("n", 64.0, 60.0, 70.0)], [parse_expression("3*n"), parse_expression("0.1*n^2")]))
     '(n <= 64)*(3*n) + (n > 64)*(0.1*n^2)'
     """
-    x, ends = name(breakpoints[0].feature), [number(one.value) for one in breakpoints]
-    parts = []
+    x, ends = Name(breakpoints[0].feature), [number(one.value) for one in breakpoints]
+    parts: list[Expression] = []
     for i, mean in enumerate(means):
-        above = [f"({x} > {ends[i - 1]})"] if i else []
-        below = [f"({x} <= {ends[i]})"] if i < len(ends) else []
-        parts.append("*".join([*above, *below, f"({mean})"]))
-    return " + ".join(parts)
+        above = [Binary(">", x, ends[i - 1])] if i else []
+        below = [Binary("<=", x, ends[i])] if i < len(ends) else []
+        parts.append(Binary("*", product([*above, *below]), mean))
+    return reduce(lambda left, right: Binary("+", left, right), parts)
 
 
 # ---- From a fitted partition to a law: breakpoints with intervals, the segments' laws, words and verdict.
@@ -142,29 +147,18 @@ def _law(
     row: Rows, part: Partition, fitting: Fitting, laws: list[list[Described]], breakpoints: tuple[Breakpoint, ...]
 ) -> Law:
     name, last = row.names[part.feature], laws[-1]
-    scale = float(np.sqrt(last[0].plausible.law.variance))
-    mean = piecewise_text(breakpoints, [words(mine[0])[0] for mine in laws])
-    slopes = min(one.slope[1] for one in last), max(one.slope[2] for one in last)
-    verdict, reason = _verdict(row, part, slopes)
-    return Law(
+    chosen = last[0]
+    low, high = min(one.slope[1] for one in last), max(one.slope[2] for one in last)
+    return new_law(
+        row.series,
+        row.runs,
         family="piecewise",
-        expression=f"{'LogNorm' if part.log else 'Norm'}({mean}, {number(scale)})",
-        mean=mean,
-        features=(name,),
-        slope={name: last[0].slope[0]},
-        slope_low={name: slopes[0]},
-        slope_high={name: slopes[1]},
-        noise=Noise("lognormal" if part.log else "normal", scale),
-        n=row.series.y.size,
-        runs=row.runs,
+        mean=piecewise_mean(breakpoints, [mine[0].mean for mine in laws]),
+        noise=chosen.noise,
+        slopes=({name: chosen.slope[0]}, {name: low}, {name: high}),
+        verdict=_verdict(row, part, (low, high)),
         r2=_r2(row, part, fitting),
-        verdict=verdict,
-        reason=reason,
-        exponent=None,
-        log_exponent=None,
-        coefficient=last[0].coefficient,
-        intercept=None,
-        range={key: (float(x.min()), float(x.max())) for key, x in row.series.features.items()},
+        coefficient=chosen.coefficient,
         breakpoints=breakpoints,
         segments=tuple(_segment_law(row, part, one, mine) for one, mine in zip(fitting.segments, laws, strict=True)),
     )
@@ -173,29 +167,25 @@ def _law(
 def _segment_law(row: Rows, part: Partition, segment: Segment, mine: list[Described]) -> Law:
     """One regime as a law of its own."""
     name, chosen = row.names[part.feature], mine[0]
-    x = row.x[part.feature][segment.rows]
-    mean, expression = words(chosen)
-    exponent, log_exponent = chosen.exponents
+    own = Series(row.series.name, row.y[segment.rows], {name: row.x[part.feature][segment.rows]})
     slopes = [one.slope for one in mine]
-    return Law(
+    return new_law(
+        own,
+        int(segment.rows.size if row.clusters is None else np.unique(row.clusters[segment.rows]).size),
         family=chosen.family,
-        expression=expression,
-        mean=mean,
+        mean=chosen.mean,
+        noise=chosen.noise,
+        slopes=(
+            {name: slopes[0][0]},
+            {name: min(one[1] for one in slopes)},
+            {name: max(one[2] for one in slopes)},
+        ),
         features=(name,) if chosen.plausible.feature else (),
-        slope={name: slopes[0][0]},
-        slope_low={name: min(one[1] for one in slopes)},
-        slope_high={name: max(one[2] for one in slopes)},
-        noise=Noise("lognormal" if part.log else "normal", float(np.sqrt(chosen.law.variance))),
-        n=int(segment.rows.size),
-        runs=int(segment.rows.size if row.clusters is None else np.unique(row.clusters[segment.rows]).size),
+        verdict=("law" if chosen.plausible.feature else "none", ""),
         r2=None,
-        verdict="law" if chosen.plausible.feature else "none",
-        reason="",
-        exponent=exponent,
-        log_exponent=log_exponent,
         coefficient=chosen.coefficient,
         intercept=chosen.intercept if chosen.law.model.intercept else None,
-        range={name: (float(x.min()), float(x.max()))},
+        exponents=chosen.exponents,
         alternatives=alternatives(mine, np.inf),
     )
 

@@ -11,19 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from perflaw.laws.catalogue import CONSTANT
 from perflaw.learn.series.band import Fitted, cluster_covariance, moulton
 from perflaw.learn.series.candidates import BARTLETT, LEAST, MODELS, residual_of
 from perflaw.learn.series.choose import slack
 from perflaw.learn.series.describe import Described, described
-from perflaw.learn.series.families import CONSTANT
 from perflaw.learn.series.fit import Fit, fit
 from perflaw.learn.series.model import Model
 from perflaw.learn.series.prepare import Rows
 from perflaw.learn.series.series import Array, Options
 from perflaw.learn.series.stacks import Batch
-
-WITH_INTERCEPT = ("linear", "nlogn", "quadratic", "log")
-"""Families that a segment's law may have with an intercept; the others say little more over a segment's short range."""
 
 SHORT = 24
 """Length that segments of up to so many rows are padded to."""
@@ -161,7 +158,7 @@ def _laws(
     out: dict[int, list[tuple[int, Described]]] = defaultdict(list)
     for m, cells in wanted.items():
         several = _several(rows, flat, fits[m], [(cell[0], cell[3]) for cell in cells], options)
-        constant = fits[m].model.term is CONSTANT
+        constant = fits[m].model.family is CONSTANT
         names = ["" if constant else _name(rows, flat[place][0]) for place, _, _, _ in cells]
         for cell, law in zip(cells, described(names, several, [cell[2] for cell in cells]), strict=True):
             out[cell[0]].append((cell[1], law))
@@ -173,7 +170,7 @@ def _name(rows: Sequence[Rows], part: Partition) -> str:
 
 
 def _tried(model: Model) -> bool:
-    return not model.intercept or model.term.name in WITH_INTERCEPT
+    return not model.intercept or model.family.piece
 
 
 def _batch(cells: Sequence[tuple[Rows, int, NDArray[np.intp]]], length: int) -> Batch:
@@ -197,7 +194,7 @@ def _share(
     sizes = np.array([np.unique(row.x[part.feature][some]).size for _, some in cells])
     rss = np.where(count < sizes[:, None], rss, np.inf)
     floor = max(float(fits[0].floor[place]) for place, _ in cells) ** 2
-    plain = count * np.log(n) + np.array([f.model.term.surprise for f in fits])
+    plain = count * np.log(n) + np.array([f.model.family.surprise for f in fits])
     price, chosen = plain + count * LEAST, rss.argmin(axis=-1)
     for _ in range(ROUNDS):
         total = float(np.take_along_axis(rss, chosen[:, None], axis=-1).sum())

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.series.choose import MANY_ROWS
+from perflaw.learn.series.law import new_law
 from perflaw.learn.series.learnt import FACTORS, Learnt, percentile95
 from perflaw.learn.series.prepare import Rows
 from perflaw.learn.series.series import Array, Options, quiet
@@ -20,7 +21,7 @@ from perflaw.learn.series.several_search import Candidate, uncertain
 from perflaw.learn.series.several_selection import State, grown, several_promising, unaided
 from perflaw.learn.series.several_terms import SeveralLaw, is_constant, sample_of
 from perflaw.learn.series.verdict import FEWEST_SIZES, Evidence, judge
-from perflaw.types import Alternative, Law, Noise, Verdict
+from perflaw.types import Alternative, Law, Verdict
 
 SLACK, SLACK_FEW, MOST_SLACK = 0.9, 100.0, 2.0
 """Benefit of the doubt of a law beside the chosen one, ``SLACK + SLACK_FEW / n²`` and at most ``MOST_SLACK``.
@@ -101,29 +102,21 @@ def _law(rows: Rows, state: State, plausible: Plausible, options: Options) -> La
     slopes = [one.slope() for one, _ in plausible]
     low = {name: min(one[name][1] for one in slopes) for name in chosen.features}
     high = {name: max(one[name][2] for one in slopes) for name in chosen.features}
-    verdict, reason = _verdict(rows, state, low, high)
     constants = [c for t, c in zip(chosen.sum.terms, chosen.sum.coefficients, strict=True) if is_constant(t)]
-    return Law(
+    return new_law(
+        rows.series,
+        rows.runs,
         family=_family(chosen),
-        expression=chosen.expression(),
-        mean=chosen.sum.text(chosen.smear),
+        mean=chosen.sum.expression(chosen.smear),
+        noise=chosen.noise,
+        slopes=({name: middle for name, (middle, _, _) in slopes[0].items()}, low, high),
         features=chosen.features,
-        slope={name: middle for name, (middle, _, _) in slopes[0].items()},
-        slope_low=low,
-        slope_high=high,
-        noise=Noise("lognormal" if chosen.sum.noise.log else "normal", float(np.sqrt(chosen.variance))),
-        n=rows.series.y.size,
-        runs=rows.runs,
+        verdict=_verdict(rows, state, low, high),
         r2=_r2(rows, first),
-        verdict=verdict,
-        reason=reason,
-        exponent=None,
-        log_exponent=None,
         coefficient=chosen.sum.leading(chosen.smear),
         intercept=float(constants[0]) * chosen.smear if constants else None,
-        range={name: (float(x.min()), float(x.max())) for name, x in rows.series.features.items()},
         alternatives=tuple(
-            Alternative(_family(one), one.expression(), {name: s[name][0] for name in s}, delta)
+            Alternative(_family(one), one.distribution(), {name: s[name][0] for name in s}, delta)
             for (one, delta), s in zip(plausible[1:], slopes[1:], strict=True)
             if delta < options.delta
         ),

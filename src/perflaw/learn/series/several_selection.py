@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtr
 
+from perflaw.laws.catalogue import FAMILIES, POWER
 from perflaw.learn.series.candidates import LEAST
 from perflaw.learn.series.learnt import Learnt
 from perflaw.learn.series.model import LOGNORMAL, NORMAL
@@ -17,7 +18,7 @@ from perflaw.learn.series.prepare import Rows, Units, orders, unit
 from perflaw.learn.series.ranks import ranks
 from perflaw.learn.series.series import Array, Options
 from perflaw.learn.series.several_search import Candidate, best, fitted, independent, search, worth
-from perflaw.learn.series.several_terms import LINEAR, ONE, Factor, Sample, Term, sample_of, solve, surprise
+from perflaw.learn.series.several_terms import ONE, Factor, Sample, Term, factor_of, sample_of, solve, surprise
 
 # ---- Tests whether a law leaves structure that another feature explains, and whether a feature is more than a lucky
 # find.
@@ -174,15 +175,7 @@ def _explained(left: Array, right: Array) -> tuple[Array, tuple[Array, Array]]:
 # Under multiplicative noise a product is a straight line in logarithms, so one Gram matrix serves every way of
 # snapping.
 
-SNAPS = (
-    LINEAR,
-    Factor(2.0),
-    Factor(0.5, surprise=1.0),
-    Factor(1.0, 1.0, 1.5),
-    Factor(-1.0, surprise=1.0),
-    Factor(3.0, surprise=1.0),
-    Factor(-0.5, surprise=2.0),
-)
+SNAPS = tuple(factor_of(one.shape, one.snap) for one in FAMILIES if one.snap is not None)
 """Plain factors an exponent may be snapped to."""
 
 NEAR, NEAR_ERRORS = 0.35, 3.5
@@ -242,7 +235,9 @@ def _options(f: int, exponent: float, error: float, sample: Sample) -> list[Fact
         if snap.log_exponent and not (low >= 1.0 and sample.top[f] > 1.0):
             continue
         local = (
-            float(np.mean(snap.elasticity(sample.x[f]))) if not snap.log_exponent else _mean_slope(snap, sample.x[f])
+            float(np.mean(snap.local_exponent(sample.x[f])))
+            if not snap.log_exponent
+            else _mean_slope(snap, sample.x[f])
         )
         away = abs(exponent - local)
         if away <= min(NEAR, NEAR_ERRORS * error) or away <= 0.05:
@@ -260,7 +255,7 @@ def _mean_slope(factor: Factor, x: np.ndarray) -> float:
 
 def _shift(sample: Sample, f: int, factor: Factor) -> np.ndarray:
     """Logarithm of a fixed factor over its value at the top."""
-    return np.log(np.maximum(factor.value(sample.x[f], sample.top[f]), 1e-300))
+    return np.log(np.maximum(factor.ratio(sample.x[f], sample.top[f]), 1e-300))
 
 
 THINNED = 160
@@ -350,7 +345,7 @@ def _alone(learnt: Learnt) -> State:
         residual = rows.y - mean
     sample = sample_of(rows, list(range(len(rows.x))))
     deviance = float(sample.deviance(noise, np.array(float(rows.w @ residual**2))))
-    parameters = 1 + (law.intercept is not None) + (law.family == "power") + 3 * len(law.breakpoints)
+    parameters = 1 + (law.intercept is not None) + (law.family == POWER.name) + 3 * len(law.breakpoints)
     return State(tuple(rows.names.index(name) for name in law.features), deviance, parameters, residual)
 
 

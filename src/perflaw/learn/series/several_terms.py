@@ -6,65 +6,46 @@ Every term is written relative to its value at the largest |x| of each feature, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.laws.build import combination, rounded
+from perflaw.laws.catalogue import FAMILIES, Shape
+from perflaw.laws.tree import Distribution, Expression, Name
 from perflaw.learn.series.band import Band, clipped, cut
-from perflaw.learn.series.expression import name, number
+from perflaw.learn.series.law import distribution
 from perflaw.learn.series.model import NoiseModel
 from perflaw.learn.series.prepare import Rows
 from perflaw.learn.series.series import Array
+from perflaw.types import Noise
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
-    """``x^p · log(x)^l``."""
+class Factor(Shape):
+    """A shape of one feature as a factor of a term."""
 
-    exponent: float = 0.0
-    """Exponent p."""
-    log_exponent: float = 0.0
-    """Exponent l of the natural logarithm."""
     surprise: float = 0.0
     """Score it costs to be a rarer shape."""
 
     def available(self, low: float, high: float) -> bool:
-        """Whether it is defined on a feature between low and high."""
-        if self.log_exponent and not (low >= 1.0 or (low == 0.0 and self.exponent > 0)):
-            return False
-        if self.exponent < 0:
-            return low > 0
-        return low >= 0 or (self.exponent == 1.0 and not self.log_exponent)
+        """Whether it is defined on a feature that varies between low and high."""
+        return bool(self.defined(np.array([low, high])))
 
-    def value(self, x: Array, top: Array | float) -> Array:
-        """At x over its value at ``top``; x log x is 0 below 1."""
-        out = (x / top) ** self.exponent
-        return out * (np.log(np.maximum(x, 1.0)) / np.log(top)) ** self.log_exponent if self.log_exponent else out
 
-    def elasticity(self, x: Array) -> Array:
-        """D log / d log x."""
-        log_x = np.log(np.maximum(x, 1.0 + 1e-9))
-        return self.exponent + (self.log_exponent / log_x if self.log_exponent else 0.0 * x)
-
-    def text(self, x: str) -> str:
-        """In the annotation language; empty for 1."""
-        power = {0.0: "", 1.0: x}.get(self.exponent, f"{x}^{number(self.exponent)}")
-        log = f"log({x})" if self.log_exponent else ""
-        return "*".join(part for part in (power, log) if part)
+def factor_of(shape: Shape, surprise: float) -> Factor:
+    """A shape of the catalogue as a factor of that cost."""
+    return Factor(shape.exponent, shape.log_exponent, surprise)
 
 
 ONE = Factor()
 LINEAR = Factor(1.0)
-FACTORS = (
-    LINEAR,
-    Factor(2.0, surprise=0.5),
-    Factor(1.0, 1.0, 1.5),
-    Factor(0.5, surprise=1.0),
-    Factor(0.0, 1.0, 1.5),
-    Factor(-1.0, surprise=2.0),
+FACTORS = tuple(
+    sorted((factor_of(one.shape, one.factor) for one in FAMILIES if one.factor is not None), key=attrgetter("surprise"))
 )
 """All factors, the plainest first."""
 
@@ -119,7 +100,7 @@ def columns(terms: list[Term], x: Array, top: Array) -> Array:
             if factor is ONE:
                 continue
             if (f, factor) not in known:
-                known[f, factor] = factor.value(x[f], top[f])
+                known[f, factor] = factor.ratio(x[f], top[f])
             out[m] *= known[f, factor]
     return out
 
@@ -133,14 +114,14 @@ def unit_of(term: Term, top: Array) -> float:
     return out
 
 
-def text(term: Term, names: tuple[str, ...]) -> str:
-    """A term in the annotation language; empty for the constant."""
-    return "*".join(part for part in (f.text(name(n)) for f, n in zip(term, names, strict=True)) if part)
+def factors_of(term: Term, names: Sequence[str]) -> list[Expression]:
+    """The factors of a term as expressions; none for the constant."""
+    return [one for factor, name in zip(term, names, strict=True) for one in factor.factors(Name(name))]
 
 
 def printed(term: Term) -> Term:
     """A term with its exponents as they are printed, so that its coefficient fits what a person reads."""
-    return tuple(f if f is ONE else Factor(float(number(f.exponent)), f.log_exponent, f.surprise) for f in term)
+    return tuple(f if f is ONE else Factor(rounded(f.exponent), f.log_exponent, f.surprise) for f in term)
 
 
 # ---- Fits of sums of terms to one series, many sums at once: least squares in y, or in log y by Gauss–Newton.
@@ -356,16 +337,11 @@ class Sum:
             return mean, np.stack([*(parts / safe), *logs])
         return mean, np.stack([*values, *(mean * log for log in logs)])
 
-    def text(self, smear: float) -> str:
-        """Mean in the annotation language, products before single terms before the constant."""
-        pieces: list[str] = []
-        for term, coefficient in sorted(zip(self.terms, self.coefficients, strict=True), key=lambda p: _place(p[0])):
-            term = printed(term)
-            size = coefficient * smear / unit_of(term, self.top)
-            words = text(term, self.names)
-            sign = ("-" if size < 0 else "") if not pieces else (" - " if size < 0 else " + ")
-            pieces.append(sign + number(abs(size)) + (f"*{words}" if words else ""))
-        return "".join(pieces)
+    def expression(self, smear: float) -> Expression:
+        """Mean as an expression: products before single terms before the constant."""
+        order = sorted(zip(self.terms, self.coefficients, strict=True), key=lambda pair: _place(pair[0]))
+        terms = [(printed(term), float(coefficient) * smear) for term, coefficient in order]
+        return combination([(size / unit_of(term, self.top), factors_of(term, self.names)) for term, size in terms])
 
     def leading(self, smear: float) -> float:
         """Coefficient of the term that is largest at the upper end of the data, in the unit of y."""
@@ -377,7 +353,7 @@ class Sum:
         parts, values = self.coefficients, np.ones(len(self.coefficients))
         mean = max(float(parts.sum()), 1e-3 * float(np.abs(parts).sum()), 1e-290)
         each = np.array(
-            [[float(g.elasticity(np.asarray(t))) for g, t in zip(m, self.top, strict=True)] for m in self.terms]
+            [[float(g.local_exponent(np.asarray(t))) for g, t in zip(m, self.top, strict=True)] for m in self.terms]
         )
         local = parts @ each / mean
         by = ((parts if self.noise.log else values) / mean)[:, None] * (each - local)
@@ -450,10 +426,14 @@ class SeveralLaw:
         limits = np.clip(np.stack([local, local - half, local + half], axis=1), -STEEPEST, STEEPEST)
         return {feature: (row[0], row[1], row[2]) for feature, row in zip(self.sum.names, limits.tolist(), strict=True)}
 
-    def expression(self) -> str:
-        """Whole distribution in the annotation language."""
-        family = "LogNorm" if self.sum.noise.log else "Norm"
-        return f"{family}({self.sum.text(self.smear)}, {number(float(np.sqrt(self.variance)))})"
+    @property
+    def noise(self) -> Noise:
+        """Scatter of rows about the mean."""
+        return Noise("lognormal" if self.sum.noise.log else "normal", float(np.sqrt(self.variance)))
+
+    def distribution(self) -> Distribution:
+        """The distribution of responses as an expression."""
+        return distribution(self.sum.expression(self.smear), self.noise)
 
     def _x(self, at: Mapping[str, Array]) -> Array:
         return np.stack([at[feature] for feature in self.sum.names])

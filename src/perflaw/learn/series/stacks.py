@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.series.families import CONSTANT, Term, powered
+from perflaw.laws.catalogue import CONSTANT, Family, powered
 from perflaw.learn.series.model import BOTTOM, EXPONENT, TOP, Ends, Theta, gram
 from perflaw.learn.series.series import Array
 
@@ -58,49 +58,49 @@ class Batch:
         return weights, y, LEAST_START * y.min(axis=-1, keepdims=True)
 
     @cached_property
-    def _available(self) -> dict[Term, NDArray[np.bool_]]:
+    def _available(self) -> dict[Family, NDArray[np.bool_]]:
         return {}
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], tuple[Array, ...]]:
         return {}
 
-    def available(self, term: Term) -> NDArray[np.bool_]:
+    def available(self, term: Family) -> NDArray[np.bool_]:
         """Where a term is defined, (B,)."""
         if term not in self._available:
             self._available[term] = np.ones(len(self.x), dtype=bool) if term is CONSTANT else term.available(self.x)
         return self._available[term]
 
-    def values(self, term: Term) -> Array:
+    def values(self, term: Family) -> Array:
         """A term of fixed exponent over its value at the largest |x|, (B, n)."""
         return self._made("value", term)[0]
 
-    def progress(self, term: Term) -> Array:
+    def progress(self, term: Family) -> Array:
         """The same from 0 at the smallest to 1 at the largest x, (B, n)."""
         return self._made("progress", term)[0]
 
-    def growth(self, term: Term) -> tuple[Array, ...]:
+    def growth(self, term: Family) -> tuple[Array, ...]:
         """What a free exponent multiplies in a term's logarithm, and in its derivative; at x and at both ends."""
         return self._made("growth", term)
 
-    def _made(self, what: str, term: Term) -> tuple[Array, ...]:
+    def _made(self, what: str, term: Family) -> tuple[Array, ...]:
         """What several models share is made once."""
         key = what, term.name
         if key not in self._known:
             self._known[key] = {"value": self._values, "progress": self._progress, "growth": self._growth}[what](term)
         return self._known[key]
 
-    def _values(self, term: Term) -> tuple[Array, ...]:
+    def _values(self, term: Family) -> tuple[Array, ...]:
         if term is CONSTANT:
             return (np.ones_like(self.x),)
         return (term.value(self.x, np.zeros(1), self.ends.top),)
 
-    def _progress(self, term: Term) -> tuple[Array, ...]:
+    def _progress(self, term: Family) -> tuple[Array, ...]:
         ends, none = self.ends, np.zeros(1)
         first = term.value(ends.low, none, ends.top)
         return ((self.values(term) - first) / (term.value(ends.high, none, ends.top) - first),)
 
-    def _growth(self, term: Term) -> tuple[Array, ...]:
+    def _growth(self, term: Family) -> tuple[Array, ...]:
         ends = self.ends
         at = (term.logarithm(x, ends.top) for x in (self.x, ends.low, ends.high))
         return tuple(part for pair in at for part in pair)
@@ -110,7 +110,7 @@ AT_ONCE = 32_000
 """Numbers of a stack at most, where it holds several families."""
 
 Members = NDArray[np.intp]
-Block = tuple[Term, slice]
+Block = tuple[Family, slice]
 """A term and where its laws stand in a stack."""
 
 
@@ -252,7 +252,7 @@ def cut(values: Array, reach: Array | float) -> Array:
     return np.minimum(np.maximum(values, -reach), reach)
 
 
-def stacks(form: Form, terms: Sequence[Term], batch: Batch) -> list[tuple[list[Block], Stack]]:
+def stacks(form: Form, terms: Sequence[Family], batch: Batch) -> list[tuple[list[Block], Stack]]:
     """Stacks of the series where terms are defined, each with its blocks."""
     parts = [(term, np.flatnonzero(_usable(form, term, batch))) for term in terms]
     parts = [(term, cells) for term, cells in parts if cells.size]
@@ -261,36 +261,36 @@ def stacks(form: Form, terms: Sequence[Term], batch: Batch) -> list[tuple[list[B
     return [(_blocks(part), _stack(form, part, batch)) for part in some]
 
 
-def exponents(form: Form, term: Term) -> tuple[float, ...]:
+def exponents(form: Form, term: Family) -> tuple[float, ...]:
     """Exponents a search starts from; one will do where a step is exact."""
     return (1.0,) if form.linear or not form.free else term.starts
 
 
-def _together(form: Form, terms: Sequence[Term], size: int) -> int:
+def _together(form: Form, terms: Sequence[Family], size: int) -> int:
     """How many terms one stack holds, of series of so many numbers."""
     if sum(len(exponents(form, term)) for term in terms) * size <= AT_ONCE:
         return len(terms)
     return 1 if form.free else max(1, AT_ONCE // size)
 
 
-def _blocks(part: Sequence[tuple[Term, Members]]) -> list[Block]:
+def _blocks(part: Sequence[tuple[Family, Members]]) -> list[Block]:
     ends = np.cumsum([cells.size for _, cells in part]).tolist()
     return [(term, slice(end - cells.size, end)) for (term, cells), end in zip(part, ends, strict=True)]
 
 
-def _usable(form: Form, term: Term, batch: Batch) -> NDArray[np.bool_]:
+def _usable(form: Form, term: Family, batch: Batch) -> NDArray[np.bool_]:
     """Series a law can be fitted to, (B,)."""
     fine = batch.available(term)
     if form.log:
         fine = fine & batch.positive
-    if not form.intercept and term.name != "constant":
+    if not form.intercept and term is not CONSTANT:
         # Under multiplicative noise μ must not reach 0 on the data.
         low = batch.ends.low[:, 0]
         fine = fine & ((low > term.zero) if form.log else (low >= min(term.zero, 0.0)))
     return fine
 
 
-def _stack(form: Form, part: Sequence[tuple[Term, Members]], batch: Batch) -> Stack:
+def _stack(form: Form, part: Sequence[tuple[Family, Members]], batch: Batch) -> Stack:
     """Laws of some terms in the series where each is defined."""
     none = np.zeros((0, 0))
     cell = np.concatenate([cells for _, cells in part])

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import chdtrc, expit, ndtri
 
+from perflaw.laws.build import number
+from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.series.band import Band
-from perflaw.learn.series.expression import number
+from perflaw.learn.series.law import distribution
 from perflaw.learn.series.learnt import Columns, Learnt, points
 from perflaw.learn.series.regimes import default_points
 from perflaw.learn.series.series import Array, Options, Series, quiet
@@ -51,11 +53,14 @@ class Chance:
         odds = self.intercept + self.slope * (away + self.centre if self.feature else 0.0)
         return np.asarray(expit(odds + shift * spread))
 
-    def text(self) -> str:
-        """In the annotation language."""
+    @property
+    def expression(self) -> Expression:
+        """The probability as an expression: a number, or ``1/(1 + exp(-intercept - slope*log(x)))``."""
         if not self.feature:
             return number(float(expit(self.intercept)))
-        return f"1/(1 + exp({number(-self.intercept)} - {number(self.slope)}*log({self.feature})))"
+        term = Binary("*", number(self.slope), Call("log", (Name(self.feature),)))
+        odds = Call("exp", (Binary("-", number(-self.intercept), term),))
+        return Binary("/", Number(1.0), Binary("+", Number(1.0), odds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +157,18 @@ def _joined(learnt: Learnt, part: Learnt, at: Sequence[Mapping[str, float]] | No
 def _law(whole: Law, part: Law, two: TwoPart, scale: float) -> Law:
     """The claim: of the second part's family where the first is a share, else a product of both."""
     share = not two.chance.feature
-    mean = f"({two.chance.text()})*({part.mean})"
+    mean, noise = Binary("*", two.chance.expression, part.mean), Noise("normal", scale)
     factor = float(expit(two.chance.intercept)) if share else 1.0
     return replace(
         part,
         family=part.family if share else "product",
-        expression=f"Norm({mean}, {number(scale)})",
+        expression=distribution(mean, noise),
         mean=mean,
         features=two.features,
         slope={name: part.slope.get(name, 0.0) for name in two.features},
         slope_low={name: part.slope_low.get(name, 0.0) for name in two.features},
         slope_high={name: part.slope_high.get(name, 0.0) for name in two.features},
-        noise=Noise("normal", scale),
+        noise=noise,
         n=whole.n,
         runs=whole.runs,
         coefficient=part.coefficient * factor,

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from perflaw.laws.printing import learnt_text
 from perflaw.learn.series import Options as LawOptions
 from perflaw.learn.series import Series, learn
 from perflaw.learn.variance.options import Options
@@ -59,7 +60,7 @@ def _by_law(series: Series, law: Law) -> Driver | None:
     """The feature of a law that holds."""
     if law.verdict != "law" or not law.features or law.r2 is None or law.r2 < GOOD:
         return None
-    return Driver(law.features[0], series.name, law.r2, law.expression)
+    return Driver(law.features[0], series.name, law.r2, learnt_text(law.expression))
 
 
 def _by_value(series: Series) -> Driver | None:

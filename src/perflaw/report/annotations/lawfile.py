@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from perflaw.laws.printing import show, writable_unit
-from perflaw.laws.reading import parse_distribution, parse_expression
-from perflaw.laws.tree import Block, Clause, LawFile, Part
+from perflaw.laws.printing import learnt_text, show, writable_unit
+from perflaw.laws.tree import Block, Clause, Expression, LawFile, Part
 from perflaw.report.quantity import number, percent
 from perflaw.types import Annotation, Breakpoint, Law, Scope
 
@@ -42,9 +41,9 @@ def block(one: Annotation, others: Sequence[Annotation] = ()) -> Block:
     )
 
 
-def _clause(condition: str, scopes: Sequence[Scope]) -> Clause:
-    parts = tuple(Part(scope.probability, parse_distribution(scope.law.expression)) for scope in scopes)
-    return Clause(parse_expression(condition) if condition else None, parts)
+def _clause(condition: Expression | None, scopes: Sequence[Scope]) -> Clause:
+    parts = tuple(Part(scope.probability, scope.law.expression) for scope in scopes)
+    return Clause(condition, parts)
 
 
 def _comments(one: Annotation) -> Iterator[str]:
@@ -55,7 +54,7 @@ def _comments(one: Annotation) -> Iterator[str]:
     yield from one.marks
     yield from map(_breakpoint, one.breakpoints)
     for scope in one.scopes:
-        place = f"[{scope.condition}] " if len(one.scopes) > 1 and scope.condition else ""
+        place = f"[{show(scope.condition)}] " if len(one.scopes) > 1 and scope.condition else ""
         yield from (f"{place}{line}" for line in _doubts(scope.law))
 
 
@@ -73,6 +72,6 @@ def _doubts(law: Law) -> Iterator[str]:
     if law.reason:
         yield law.reason
     for other in law.alternatives:
-        yield f"not told apart: {other.expression}"
+        yield f"not told apart: {learnt_text(other.expression)}"
     for feature, others in law.collinear.items():
         yield f"{feature} says the same as {', '.join(others)}"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 
+from perflaw.laws.printing import learnt_text
 from perflaw.report.law_words import grows_as, prediction_text, scope_pairs, slope_interval, steepest, verdict
 from perflaw.report.quantity import count, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, WIDTH, broken, printable, text_table, width
@@ -163,7 +164,7 @@ def fit_table(laws: Sequence[tuple[str, Law]], colour: bool) -> str:
     """Series, law, growth, first prediction and verdict of each; reasons and alternatives follow."""
     shown = laws[:MOST]
     headings = ["series", "law", "grows as", "verdict", "predicted"]
-    rows = [[name, short(law.mean), _growth(law), law.verdict, _first(law)] for name, law in shown]
+    rows = [[name, short(learnt_text(law.mean)), _growth(law), law.verdict, _first(law)] for name, law in shown]
     if len(laws) == 1:
         return text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + _details(laws[0][1], colour)
     text = text_table(headings, rows, right=(), colour=colour)
@@ -212,7 +213,7 @@ def _details(law: Law, colour: bool) -> str:
         [_where(law, one), _estimate(one), f"{_round(one.new_low)}–{_round(one.new_high)}"] for one in law.predictions
     ]
     table = text_table(["at", "predicted (95 %)", "one new run (95 %)"], rows, right=(), colour=colour)
-    evidence = f"distribution {short(law.expression)}, from {count(law.n)} rows, {count(law.runs)} runs"
+    evidence = f"distribution {short(learnt_text(law.expression))}, from {count(law.n)} rows, {count(law.runs)} runs"
     return "\n" + table + _wrapped([evidence, *_notes(law)])
 
 
@@ -228,7 +229,7 @@ def _notes(law: Law) -> list[str]:
     notes = [f"{law.verdict}: {law.reason}"] if law.reason else []
     notes += [f"{name} might as well be {', '.join(others)} in these data" for name, others in law.collinear.items()]
     if law.alternatives:
-        others = ", ".join(short(one.expression) for one in law.alternatives)
+        others = ", ".join(short(learnt_text(one.expression)) for one in law.alternatives)
         notes.append(f"the data cannot tell it from {others}")
     return notes
 

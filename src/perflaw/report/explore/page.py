@@ -6,6 +6,7 @@ import html
 import re
 from typing import Any
 
+from perflaw.laws.printing import learnt_text
 from perflaw.report.explore import words
 from perflaw.report.page.html import as_json, asset
 from perflaw.types.documents import finite
@@ -106,7 +107,7 @@ def _metric(metric: StudyMetric, found: Explored) -> Json:
 def _law(one: MetricLaw) -> Json:
     law = one.law
     return {
-        "expression": law.expression,
+        "expression": learnt_text(law.expression),
         "verdict": law.verdict,
         "reason": law.reason,
         "features": list(law.features),
@@ -116,7 +117,7 @@ def _law(one: MetricLaw) -> Json:
             ("explains", f"{max(0.0, law.r2) * 100:.0f} % of the variance" if law.r2 is not None else "—"),
             ("learnt from", f"{law.n} trials of {law.runs} configurations"),
         ],
-        "alternatives": [other.expression for other in law.alternatives],
+        "alternatives": [learnt_text(other.expression) for other in law.alternatives],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from perflaw.laws.printing import learnt_text
 from perflaw.report import tables as prose
 from perflaw.report.explore import words
 from perflaw.report.explore.words import setting_text
@@ -160,6 +161,6 @@ def _laws(found: Explored) -> str:
     text = ""
     for one in found.laws:
         law = one.law
-        told = law.expression if law.verdict == "law" else f"{law.verdict}: {law.reason}"
+        told = learnt_text(law.expression) if law.verdict == "law" else f"{law.verdict}: {law.reason}"
         text += paragraph_of_explore_table(f"law of {one.metric.name}: {printable(told)}")
     return "\n" + text if text else ""

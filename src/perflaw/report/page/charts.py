@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from perflaw.laws.printing import condition_text, learnt_text
 from perflaw.types import Annotation, Breakpoint, Curve, Law, Points, Scope
 from perflaw.types.documents import finite
 
@@ -56,12 +57,14 @@ def _scope(scope: Scope) -> Json:
     """What the page needs to ask a law itself: its texts, where it was learnt, and what else it may be."""
     law = scope.law
     return {
-        "condition": scope.condition,
+        "condition": condition_text(scope.condition),
         "probability": finite(scope.probability),
-        "expression": law.expression,
+        "expression": learnt_text(law.expression),
         "range": {name: [finite(low), finite(high)] for name, (low, high) in law.range.items()},
         "breakpoints": [_breakpoint(one) for one in law.breakpoints],
-        "alternatives": [{"family": other.family, "expression": other.expression} for other in law.alternatives],
+        "alternatives": [
+            {"family": other.family, "expression": learnt_text(other.expression)} for other in law.alternatives
+        ],
     }
 
 

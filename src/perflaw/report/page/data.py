@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from perflaw.laws.printing import condition_text, learnt_text
 from perflaw.report import law_words as text
 from perflaw.report.mine.page import mine_data
 from perflaw.report.page.charts import charts
@@ -31,7 +32,7 @@ def detail(annotation: Annotation) -> Json:
         "marks": list(annotation.marks),
         "total": text.quantity(annotation.total, unit),
         "scopes": [
-            {"condition": s.condition, "probability": text.percent(s.probability), **_law(s.law, unit)}
+            {"condition": condition_text(s.condition), "probability": text.percent(s.probability), **_law(s.law, unit)}
             for s in annotation.scopes
         ],
         "run": _law(run_law, unit) if run_law else None,
@@ -42,7 +43,7 @@ def detail(annotation: Annotation) -> Json:
 def _law(law: Law, unit: str) -> Json:
     return {
         "text": text.law_text(law, unit),
-        "expression": law.expression,
+        "expression": learnt_text(law.expression),
         "family": law.family,
         "grows": text.grows_as(law),
         "verdict": law.verdict,
@@ -51,7 +52,7 @@ def _law(law: Law, unit: str) -> Json:
         "alternatives": [
             {
                 "family": a.family,
-                "expression": a.expression,
+                "expression": learnt_text(a.expression),
                 "slope": _slopes(a.slope),
                 "delta": f"{a.delta:.1f}",
             }

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from perflaw.laws.printing import learnt_text
 from perflaw.report import law_words as text
 from perflaw.report.page.charts import packed, shortened
 from perflaw.report.trend.places import Places, outcome, places_of, shown_file
@@ -195,7 +196,7 @@ def _row(one: Cluster, view: TrendView, places: Places, peak: Sequence[float]) -
             {"rank": other.rank, "feature": other.feature, "at": finite(other.at), "text": overtake_text(other)}
             for other in one.overtakes
         ],
-        "law": {"expression": one.law.expression, "text": text.law_text(one.law, "")} if one.law else None,
+        "law": {"expression": learnt_text(one.law.expression), "text": text.law_text(one.law, "")} if one.law else None,
         "joint": one.law is not None and len(one.law.features) > 1,
     }
 
@@ -203,7 +204,7 @@ def _row(one: Cluster, view: TrendView, places: Places, peak: Sequence[float]) -
 def _law(law: Law) -> Json:
     return {
         "text": text.law_text(law, ""),
-        "expression": law.expression,
+        "expression": learnt_text(law.expression),
         "grows": text.grows_as(law),
         "slope": finite(max(law.slope.values(), default=0.0)),
         "slopes": text.slope_interval(law),

@@ -16,7 +16,7 @@ from perflaw.cli.main import main
 from perflaw.errors import DataError
 from perflaw.store.csv_files import parse_csv
 from perflaw.store.experiment import open_experiment, read_manifest, write_manifest
-from perflaw.store.features import change, executions, match
+from perflaw.store.features import change_features, executions, match_rows
 from perflaw.store.output import find_number, output_path
 from perflaw.types import Clock, Losses, Run
 
@@ -168,12 +168,12 @@ def test_rows_of_a_file(perflaw, experiment, tmp_path):
 
 def test_rows_are_found_by_ids_workloads_values_and_texts(experiment):
     runs = [one.run for one in experiment.recordings()]
-    by_text = match(parse_csv("f", "kind,y\neven,2\nodd,1\n"), runs)
+    by_text = match_rows(parse_csv("f", "kind,y\neven,2\nodd,1\n"), runs)
     assert by_text.features == {"0001": {"y": 1.0}, "0002": {"y": 2.0}, "0003": {"y": 1.0}, "0004": {"y": 2.0}}
-    assert match(parse_csv("f", "workload,y\nw2,5\n"), runs).features == {"0002": {"y": 5.0}}
-    both = match(parse_csv("f", "n,kind,y\n20,even,5\n20.0,odd,6\n"), runs)
+    assert match_rows(parse_csv("f", "workload,y\nw2,5\n"), runs).features == {"0002": {"y": 5.0}}
+    both = match_rows(parse_csv("f", "n,kind,y\n20,even,5\n20.0,odd,6\n"), runs)
     assert both.features == {"0002": {"y": 5.0}, "0003": {"y": 6.0}}
-    assert match(parse_csv("f", "run,n\n1,5\n"), runs).features == {"0001": {"n": 5.0}}, "an id tells enough"
+    assert match_rows(parse_csv("f", "run,n\n1,5\n"), runs).features == {"0001": {"n": 5.0}}, "an id tells enough"
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,9 @@ def test_rows_are_found_by_ids_workloads_values_and_texts(experiment):
         ("n,y\n11,2\n", "no row belongs to a run: n of runs: 10, 20, 40"),
         ("n,y\n10,two\n", "line 2, column y: 'two' is no number"),
         ("n,y\n10,nan\n", "line 2, column y: 'nan' is no number"),
-        ("n,y\n10,2\n10,3\n", "line 3: another row says otherwise of y of run 0001"),
+        ("n,y\n10,2\n10,3\n", "line 3: another row has another value of y for run 0001"),
         ("n,y z\n10,2\n", "column 'y z'"),
-        ("n,y\n10\n", "line 2: 1 cells under 2 columns"),
+        ("n,y\n10\n", "line 2: it has 1 value, but the header has 2"),
         ("", "f.csv is empty"),
     ],
 )
@@ -257,7 +257,9 @@ def test_any_features_are_read_as_they_were_written(tmp_path_factory, first, sec
     experiment = open_experiment("any", tmp_path_factory.mktemp("any"))
     folder = experiment.new_run()
     write_manifest(folder, made(1, **first))
-    changed = change(experiment, lambda: {one: (each, second) for one, each in executions(experiment, ()).items()})
+    changed = change_features(
+        experiment, lambda: {one: (each, second) for one, each in executions(experiment, ()).items()}
+    )
     assert dict(read_manifest(folder).features) == second
     assert changed.runs == (first != second)
     assert [path.name for path in folder.iterdir()] == ["run.json"]

@@ -142,7 +142,7 @@ def test_rows_without_numbers_are_left_out_on_demand(write: Write) -> None:
         ("n,t\n", (), DataError, "no rows"),
         ("1,2\n3,4\n", (), DataError, "no header"),
         ("n,n,t\n1,2,3\n", (), DataError, "two columns"),
-        ("n,t\n1,2\n3\n", (), DataError, "line 3: 1 cells under 2 columns"),
+        ("n,t\n1,2\n3\n", (), DataError, "line 3: it has 1 value, but the header has 2"),
         ("n,t\n1,2\nx,4\n1,3\n", ("--features", "n"), DataError, "line 3: 'x' in column 'n'"),
         ("n,t\n1,2\n3,nan\n4,inf\n", (), DataError, "line 3: 'nan' in column 't'.*2 rows"),
         ("n,t\n1,nan\n", ("--drop-invalid",), DataError, "no row is left"),

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perflaw.store.columns import Column, added, grouped, wide
+from perflaw.store.columns import Column, group_sums, grouped, wide
 from perflaw.store.schema import table_of
 from perflaw.store.tables import read_table, write_tables
 from tests.conftest import examples
@@ -17,7 +17,7 @@ INTS = st.integers(1 - 2**63, 2**63 - 1) | st.integers(-3, 3)
 def test_sums_of_groups_are_exact(groups):
     values = wide([value for group in groups for value in group])
     starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
-    assert Column(added(values, starts)).plain() == [sum(group) for group in groups]
+    assert Column(group_sums(values, starts)).plain() == [sum(group) for group in groups]
 
 
 @given(st.lists(st.tuples(INTS, st.floats(allow_nan=False) | st.none(), INTS)))

@@ -67,7 +67,7 @@ def command(
     """  # noqa: D301 (\b keeps the lines apart)
     from perflaw.report.tables import text_table
     from perflaw.store.experiment import open_experiment
-    from perflaw.store.features import change, executions
+    from perflaw.store.features import change_features, executions
 
     request = parse_request(words, file, on, pattern, remove)
     target = open_experiment(experiment)
@@ -86,7 +86,7 @@ def command(
         features = new_features(request, {root: each[0] for root, each in chosen.items()}, remarks)
         return {root: (each, features[root]) for root, each in chosen.items() if root in features}
 
-    changed = change(target, find_changes)
+    changed = change_features(target, find_changes)
     remarks += [f"{name} had another value in {counted(len(runs), 'run')}" for name, runs in changed.replaced.items()]
     for remark in remarks:
         note(remark)
@@ -143,14 +143,14 @@ def new_features(request: FeatureRequest, runs: Mapping[str, Recording], remarks
     added: Mapping[str, Features] = dict.fromkeys(runs, request.values)
     if request.file:
         from perflaw.store.csv_files import read_csv
-        from perflaw.store.features import match
+        from perflaw.store.features import match_rows
 
-        matched = match(read_csv(request.file), [each.run for each in runs.values()], request.columns)
+        matched = match_rows(read_csv(request.file), [each.run for each in runs.values()], request.columns)
         added = matched.features
-        if matched.rows:
-            remarks.append(f"{request.file}: {counted(matched.rows, 'row')} without a run")
-        if matched.runs:
-            missing = ", ".join(matched.runs[:8]) + " …" * (len(matched.runs) > 8)
+        if matched.unmatched_rows:
+            remarks.append(f"{request.file}: {counted(matched.unmatched_rows, 'row')} without a run")
+        if matched.unmatched_runs:
+            missing = ", ".join(matched.unmatched_runs[:8]) + " …" * (len(matched.unmatched_runs) > 8)
             remarks.append(f"{request.file} has no row for run {missing}")
     elif request.pattern:
         added = _find_in_output(request, runs, remarks)

@@ -25,7 +25,7 @@ KINDS: Final = {"time": "seconds", "timeraw": "seconds", "mem": "bytes", "peakme
 """First word of a benchmark's function → its unit, where ``benchmarks.json`` is missing."""
 
 
-def _read(file: ForeignFile) -> Benchmarks:
+def read(file: ForeignFile) -> Benchmarks:
     """Benchmarks with responses ``result`` (learnt by default) and, where recorded, ``samples``."""
     document = file.document()
     version = document.child("version").value
@@ -97,4 +97,4 @@ def _value(text: str) -> Parameter:
     return parameter(value) if isinstance(value, int | float | str) else text
 
 
-FORMAT: Final = Format("asv", lambda file: {"results", "commit_hash"} <= file.keys.keys(), _read)
+FORMAT: Final = Format("asv", lambda file: {"results", "commit_hash"} <= file.keys.keys(), read)

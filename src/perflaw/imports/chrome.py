@@ -212,14 +212,16 @@ def _numbers(event: Mapping[str, object]) -> tuple[tuple[str, Number], ...]:
     return tuple((name, found) for name, value in arguments if (found := number(value)) is not None)
 
 
-def _recognises(file: ForeignFile) -> bool:
+def recognises(file: ForeignFile) -> bool:
+    """Whether a file is an array of events, or an object with one."""
     document = file.documents[0] if file.documents else None
     if isinstance(document, list):
         return all(isinstance(event, dict) for event in document[:1])
     return isinstance(file.keys.get("traceEvents"), list)
 
 
-def _read(file: ForeignFile) -> Trace:
+def read(file: ForeignFile) -> Trace:
+    """The calls of a file."""
     document = file.documents[0]
     events = document if isinstance(document, list) else file.keys["traceEvents"]
     assert isinstance(events, list)
@@ -234,4 +236,4 @@ def _read(file: ForeignFile) -> Trace:
     return trace
 
 
-FORMAT: Final = Format("trace-event JSON (Chrome, Perfetto, viztracer, uftrace dump --chrome)", _recognises, _read)
+FORMAT: Final = Format("trace-event JSON (Chrome, Perfetto, viztracer, uftrace dump --chrome)", recognises, read)

@@ -25,7 +25,7 @@ _AGGREGATE_SUFFIX: Final = re.compile(r"_(mean|median|stddev|cv|min|max|BigO|RMS
 """Names of aggregates, in files of versions before 1.5, which have no ``run_type``."""
 
 
-def _read(file: ForeignFile) -> Benchmarks:
+def read(file: ForeignFile) -> Benchmarks:
     """Repetitions as rows, with responses ``real_time`` (learnt by default), ``cpu_time`` and user counters."""
     document = file.document()
     groups: dict[str, list[DocumentNode]] = {}
@@ -98,4 +98,4 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"-?\d+(\.\d+)?", text) is not None
 
 
-FORMAT: Final = Format("google-benchmark", lambda file: {"benchmarks", "context"} <= file.keys.keys(), _read)
+FORMAT: Final = Format("google-benchmark", lambda file: {"benchmarks", "context"} <= file.keys.keys(), read)

@@ -14,7 +14,7 @@ STATISTICS: Final = ("median", "mean", "min", "max")
 """Statistics that are read. The median is learnt by default: a single interrupted round can shift the mean by half."""
 
 
-def _read(file: ForeignFile) -> Benchmarks:
+def read(file: ForeignFile) -> Benchmarks:
     """Benchmarks with responses ``median`` (learnt by default), ``mean``, ``min``, ``max`` and, where saved, ``data``."""
     document = file.document()
     cases = tuple(_case(benchmark) for benchmark in document.child("benchmarks").items())
@@ -44,4 +44,4 @@ def _case(benchmark: DocumentNode) -> Case:
     return Case(name, values, responses, "ns", numbers)
 
 
-FORMAT: Final = Format("pytest-benchmark", lambda file: {"benchmarks", "machine_info"} <= file.keys.keys(), _read)
+FORMAT: Final = Format("pytest-benchmark", lambda file: {"benchmarks", "machine_info"} <= file.keys.keys(), read)

@@ -144,7 +144,7 @@ def parse_dump(lines: Iterable[str], tasks: Tasks) -> Trace:
     return trace_of("uftrace", processes.values(), 1, LOST if lost else "")
 
 
-def _read(folder: ForeignFile) -> Trace:
+def read(folder: ForeignFile) -> Trace:
     """The calls of a folder; TargetError where uftrace is not installed, DataError where it refuses the folder."""
     trace = parse_dump(_dump(folder.path), _tasks(folder.path))
     if not trace.processes:
@@ -184,9 +184,10 @@ def _tasks(path: Path) -> Tasks:
     return Tasks(owners, programs)
 
 
-def _recognises(file: ForeignFile) -> bool:
+def recognises(file: ForeignFile) -> bool:
+    """Whether a folder is what ``uftrace record`` writes."""
     path = file.path
     return path.is_dir() and (path / "info").is_file() and (any(path.glob("*.dat")) or (path / "task.txt").exists())
 
 
-FORMAT: Final = Format("uftrace data", _recognises, _read)
+FORMAT: Final = Format("uftrace data", recognises, read)

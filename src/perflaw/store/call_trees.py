@@ -1,4 +1,4 @@
-"""Recordings merged, as one calling-context tree for the learner of variance."""
+"""Recordings merged into one calling-context tree, and the longest invocations of a function."""
 
 from __future__ import annotations
 
@@ -16,50 +16,25 @@ from perflaw.types import CPU, EVENTS, TIME, Clock, Component, Metric
 from perflaw.types.call_trees import CallTree, LinkMoments, NodeMoments, PairMoments, Samples
 from perflaw.types.recordings import NestedSpan, WorstCall
 
-LEAST_NOISE_NS: Final = 100
-"""A cache miss: the cost of an invocation is not known better than this."""
+MIN_NOISE_NS: Final = 100
+"""Duration of a cache miss: the cost of an invocation is not known better than this."""
 
 
 def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
     """The tree of all recordings together. StoreError where a table is missing or damaged."""
     tables = merge([recording.tables() for recording in recordings])
-    metrics = {one.name: one for recording in recordings for one in recording.run.metrics}
+    metrics = {known.name: known for recording in recordings for known in recording.run.metrics}
     noise = max(_noise(recording.run.clock) for recording in recordings)
     return call_tree(tables, metric, metrics, _notes(recordings), noise)
 
 
 def _noise(clock: Clock) -> float:
-    """What an event costs is taken out by its mean: single ones are off by a fifth of it and more."""
-    return 0.0 if clock.name == "fake" else float(max(clock.event_ns / 5, clock.tick_ns, LEAST_NOISE_NS))
-
-
-def call_tree(
-    tables: Tables, metric: Metric, metrics: dict[str, Metric], notes: tuple[str, ...] = (), noise: float = 0.0
-) -> CallTree:
-    """The tree of such tables, one metric of it. ``noise``: ns by which the clock may be off."""
-    nodes = tables["calltree"]
-    count = len(nodes)
-    histogram = tables["histograms"]
-    return CallTree(
-        metric,
-        metrics,
-        tuple(_component(row) for row in tables["components"]),
-        nodes["parent"],
-        nodes["component"],
-        nodes["site"],
-        nodes["site_line"],
-        {name: _moments(tables["moments"], name, count) for name in metrics},
-        PairMoments(**_columns(tables["pairs"], metric.name, ("node", "i", "j", "sum_yy"))),
-        LinkMoments(**_columns(tables["links"], metric.name, tuple(LinkMoments.__slots__))),
-        _samples(tables, metric),
-        (histogram["node"], histogram["bucket"], histogram["count"]),
-        noise,
-        notes,
-    )
+    """Error of a single cost, ns. The tracer's mean cost of an event is taken out; single costs differ by a fifth of it."""
+    return 0.0 if clock.name == "fake" else float(max(clock.event_ns / 5, clock.tick_ns, MIN_NOISE_NS))
 
 
 def _notes(recordings: Sequence[Recording]) -> tuple[str, ...]:
-    """What bounds of the recorder were met, and which runs did not end."""
+    """Limits of the recorder that were reached, and runs that did not end normally."""
     lost = [recording.run.lost for recording in recordings]
     folded, unlinked = sum(one.folded_calls for one in lost), sum(one.unlinked for one in lost)
     incomplete = sum(not recording.run.complete for recording in recordings)
@@ -73,97 +48,106 @@ def _notes(recordings: Sequence[Recording]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _component(row: tuple[object, ...]) -> Component:
-    _, name, file, line, language, told, parameters = row[:7]
-    origin: Literal["own", "library"] = "library" if told == "library" else "own"
-    names = tuple(str(parameters).split(",")) if parameters else ()
-    return Component(str(name), str(file), int(str(line)), str(language), origin, names)
+def call_tree(
+    tables: Tables, metric: Metric, metrics: dict[str, Metric], notes: tuple[str, ...] = (), noise: float = 0.0
+) -> CallTree:
+    """One metric of the tree in these tables. ``noise``: ns by which the clock may be off."""
+    nodes, histogram = tables["calltree"], tables["histograms"]
+    return CallTree(
+        metric,
+        metrics,
+        tuple(map(_component, tables["components"])),
+        nodes["parent"],
+        nodes["component"],
+        nodes["site"],
+        nodes["site_line"],
+        {name: _node_moments(tables["moments"], name, len(nodes)) for name in metrics},
+        PairMoments(**_columns(tables["pairs"], metric.name, ("node", "i", "j", "sum_yy"))),
+        LinkMoments(**_columns(tables["links"], metric.name, tuple(LinkMoments.__slots__))),
+        _samples(tables, metric),
+        (histogram["node"], histogram["bucket"], histogram["count"]),
+        noise,
+        notes,
+    )
 
 
-def _exact(column: Column) -> Array:
-    """Sums as Python's integers, other columns as they are."""
-    if column.values.dtype != WIDE:
-        return column.array()
-    values = np.empty(len(column), dtype=object)
-    values[:] = column.plain()
-    return values
-
-
-def _rows_of(table: Table, metric: str) -> Table:
-    column = table.columns["metric"]
-    words = column.words or ()
-    code = words.index(metric) if metric in words else -2
-    return table.take(np.flatnonzero(column.array() == code))
+def _component(row: Row) -> Component:
+    _, name, file, line, language, origin_word, parameters, *_ = row
+    origin: Literal["own", "library"] = "library" if origin_word == "library" else "own"
+    return Component(name, file, line, language, origin, tuple(parameters.split(",")) if parameters else ())
 
 
 def _columns(table: Table, metric: str, names: tuple[str, ...]) -> dict[str, Array]:
-    some = _rows_of(table, metric)
-    return {name: _exact(some.columns[name]) for name in names}
+    """Columns of the rows of a metric; sums become Python's integers."""
+    words = table.columns["metric"].words or ()
+    code = words.index(metric) if metric in words else -2
+    rows = table.take(np.flatnonzero(table["metric"] == code))
+    columns = {}
+    for name in names:
+        columns[name] = rows[name]
+        if columns[name].dtype == WIDE:
+            columns[name] = np.empty(len(rows), dtype=object)
+            columns[name][:] = rows.columns[name].plain()
+    return columns
 
 
-def _moments(table: Table, metric: str, count: int) -> NodeMoments:
-    """Moments by node; nodes without a completed invocation have none."""
-    some = _rows_of(table, metric)
+def _node_moments(table: Table, metric: str, count: int) -> NodeMoments:
+    """Moments by node; nodes without a completed invocation have zeros."""
+    columns = _columns(table, metric, ("node", "n", "sum_x", "sum_xx"))
     n = np.zeros(count, np.int64)
     sum_x, sum_xx = np.zeros(count, dtype=object), np.zeros(count, dtype=object)
-    n[some["node"]] = some["n"]
-    sum_x[some["node"]], sum_xx[some["node"]] = _exact(some.columns["sum_x"]), _exact(some.columns["sum_xx"])
+    for target, name in ((n, "n"), (sum_x, "sum_x"), (sum_xx, "sum_xx")):
+        target[columns["node"]] = columns[name]
     return NodeMoments(n, sum_x, sum_xx)
 
 
 def _samples(tables: Tables, metric: Metric) -> Samples:
-    table, callees = tables["invocations"], tables["callees"]
+    invocations, callees = tables["invocations"], tables["callees"]
     costs = _further_costs(tables)
-    time, cpu = table["x"].astype(np.float64), _measured(table["x_cpu"])
-    known = {TIME.name: time, CPU.name: cpu, EVENTS.name: table["x_events"].astype(np.float64)} | costs
-    parts = {TIME.name: callees["y"].astype(np.float64), CPU.name: _measured(callees["y_cpu"])}
-    words = table.columns["run"].words or ()
+    time, cpu = invocations["x"].astype(np.float64), _nan_for_null(invocations["x_cpu"])
+    by_metric = {TIME.name: time, CPU.name: cpu, EVENTS.name: invocations["x_events"].astype(np.float64)} | costs
+    callee_costs = {TIME.name: callees["y"].astype(np.float64), CPU.name: _nan_for_null(callees["y_cpu"])}
+    words = invocations.columns["run"].words or ()
     return Samples(
-        tuple(words[code] for code in table["run"].tolist()),
-        table["sequence"],
-        table["node"],
-        table["started"],
-        known.get(metric.name, np.zeros(len(table))),
+        tuple(words[code] for code in invocations["run"].tolist()),
+        invocations["sequence"],
+        invocations["node"],
+        invocations["started"],
+        by_metric.get(metric.name, np.zeros(len(invocations))),
         time,
         cpu,
-        known[EVENTS.name],
-        table["weight"].astype(np.float64),
-        table["stratum"],
-        table["uniform_key"] >= 0,
-        _places(table, callees),
+        by_metric[EVENTS.name],
+        invocations["weight"].astype(np.float64),
+        invocations["stratum"],
+        invocations["uniform_key"] >= 0,
+        _places(invocations, callees),
         callees["node"],
         callees["k"],
-        parts.get(metric.name, np.full(len(callees), np.nan)),
-        parts[TIME.name],
-        parts[CPU.name],
+        callee_costs.get(metric.name, np.full(len(callees), np.nan)),
+        callee_costs[TIME.name],
+        callee_costs[CPU.name],
         costs,
         _features(tables),
     )
 
 
-def _measured(column: Array) -> Array:
+def _nan_for_null(column: Array) -> Array:
     return np.where(column == NULL, np.nan, column.astype(np.float64))
 
 
 def _places(invocations: Table, table: Table) -> Array:
-    """Place among the sampled invocations of each row that goes with one."""
+    """Place of each row's invocation among the sampled invocations."""
     if not len(table):
         return np.empty(0, np.int64)
-    run_of, sequence = _codes(invocations, table), invocations["sequence"]
-    key = (invocations["run"].astype(np.int64) << 40) + sequence
-    wanted = (run_of.astype(np.int64) << 40) + table["sequence"]
-    order = np.argsort(key, kind="stable")
-    return order[np.searchsorted(key[order], wanted)]
-
-
-def _codes(invocations: Table, table: Table) -> Array:
-    """The runs of a table's rows by the codes of the invocations' runs."""
-    words = invocations.columns["run"].words or ()
-    return table.columns["run"].spoken(words).array()
+    run_column: Column = table.columns["run"].encoded(invocations.columns["run"].words or ())
+    keys = (invocations["run"].astype(np.int64) << 40) + invocations["sequence"]
+    wanted = (run_column.array().astype(np.int64) << 40) + table["sequence"]
+    order = np.argsort(keys, kind="stable")
+    return order[np.searchsorted(keys[order], wanted)]
 
 
 def _further_costs(tables: Tables) -> dict[str, Array]:
-    """Metric → cost of each sampled invocation; no row is a cost of 0."""
+    """Metric → cost of each sampled invocation, 0 where it has no row."""
     table = tables["invocation_costs"]
     places, codes = _places(tables["invocations"], table), table["metric"]
     costs: dict[str, Array] = {}
@@ -176,85 +160,58 @@ def _further_costs(tables: Tables) -> dict[str, Array]:
 
 
 def _features(tables: Tables) -> dict[str, Array]:
-    """Feature → number read of each sampled invocation."""
+    """Feature → number read at each sampled invocation, NaN where none was read."""
     table = tables["features"]
     places, codes, values = _places(tables["invocations"], table), table["feature"], table["value"]
-    found: dict[str, Array] = {}
+    features: dict[str, Array] = {}
     read = np.flatnonzero(~np.isnan(values))
     order = read[np.argsort(codes[read], kind="stable")]
     words = table.columns["feature"].words or ()
     for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(order) else ():
-        column = found[words[codes[rows[0]]]] = np.full(len(tables["invocations"]), np.nan)
+        column = features[words[codes[rows[0]]]] = np.full(len(tables["invocations"]), np.nan)
         column[places[rows]] = values[rows]
-    return found
-
-
-# ---- The longest invocations of a function over all recordings, with the nested spans within them.
-
-_IDENTITY = ("name", "file", "line", "language", "origin")
+    return features
 
 
 def worst_calls(recordings: Sequence[Recording], component: Component) -> tuple[WorstCall, ...]:
-    """The longest, the longest first; none where the recordings are of a version of perflaw that kept none.
+    """The longest invocations of a function over all recordings, the longest first, with the longest calls within them.
 
-    StoreError where a table is damaged.
+    Recordings of earlier versions of perflaw kept none. StoreError where a table is damaged.
     """
-    found = [call for recording in recordings for call in _of(recording, component)]
-    return tuple(sorted(found, key=lambda one: (-one.time_ns, one.run, one.sequence))[:WORST])
+    calls = [call for recording in recordings for call in _worst_of(recording, component)]
+    return tuple(sorted(calls, key=lambda call: (-call.time_ns, call.run, call.sequence))[:WORST])
 
 
-def _of(recording: Recording, component: Component) -> Iterator[WorstCall]:
+def _worst_of(recording: Recording, component: Component) -> Iterator[WorstCall]:
+    """The longest invocations of a function in a recording, in no order."""
     if not (recording.folder / "worst.parquet").is_file():
         return
     components = read_table(recording.folder, "components")
-    wanted = tuple(getattr(component, name) for name in _IDENTITY)
-    numbers = {row[0] for row in components if row[1:6] == wanted}
+    identity = (component.name, component.file, component.line, component.language, component.origin)
+    numbers = {row[0] for row in components if row[1:6] == identity}
     rows = [row for row in read_table(recording.folder, "worst") if row[2] in numbers]
     if not rows:
         return
-    contexts = _Contexts(recording, {row[0]: str(row[1]) for row in components})
-    keys = {row[:2] for row in rows}
-    spans, features = contexts.spans(keys), _worst_calls_features(recording, keys)
-    for run, sequence, _, node, started, time, cpu, calls in rows:
-        key, path = (run, sequence), contexts.path(node)
-        measured = float("nan") if cpu is None else float(cpu)
-        nested = tuple(spans.get(key, ()))
-        yield WorstCall(run, sequence, started, time, measured, calls, path, nested, features.get(key, {}))
+    columns = ("node", "parent", "component", "site_line")
+    nodes = {row[0]: row[1:] for row in read_table(recording.folder, "calltree", columns)}
+    names = {row[0]: str(row[1]) for row in components}
 
+    def name(node: int) -> str:
+        return names.get(nodes[node][1], "(unknown)")
 
-class _Contexts:
-    """Calling contexts of a recording by node."""
-
-    def __init__(self, recording: Recording, names: dict[int, str]) -> None:
-        self.folder = recording.folder
-        columns = ("node", "parent", "component", "site_line")
-        self.nodes = {row[0]: row[1:] for row in read_table(recording.folder, "calltree", columns)}
-        self.names = names
-
-    def name(self, node: int) -> str:
-        return self.names.get(self.nodes[node][1], "(unknown)")
-
-    def path(self, node: int) -> tuple[str, ...]:
-        names = []
-        while node > 0:
-            names.append(self.name(node))
-            node = self.nodes[node][0]
-        return tuple(reversed(names))
-
-    def spans(self, keys: set[Row]) -> dict[Row, list[NestedSpan]]:
-        """Spans of these invocations, in order."""
-        found: dict[Row, list[NestedSpan]] = {}
-        for run, sequence, _, parent, node, started, time in read_table(self.folder, "spans"):
-            if (run, sequence) in keys:
-                span = NestedSpan(self.name(node), self.nodes[node][2], parent, started, time)
-                found.setdefault((run, sequence), []).append(span)
-        return found
-
-
-def _worst_calls_features(recording: Recording, keys: set[Row]) -> dict[Row, dict[str, float | str]]:
-    """What was read at the entry of those among them that were sampled."""
-    found: dict[Row, dict[str, float | str]] = {}
+    spans: dict[Row, list[NestedSpan]] = {row[:2]: [] for row in rows}  # by run and sequence
+    for run, sequence, _, parent, node, started, time in read_table(recording.folder, "spans"):
+        if (run, sequence) in spans:
+            spans[run, sequence].append(NestedSpan(name(node), nodes[node][2], parent, started, time))
+    features: dict[Row, dict[str, float | str]] = {key: {} for key in spans}
     for run, sequence, feature, value, text in read_table(recording.folder, "features"):
-        if (run, sequence) in keys and (value is not None or text is not None):
-            found.setdefault((run, sequence), {})[feature] = text if value is None else value
-    return found
+        if (run, sequence) in features and (value is not None or text is not None):
+            features[run, sequence][feature] = text if value is None else value
+    for run, sequence, _, node, started, time, cpu, calls in rows:
+        path = []
+        while node > 0:
+            path.append(name(node))
+            node = nodes[node][0]
+        key, cpu_ns = (run, sequence), float("nan") if cpu is None else float(cpu)
+        context = tuple(reversed(path))
+        yield WorstCall(run, sequence, started, time, cpu_ns, calls, context, tuple(spans[key]), features[key])

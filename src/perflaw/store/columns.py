@@ -1,6 +1,6 @@
-"""Tables as columns of NumPy arrays: what recordings are made, merged and written as. Iterating gives rows.
+"""Tables as columns of NumPy arrays, as recordings are built, merged and written; iterating a table gives rows.
 
-Null is one value of each kind: the least int64, a float that is not a number, the code -1 of a text.
+Each kind of column has one value for null: the least int64, NaN for floats, the code -1 for texts.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ Array = NDArray[Any]
 Row = tuple[Any, ...]
 
 NULL: Final = -(1 << 63)
-"""What stands for null in a column of integers."""
+"""Null in a column of integers."""
 WIDE: Final = np.dtype([("low", "<u8"), ("high", "<i8")])
 """A sum of 128 bits: high · 2^64 + low."""
 _LOW: Final = (1 << 64) - 1
-_MOST: Final = 1 << 62
-"""Keys are packed into integers below it."""
+_MAX_PACKED: Final = 1 << 62
+"""Packed keys stay below this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """Values of one column. Where rows repeat or are sorted, only ``rows`` says so: the values stay where they are."""
+    """Values of one column. Sorting or repeating rows changes only ``rows``; the values stay where they are."""
 
     values: Array
-    """int64, float64 or WIDE; of a text its code: a place in ``words``."""
+    """int64, float64 or WIDE; for texts their codes, which are places in ``words``."""
     rows: NDArray[np.int32] | None = None
-    """Which of the values each row has; None: each its own."""
+    """Place of each row's value; None where row and value have the same place."""
     words: tuple[str, ...] | None = None
-    """Texts that the codes stand for."""
+    """Texts that the codes stand for; None where the column has no texts."""
 
     def __len__(self) -> int:
         return len(self.values if self.rows is None else self.rows)
 
     def array(self) -> Array:
-        """A value a row."""
+        """One value for each row."""
         return self.values if self.rows is None else self.values[self.rows]
 
     def mapped(self, lookup: Array) -> Column:
-        """Every value replaced by what stands at its place; -1 is the last place, -2 the one before."""
+        """Every value v replaced by ``lookup[v]``; -1 and -2 stand for the last two places."""
         return Column(lookup[self.values], self.rows, self.words)
 
-    def spoken(self, words: tuple[str, ...]) -> Column:
-        """The same texts by another dictionary, which has them all."""
+    def encoded(self, words: tuple[str, ...]) -> Column:
+        """The same texts as codes of another tuple of words, which has all of them."""
         if words == self.words:
             return self
         places = {word: place for place, word in enumerate(words)}
@@ -55,7 +55,7 @@ class Column:
         return Column(lookup[self.values], self.rows, words)
 
     def plain(self) -> list[Any]:
-        """Values as Python's own: int, float, str, None for null."""
+        """One Python value for each row: int, float or str; None for null."""
         values = self.array()
         if self.words is not None:
             return [self.words[code] if code >= 0 else None for code in values.tolist()]
@@ -68,7 +68,7 @@ class Column:
 
 
 class Table:
-    """Columns of equal length, by name and in order. Equal to another table of the same rows."""
+    """Columns of equal length, by name and in order. Two tables are equal if their rows are."""
 
     __slots__ = ("columns",)
     __hash__ = None  # type: ignore[assignment]  # compared by its rows
@@ -89,20 +89,22 @@ class Table:
         return f"Table({', '.join(self.columns)}: {list(self)})"
 
     def __getitem__(self, name: str) -> Array:
-        """A column's values, one a row."""
+        """Values of a column, one for each row."""
         return self.columns[name].array()
 
     def take(self, rows: Array) -> Table:
-        """These rows in this order, by number. No value is copied."""
+        """The rows with these numbers, in this order. No value is copied."""
         rows = rows.astype(np.int32)  # half the memory, and no table has as many rows
         taken: dict[int, Array] = {id(None): rows}
         for column in self.columns.values():
             if column.rows is not None and id(column.rows) not in taken:
                 taken[id(column.rows)] = column.rows[rows]
-        return Table({name: Column(one.values, taken[id(one.rows)], one.words) for name, one in self.columns.items()})
+        return Table(
+            {name: Column(column.values, taken[id(column.rows)], column.words) for name, column in self.columns.items()}
+        )
 
     def replaced(self, columns: dict[str, Column]) -> Table:
-        """The same with some columns replaced."""
+        """The table with some columns replaced."""
         return Table({**self.columns, **columns})
 
 
@@ -124,32 +126,31 @@ def texts(values: Sequence[str | None]) -> Column:
     return Column(np.array(codes, dtype=np.int32), words=tuple(places))
 
 
-def concatenated(tables: Sequence[Table]) -> Table:
-    """The rows of all, one table after the other."""
-    return Table({name: _concatenated([table.columns[name] for table in tables]) for name in tables[0].columns})
-
-
-def _concatenated(columns: Sequence[Column]) -> Column:
-    if columns[0].words is None:
-        return Column(np.concatenate([column.array() for column in columns]))
-    words = vocabulary(columns)
-    return Column(np.concatenate([column.spoken(words).array() for column in columns]), words=words)
-
-
 def vocabulary(columns: Sequence[Column]) -> tuple[str, ...]:
-    """All texts of these columns, sorted: then codes are in the order of the texts."""
+    """All texts of these columns, sorted, so that codes are in the order of the texts."""
     return tuple(sorted({word for column in columns for word in column.words or ()}))
 
 
+def concatenated(tables: Sequence[Table]) -> Table:
+    """The rows of all tables, one table after the other."""
+    joined = {}
+    for name in tables[0].columns:
+        columns = [table.columns[name] for table in tables]
+        words = None if columns[0].words is None else vocabulary(columns)
+        arrays = [(column if words is None else column.encoded(words)).array() for column in columns]
+        joined[name] = Column(np.concatenate(arrays), words=words)
+    return Table(joined)
+
+
 def grouped(keys: Sequence[Array]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The order that sorts rows by these keys, null first, and where in it each group of equal rows begins. Stable."""
+    """The order that sorts rows by these keys, null first and stable, and the places in it where groups of equal keys begin."""
     packed = _packed(keys)
     order = np.argsort(packed[0], kind="stable") if len(packed) == 1 else np.lexsort(packed[::-1])
-    return order, np.flatnonzero(changes(packed, order))
+    return order, np.flatnonzero(is_first(packed, order))
 
 
-def changes(keys: Sequence[Array], order: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Whether each row, in this order, differs from the one before it."""
+def is_first(keys: Sequence[Array], order: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether each row, in this order, is the first of a group of equal keys."""
     differs = np.zeros(len(order), np.bool_)
     differs[:1] = True
     for key in keys:
@@ -159,31 +160,31 @@ def changes(keys: Sequence[Array], order: NDArray[np.intp]) -> NDArray[np.bool_]
 
 
 def _packed(keys: Sequence[Array]) -> list[Array]:
-    """Keys of the same order, in as few integers as will hold them: one as a rule."""
+    """Keys with the same order in as few integers as can hold them, usually one."""
     packed: list[Array] = []
-    room = 0
+    used = 0  # number of values that the last packed key can take; 0 where no other key fits into it
     for key in keys:
         if key.dtype.kind == "f":
             present = ~np.isnan(key)
             packed += [present, np.where(present, key, 0.0)]
-            room = 0
+            used = 0
             continue
         low, high = (int(key.min()), int(key.max())) if len(key) else (0, 0)
         span = high - low + 1
-        if span > _MOST:
+        if span > _MAX_PACKED:
             packed.append(key)
-            room = 0
-        elif room and room * span <= _MOST:
+            used = 0
+        elif used and used * span <= _MAX_PACKED:
             packed[-1] = packed[-1] * span + (key.astype(np.int64) - low)
-            room *= span
+            used *= span
         else:
             packed.append(key.astype(np.int64) - low)
-            room = span
+            used = span
     return packed
 
 
-def added(values: Array, starts: NDArray[np.intp]) -> Array:
-    """Exact sums of groups of values that stand together; ``starts`` is where each begins."""
+def group_sums(values: Array, starts: NDArray[np.intp]) -> Array:
+    """Exact sums of groups of neighbouring values; ``starts`` has the place where each group begins."""
     if values.dtype != WIDE:
         return np.asarray(np.add.reduceat(values, starts))
     half = np.uint64(32)

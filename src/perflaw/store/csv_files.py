@@ -1,4 +1,4 @@
-"""Numbers a person brings along: a CSV file (RFC 4180) with a header, read into columns by series."""
+"""Numbers that a person brings along: CSV files (RFC 4180) with a header, read as series or as a matrix of counts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,12 @@ from numpy.typing import NDArray
 from perflaw.errors import DataError, StoreError, UsageError
 from perflaw.types import CountMatrix, Location
 
-# ---- Numbers a person brings along, as the learner wants them: one series of responses and features.
+FEATURE: Final = "feature:"
+"""In a matrix of counts, names of columns with features begin with this."""
+RUN: Final = "run"
+"""In a matrix of counts, the column with the names of the runs."""
+_FIT: Final = "perflaw fit FILE.csv --response COLUMN"
+_TREND: Final = "perflaw trend FILE.csv"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +30,7 @@ class NumberSeries:
     """Rows of one series: finite numbers only."""
 
     name: str | None
-    """Value of the column that tells series apart, or the benchmark; None where there is none."""
+    """Value of the column that separates series, or the benchmark; None where there is none."""
     response: NDArray[np.float64]
     """Responses, (n,)."""
     features: dict[str, NDArray[np.float64]]
@@ -34,65 +40,37 @@ class NumberSeries:
     dropped: int
     """Rows left out because a cell was no finite number."""
     unit: str = ""
-    """Unit of the responses where the file says it: ns, bytes; empty where it does not."""
-
-
-NEXT = "perflaw fit FILE.csv --response COLUMN"
-"""What to type once the file is in order."""
+    """Unit of the responses (ns, bytes); empty where the file does not have it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CsvTable:
-    """A CSV file as text cells, before anyone says what its columns are."""
+    """A CSV file as text cells."""
 
     name: str
     """File as the person named it."""
     header: tuple[str, ...]
     """Names of the columns."""
     cells: tuple[tuple[str, ...], ...]
-    """Columns of text, one value a row."""
+    """Columns of text, one value for each row."""
     lines: tuple[int, ...]
-    """Line of the file each row ends on, from 1."""
+    """Line of the file on which each row ends, from 1."""
 
     def column(self, name: str) -> tuple[str, ...]:
-        """A column by name; UsageError names the columns there are."""
+        """A column by name; UsageError lists the columns where there is none of that name."""
         if name not in self.header:
-            there = ", ".join(self.header)
-            raise UsageError(
-                f"{self.name} has no column {name!r}", f"its columns are {there}", f"perflaw fit {self.name}"
-            )
+            why, command = f"its columns are {', '.join(self.header)}", f"perflaw fit {self.name}"
+            raise UsageError(f"{self.name} has no column {name!r}", why, command)
         return self.cells[self.header.index(name)]
 
 
 def read_csv(name: str) -> CsvTable:
-    """Read a file, or standard input for ``-``; errors as of its two halves."""
+    """Read a file, or standard input for ``-``. Raises the errors of `read_text` and `parse_csv`."""
     return parse_csv(name, read_text(name))
 
 
-def parse_csv(name: str, text: str) -> CsvTable:
-    """The columns of a text; DataError where it is not a CSV file with a header and rows."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        records = [(reader.line_num, record) for record in reader if record]
-    except csv.Error as error:
-        raise DataError(f"{name}, line {reader.line_num}: not a CSV file", str(error), NEXT) from None
-    if not records:
-        raise DataError(f"{name} is empty", "a header line and rows of numbers are wanted", NEXT)
-    header = tuple(cell.strip() for cell in records[0][1])
-    _check_header(name, header)
-    for line, record in records[1:]:
-        if len(record) != len(header):
-            raise DataError(
-                f"{name}, line {line}: {len(record)} cells under {len(header)} columns", "", "mend that line"
-            )
-    if len(records) == 1:
-        raise DataError(f"{name} has no rows", "there is only a header line", NEXT)
-    columns = tuple(zip(*(record for _, record in records[1:]), strict=True))
-    return CsvTable(name, header, columns, tuple(line for line, _ in records[1:]))
-
-
 def read_text(name: str) -> str:
-    """All text of a file, or of standard input for ``-``; a byte order mark is no part of it.
+    """The text of a file, or of standard input for ``-``, without a byte order mark.
 
     Raises StoreError where it cannot be read, DataError where it is not UTF-8.
     """
@@ -103,63 +81,86 @@ def read_text(name: str) -> str:
         raise DataError(f"{name} is not UTF-8 text", f"byte {error.start} is not", "iconv -t UTF-8 …") from None
     except OSError as error:
         why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
-        raise StoreError(f"cannot read {name}", why, NEXT) from None
+        raise StoreError(f"cannot read {name}", why, _FIT) from None
 
 
-def _check_header(name: str, header: tuple[str, ...]) -> None:
-    if all(_number(cell) is not None for cell in header):
-        raise DataError(
-            f"{name} has no header", "its first line is numbers", "put the columns' names on the first line"
-        )
-    twice = sorted({cell for cell in header if header.count(cell) > 1})
-    if twice:
-        raise DataError(f"{name}: two columns are called {twice[0]!r}", "names must tell columns apart", "rename one")
+def parse_csv(name: str, text: str) -> CsvTable:
+    """The columns of a text; DataError where it is not a CSV file with a header and rows."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        records = [(reader.line_num, record) for record in reader if record]
+    except csv.Error as error:
+        raise DataError(f"{name}, line {reader.line_num}: not a CSV file", str(error), _FIT) from None
+    if not records:
+        raise DataError(f"{name} is empty", "a header line and rows of numbers are expected", _FIT)
+    header = tuple(cell.strip() for cell in records[0][1])
+    if all(number(cell) is not None for cell in header):
+        why = "its first line holds only numbers"
+        raise DataError(f"{name} has no header", why, "put the names of the columns on the first line")
+    if repeated := sorted({cell for cell in header if header.count(cell) > 1}):
+        what = f"{name}: two columns are called {repeated[0]!r}"
+        raise DataError(what, "names must distinguish the columns", "rename one of them")
+    for line, record in records[1:]:
+        if len(record) != len(header):
+            values = f"{len(record)} value{'s' * (len(record) != 1)}"
+            what = f"{name}, line {line}: it has {values}, but the header has {len(header)}"
+            raise DataError(what, "a comment line, or `;` as separator?", "correct that line")
+    if len(records) == 1:
+        raise DataError(f"{name} has no rows", "there is only a header line", _FIT)
+    columns = tuple(zip(*(record for _, record in records[1:]), strict=True))
+    return CsvTable(name, header, columns, tuple(line for line, _ in records[1:]))
 
 
-def _number(cell: str) -> float | None:
+def number(cell: str) -> float | None:
+    """The number in a cell, possibly not finite; None where there is none."""
     try:
         return float(cell)
     except ValueError:
         return None
 
 
-def numeric_columns(table: CsvTable, but: Sequence[str]) -> list[str]:
-    """Columns of which at least half the cells (of a thousand spread over them) are numbers, without those named."""
-    return [
-        name
-        for name, cells in zip(table.header, table.cells, strict=True)
-        if name not in but and _mostly_numbers(cells)
-    ]
-
-
-def _mostly_numbers(cells: Sequence[str]) -> bool:
-    some = cells[:: max(len(cells) // 1000, 1)]
-    return 2 * sum(_number(cell) is not None for cell in some) >= len(some)
+def numeric_columns(table: CsvTable, excluded: Sequence[str]) -> list[str]:
+    """Columns in which at least half of the cells (of a thousand spread over the column) are numbers."""
+    columns = []
+    for name, cells in zip(table.header, table.cells, strict=True):
+        some = cells[:: max(len(cells) // 1000, 1)]
+        if name not in excluded and 2 * sum(number(cell) is not None for cell in some) >= len(some):
+            columns.append(name)
+    return columns
 
 
 def split_series(
     table: CsvTable, response: str, features: Sequence[str], by: str | None, run: str | None, drop: bool
 ) -> list[NumberSeries]:
-    """Series in order of their first row; rows with a cell that is no finite number are refused, or dropped.
+    """Series in order of their first row. Rows with a cell that is no finite number are refused, or dropped.
 
     Raises UsageError on a missing column, DataError on such cells (with line and count) or where nothing is left.
     """
     numbers = {name: _floats(table.column(name)) for name in (response, *features)}
     finite = np.logical_and.reduce([np.isfinite(values) for values in numbers.values()])
     if not drop and not finite.all():
-        raise _invalid(table, numbers, finite)
+        row = int(np.flatnonzero(~finite)[0])
+        column = next(name for name, values in numbers.items() if not np.isfinite(values[row]))
+        count = int((~finite).sum())
+        cell = table.column(column)[row]
+        what = f"{table.name}, line {table.lines[row]}: {cell!r} in column {column!r} is no finite number"
+        why = "no other row has such a cell" if count == 1 else f"{count} rows have such cells"
+        raise DataError(what, why, "--drop-invalid leaves such rows out")
     if not finite.any():
-        raise DataError(f"{table.name}: no row is left", "every row has a cell that is no finite number", NEXT)
+        raise DataError(f"{table.name}: no row is left", "every row has a cell that is no finite number", _FIT)
     labels = np.array(table.column(run)) if run else None
-    names, members = _groups(table.column(by) if by else None, finite.size)
-    out = []
-    for name, rows in zip(names, members, strict=True):
-        keep = rows[finite[rows]]
-        if keep.size:
-            columns = {feature: numbers[feature][keep] for feature in features}
-            chosen = labels[keep] if labels is not None else None
-            out.append(NumberSeries(name, numbers[response][keep], columns, chosen, int(rows.size - keep.size)))
-    return out
+    rows_by_name: dict[str | None, list[int]] = {}
+    for row, key in enumerate(table.column(by) if by else [None] * finite.size):
+        rows_by_name.setdefault(key, []).append(row)
+    series = []
+    for name, members in rows_by_name.items():
+        rows = np.array(members, dtype=np.intp)
+        kept = rows[finite[rows]]
+        if kept.size:
+            columns = {feature: numbers[feature][kept] for feature in features}
+            runs = labels[kept] if labels is not None else None
+            series.append(NumberSeries(name, numbers[response][kept], columns, runs, int(rows.size - kept.size)))
+    return series
 
 
 def _floats(cells: Sequence[str]) -> NDArray[np.float64]:
@@ -167,92 +168,50 @@ def _floats(cells: Sequence[str]) -> NDArray[np.float64]:
     try:
         return np.array(list(map(float, cells)))
     except ValueError:
-        values = (_number(cell) for cell in cells)
+        values = (number(cell) for cell in cells)
         return np.array([math.nan if value is None else value for value in values])
 
 
-def _groups(keys: Sequence[str] | None, rows: int) -> tuple[list[str | None], list[NDArray[np.intp]]]:
-    """Names of the series in order of appearance and the rows of each."""
-    if keys is None:
-        return [None], [np.arange(rows)]
-    places: dict[str, list[int]] = {}
-    for row, key in enumerate(keys):
-        places.setdefault(key, []).append(row)
-    return list(places), [np.array(members, dtype=np.intp) for members in places.values()]
-
-
-def _invalid(table: CsvTable, numbers: dict[str, NDArray[np.float64]], finite: NDArray[np.bool_]) -> DataError:
-    """The refusal: the first such cell and how many rows there are."""
-    row = int(np.flatnonzero(~finite)[0])
-    column = next(name for name, values in numbers.items() if not np.isfinite(values[row]))
-    cell = table.column(column)[row]
-    count = int((~finite).sum())
-    what = f"{table.name}, line {table.lines[row]}: {cell!r} in column {column!r} is no finite number"
-    why = "no other row has such a cell" if count == 1 else f"{count} rows have such cells"
-    return DataError(what, why, "--drop-invalid leaves such rows out")
-
-
-# ---- A matrix of counts that a person brings along: a CSV file with a row a run and a column a feature or location.
-
-FEATURE = "feature:"
-"""What the names of features' columns begin with."""
-RUN = "run"
-"""The column of the runs' names."""
-_NEXT = "perflaw trend FILE.csv"
-
-
 def read_csv_matrix(path: str) -> CountMatrix:
-    """The matrix in a file, or on standard input for ``-``.
+    """The matrix of counts in a file, or on standard input for ``-``.
 
-    Rows are runs. Columns ``feature:NAME`` are features (an empty cell: this run does not say it), ``run`` names the runs
-    (else they are numbered from 1), every other column holds the counts of a location of that name. Raises StoreError where
-    the file cannot be read, DataError where it is no such table, says the transposed one, or has counts that are none.
+    Rows are runs. Columns ``feature:NAME`` are features (an empty cell: unknown for this run), the column ``run`` names the
+    runs (otherwise they are numbered from 1), every other column has the counts of a location of that name. Raises
+    StoreError where the file cannot be read, DataError where it is no such table, is transposed, or has counts that are
+    none.
     """
     table = read_csv(path)
     if any(cell.strip().startswith(FEATURE) for cell in table.cells[0]):
         what = f"{table.name}: its rows are locations and its columns are runs"
-        raise DataError(what, "a row a run, and a column a feature or location, is wanted", "turn the table round")
+        raise DataError(what, "one row for each run is expected, one column for each location", "transpose the table")
     features = [name for name in table.header if name.startswith(FEATURE)]
-    places = [name for name in table.header if name != RUN and name not in features]
-    if not places:
-        raise DataError(f"{table.name} has no counts", f"all its columns are {FEATURE}… or {RUN}", _NEXT)
+    locations = [name for name in table.header if name != RUN and name not in features]
+    if not locations:
+        raise DataError(f"{table.name} has no counts", f"all its columns are {FEATURE}… or {RUN}", _TREND)
+    runs = tuple(str(row) for row in range(1, len(table.lines) + 1))
+    if RUN in table.header:
+        runs = tuple(cell.strip() for cell in table.column(RUN))
+        for row, name in enumerate(runs):
+            if name in runs[:row]:
+                what = f"{table.name}, line {table.lines[row]}: run {name!r} again"
+                raise DataError(what, "each run has one row", "rename one of them")
     return CountMatrix(
-        tuple(Location("column", name) for name in places),
-        np.array([_numbers(table, name, "count") for name in places]),
-        {name.removeprefix(FEATURE): _numbers(table, name, "value of a feature") for name in features},
-        _runs(table),
+        tuple(Location("column", name) for name in locations),
+        np.array([_matrix_column(table, name, "count") for name in locations]),
+        {name.removeprefix(FEATURE): _matrix_column(table, name, "value of a feature") for name in features},
+        runs,
     )
 
 
-def _runs(table: CsvTable) -> tuple[str, ...]:
-    if RUN not in table.header:
-        return tuple(str(number) for number in range(1, len(table.lines) + 1))
-    names = tuple(cell.strip() for cell in table.column(RUN))
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        line = table.lines[len(names) - 1 - names[::-1].index(twice)]
-        raise DataError(f"{table.name}, line {line}: run {twice!r} again", "a run is one row", "rename one")
-    return names
-
-
-def _numbers(table: CsvTable, name: str, what: str) -> NDArray[np.float64]:
-    """A column's cells; counts are finite and not negative, values of features finite or missing."""
+def _matrix_column(table: CsvTable, name: str, kind: str) -> NDArray[np.float64]:
+    """The numbers of a column. Counts are finite and not negative; values of features are finite, or NaN in empty cells."""
     values = np.empty(len(table.lines))
-    for place, (line, cell) in enumerate(zip(table.lines, table.column(name), strict=True)):
-        number = _count_csv_number(cell)
-        if what == "count" and not number >= 0:
-            number = math.inf  # NaN too
-        if math.isinf(number) or (math.isnan(number) and cell.strip()):
-            where = f"{table.name}, line {line}: {cell!r} in column {name!r} is no {what}"
+    for row, (line, cell) in enumerate(zip(table.lines, table.column(name), strict=True)):
+        value = number(cell) if cell.strip() else math.nan
+        missing = kind != "count" and not cell.strip()
+        if value is None or not (missing or (math.isfinite(value) and (kind != "count" or value >= 0))):
+            what = f"{table.name}, line {line}: {cell!r} in column {name!r} is no {kind}"
             why = f"columns that are not counts are called {FEATURE}NAME or {RUN}"
-            raise DataError(where, why, "rename the column or mend that line")
-        values[place] = number
+            raise DataError(what, why, "rename the column or correct that line")
+        values[row] = value
     return values
-
-
-def _count_csv_number(cell: str) -> float:
-    """The number in a cell; NaN for an empty one, infinity for what is none."""
-    try:
-        return float(cell) if cell.strip() else math.nan
-    except ValueError:
-        return math.inf

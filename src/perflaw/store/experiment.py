@@ -1,9 +1,11 @@
-"""Experiments on disk: ``.perflaw/<experiment>/runs/<id>/`` with ``run.json`` and one Parquet file a table."""
+"""Experiments on disk: ``.perflaw/<experiment>/runs/<id>/`` with ``run.json`` and one Parquet file for each table.
+
+``run.json`` is the manifest of a run. It is written last and whole; an unknown version is refused, never guessed.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from dataclasses import asdict, dataclass, fields
@@ -16,10 +18,10 @@ from perflaw.store.schema import RUN_SCHEMA
 from perflaw.store.tables import read_tables, write_tables
 from perflaw.types import Clock, Losses, Metric, Run
 
-# ---- ``run.json``: the manifest of a run, written last and whole; an unknown version is refused, never guessed.
-
-LATER: Final = ("workload", "planned")
-"""Fields that manifests of this version did not have from its beginning: where one is not there, its default holds."""
+STORE: Final = ".perflaw"
+ADDED_FIELDS: Final = ("workload", "planned")
+"""Fields that the first manifests of this version did not have; where one is missing, its default holds."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def write_manifest(folder: Path, run: Run) -> None:
@@ -54,15 +56,15 @@ def _check_version(path: Path, document: Any) -> None:
     if isinstance(schema, str) and schema.startswith("perflaw.run/"):
         its, ours = schema.split("/")[1], RUN_SCHEMA.split("/")[1]
         older = its.isdigit() and int(its) < int(ours)
-        remedy = "perflaw record -e NAME -- … (records anew)" if older else "pip install --upgrade perflaw"
+        command = "perflaw record -e NAME -- … (records anew)" if older else "pip install --upgrade perflaw"
         why = f"it is of version {its}, this perflaw reads {ours}"
-        raise StoreError(f"{path}: recorded by another version of perflaw", why, remedy)
+        raise StoreError(f"{path}: recorded by another version of perflaw", why, command)
     raise StoreError(f"{path}: not a manifest of perflaw's", "its schema is missing or unknown", "perflaw runs")
 
 
 def _run(document: dict[str, Any]) -> Run:
-    written = {field.name for field in fields(Run)} - {name for name in LATER if name not in document}
-    values = {name: document[name] for name in written}
+    present = {field.name for field in fields(Run)} - {name for name in ADDED_FIELDS if name not in document}
+    values = {name: document[name] for name in present}
     values["command"] = tuple(values["command"])
     values["features"] = {str(name): float(number) for name, number in values["features"].items()}
     values["configuration"] = {str(name): str(text) for name, text in values["configuration"].items()}
@@ -70,20 +72,16 @@ def _run(document: dict[str, Any]) -> Run:
         values[name] = int(values[name])
     values["metrics"] = tuple(Metric(**metric) for metric in values["metrics"])
     values["words"] = {str(topic): str(text) for topic, text in values["words"].items()}
-    for name in {"parent", *LATER} & values.keys():
+    for name in {"parent", *ADDED_FIELDS} & values.keys():
         values[name] = str(values[name])
     values["clock"] = Clock(**values["clock"])
     values["lost"] = Losses(**values["lost"])
     return Run(**values)
 
 
-STORE = ".perflaw"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One run and where its tables are; tables are read when asked for."""
+    """One run and the folder of its tables, which are read on demand."""
 
     run: Run
     """The manifest."""
@@ -106,7 +104,7 @@ class Experiment:
 
     @property
     def runs_folder(self) -> Path:
-        """Where its runs are."""
+        """Folder of its runs."""
         return self.folder / "runs"
 
     def ids(self) -> list[str]:
@@ -114,17 +112,17 @@ class Experiment:
         return [path.name for path in self._folders() if (path / "run.json").exists()]
 
     def unfinished(self) -> list[str]:
-        """Ids of runs being recorded now, or whose recorder was killed."""
+        """Ids of runs that are being recorded, or whose recorder was killed."""
         return [path.name for path in self._folders() if not (path / "run.json").exists()]
 
     def _folders(self) -> list[Path]:
         if not self.runs_folder.is_dir():
             return []
-        found = [path for path in self.runs_folder.iterdir() if path.name.isdigit()]
-        return sorted(found, key=lambda path: int(path.name))
+        folders = [path for path in self.runs_folder.iterdir() if path.name.isdigit()]
+        return sorted(folders, key=lambda path: int(path.name))
 
     def recording(self, run: str) -> Recording:
-        """One recording by its id (leading zeros may be left out); StoreError where there is none or it is damaged."""
+        """One recording by its id, leading zeros optional; StoreError where it is missing or damaged."""
         run = run.zfill(4)
         folder = self.runs_folder / run
         if not folder.is_dir():
@@ -133,43 +131,42 @@ class Experiment:
         return Recording(read_manifest(folder), folder)
 
     def manifest(self, run: str) -> Run | None:
-        """Manifest of one run, None where it cannot be read."""
+        """The manifest of one run; None where it cannot be read."""
         try:
             return read_manifest(self.runs_folder / run)
         except StoreError:
             return None
 
     def recordings(self, runs: tuple[str, ...] = ()) -> list[Recording]:
-        """The chosen recordings, or all; StoreError where there is none to read."""
-        found = [self.recording(run) for run in dict.fromkeys(run.zfill(4) for run in runs)] if runs else self._all()
-        if not found:
-            raise StoreError(
-                f"{self.folder}: no recordings", "nothing was recorded yet", "perflaw record -- python app.py"
-            )
-        return found
+        """The chosen recordings, or all; StoreError where there is none, or one cannot be read.
 
-    def _all(self) -> list[Recording]:
-        """Every finished run; where one cannot be read, the error says how to go on with the others."""
-        found: list[Recording] = []
-        for run in self.ids():
+        If all are wanted and one of several cannot be read, the error says how to go on with the others.
+        """
+        if runs:
+            return [self.recording(run) for run in dict.fromkeys(run.zfill(4) for run in runs)]
+        recordings: list[Recording] = []
+        ids = self.ids()
+        for run in ids:
             try:
-                found.append(self.recording(run))
+                recordings.append(self.recording(run))
             except StoreError as error:
-                others = " ".join(one for one in self.ids() if one != run)
+                others = " ".join(one for one in ids if one != run)
                 if not others:
                     raise
-                raise StoreError(
-                    error.what, error.why, f"perflaw annotate -e {self.name} {others} (names the runs to use)"
-                ) from error
-        return found
+                command = f"perflaw annotate -e {self.name} {others} (names the runs to use)"
+                raise StoreError(error.what, error.why, command) from error
+        if not recordings:
+            why, command = "nothing was recorded yet", "perflaw record -- python app.py"
+            raise StoreError(f"{self.folder}: no recordings", why, command)
+        return recordings
 
     def make(self) -> None:
-        """Its folders, where they are not there yet."""
+        """Make its folders, if they do not exist yet."""
         for folder in (self.folder.parent, self.folder, self.runs_folder):
             folder.mkdir(exist_ok=True, mode=0o700)
 
     def new_run(self) -> Path:
-        """A fresh folder for the next run, the user's alone; two recorders at once get two."""
+        """A new folder for the next run, the user's alone; two recorders at the same time get two folders."""
         self.make()
         number = max((int(path.name) for path in self._folders()), default=0) + 1
         while True:
@@ -191,14 +188,10 @@ def open_experiment(name: str, root: Path | None = None) -> Experiment:
 
 def save(folder: Path, run: Run, tables: Tables) -> None:
     """Write a recording into its folder: tables first, the manifest last, so that a run is there whole or not at all."""
-    previous = os.umask(0o077)
-    try:
-        write_tables(folder, tables)
-        write_manifest(folder, run)
-    finally:
-        os.umask(previous)
+    write_tables(folder, tables)
+    write_manifest(folder, run)
 
 
 def discard(folder: Path) -> None:
-    """Remove a run's folder that holds nothing worth keeping."""
+    """Remove the folder of a run that holds nothing worth keeping."""
     shutil.rmtree(folder, ignore_errors=True)

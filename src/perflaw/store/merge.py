@@ -1,7 +1,7 @@
 """Recordings merge by addition: threads, processes, runs and hosts, in any order, to the same bytes.
 
-Everything additive is an exact integer sum; samples are bottom-k samples (Cohen & Kaplan, PODC'07) and merge by keeping
-the smallest priorities again. Numbers of components and nodes are given anew in a canonical order.
+All sums are exact integers. Samples are bottom-k samples (Cohen & Kaplan, PODC'07) and merge by keeping the smallest
+priorities again. Components and nodes are renumbered in a canonical order.
 """
 
 from __future__ import annotations
@@ -12,71 +12,100 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.store.columns import Array, Column, Table, Tables, added, changes, concatenated, grouped, vocabulary
+from perflaw.store.columns import Array, Column, Table, Tables, concatenated, group_sums, grouped, is_first, vocabulary
 from perflaw.store.schema import COLUMNS, LOCAL, OTHER, WORST, sample_sizes
 
-# ---- Numbers of components and nodes: given anew, the same for the same recording whatever they were before.
-
-_NODES: Final = {
-    "calltree": ("node", "parent"),
-    "moments": ("node",),
-    "pairs": ("node", "i", "j"),
-    "links": ("ancestor", "descendant"),
-    "histograms": ("node",),
-    "invocations": ("node",),
-    "callees": ("node",),
-    "worst": ("node",),
-    "spans": ("node",),
-}
-"""Columns that hold numbers of nodes."""
-_COMPONENTS: Final = ("components", "component_costs", "calltree", "strata", "invocations", "worst")
+_NODE_COLUMNS: Final = {
+    "calltree": ("node", "parent"), "moments": ("node",), "pairs": ("node", "i", "j"),
+    "links": ("ancestor", "descendant"), "histograms": ("node",), "invocations": ("node",), "callees": ("node",),
+    "worst": ("node",), "spans": ("node",),
+}  # fmt: skip
+"""Table → columns with numbers of nodes."""
+_COMPONENT_TABLES: Final = ("components", "component_costs", "calltree", "strata", "invocations", "worst")
 """Tables with a column of components."""
+_KEY_COLUMNS: Final = {
+    "components": 1, "component_costs": 2, "calltree": 1, "moments": 2, "pairs": 4, "links": 3, "histograms": 2,
+    "strata": 2, "invocations": 2, "features": 3, "invocation_costs": 3, "callees": 3, "worst": 2, "spans": 3,
+}  # fmt: skip
+"""Table → number of columns, from the first, that identify a row; tables are sorted by them."""
+_SUMMED: Final = ("components", "component_costs", "moments", "pairs", "links", "histograms", "strata")
+"""Tables in which rows of equal key are added up."""
+_COMPONENT_IDENTITY: Final = 7
+"""Columns of ``components``, from the first, that are not added up."""
+_OF_SAMPLES: Final = ("features", "invocation_costs", "callees")
+"""Tables whose rows belong to a sampled invocation."""
+_OF_INVOCATIONS: Final = (*_OF_SAMPLES, "spans")
+"""Tables whose rows belong to an invocation; rows of equal key are one row only if they are equal throughout."""
 
 
-def joined(recordings: Sequence[Tables]) -> Tables:
-    """The rows of several recordings together, their nodes and components numbered on."""
+def merge(recordings: Sequence[Tables]) -> Tables:
+    """The tables of several recordings as one. Samples of equal run and sequence are one sample."""
+    return canonical(recordings[0] if len(recordings) == 1 else _joined(recordings))
+
+
+def canonical(tables: Tables) -> Tables:
+    """The same recording, numbered and sorted in a canonical order, its samples cut to size and weighted."""
+    tables = _with_one_vocabulary(tables)
+    components = _component_numbers(tables["components"])
+    distinct_before = tables["pairs"]["i"] != tables["pairs"]["j"]
+    tables = _renumbered(tables, components, _node_numbers(tables["calltree"], components))
+    tables["pairs"] = _ordered_pairs(tables["pairs"], distinct_before)
+    merged = {
+        name: _summed(name, tables[name]) if name in _SUMMED else _distinct(name, tables[name]) for name in COLUMNS
+    }
+    kept = _kept_samples(merged["invocations"], sample_sizes(len(np.unique(merged["strata"]["component"]))))
+    if not kept.all():
+        merged["invocations"] = merged["invocations"].take(np.flatnonzero(kept))
+        for name in _OF_SAMPLES:
+            merged[name] = _rows_of(merged["invocations"], merged[name])
+    merged["invocations"] = _weighted(merged["invocations"], merged["strata"])
+    longest = _smallest([merged["worst"]["component"]], -merged["worst"]["x"], WORST)
+    merged["worst"] = merged["worst"].take(np.sort(longest))
+    merged["spans"] = _rows_of(merged["worst"], merged["spans"])
+    return merged
+
+
+def _joined(recordings: Sequence[Tables]) -> Tables:
+    """The rows of several recordings together; nodes and components of each are numbered after those before."""
     nodes = components = 0
     shifted: list[Tables] = []
     for tables in recordings:
-        node, component = tables["calltree"]["node"], tables["components"]["component"]
-        known, kinds = int(node.max(initial=0)) + 1, int(component.max(initial=0)) + 1
-        shifted.append(renumbered(tables, _shift(components, kinds), _shift(nodes, known)))
-        nodes, components = nodes + known, components + kinds
+        node_count = int(tables["calltree"]["node"].max(initial=0)) + 1
+        component_count = int(tables["components"]["component"].max(initial=0)) + 1
+        new_components = _lookup(np.arange(components, components + component_count))
+        shifted.append(_renumbered(tables, new_components, _lookup(np.arange(nodes, nodes + node_count))))
+        nodes, components = nodes + node_count, components + component_count
     return {name: concatenated([tables[name] for tables in shifted]) for name in recordings[0]}
 
 
-def _shift(base: int, count: int) -> Array:
-    return _lookup(np.arange(base, base + count))
-
-
 def _lookup(numbers: Array) -> Array:
-    """New numbers by the old one. What is negative stays: no component and no node (-1), LOCAL and OTHER."""
+    """New number by old number. Negative numbers stay: no component and no node (-1), LOCAL and OTHER."""
     return np.concatenate([numbers, [OTHER, LOCAL]])
 
 
-def renumbered(tables: Tables, components: Array, nodes: Array) -> Tables:
-    """The tables with other numbers: new ones by old."""
+def _renumbered(tables: Tables, components: Array, nodes: Array) -> Tables:
+    """The tables with new numbers of components and nodes, given by old number."""
     result = dict(tables)
-    for name in _COMPONENTS:
+    for name in _COMPONENT_TABLES:
         result[name] = result[name].replaced({"component": result[name].columns["component"].mapped(components)})
-    for name, columns in _NODES.items():
+    for name, columns in _NODE_COLUMNS.items():
         table = result[name]
         result[name] = table.replaced({column: table.columns[column].mapped(nodes) for column in columns})
     return result
 
 
-def component_numbers(components: Table) -> Array:
-    """New number of each component by its old one: in the order of name, file, line and the rest."""
-    known = {row[0]: row[1:7] for row in components}
-    place = {what: number for number, what in enumerate(sorted(set(known.values())))}
-    numbers = np.full(max(known, default=0) + 1, -1)
-    for old, what in known.items():
-        numbers[old] = place[what]
+def _component_numbers(components: Table) -> Array:
+    """New number of each component by its old one: in the order of name, file, line and its other columns."""
+    identities = {row[0]: row[1:_COMPONENT_IDENTITY] for row in components}
+    places = {identity: place for place, identity in enumerate(sorted(set(identities.values())))}
+    numbers = np.full(max(identities, default=0) + 1, -1)
+    for old, identity in identities.items():
+        numbers[old] = places[identity]
     return _lookup(numbers)
 
 
-def node_numbers(calltree: Table, components: Array) -> Array:
-    """New number of each node by its old one: by depth, then parent, component and site, so parents before children.
+def _node_numbers(calltree: Table, components: Array) -> Array:
+    """New number of each node by its old one: by depth, then parent, component and site, so parents come before children.
 
     Nodes of the same calling context get the same number.
     """
@@ -94,143 +123,92 @@ def node_numbers(calltree: Table, components: Array) -> Array:
     return numbers
 
 
-_KEYS: Final = {
-    "components": 1, "component_costs": 2, "calltree": 1, "moments": 2, "pairs": 4, "links": 3, "histograms": 2,
-    "strata": 2, "invocations": 2, "features": 3, "invocation_costs": 3, "callees": 3, "worst": 2, "spans": 3,
-}  # fmt: skip
-"""Table → how many columns at its front tell its rows apart, as a rule; tables are sorted by them."""
-_ADDED: Final = ("components", "component_costs", "moments", "pairs", "links", "histograms", "strata")
-"""Tables whose rows of equal key are added up."""
-_OF_SAMPLES: Final = ("features", "invocation_costs", "callees")
-"""Tables whose rows go with a sampled invocation; two of them are one only if they are equal throughout."""
-_OF_CALLS: Final = (*_OF_SAMPLES, "spans")
-"""Those whose rows go with an invocation of any kind."""
-
-
-def merge(recordings: Sequence[Tables]) -> Tables:
-    """The tables of several recordings as one. Samples of equal run and sequence are one sample."""
-    return canonical(recordings[0] if len(recordings) == 1 else joined(recordings))
-
-
-def canonical(tables: Tables) -> Tables:
-    """The same recording, numbered and sorted in a canonical order, its samples cut to size and weighted."""
-    tables = _of_one_vocabulary(tables)
-    components = component_numbers(tables["components"])
-    apart = tables["pairs"]["i"] != tables["pairs"]["j"]
-    tables = renumbered(tables, components, node_numbers(tables["calltree"], components))
-    tables["pairs"] = _ordered(tables["pairs"], apart)
-    result = {
-        name: _summed(name, tables[name]) if name in _ADDED else _distinct(name, tables[name]) for name in COLUMNS
-    }
-    stay = _staying(result["invocations"], sample_sizes(len(np.unique(result["strata"]["component"]))))
-    if not stay.all():
-        result["invocations"] = result["invocations"].take(np.flatnonzero(stay))
-        for name in _OF_SAMPLES:
-            result[name] = _of(result["invocations"], result[name])
-    result["invocations"] = _weighted(result["invocations"], result["strata"])
-    longest = _least([result["worst"]["component"]], -result["worst"]["x"], WORST)
-    result["worst"] = result["worst"].take(np.sort(longest))
-    result["spans"] = _of(result["worst"], result["spans"])
-    return result
-
-
-def _of_one_vocabulary(tables: Tables) -> Tables:
-    """Columns of texts that have the same name get the same codes, in the order of the texts."""
+def _with_one_vocabulary(tables: Tables) -> Tables:
+    """Give text columns of the same name the same codes, in the order of the texts."""
     columns: dict[str, list[Column]] = {}
     for table in tables.values():
         for name, column in table.columns.items():
             if column.words is not None:
                 columns.setdefault(name, []).append(column)
-    words = {name: vocabulary(found) for name, found in columns.items()}
+    words = {name: vocabulary(same_name) for name, same_name in columns.items()}
     return {
-        name: table.replaced({of: one.spoken(words[of]) for of, one in table.columns.items() if of in words})
-        for name, table in tables.items()
+        table_name: table.replaced(
+            {name: column.encoded(words[name]) for name, column in table.columns.items() if name in words}
+        )
+        for table_name, table in tables.items()
     }
 
 
-def _ordered(pairs: Table, apart: NDArray[np.bool_]) -> Table:
-    """Pairs with i <= j. Where two callees, ``apart`` before, became one, their product stands twice in its square."""
+def _ordered_pairs(pairs: Table, distinct_before: NDArray[np.bool_]) -> Table:
+    """Pairs with i <= j. Where two distinct callees became one node, their product counts twice in its square."""
     i, j = pairs.columns["i"], pairs.columns["j"]  # of the same rows
-    twice = np.flatnonzero((i.array() == j.array()) & apart)
-    least, greatest = np.minimum(i.values, j.values), np.maximum(i.values, j.values)
-    pairs = pairs.replaced({"i": Column(least, i.rows), "j": Column(greatest, i.rows)})
+    twice = np.flatnonzero((i.array() == j.array()) & distinct_before)
+    smaller, larger = np.minimum(i.values, j.values), np.maximum(i.values, j.values)
+    pairs = pairs.replaced({"i": Column(smaller, i.rows), "j": Column(larger, i.rows)})
     return concatenated([pairs, pairs.take(twice)]) if len(twice) else pairs
 
 
-def _key(name: str, table: Table) -> list[Array]:
-    return [table[column] for column in list(COLUMNS[name])[: _KEYS[name]]]
+def _keys(name: str, table: Table) -> list[Array]:
+    return [table[column] for column in list(COLUMNS[name])[: _KEY_COLUMNS[name]]]
 
 
 def _summed(name: str, table: Table) -> Table:
-    """Rows of equal key added up, sorted; the least and greatest X of the moments are compared instead."""
-    order, starts = grouped(_key(name, table))
+    """Rows of equal key added up, sorted; the least and greatest X of moments are compared instead."""
+    order, starts = grouped(_keys(name, table))
     table = table.take(order)
     if len(starts) == len(order):
         return table
-    keys = list(COLUMNS[name])[: _first_summed(name)]
-    result = table.take(starts).replaced(
-        {of: Column(added(table[of], starts)) for of in table.columns if of not in keys}
-    )
-    return result.replaced(_extremes(table, starts)) if name == "moments" else result
-
-
-def _first_summed(name: str) -> int:
-    return 7 if name == "components" else _KEYS[name]
-
-
-def _extremes(moments: Table, starts: NDArray[np.intp]) -> dict[str, Column]:
-    """Least and greatest X of groups of rows; an empty set has no least value."""
-    some = moments["n"] > 0
-    least = np.minimum.reduceat(np.where(some, moments["min_x"], np.iinfo(np.int64).max), starts)
-    least[~np.logical_or.reduceat(some, starts)] = 0
-    return {"min_x": Column(least), "max_x": Column(np.maximum.reduceat(moments["max_x"], starts))}
+    kept = _COMPONENT_IDENTITY if name == "components" else _KEY_COLUMNS[name]
+    summed = list(COLUMNS[name])[kept:]
+    result = table.take(starts).replaced({column: Column(group_sums(table[column], starts)) for column in summed})
+    if name != "moments":
+        return result
+    called = table["n"] > 0  # a node without completed invocations has no least X
+    least = np.minimum.reduceat(np.where(called, table["min_x"], np.iinfo(np.int64).max), starts)
+    least[~np.logical_or.reduceat(called, starts)] = 0
+    greatest = np.maximum.reduceat(table["max_x"], starts)
+    return result.replaced({"min_x": Column(least), "max_x": Column(greatest)})
 
 
 def _distinct(name: str, table: Table) -> Table:
-    """Rows sorted, of equal ones the first. A node and a sample are told apart by their numbers alone."""
-    order, starts = grouped(_key(name, table))
+    """Rows sorted, the first of those that are one. Nodes and samples are identified by their keys alone."""
+    order, starts = grouped(_keys(name, table))
     if len(starts) < len(order):
-        every = [table[column] for column in COLUMNS[name]]
-        order, starts = grouped(every)
-        if name not in _OF_CALLS:
-            starts = np.flatnonzero(changes(_key(name, table), order))
+        order, starts = grouped([table[column] for column in COLUMNS[name]])
+        if name not in _OF_INVOCATIONS:
+            starts = np.flatnonzero(is_first(_keys(name, table), order))
         order = order[starts]
     return table.take(order)
 
 
-def _staying(invocations: Table, sizes: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which samples stay: per component the smallest uniform priorities, and the smallest of each stratum."""
-    in_uniform, in_stratum = sizes
+def _kept_samples(invocations: Table, sizes: tuple[int, int]) -> NDArray[np.bool_]:
+    """Which samples are kept: of each component the smallest uniform priorities, and the smallest of each stratum."""
+    uniform_size, stratum_size = sizes
     component, uniform_key = invocations["component"], invocations["uniform_key"]
-    stay = np.zeros(len(invocations), np.bool_)
+    kept = np.zeros(len(invocations), np.bool_)
     uniform = np.flatnonzero(uniform_key >= 0)
-    stay[uniform[_least([component[uniform]], uniform_key[uniform], in_uniform)]] = True
-    stay[_least([component, invocations["stratum"]], invocations["stratum_key"], in_stratum)] = True
-    return stay
+    kept[uniform[_smallest([component[uniform]], uniform_key[uniform], uniform_size)]] = True
+    kept[_smallest([component, invocations["stratum"]], invocations["stratum_key"], stratum_size)] = True
+    return kept
 
 
-def _least(groups: list[Array], priority: Array, most: int) -> NDArray[np.intp]:
-    """Numbers of the rows with the least priorities of each group; of equal priorities the rows that stand first."""
+def _smallest(groups: list[Array], priority: Array, size: int) -> NDArray[np.intp]:
+    """Rows with the smallest priorities of each group; of equal priorities the first rows."""
     order, _ = grouped([*groups, priority])
     place = np.arange(len(order))
-    start = np.maximum.accumulate(np.where(changes(groups, order), place, 0))
-    return order[place - start < most]
+    start = np.maximum.accumulate(np.where(is_first(groups, order), place, 0))
+    return order[place - start < size]
 
 
-def _sample(table: Table) -> Array:
-    """One number a row for its run and sequence, in their order."""
-    return (table["run"].astype(np.int64) << 40) + table["sequence"]
-
-
-def _of(invocations: Table, table: Table) -> Table:
-    """The rows that go with these invocations."""
-    return table.take(np.flatnonzero(np.isin(_sample(table), _sample(invocations))))
+def _rows_of(invocations: Table, table: Table) -> Table:
+    """The rows of a table that belong to these invocations."""
+    own, wanted = ((one["run"].astype(np.int64) << 40) + one["sequence"] for one in (table, invocations))
+    return table.take(np.flatnonzero(np.isin(own, wanted)))
 
 
 def _weighted(invocations: Table, strata: Table) -> Table:
-    """Samples with the number of invocations each stands for: those of its stratum over the samples of it."""
-    stratum_of = (table["component"] << 8 | table["stratum"] for table in (invocations, strata))
-    sampled, counted = stratum_of
-    found, inverse, samples = np.unique(sampled, return_inverse=True, return_counts=True)
-    counts = strata["count"][np.searchsorted(counted, found)]
+    """Samples with their weights: the invocations of a stratum divided by the samples of it."""
+    sampled, counted = (table["component"] << 8 | table["stratum"] for table in (invocations, strata))
+    present, inverse, samples = np.unique(sampled, return_inverse=True, return_counts=True)
+    counts = strata["count"][np.searchsorted(counted, present)]
     return invocations.replaced({"weight": Column((counts / samples)[inverse])})

@@ -1,8 +1,8 @@
-"""The tables of a recording, defined once: names, columns, types and what they mean.
+"""The tables of a recording, defined once: names, columns, types and meaning.
 
 Sums are exact integers of 128 bits (``DECIMAL(38,0)`` on disk, ``int`` in memory). ``LOCAL`` stands for the cost of an
-invocation outside its recorded callees (Y_0), ``OTHER`` for callees beyond the ones kept apart. Rows with a ``metric``
-stand for themselves, counts included: where recordings of different metrics are merged, their populations differ.
+invocation outside its recorded callees (Y_0), ``OTHER`` for callees beyond those that are kept apart. Rows of different
+metrics are independent, counts included: where recordings of different metrics are merged, their populations differ.
 """
 
 from __future__ import annotations
@@ -16,129 +16,87 @@ from perflaw.store.columns import NULL, Column, Row, Table, texts, wide
 
 RUN_SCHEMA: Final = "perflaw.run/2"
 COLLECTING: Final = "(garbage collection)"
-"""Component of what the interpreter collects within a call: it is no call (native/python/collections.c defines it)."""
+"""Component of the interpreter's collections within a call, which are not calls (native/python/collections.c defines it)."""
 LOCAL: Final = -1
 OTHER: Final = -2
 
 INT, SUM, REAL, TEXT, OPTIONAL = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR", "INT64"
 """Types as DuckDB calls them; ``OPTIONAL`` is an ``INT`` that may be null."""
+Schema = Mapping[str, Mapping[str, str]]
+"""Table → its columns and their types."""
 
 UNIFORM: Final = 512
 """Invocations of a function that the uniform part of the sample keeps."""
 PER_STRATUM: Final = 32
 """Invocations that each power of two of the duration keeps."""
 MANY_COMPONENTS: Final = 256
-"""Where more functions than this have samples, all keep a quarter; half of that each time there are twice as many."""
+"""If more functions than this have samples, all keep a quarter; each time their number doubles, they keep half of that."""
+WORST: Final = 8
+"""Longest invocations of a function that are kept."""
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
-    # One row a function.
+    # One row for each function.
     "components": {
-        "component": INT,
-        "name": TEXT,
-        "file": TEXT,
-        "line": INT,
-        "language": TEXT,
-        "origin": TEXT,
-        "parameters": TEXT,
-        "calls": INT,
-        "open": INT,
+        "component": INT, "name": TEXT, "file": TEXT, "line": INT, "language": TEXT, "origin": TEXT, "parameters": TEXT,
+        "calls": INT, "open": INT,
     },
     # total: cost of a function's outermost invocations; self: without recorded callees.
     "component_costs": {"component": INT, "metric": TEXT, "total": SUM, "self": SUM},
-    # One row a calling context: keyed by (parent, site, component). Node 0 is the root, its component -1.
+    # One row for each calling context, keyed by (parent, site, component). Node 0 is the root, its component is -1.
     "calltree": {"node": INT, "parent": INT, "component": INT, "site": INT, "site_line": INT, "depth": INT},
     # Raw moments of the inclusive cost X of a node's completed invocations.
     "moments": {
-        "node": INT,
-        "metric": TEXT,
-        "n": INT,
-        "sum_x": SUM,
-        "sum_xx": SUM,
-        "min_x": INT,
-        "max_x": INT,
-        "open": INT,
+        "node": INT, "metric": TEXT, "n": INT, "sum_x": SUM, "sum_xx": SUM, "min_x": INT, "max_x": INT, "open": INT,
     },
     # Per pair (i <= j) of a node's children touched in one invocation, LOCAL and OTHER included: sum of Y_i * Y_j.
     "pairs": {"node": INT, "metric": TEXT, "i": INT, "j": INT, "sum_yy": SUM},
     # Per (ancestor H, descendant A) that meet in one invocation of H: Y is A's cost and K its calls within it.
     "links": {
-        "ancestor": INT,
-        "descendant": INT,
-        "metric": TEXT,
-        "n": INT,
-        "n_once": INT,
-        "sum_k": SUM,
-        "sum_kk": SUM,
-        "sum_ky": SUM,
-        "sum_y": SUM,
-        "sum_yy": SUM,
-        "sum_yx": SUM,
+        "ancestor": INT, "descendant": INT, "metric": TEXT, "n": INT, "n_once": INT, "sum_k": SUM, "sum_kk": SUM,
+        "sum_ky": SUM, "sum_y": SUM, "sum_yy": SUM, "sum_yx": SUM,
     },
-    # Log histogram of the time X per node: four buckets a power of two.
+    # Log histogram of the time X per node: four buckets for each power of two.
     "histograms": {"node": INT, "bucket": INT, "count": INT},
-    # Completed invocations per component and power-of-two stratum of the time X: what the samples' weights come from.
+    # Completed invocations per component and power-of-two stratum of the time X, from which the samples' weights follow.
     "strata": {"component": INT, "stratum": INT, "count": INT},
     # The stratified reservoir. sequence: order of completion within the run; uniform_key < 0: only in its stratum.
     # x: time; x_cpu: its part on the CPU where that was measured; x_events: calls.
     "invocations": {
-        "run": TEXT,
-        "sequence": INT,
-        "component": INT,
-        "node": INT,
-        "started": INT,
-        "x": INT,
-        "x_cpu": OPTIONAL,
-        "x_events": INT,
-        "stratum": INT,
-        "uniform_key": INT,
-        "stratum_key": INT,
-        "weight": REAL,
+        "run": TEXT, "sequence": INT, "component": INT, "node": INT, "started": INT, "x": INT, "x_cpu": OPTIONAL,
+        "x_events": INT, "stratum": INT, "uniform_key": INT, "stratum_key": INT, "weight": REAL,
     },
-    # Features read at entry of sampled invocations; text for dynamic types, value for the rest.
+    # Features read at entry of sampled invocations; text for dynamic types, value for all others.
     "features": {"run": TEXT, "sequence": INT, "feature": TEXT, "value": REAL, "text": TEXT},
-    # Their costs X in further metrics; no row: nothing, if the run has the metric.
+    # Costs X of sampled invocations in further metrics; if the run has the metric, a missing row is a cost of 0.
     "invocation_costs": {"run": TEXT, "sequence": INT, "metric": TEXT, "x": INT},
     # Children of sampled invocations: calls K_i, time Y_i, and its part on the CPU where that was measured.
     "callees": {"run": TEXT, "sequence": INT, "node": INT, "k": INT, "y": INT, "y_cpu": OPTIONAL},
     # The longest invocations of each function, whether sampled or not.
     "worst": {
-        "run": TEXT,
-        "sequence": INT,
-        "component": INT,
-        "node": INT,
-        "started": INT,
-        "x": INT,
-        "x_cpu": OPTIONAL,
+        "run": TEXT, "sequence": INT, "component": INT, "node": INT, "started": INT, "x": INT, "x_cpu": OPTIONAL,
         "x_events": INT,
     },
-    # Calls within them, the longest, callers first; parent: number of the span that each lies in, -1 the invocation itself;
-    # started: ns after it; y: time. A generator's segments are spans of whoever resumed it.
+    # The longest calls within the invocations of "worst", callers first. parent: number of the span that each lies in, -1
+    # for the invocation itself; started: ns after its start; y: time. A generator's segments are spans of whoever resumed it.
     "spans": {"run": TEXT, "sequence": INT, "span": INT, "parent": INT, "node": INT, "started": INT, "y": INT},
-}
-
-
+}  # fmt: skip
 ADDED_SINCE: Final = frozenset({"worst", "spans"})
-"""Tables that recordings of earlier versions of perflaw do not have: nothing is known of what they hold."""
-WORST: Final = 8
-"""Invocations of a function that the table of the worst keeps."""
+"""Tables that recordings of earlier versions of perflaw do not have."""
 
 
 def sample_sizes(components: int, many: int = MANY_COMPONENTS) -> tuple[int, int]:
-    """Invocations that the uniform part and each stratum of a function keep, where so many functions have samples."""
+    """Invocations that the uniform part and each stratum of a function keep, if this many functions have samples."""
     part = 4 if components > many else 1
     while part > 1 and part < PER_STRATUM and components > (many := 2 * many):
         part *= 2
     return UNIFORM // part, PER_STRATUM // part
 
 
-# ---- Rows of plain values as a table: for what is small, and for what arrives as rows.
-
-
-def table_of(name: str, rows: Iterable[Row], schema: Mapping[str, Mapping[str, str]] = COLUMNS) -> Table:
-    """The table of that name with these rows."""
+def table_of(name: str, rows: Iterable[Row], schema: Schema = COLUMNS) -> Table:
+    """The table of that name with these rows of plain values."""
     kinds = schema[name]
-    turned: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(kinds)
-    return Table({column: _column(kind, values) for (column, kind), values in zip(kinds.items(), turned, strict=True)})
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    return Table({column: _column(kind, values) for (column, kind), values in zip(kinds.items(), columns, strict=True)})
 
 
 def _column(kind: str, values: Sequence[Any]) -> Column:

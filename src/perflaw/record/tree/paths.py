@@ -17,7 +17,7 @@ from perflaw.record.records import ELSEWHERE, TIME_LANE, Definitions
 from perflaw.record.tree.call_tree import costs_of_codes
 from perflaw.record.tree.core_tables import CoreTree, Export
 from perflaw.record.tree.path_twin import ON_CPU, WHOLE
-from perflaw.store.columns import Array, Column, Table, Tables, added, grouped, texts
+from perflaw.store.columns import Array, Column, Table, Tables, group_sums, grouped, texts
 from perflaw.store.paths import WHOLE as PATHS_WHOLE
 from perflaw.store.paths import PathsAbout, about_table
 from perflaw.types import CPU, TIME, Run
@@ -122,7 +122,7 @@ def _path_sums_buckets(tree: CoreTree, parts: Array, group: Array, scale: Array)
         steps[wide] += 1
     index >>= steps[of]
     order, starts = grouped([of, index]) if len(of) else (np.empty(0, np.intp), np.empty(0, np.intp))
-    counts = added(table["count"][places][order], starts) if len(starts) else np.empty(0, np.int64)
+    counts = group_sums(table["count"][places][order], starts) if len(starts) else np.empty(0, np.int64)
     return scale - steps, of[order][starts], index[order][starts], counts
 
 
@@ -138,7 +138,7 @@ def _levels(tree: CoreTree, parts: Array, group: Array) -> tuple[Array, Array, A
     order, starts = grouped([of, level])
     sums = np.zeros(len(places), table["squares"].dtype)
     sums["low"] = table["sum"][places].view(np.uint64)
-    exact = (added(values[order], starts) for values in (table["batches"][places], sums, table["squares"][places]))
+    exact = (group_sums(values[order], starts) for values in (table["batches"][places], sums, table["squares"][places]))
     batches, sum_b, sum_bb = exact
     return of[order][starts], level[order][starts], batches, sum_b, sum_bb
 

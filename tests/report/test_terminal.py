@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perflaw.laws.reading import parse_expression
 from perflaw.report.annotations.table import MOST_LAWS, annotations_table
 from perflaw.report.tables import WIDTH, broken
 from perflaw.types import Annotation
@@ -20,8 +21,8 @@ CALLEE = "`calls.package.module.Class.method` > 0 && data.length <= 10"
 def several(count: int, condition: str = "") -> Annotation:
     """A function of so many modes."""
     made = factory.two_modes()
-    scope = made.scopes[0]
-    return replace(made, scopes=(replace(scope, probability=1.0 / count, condition=condition),) * count)
+    where = parse_expression(condition) if condition else None
+    return replace(made, scopes=(replace(made.scopes[0], probability=1.0 / count, condition=where),) * count)
 
 
 def test_at_most_four_laws_are_listed() -> None:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from perflaw.laws.printing import learnt_text
+from perflaw.laws.trees import distribution_tree
 from perflaw.report.explore import words
 from perflaw.report.page.html import as_json, asset
 from perflaw.types.documents import finite
@@ -108,6 +109,7 @@ def _law(one: MetricLaw) -> Json:
     law = one.law
     return {
         "expression": learnt_text(law.expression),
+        "tree": distribution_tree(law.expression),
         "verdict": law.verdict,
         "reason": law.reason,
         "features": list(law.features),
@@ -219,7 +221,6 @@ def _surface(one: Surface, study: Study) -> Json:
 
 _SCRIPTS = (
     "dom",
-    "tokens",
     "evaluate",
     "quantity",
     "explore_basics",

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perflaw.laws.printing import condition_text, learnt_text
+from perflaw.laws.trees import distribution_tree, expression_tree
 from perflaw.types import Annotation, Breakpoint, Curve, Law, Points, Scope
 from perflaw.types.documents import finite
 
@@ -58,12 +59,19 @@ def _scope(scope: Scope) -> Json:
     law = scope.law
     return {
         "condition": condition_text(scope.condition),
+        "where": expression_tree(scope.condition),
         "probability": finite(scope.probability),
         "expression": learnt_text(law.expression),
+        "tree": distribution_tree(law.expression),
         "range": {name: [finite(low), finite(high)] for name, (low, high) in law.range.items()},
         "breakpoints": [_breakpoint(one) for one in law.breakpoints],
         "alternatives": [
-            {"family": other.family, "expression": learnt_text(other.expression)} for other in law.alternatives
+            {
+                "family": other.family,
+                "expression": learnt_text(other.expression),
+                "tree": distribution_tree(other.expression),
+            }
+            for other in law.alternatives
         ],
     }
 

@@ -1,4 +1,16 @@
-// The annotation language in the page, second half: a tree and the values of features to a number, a truth or a text.
+// The annotation language in the page: the tree of an expression and the values of features give a number, a truth or a text.
+
+// A node {kind: "number" | "text" | "name" | "unary" | "binary" | "call", …} of a tree as perflaw.laws.trees writes it; null for none.
+function nodeOf(tree) {
+  if (tree == null) return null;
+  if (typeof tree === "number") return { kind: "number", value: tree };
+  if (typeof tree === "string") return { kind: "name", name: tree };
+  const [head, ...parts] = tree;
+  if (head === "text") return { kind: "text", value: parts[0] };
+  const args = parts.map(nodeOf);
+  if (Object.hasOwn(FUNCTIONS, head)) return { kind: "call", name: head, args };
+  return args.length === 1 ? { kind: "unary", op: head, operand: args[0] } : { kind: "binary", op: head, left: args[0], right: args[1] };
+}
 
 const FUNCTIONS = { log: Math.log, exp: Math.exp, sqrt: Math.sqrt, min: Math.min, max: Math.max, floor: Math.floor, ceil: Math.ceil, abs: Math.abs };
 // As perflaw has it: 0 times infinity is 0, so that n*log(n) is 0 at 0.
@@ -41,24 +53,7 @@ const namesIn = (tree, found = new Set()) => {
   return found;
 };
 
-// An expression ready to be asked, or null where the text is not of the language: the page then draws less, and fails nowhere.
-function readable(text) {
-  try {
-    const tree = parsed(text);
-    checked(tree);
-    return tree;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
-
-function checked(tree) {
-  if (tree.kind === "call" && !Object.hasOwn(FUNCTIONS, tree.name)) throw new SyntaxError(`no function ${tree.name}`);
-  for (const part of [tree.operand, tree.left, tree.right, ...(tree.args ?? [])]) if (part) checked(part);
-}
-
-// Distributions: what a law's text says of a response at given values of the features.
+// Distributions: what a law says of a response at given values of the features.
 const DISTRIBUTIONS = {
   Norm: { count: 2, mean: (m) => m, quantile: (z, m, s) => m + z * s, cdf: (y, m, s) => below((y - m) / s),
     density: (y, m, s) => Math.exp(-0.5 * ((y - m) / s) ** 2) / (s * Math.sqrt(2 * Math.PI)) },
@@ -85,21 +80,10 @@ function below(z) {
 const tail = (z) => (z < 0 ? 0.975 : z > 0 ? 0.025 : 0.5);
 const Z95 = 1.959964;
 
-// {name, args} of a law's text such as LogNorm(3*n, 0.05), or null.
-function distributionOf(text, factor = 1) {
-  const found = /^\s*(Norm|LogNorm|Exp|Binom)\s*\(/.exec(text);
-  if (!found) return null;
-  try {
-    const { name, args } = parsed(text);
-    args.forEach(checked);
-    return args.length === DISTRIBUTIONS[name].count ? { name, args, factor } : null;
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return null;
-    throw error;
-  }
-}
+// A law that can be asked, from the tree of its distribution; null where there is none: the page then draws less, and fails nowhere.
+const lawOfTree = (tree, factor = 1) => tree && { name: tree[0], args: tree.slice(1).map(nodeOf), factor };
 
-// `factor` is the metric's units in one of the text's.
+// `factor` is the metric's units in one of the law's.
 const argumentsAt = (law, values) => law.args.map((one) => Number(evaluate(one, values)));
 const meanAt = (law, values) => Math.max(0, DISTRIBUTIONS[law.name].mean(...argumentsAt(law, values))) * law.factor;
 const densityAt = (law, y, values) => DISTRIBUTIONS[law.name].density(y / law.factor, ...argumentsAt(law, values)) / law.factor;

@@ -88,7 +88,7 @@ function featuresOf(values) {
   return found;
 }
 
-const laws = new Map(study.metrics.map((metric) => [metric.name, metric.law && distributionOf(metric.law.expression)]));
+const laws = new Map(study.metrics.map((metric) => [metric.name, metric.law && lawOfTree(metric.law.tree)]));
 
 // A trial is shown in its chart and in the table at once.
 function point(number) {

@@ -13,7 +13,6 @@ from perflaw.report.page.model import Page
 _SCRIPTS = (
     "dom",
     "data",
-    "tokens",
     "evaluate",
     "labels",
     "quantity",

@@ -1,5 +1,8 @@
 // Conditions as a person reads them: a branch by its line, a call by its callee, thresholds with grouped digits.
 
+// Weakest first; all of them group from the left but the power, which groups from the right.
+const LEVELS = [["||"], ["&&"], ["<", "<=", ">", ">=", "==", "!="], ["+", "-"], ["*", "/"]];
+
 const conditionText = (condition, tree) => (!condition ? "everywhere" : tree ? spoken(tree) : condition);
 
 function spoken(tree) {

@@ -56,7 +56,7 @@ function alternativeTraces(data, feature, lines) {
   const dashes = ["dot", "dashdot", "longdashdot", "longdash"];
   let count = 0;
   return lines.flatMap((line) => (line.scope?.alternatives ?? []).flatMap((other) => {
-    const law = distributionOf(other.expression);
+    const law = lawOfTree(other.tree);
     if (!law) return [];
     const { mean } = askedAlong(law, line.x, feature, heldFor(line.scope, view.held), data.scale);
     return [{ type: "scatter", mode: "lines", x: line.x, y: mean, name: `not told apart: ${shortened(other.family)}`, showlegend: line.first,

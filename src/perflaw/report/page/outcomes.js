@@ -55,7 +55,7 @@ function forest(rows) {
 function forestRow(one, scale) {
   const go = () => { if (rowAt(one.index).hidden) clearFilters(); select(one.index); };
   const name = one.index == null ? named("span", null, one.component) : element("button", { type: "button", class: "link", onclick: go }, element("bdi", null, one.component));
-  const path = one.path ? named("div", { class: "small quiet" }, conditionText(one.path, readable(one.path))) : "";
+  const path = one.path ? named("div", { class: "small quiet" }, conditionText(one.path, nodeOf(one.pathTree))) : "";
   return element("tr", { class: one.index == null ? null : "linked", "data-verdict": one.verdict, title: one.message || null },
     element("td", null, name, one.metric === "time" ? "" : element("span", { class: "quiet" }, ` ${one.metric}`), path),
     element("td", null, outcomeMark(one.verdict, one.better)),
@@ -107,7 +107,7 @@ function interval(one, scale) {
 function outcomeSection(index) {
   return outcomesOf(index).map((one) => element("section", { class: "law outcome" },
     element("h3", null, `${report.outcomes.verb}: `, outcomeMark(one.verdict, one.better), " ", element("b", null, one.text),
-      one.path ? named("span", { class: "quiet" }, ` where ${conditionText(one.path, readable(one.path))}`) : ""),
+      one.path ? named("span", { class: "quiet" }, ` where ${conditionText(one.path, nodeOf(one.pathTree))}`) : ""),
     one.message ? named("p", { class: `reason is-${badgeClass[one.verdict]}` }, one.message) : "",
     one.facts.length ? factList(one.facts) : "",
     one.changes.length ? changeTable(one.changes) : ""));

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from perflaw.errors import DataError
+from perflaw.laws.errors import LawSyntaxError
+from perflaw.laws.trees import Tree, distribution_tree, expression_tree
 from perflaw.report import law_words as text
 from perflaw.report.annotations.verdicts import ratio_text
 from perflaw.report.quantity import NOTHING
@@ -92,6 +94,7 @@ def _row(one: Mapping[str, Any], places: Mapping[tuple[str, str], int], verb: st
         "component": one["component"],
         "metric": metric,
         "path": str(one.get("path") or ""),
+        "pathTree": _condition_tree(str(one.get("path") or "")),
         "verdict": one["verdict"],
         "better": bool(one.get("better")),
         "effect": effect,
@@ -142,15 +145,38 @@ def _old_laws(document: Mapping[str, Any], places: Mapping[tuple[str, str], int]
 
 def _old_law(law: Mapping[str, Any]) -> Json:
     probability, factor = _number(law.get("probability")), _number(law.get("factor"))
+    condition, expression = str(law.get("condition") or ""), str(law.get("expression") or "")
     return {
-        "condition": str(law.get("condition") or ""),
+        "condition": condition,
+        "where": _condition_tree(condition),
         "probability": 1.0 if probability is None else probability,
-        "expression": str(law.get("expression") or ""),
+        "expression": expression,
+        "tree": _law_tree(expression),
         "factor": factor or 1.0,
         "alternatives": [],
         "breakpoints": [],
         "range": {},
     }
+
+
+def _condition_tree(text: str) -> Tree:
+    """Tree of a condition of the document; None where the text is none, such as a call path."""
+    from perflaw.laws.reading import parse_expression  # loads lark
+
+    try:
+        return expression_tree(parse_expression(text)) if text else None
+    except LawSyntaxError:
+        return None
+
+
+def _law_tree(text: str) -> Tree:
+    """Tree of a law of the document; None where the text is none."""
+    from perflaw.laws.reading import parse_distribution  # loads lark
+
+    try:
+        return distribution_tree(parse_distribution(text))
+    except LawSyntaxError:
+        return None
 
 
 def _number(value: object) -> float | None:

@@ -23,22 +23,23 @@ const rowOf = (data, i) => Object.fromEntries(
   [...Object.entries(data.features ?? {}), ...Object.entries(data.categories ?? {})].map(([name, values]) => [name, values[i]]));
 
 // Of several conditions that are true the first counts; parts of a mixture stand together under one.
-function scopesOf(scopes) {
-  const trees = scopes.map((scope) => (scope.condition ? readable(scope.condition) : null));
+function scopesOf(drawn) {
+  const scopes = drawn.map((scope) => ({ ...scope, where: nodeOf(scope.where) }));
   return scopes.map((scope, index) => {
-    const before = trees.filter((tree, i) => i < index && tree && scopes[i].condition !== scope.condition);
-    return scopeOf(scope, index, trees[index], before);
+    const others = scopes.slice(0, index).filter((other) => other.where && other.condition !== scope.condition);
+    return scopeOf(scope, index, others.map((other) => other.where));
   });
 }
 
-function scopeOf(scope, index, tree, before) {
-  const known = !scope.condition || tree != null;
-  const conditions = tree ? [tree, ...before] : before;
-  const law = distributionOf(scope.expression, scope.factor);
+function scopeOf(scope, index, before) {
+  const { where } = scope;
+  const known = !scope.condition || where != null;
+  const conditions = where ? [where, ...before] : before;
+  const law = lawOfTree(scope.tree, scope.factor);
   return {
-    ...scope, index, tree, conditions, law, means: new Set((law?.args ?? []).flatMap((part) => [...namesIn(part)])),
-    label: !scope.condition && before.length ? "everywhere else" : conditionText(scope.condition, tree),
-    holds: (values) => known && (!tree || truth(evaluate(tree, values))) && !before.some((one) => truth(evaluate(one, values))),
+    ...scope, index, conditions, law, means: new Set((law?.args ?? []).flatMap((part) => [...namesIn(part)])),
+    label: !scope.condition && before.length ? "everywhere else" : conditionText(scope.condition, where),
+    holds: (values) => known && (!where || truth(evaluate(where, values))) && !before.some((one) => truth(evaluate(one, values))),
     colour: SCOPE_COLOURS[index % SCOPE_COLOURS.length],
   };
 }
@@ -92,7 +93,7 @@ function askedOf(scopes) {
   const means = new Set(), conditions = new Set();
   for (const scope of scopes) {
     for (const name of scope.means) means.add(name);
-    if (scope.tree) namesIn(scope.tree, conditions);
+    if (scope.where) namesIn(scope.where, conditions);
   }
   return { means: [...means], conditions: [...conditions].filter((name) => !means.has(name)) };
 }

@@ -31,16 +31,16 @@ function middle(name) {
   return known[known.length >> 1] ?? NaN;
 }
 
-// The law's text, read once; null where there is none that the page can read.
+// The law, ready to be asked; null where there is none that the page can ask.
 function lawOf(cluster, name) {
   cluster.read ??= {};
-  if (!(name in cluster.read)) cluster.read[name] = cluster.laws[name] ? distributionOf(cluster.laws[name].expression) : null;
+  if (!(name in cluster.read)) cluster.read[name] = cluster.laws[name] ? lawOfTree(cluster.laws[name].tree) : null;
   return cluster.read[name];
 }
 
 // The law in whatever features explain most.
 function bestLaw(cluster) {
-  cluster.bestRead ??= [cluster.law ? distributionOf(cluster.law.expression) : null];
+  cluster.bestRead ??= [cluster.law ? lawOfTree(cluster.law.tree) : null];
   return cluster.bestRead[0];
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perflaw.laws.printing import learnt_text
+from perflaw.laws.trees import distribution_tree
 from perflaw.report import law_words as text
 from perflaw.report.page.charts import packed, shortened
 from perflaw.report.trend.places import Places, outcome, places_of, shown_file
@@ -196,7 +197,13 @@ def _row(one: Cluster, view: TrendView, places: Places, peak: Sequence[float]) -
             {"rank": other.rank, "feature": other.feature, "at": finite(other.at), "text": overtake_text(other)}
             for other in one.overtakes
         ],
-        "law": {"expression": learnt_text(one.law.expression), "text": text.law_text(one.law, "")} if one.law else None,
+        "law": {
+            "expression": learnt_text(one.law.expression),
+            "tree": distribution_tree(one.law.expression),
+            "text": text.law_text(one.law, ""),
+        }
+        if one.law
+        else None,
         "joint": one.law is not None and len(one.law.features) > 1,
     }
 
@@ -205,6 +212,7 @@ def _law(law: Law) -> Json:
     return {
         "text": text.law_text(law, ""),
         "expression": learnt_text(law.expression),
+        "tree": distribution_tree(law.expression),
         "grows": text.grows_as(law),
         "slope": finite(max(law.slope.values(), default=0.0)),
         "slopes": text.slope_interval(law),

@@ -286,7 +286,7 @@ def test_fit_from_the_command_line(perflaw, pytest_file, asv_file):
     done = perflaw("fit", gold, "--at", "n=1e6", "--json")
     documents = {document["series"]: document for document in map(json.loads, done.stdout.splitlines())}
     assert "google-benchmark, 19 results in 3 series: real_time in ns" in done.stderr
-    assert "1 results without a number left out" in done.stderr
+    assert "left out: 1 result without a number" in done.stderr
     assert documents["sum"]["unit"] == "ns"
     assert documents["sum"]["law"]["predictions"][0]["features"] == {"n": 1e6}
     assert documents["sum"]["law"]["slope"]["n"] == pytest.approx(1, abs=0.2)

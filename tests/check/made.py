@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from perflaw.check.claims import Claim, claim_of_document, claims_of_text
+from perflaw.check.claims import Claim, claims_of_document, claims_of_text
 from perflaw.check.twin import support
 from perflaw.laws.reading import parse
 from perflaw.learn.annotations import annotate
@@ -54,10 +54,13 @@ def evidence(
 def learnt(*several: Evidence) -> list[Claim]:
     """Their laws, as the JSON twin holds them."""
     found = {(one.component.name, "time"): one for one in several}
-    document = annotate_document(annotate(list(several)), [], None)
-    for one in document["annotations"]:
-        one.update(support(one, found))
-    return [claim_of_document(one) for one in document["annotations"]]
+    annotations = annotate(list(several))
+    document = annotate_document(annotations, [], None)
+    for one, stated in zip(annotations, document["annotations"], strict=True):
+        stated.update(support(one, found))
+    of_nouns = claims_of_document(document, annotations)
+    assert [one.clauses for one in claims_of_document(document)] == [one.clauses for one in of_nouns]
+    return of_nouns
 
 
 def written(text: str) -> list[Claim]:

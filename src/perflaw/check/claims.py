@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -15,7 +15,7 @@ from perflaw.laws.printing import show
 from perflaw.laws.reading import parse_distribution, parse_expression
 from perflaw.laws.tree import Block, Clause, LawFile, Part
 from perflaw.laws.units import factor_of
-from perflaw.types import Metric
+from perflaw.types import Annotation, Metric
 
 # ---- Effects of the runs a law was learnt from: what its JSON twin keeps, so that a check knows how far runs differ.
 
@@ -121,12 +121,12 @@ def _claim(block: Block, twin: Document | None) -> Claim:
     return replace(claim, metric=learnt.metric, ranges=learnt.ranges, baseline=learnt.baseline, document=twin)
 
 
-def claim_of_document(one: Document) -> Claim:
-    """The claim of an annotation in a JSON twin (or of an experiment just learnt)."""
+def claim_of_document(one: Document, clauses: tuple[Clause, ...] | None = None) -> Claim:
+    """The claim of an annotation in a JSON twin; ``clauses`` are those of the annotation where it is at hand."""
     return Claim(
         one["component"],
         Metric(one["metric"], one["unit"]),
-        clauses_of(one),
+        clauses_of(one) if clauses is None else clauses,
         ranges=_ranges(one),
         baseline=baseline_from(one.get("check")),
         document=one,
@@ -156,6 +156,7 @@ def clauses_of(one: Document) -> tuple[Clause, ...]:
     return tuple(clauses)
 
 
-def claims_of_document(document: Document) -> list[Claim]:
-    """All claims of a document of ``perflaw annotate --json``."""
-    return [claim_of_document(one) for one in document["annotations"]]
+def claims_of_document(document: Document, annotations: Sequence[Annotation] = ()) -> list[Claim]:
+    """All claims of a document of ``perflaw annotate --json``; ``annotations`` are those it was made of, if at hand."""
+    clauses = {(one.component.name, one.metric.name): one.clauses for one in reversed(annotations)}
+    return [claim_of_document(one, clauses.get((one["component"], one["metric"]))) for one in document["annotations"]]

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.check.changes import coefficients
-from perflaw.check.claims import Claim, baseline_document, claim_of_document
+from perflaw.check.claims import Claim, baseline_document
 from perflaw.check.effect import baseline_of, sample
 from perflaw.check.records import columns_of, hold, missing
-from perflaw.types import Component, Evidence
+from perflaw.types import Annotation, Component, Evidence
 
 OF_A_RUN, OF_ALL = 40, 240
 """Invocations kept of a run, and of all runs."""
 
 
-def support(annotation: Mapping[str, Any], found: Mapping[tuple[str, str], Evidence]) -> dict[str, Any]:
+def support(annotation: Annotation, found: Mapping[tuple[str, str], Evidence]) -> dict[str, Any]:
     """The field ``check`` of an annotation's document; null where there is no evidence to draw it from."""
-    claim = claim_of_document(annotation)
+    claim = Claim(annotation.component.name, annotation.metric, annotation.clauses)
     evidence = found.get((claim.component, claim.metric.name))
     if evidence is None or not evidence.cost.size or missing(claim, evidence):
         return {"check": None}

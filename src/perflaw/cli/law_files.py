@@ -13,7 +13,7 @@ from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from perflaw.check.claims import Claim
-    from perflaw.types import Evidence
+    from perflaw.types import Annotation, Evidence
 
 Document = Mapping[str, Any]
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
@@ -86,11 +86,11 @@ def _of_text(path: Path) -> Laws:
     return Laws(str(path), claims, _runs_of(twin) if twin else frozenset(), note=note)
 
 
-def _of_document(source: str, document: Document) -> Laws:
+def _of_document(source: str, document: Document, annotations: Sequence[Annotation] = ()) -> Laws:
     from perflaw.check.claims import claims_of_document
 
     try:
-        claims = tuple(claims_of_document(document))
+        claims = tuple(claims_of_document(document, annotations))
     except _DAMAGE as error:
         raise _damaged(source, error) from error
     if not claims:
@@ -115,7 +115,8 @@ def _of_experiment(name: str, metric: str, without: Sequence[str], at: dict[str,
         )
     recordings, annotations = learn_experiment(name, left, at, metric)
     found = evidence_of(recordings, measured(recordings, metric))
-    return replace(_of_document(name, twin_document(annotations, recordings, found, at)), evidence=found)
+    document = twin_document(annotations, recordings, found, at)
+    return replace(_of_document(name, document, annotations), evidence=found)
 
 
 def read_document(path: Path) -> dict[str, Any]:

@@ -52,13 +52,12 @@ def twin_document(
     from perflaw.check.twin import support
     from perflaw.report.documents import annotate_document
 
-    document = annotate_document(annotations, [one.run for one in recordings], at)
-    dearest: dict[tuple[str, str], Any] = {}  # of several components of one name, as in the law file and the evidence
-    for one in document["annotations"]:
-        dearest.setdefault((one["component"], one["metric"]), one)
-    document["annotations"] = list(dearest.values())
-    for one in document["annotations"]:
-        one.update(support(one, found))
+    dearest: dict[tuple[str, str], Annotation] = {}  # of components of one name, as in the law file and the evidence
+    for one in annotations:
+        dearest.setdefault((one.component.name, one.metric.name), one)
+    document = annotate_document(list(dearest.values()), [one.run for one in recordings], at)
+    for one, stated in zip(dearest.values(), document["annotations"], strict=True):
+        stated.update(support(one, found))
     for run, recording in zip(document["runs"], recordings, strict=True):
         run["started"] = recording.run.started
     return document

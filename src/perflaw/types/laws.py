@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal
 
 from perflaw.laws.printing import condition_text, learnt_text
-from perflaw.laws.tree import Distribution, Expression
+from perflaw.laws.tree import Clause, Distribution, Expression, Part
 from perflaw.types.documents import MEASURED, OMITTED, PLACED, stated
 from perflaw.types.recordings import Component, Metric
 
@@ -211,3 +212,11 @@ class Annotation:
     """What was selected for its laws: ``noise removed``, ``main trend``; empty where all records count."""
     breakpoints: tuple[Breakpoint, ...] = field(default=(), metadata=OMITTED)
     """Where the regimes of a piecewise law part its scopes, with their intervals."""
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]:
+        """Its scopes as clauses of the annotation language: neighbours of one condition are the parts of a mixture."""
+        return tuple(
+            Clause(condition, tuple(Part(one.probability, one.law.expression) for one in scopes))
+            for condition, scopes in groupby(self.scopes, key=lambda scope: scope.condition)
+        )

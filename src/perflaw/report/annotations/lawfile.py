@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from perflaw.laws.printing import learnt_text, show, writable_unit
-from perflaw.laws.tree import Block, Clause, Expression, LawFile, Part
+from perflaw.laws.tree import Block, LawFile
 from perflaw.report.quantity import number, percent
-from perflaw.types import Annotation, Breakpoint, Law, Scope
+from perflaw.types import Annotation, Breakpoint, Law
 
 
 def law_file(annotations: Sequence[Annotation]) -> str:
@@ -27,23 +26,15 @@ def block(one: Annotation, others: Sequence[Annotation] = ()) -> Block:
 
     ``others`` are components of the same name, which a comment says are left out.
     """
-    clauses = [
-        _clause(condition, list(scopes)) for condition, scopes in groupby(one.scopes, lambda each: each.condition)
-    ]
     return Block(
         one.component.name,
         one.metric.name,
         one.component.parameters,
         (),
-        tuple(clauses),
+        one.clauses,
         one.metric.unit if writable_unit(one.metric.unit) else "",
         tuple(" ".join(line.split()) for line in (*_comments(one), *_left_out(others))),
     )
-
-
-def _clause(condition: Expression | None, scopes: Sequence[Scope]) -> Clause:
-    parts = tuple(Part(scope.probability, scope.law.expression) for scope in scopes)
-    return Clause(condition, parts)
 
 
 def _comments(one: Annotation) -> Iterator[str]:

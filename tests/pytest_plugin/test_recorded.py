@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.pytest_plugin.session import without_ours
+from perflaw.pytest_plugin.session import without_own_options
 
 pytestmark = pytest.mark.interpreter
 
@@ -206,7 +206,6 @@ def test_nothing_heavy_is_imported_for_others(suite):
         "perflaw.decorator",
         "perflaw.pytest_plugin",
         "perflaw.pytest_plugin.plugin",
-        "perflaw.pytest_plugin.inner",
     }
     assert not loaded & {"numpy", "scipy", "duckdb", "click"}
 
@@ -229,7 +228,7 @@ def test_too_fast(perflaw):
 
 def test_only_our_options_go():
     words = ["--perflaw", "-k", "perflaw", "--perflaw-check", "a.law", "--perflaw-experiment=x", "--perflaws", "tests"]
-    assert without_ours(words) == ["-k", "perflaw", "--perflaws", "tests"]
+    assert without_own_options(words) == ["-k", "perflaw", "--perflaws", "tests"]
 
 
 def test_the_variable_is_not_left_behind():

@@ -1,7 +1,7 @@
-"""A function's time over sizes: rounds over all sizes, short calls in loops, the collector off, the best of three kept.
+"""A function's time over sizes: rounds over all sizes, short calls in loops, no garbage collection, the best of three.
 
-Noise of a machine only ever adds time, and comes in bursts: the best of three neighbouring blocks drops what hits one,
-and going round over the sizes lets a drift meet all of them alike.
+Noise of a machine only ever adds time, and comes in bursts. The best of three neighbouring blocks drops a burst that hits
+one of them; going round over the sizes spreads a drift of the machine over all of them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from typing import Any
 
 BLOCK_NS = 50_000
-"""Calls are repeated until a block takes as long: some hundred times the clock's step."""
+"""Calls are repeated until a block takes this long, some hundred times the step of the clock."""
 
 MOST_CALLS = 1000
-"""Most calls of a block."""
+"""Calls that a block has at most."""
 
 MAKE_NS = 20_000_000
-"""Time (and with it memory) that making the arguments of one block may take, where each call has its own."""
+"""Time (and so memory) that making the arguments of one block may take, if each call has its own arguments."""
 
 BLOCKS = 3
-"""Neighbouring blocks of which the best is kept."""
+"""Neighbouring blocks, of which the best is kept."""
 
 LONG_NS = 1_000_000_000
-"""A call that takes so long is measured once a round: bursts are short beside it."""
+"""A call that takes this long is measured once a round: bursts are short compared with it."""
 
 Function = Callable[..., object]
 Make = Callable[[int], Any]
@@ -36,7 +36,7 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured."""
+    """The function to measure."""
 
     function: Function
     """The function."""
@@ -51,23 +51,22 @@ class Subject:
         return made if isinstance(made, tuple) else (made,)
 
     def changes_arguments(self, n: int) -> bool:
-        """Whether a call leaves other arguments behind than it was given; True where that cannot be seen.
+        """Whether a call changes its arguments, so that each call needs its own; True where that cannot be seen.
 
-        Then each call needs its own. They are not given to all functions: what was never touched is in no cache, and
-        ``len`` of a fresh list takes longer the larger that is.
+        Other functions share theirs, for data that was never touched is in no cache: ``len`` of a new list takes longer
+        the larger the list is.
         """
+
+        def contents() -> bytes | None:
+            try:
+                return pickle.dumps(arguments)
+            except Exception:  # whatever a person's class raises when it is pickled
+                return None
+
         arguments = self.arguments(n)
-        before = _pickled(arguments)
+        before = contents()
         self.function(*arguments)
-        return before is None or _pickled(arguments) != before
-
-
-def _pickled(arguments: tuple[object, ...]) -> bytes | None:
-    """What arguments hold, None where that cannot be told."""
-    try:
-        return pickle.dumps(arguments)
-    except Exception:  # whatever a person's class raises when it is pickled
-        return None
+        return before is None or contents() != before
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,49 +76,49 @@ class Measurement:
     size: int
     """Size."""
     ns: float
-    """Time per call, the best block's."""
+    """Time per call in the best block."""
     calls: int
     """Calls of a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Measurements and how they were made."""
+    """Measurements, and how they were made."""
 
     measurements: tuple[Measurement, ...]
-    """One a size and round."""
+    """One for each size and round."""
     fresh: bool
-    """Every call had arguments of its own."""
+    """Whether every call had its own arguments."""
 
 
 def measure(subject: Subject, sizes: Sequence[int], rounds: int) -> Sample:
-    """Measure every size once a round."""
+    """Measure every size once in each round."""
     fresh = subject.changes_arguments(sizes[len(sizes) // 2])
-    with _uncollected():
+    with _no_garbage_collection():
         calls = {n: _calibrate(subject, n, fresh) for n in sizes}
-        found = []
+        measurements = []
         for number in range(rounds):
-            gc.collect(1)  # what the round before left; all of it is young
-            # Every second round runs backwards: what a size leaves behind in caches meets both its neighbours.
+            gc.collect(1)  # garbage of the round before, all of it young
+            # Every second round runs backwards, so that the cache contents that a size leaves meet both its neighbours.
             order = sizes if number % 2 == 0 else tuple(reversed(sizes))
-            found += [Measurement(n, _best(subject, n, calls[n], fresh), calls[n]) for n in order]
-    return Sample(tuple(found), fresh)
+            measurements += [Measurement(n, _best(subject, n, calls[n], fresh), calls[n]) for n in order]
+    return Sample(tuple(measurements), fresh)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without automatic garbage collection, which strikes large sizes more often."""
-    was = gc.isenabled()
+def _no_garbage_collection() -> Iterator[None]:
+    """While entered, there is no automatic garbage collection, which would strike large sizes more often."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if enabled:
             gc.enable()
 
 
 def _calibrate(subject: Subject, n: int, fresh: bool) -> int:
-    """Calls of a block at a size; also warms the function up there."""
+    """Number of calls in a block of this size; also warms the function up at it."""
     begin = subject.clock()
     arguments = subject.arguments(n)
     made = max(subject.clock() - begin, 1)

@@ -1,9 +1,9 @@
-"""``assert_scales``: a function's growth held against a bound. It fails on growth, never on noise.
+"""``assert_scales``: checks a function's growth against a bound. It fails on growth, never on noise.
 
-The rule, in three steps. (1) A law is learnt of all measurements; its local exponent at the largest size has a 95 %
-interval over all laws not told apart. (2) Where the interval lies above the bound's own exponent there by more than a
-margin, everything is measured anew, and only where both samples say so it is a violation. (3) Where the interval lies
-below, the bound holds; where it holds both, the answer is inconclusive, which warns and does not fail.
+The rule has three steps. (1) A law is learnt from all measurements; its local exponent at the largest size has a 95 %
+interval over all laws that fit equally well. (2) If the interval lies above the bound's own exponent there by more than a
+margin, everything is measured again, and it is a violation only if both samples say so. (3) If the interval lies below,
+the bound holds; if it contains both, the answer is inconclusive, which warns and does not fail.
 """
 
 from __future__ import annotations
@@ -26,9 +26,6 @@ from perflaw.report.law_words import law_text
 from perflaw.report.quantity import duration, number
 from perflaw.types import Law
 
-# ---- Bounds of growth as people write them: ``1``, ``log n``, ``n``, ``n log n``, ``n^2``, ``n**1.5``, ``n^2 log
-# n``, ``2^n``.
-
 _POWER = r"n(?:\s*(?:\^|\*\*)\s*(?P<exponent>\d+(?:\.\d+)?))?"
 _LOG = r"log\s*\(?\s*n\s*\)?"
 _POLYNOMIAL = re.compile(rf"{_POWER}(?:\s*[*·]?\s*(?P<log>{_LOG}))?|(?P<only>{_LOG})|(?P<one>1)")
@@ -46,10 +43,10 @@ class Bound:
     logs: float = 0.0
     """Exponent of log n."""
     base: float = 1.0
-    """What is raised to the power of n; 1 where nothing is."""
+    """Base of the exponential factor base^n; 1 if there is none."""
 
     def local_exponent(self, n: float) -> float:
-        """Derivative d log bound / d log n at n > 1: what a law's slope there is held against.
+        """Derivative d log bound / d log n at n > 1, with which the slope of a law is compared.
 
         >>> round(Bound("n log n", 1, 1).local_exponent(1000), 3)
         1.145
@@ -58,7 +55,9 @@ class Bound:
 
 
 def parse_bound(text: str) -> Bound:
-    """Read a bound; ``O(…)`` around it is allowed. UsageError names the forms there are.
+    """Read a bound such as ``1``, ``log n``, ``n``, ``n log n``, ``n^2``, ``n**1.5``, ``n^2 log n`` or ``2^n``.
+
+    ``O(…)`` around it is allowed. UsageError lists the forms of bounds.
 
     >>> parse_bound("n**1.5").exponent, parse_bound("O(n^2 log n)").logs, parse_bound("2^n").base
     (1.5, 1.0, 2.0)
@@ -66,16 +65,16 @@ def parse_bound(text: str) -> Bound:
     stripped = text.strip().lower()
     inner = re.fullmatch(r"o\((.*)\)", stripped)
     core = inner[1].strip() if inner else stripped
-    found = _POLYNOMIAL.fullmatch(core)
-    if found:
-        if found["one"]:
+    polynomial = _POLYNOMIAL.fullmatch(core)
+    if polynomial:
+        if polynomial["one"]:
             return Bound(text)
-        if found["only"]:
+        if polynomial["only"]:
             return Bound(text, logs=1.0)
-        return Bound(text, float(found["exponent"] or 1), 1.0 if found["log"] else 0.0)
-    grown = _EXPONENTIAL.fullmatch(core)
-    if grown and float(grown["base"]) > 1:
-        return Bound(text, base=float(grown["base"]))
+        return Bound(text, float(polynomial["exponent"] or 1), 1.0 if polynomial["log"] else 0.0)
+    exponential = _EXPONENTIAL.fullmatch(core)
+    if exponential and float(exponential["base"]) > 1:
+        return Bound(text, base=float(exponential["base"]))
     raise UsageError(
         f"at_most={text!r} is no bound of growth",
         "bounds are 1, log n, n, n log n, n^2, n**1.5, n^2 log n, 2^n and the like",
@@ -84,15 +83,15 @@ def parse_bound(text: str) -> Bound:
 
 
 MARGIN = 0.25
-"""Exponents may exceed the bound's by this: caches and allocators make honest linear code grow as n^1.1 to n^1.2."""
+"""Exponents may exceed the bound's by this: with caches and allocators, linear code grows as n^1.1 to n^1.2."""
 
-TOUCH_NS = {True: 5_000.0, False: 200.0}
-"""Growth by less is the memory's: the first touch of data that lie nowhere near, with arguments of its own or shared."""
+MEMORY_GROWTH_NS = {True: 5_000.0, False: 200.0}
+"""Smaller growth comes from memory: the first access to distant data, with own arguments (True) or shared ones."""
 
-FEWEST_SIZES = 5
-"""From so many sizes on, permutations can reject "no dependence" at 1 %."""
+MIN_SIZES = 5
+"""With this many sizes, a permutation test can reject "no dependence" at 1 %."""
 
-FEWEST_ROUNDS = 3
+MIN_ROUNDS = 3
 
 
 class ScalingError(AssertionError):
@@ -105,22 +104,22 @@ class ScalingWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What was found about a function's growth."""
+    """The growth of a function, compared with a bound."""
 
     name: str
     """The function's name."""
     bound: Bound
-    """What it was held against."""
+    """The bound."""
     margin: float
     """How much its exponent may exceed the bound's."""
     law: Law
     """Its law of time, ns."""
     measurements: tuple[Measurement, ...]
-    """What the law was learnt from."""
-    grown_ns: float
-    """How much longer a call takes at the largest size than at the smallest, by the law."""
+    """The measurements from which the law was learnt."""
+    growth_ns: float
+    """By the law, the time of a call at the largest size minus that at the smallest."""
     fresh: bool
-    """Every call had arguments of its own."""
+    """Whether every call had its own arguments."""
 
     @property
     def top(self) -> int:
@@ -135,14 +134,14 @@ class Scaling:
 
     @property
     def verdict(self) -> Literal["holds", "violated", "inconclusive"]:
-        """Where the interval of the local exponent lies; growth that is the memory's violates nothing."""
+        """Position of the interval of the local exponent; growth that comes from memory violates no bound."""
         low, high = self.law.slope_low.get("n", 0.0), self.law.slope_high.get("n", 0.0)
-        if low > self.allowed and self.grown_ns >= TOUCH_NS[self.fresh]:
+        if low > self.allowed and self.growth_ns >= MEMORY_GROWTH_NS[self.fresh]:
             return "violated"
         return "holds" if high <= self.allowed else "inconclusive"
 
     def __str__(self) -> str:
-        """The finding, the law and the table."""
+        """The comparison, the law and the table of measurements."""
         low, now, high = (ends.get("n", 0.0) for ends in (self.law.slope_low, self.law.slope, self.law.slope_high))
         local = self.bound.local_exponent(self.top)
         rows = len(self.measurements)
@@ -155,7 +154,7 @@ class Scaling:
 
 
 def _table(measurements: Sequence[Measurement]) -> str:
-    """Median and range of every size, and the growth since the size before."""
+    """Median and range at every size, and the growth from the size before."""
     by_size: dict[int, list[float]] = {}
     for one in measurements:
         by_size.setdefault(one.size, []).append(one.ns)
@@ -181,63 +180,66 @@ def assert_scales(
     margin: float = MARGIN,
     clock: Clock = time.perf_counter_ns,
 ) -> Scaling:
-    """Fail where ``function`` grows faster than ``at_most`` over ``sizes``; warn where that is not settled.
+    """Fail if ``function`` grows faster than ``at_most`` over ``sizes``; warn if that stays open.
 
-    ``make(n)`` gives its argument, or a tuple of them, freshly for every call and outside of the timing; without it the
-    function is called with n. ``repeats`` rounds go over all sizes. Exponents may exceed the bound's by ``margin``.
+    ``make(n)`` gives the function's argument, or a tuple of arguments, and is not timed; without it, the function is called
+    with n. ``repeats`` rounds go over all sizes. Exponents may exceed the bound's by ``margin``.
 
-    Returns what was found. Raises ScalingError (an AssertionError) on a violation found twice, UsageError on sizes
+    Returns the comparison. Raises ScalingError (an AssertionError) on a violation found twice, UsageError on sizes
     or bounds that cannot be used; warns with ScalingWarning where the answer is inconclusive.
     """
     __tracebackhide__ = True
-    bound, sizes = parse_bound(at_most), _checked(sizes, repeats)
+    bound, sizes = parse_bound(at_most), _check_sizes(sizes, repeats)
     subject = Subject(function, make, clock)
     name = getattr(function, "__qualname__", repr(function))
     first = measure(subject, sizes, repeats)
-    found = _found(name, bound, margin, first)
-    if found.verdict != "violated":
-        _warn(found)
-        return found
+    scaling = _compare(name, bound, margin, first)
+    if scaling.verdict != "violated":
+        _warn(scaling)
+        return scaling
     second = measure(subject, sizes, repeats)
-    both = _found(name, bound, margin, Sample(first.measurements + second.measurements, first.fresh))
-    if both.verdict == "violated" and _found(name, bound, margin, second).verdict == "violated":
+    both = _compare(name, bound, margin, Sample(first.measurements + second.measurements, first.fresh))
+    if both.verdict == "violated" and _compare(name, bound, margin, second).verdict == "violated":
         raise ScalingError(str(both))
     _warn(both)
     return both
 
 
-def _checked(sizes: Sequence[int], repeats: int) -> tuple[int, ...]:
-    """Sizes in order, each once; UsageError where no growth can be seen over them."""
+def _check_sizes(sizes: Sequence[int], repeats: int) -> tuple[int, ...]:
+    """Sizes in order, each once; UsageError if growth cannot be seen over them."""
     chosen = tuple(sorted(set(sizes)))
-    if len(chosen) < FEWEST_SIZES or chosen[0] < 1:
+    if len(chosen) < MIN_SIZES or chosen[0] < 1:
         raise UsageError(
             f"assert_scales over the sizes {', '.join(map(str, sizes)) or '(none)'}",
-            f"at least {FEWEST_SIZES} different sizes from 1 on are needed to tell a growth",
+            f"at least {MIN_SIZES} different sizes from 1 on are needed to see growth",
             "sizes=[100, 300, 1000, 3000, 10_000]",
         )
-    if repeats < FEWEST_ROUNDS:
-        raise UsageError(f"repeats={repeats}", f"at least {FEWEST_ROUNDS} rounds tell growth from noise", "repeats=5")
+    if repeats < MIN_ROUNDS:
+        raise UsageError(
+            f"repeats={repeats}", f"at least {MIN_ROUNDS} rounds distinguish growth from noise", "repeats=5"
+        )
     return chosen
 
 
-def _found(name: str, bound: Bound, margin: float, sample: Sample) -> Scaling:
-    """The law of measurements, held against the bound."""
-    learnt = learn([_series(name, sample.measurements)], at=[])[0]
-    sizes = [one.size for one in sample.measurements]
-    low, high = learnt.mean({"n": np.array([min(sizes), max(sizes)], dtype=float)}).tolist()
+def _compare(name: str, bound: Bound, margin: float, sample: Sample) -> Scaling:
+    """Learn the law of the measurements, for comparison with the bound."""
+    sizes = np.array([float(one.size) for one in sample.measurements])
+    # A clock that does not move shows 0; half a step stands for it, as times have logarithms.
+    times = np.array([max(one.ns, 0.5 / one.calls) for one in sample.measurements])
+    quantum = 1.0 / max(one.calls for one in sample.measurements)
+    learnt = learn([Series(name, times, {"n": sizes}, quantum=quantum)], at=[])[0]
+    low, high = learnt.mean({"n": np.array([sizes.min(), sizes.max()])}).tolist()
     return Scaling(name, bound, margin, learnt.law, sample.measurements, high - low, sample.fresh)
 
 
-def _series(name: str, measurements: Sequence[Measurement]) -> Series:
-    n = np.array([float(one.size) for one in measurements])
-    # A clock that does not move shows 0; half a step stands for it, as times have logarithms.
-    ns = np.array([max(one.ns, 0.5 / one.calls) for one in measurements])
-    return Series(name, ns, {"n": n}, quantum=1.0 / max(one.calls for one in measurements))
+def _warn(scaling: Scaling) -> None:
+    """Warn of an open question, at the line of the test that asked it."""
+    if scaling.verdict != "holds":
+        message = f"inconclusive: {scaling}\nadd larger sizes, or repeats"
+        warnings.warn(ScalingWarning(message), stacklevel=3)
 
 
-def _warn(found: Scaling) -> None:
-    """Tell an open question, at the line of the test that asked it."""
-    if found.verdict == "holds":
-        return
-    advice = "add larger sizes, or repeats"
-    warnings.warn(ScalingWarning(f"inconclusive: {found}\n{advice}"), stacklevel=3)
+class Perflaw:
+    """The ``perflaw`` fixture: assertions about how code grows."""
+
+    assert_scales = staticmethod(assert_scales)

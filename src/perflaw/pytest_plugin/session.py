@@ -1,7 +1,7 @@
-"""``pytest --perflaw``: the same command again under ``perflaw record``, and its runs held against laws.
+"""``pytest --perflaw``: runs the same command under ``perflaw record``, and checks the runs against laws.
 
-pytest has done nothing but read its options when this takes over; the recorded pytest then is the interpreter's own
-process as the person started it, so what it prints and how it exits is its own.
+pytest has only read its options when this takes over. The recorded pytest runs as the person started it, so its output and
+its exit status are its own.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from typing import IO
 import pytest
 
 from perflaw.errors import PerflawError
-from perflaw.pytest_plugin.inner import INNER
+from perflaw.pytest_plugin import RECORDED_VARIABLE
 from perflaw.store.experiment import Experiment, open_experiment
-
-# ---- A process that stands in for this one: signals meant for us reach it, and its end is ours.
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None, output: IO[bytes] | None = None) -> int:
-    """Exit status of a command, 128 + signal where one killed it; both its outputs may go to a file.
+    """Exit status of a command, 128 + signal if a signal killed it; both its outputs may go to a file.
 
-    A terminal sends Ctrl-C to the whole process group, so there the command stays in ours. Elsewhere it comes to us
-    alone: the command has a group of its own then, and all of that is sent what we are sent.
+    Signals to this process are handed on to the command. A terminal sends Ctrl-C to the whole process group, so there the
+    command stays in ours. Elsewhere Ctrl-C reaches only this process: then the command has its own group, and all of the
+    group gets the signal.
     """
     alone = not os.isatty(0)
     process = subprocess.Popen(
@@ -48,7 +47,11 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, ou
         elif number != signal.SIGINT:
             process.send_signal(number)  # the recorder hands it on to the target by itself
 
-    before = {number: signal.signal(number, hand_on) for number in _ours()}
+    handed_on: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():  # only there may handlers be set
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        handed_on = [one for one in signals if signal.getsignal(one) is not signal.SIG_IGN]  # nohup ignores some
+    before = {number: signal.signal(number, hand_on) for number in handed_on}
     try:
         status = process.wait()
     finally:
@@ -57,45 +60,36 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, ou
     return status if status >= 0 else 128 - status
 
 
-def _ours() -> list[signal.Signals]:
-    """Signals to hand on: none outside of the main thread, and none that nohup made us ignore."""
-    if threading.current_thread() is not threading.main_thread():
-        return []
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    return [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
-
-
 CHECK_RUNS = 3
-"""Runs of a check: one alone says nothing of how runs differ, so it violates no law."""
-
+"""Runs of a check by default. A single run does not show how runs differ, so it violates no law."""
 EXCLUDED = ("pytest.*", "_pytest.*", "pluggy.*", "perflaw.pytest_plugin.*", "perflaw.decorator.*", "perflaw.<module>")
-"""Functions that are not recorded: what runs the suite is nobody's code here."""
+"""Functions that are not recorded, for they run the suite and are not part of it."""
 
 VIOLATED = 1
-"""Exit status of ``perflaw check`` where a law is violated."""
+"""Exit status of ``perflaw check`` if a law is violated."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be done."""
+class SuitePlan:
+    """How the suite is recorded and checked."""
 
     command: tuple[str, ...]
     """pytest as the person started it, without our options."""
     experiment: Experiment
-    """Where the runs go."""
+    """Experiment that gets the runs."""
     runs: int
-    """How many."""
+    """Number of runs."""
     laws: str | None
-    """File of laws to hold them against."""
+    """File of laws to check the runs against; None if there is no check."""
 
 
 def run_recorded(config: pytest.Config) -> int:
-    """Record the suite, check it where asked; gives pytest's exit status, or 1 where a law is violated.
+    """Record the suite, and check it if asked; gives pytest's exit status, or 1 if a law is violated.
 
-    Raises pytest.UsageError where our options cannot be followed.
+    Raises pytest.UsageError if the options of perflaw are wrong.
     """
     plan = _plan(config)
-    # What pytest captured so far is over: the recorded one has the terminal, the keyboard (--pdb) included.
+    # This pytest stops capturing, so that the recorded one has the terminal, with the keyboard (--pdb).
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:  # -p no:capture
         capture.stop_global_capturing()
@@ -112,7 +106,7 @@ def run_recorded(config: pytest.Config) -> int:
     return _check(plan.laws, plan, [name for name in plan.experiment.ids() if name not in before])
 
 
-def _plan(config: pytest.Config) -> Plan:
+def _plan(config: pytest.Config) -> SuitePlan:
     laws, runs = config.option.perflaw_check, config.option.perflaw_runs
     if runs is None:
         runs = CHECK_RUNS if laws else 1
@@ -127,43 +121,43 @@ def _plan(config: pytest.Config) -> Plan:
         experiment = open_experiment(config.option.perflaw_experiment)
     except PerflawError as error:
         raise pytest.UsageError(str(error)) from None
-    return Plan(_command(config.invocation_params.args), experiment, runs, laws)
+    return SuitePlan(_command(config.invocation_params.args), experiment, runs, laws)
 
 
 def _command(arguments: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """The command that started this process, or ``-m pytest`` where a program called ``pytest.main``."""
+    """The command that started this process, or ``-m pytest`` if a program called ``pytest.main``."""
     words = [os.fspath(word) for word in arguments]
     start = ["", "-m", "pytest"]
     if words == sys.argv[1:]:
         start = sys.orig_argv[: len(sys.orig_argv) - len(words)]
-    return (sys.executable, *start[1:], *without_ours(words))
+    return (sys.executable, *start[1:], *without_own_options(words))
 
 
-def without_ours(words: Sequence[str]) -> list[str]:
-    """Arguments without our options and their values.
+def without_own_options(words: Sequence[str]) -> list[str]:
+    """Arguments without the options of perflaw and their values.
 
-    >>> without_ours(["-q", "--perflaw", "--perflaw-check", "app.law", "--perflaw-runs=2", "tests"])
+    >>> without_own_options(["-q", "--perflaw", "--perflaw-check", "app.law", "--perflaw-runs=2", "tests"])
     ['-q', 'tests']
     """
     kept: list[str] = []
     value_follows = False
     for word in words:
-        ours = word.partition("=")[0] in ("--perflaw", "--perflaw-check", "--perflaw-runs", "--perflaw-experiment")
-        if not ours and not value_follows:
+        own = word.partition("=")[0] in ("--perflaw", "--perflaw-check", "--perflaw-runs", "--perflaw-experiment")
+        if not own and not value_follows:
             kept.append(word)
-        value_follows = ours and word != "--perflaw" and "=" not in word
+        value_follows = own and word != "--perflaw" and "=" not in word
     return kept
 
 
-def _record(plan: Plan, output: IO[bytes] | None) -> int:
-    """One run under the recorder; its output goes to the terminal, or to a file."""
+def _record(plan: SuitePlan, output: IO[bytes] | None) -> int:
+    """Make one run under the recorder; its output goes to the terminal, or to a file."""
     exclude = [word for glob in EXCLUDED for word in ("--exclude", glob)]
     record = [sys.executable, "-m", "perflaw", "record", "-e", plan.experiment.name, *exclude, "--", *plan.command]
-    return run(record, {**os.environ, INNER: "1"}, output)
+    return run(record, {**os.environ, RECORDED_VARIABLE: "1"}, output)
 
 
-def _repeat(plan: Plan, number: int) -> int:
-    """A further run, shown only where it fails."""
+def _repeat(plan: SuitePlan, number: int) -> int:
+    """Make a further run; its output is shown only if it fails."""
     with tempfile.TemporaryFile() as output:
         status = _record(plan, output)
         if status != 0:
@@ -173,14 +167,14 @@ def _repeat(plan: Plan, number: int) -> int:
     return status
 
 
-def _check(laws: str, plan: Plan, runs: Sequence[str]) -> int:
-    """``perflaw check`` of the runs; its verdicts are shown, and fail the session where one is violated."""
+def _check(laws: str, plan: SuitePlan, runs: Sequence[str]) -> int:
+    """Run ``perflaw check`` on the runs, which prints its verdicts; a violated law fails the session."""
     check = [sys.executable, "-m", "perflaw", "check", laws, "-e", plan.experiment.name, *runs]
     status = run(check)
     return status if status in (0, VIOLATED) else int(pytest.ExitCode.USAGE_ERROR)
 
 
 def _say(text: str) -> None:
-    """A line of ours, beside pytest's own output."""
+    """Print a line to standard error, beside pytest's own output."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()

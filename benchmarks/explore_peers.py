@@ -13,10 +13,10 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from perflaw.explore.policies.candidates import Candidates
-from perflaw.explore.policies.evidence import evidence_of
-from perflaw.explore.policies.sobol import Sobol
-from perflaw.learn.exploring.threads import one_thread
+from perflaw.explore.policies.designs import Sobol
+from perflaw.explore.policies.law import Candidates
+from perflaw.learn.exploring.gaussian_process import one_thread
+from perflaw.learn.exploring.observations import evidence_of
 from perflaw.types.studies import Configuration, Trial
 
 START = 10

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from explore_systems import SYSTEMS, System, grid_system
 
-from perflaw.explore.policy import find_policy, proposal_of
+from perflaw.explore.policy import find_policy
 from perflaw.explore.space import Space
 from perflaw.types.studies import Budget, Study, StudyMetric, Target, Trial
 
@@ -38,7 +38,7 @@ def explore(system: System, name: str, seed: int, trials: int) -> tuple[int, flo
     spent, why = 0.0, ""
     while len(history) < trials:
         start = time.process_time()
-        proposal = proposal_of(policy.next_config(history))
+        proposal = policy.propose(history)
         spent += time.process_time() - start
         if proposal is None:
             break

@@ -28,7 +28,7 @@ from optuna_here import optuna_here
 from shared import CACHE, Bars
 
 from perflaw.explore.space import Space
-from perflaw.learn.exploring.explored import explored
+from perflaw.learn.exploring.result import study_result
 from perflaw.types.studies import Conditions, Study, Trial, Value
 
 POLICIES = ("law", "optuna", "random")
@@ -120,7 +120,7 @@ def early_stop(folder: Path, bars: Bars) -> None:
 
 def result(study: Study, space: Space, trials: Sequence[Trial], bars: Bars) -> None:
     """Importance, interactions and warnings of the whole grid."""
-    found = explored(study, trials, space)
+    found = study_result(study, trials, space)
     first = found.importance[0]
     print(f"\nwhat {first.metric} depends on (share of the variance{' of its logarithm' * first.logarithm})")
     for one in first.shares[:8]:

@@ -18,7 +18,7 @@ from shared import CACHE, ROOT
 
 from perflaw.explore.space import Space
 from perflaw.explore.study_file import read_study
-from perflaw.explore.target.scoring import steady
+from perflaw.explore.target.scoring import steady_mean
 from perflaw.types.studies import Study, Value
 
 EXAMPLE = ROOT / "examples" / "sqlite"
@@ -85,7 +85,7 @@ class Trips:
             sys.exit(f"{dict(configuration)} became {wrong}")
         took, result = lines[-1]["at_s"], last["result"]
         readings = tuple((line["at_s"], line["queries_per_s"], line["n"]) for line in lines)
-        value = steady([one[1] for one in readings], [one[2] for one in readings]).mean
+        value = steady_mean([one[1] for one in readings], [one[2] for one in readings]).mean
         switches = result["voluntary_switches"] / took, result["involuntary_switches"] / took
         return Measured(dict(configuration), repetition, value, readings, *switches, (_others_cpu() - others) / took)
 

@@ -43,7 +43,7 @@ def test_a_dry_run_tells_the_plan_and_touches_nothing(perflaw, tmp_path):
 
 def test_what_is_wrong_is_told_in_a_line(perflaw, tmp_path):
     write(tmp_path, ONE_SHOT + "policy: nothing\n")
-    assert "no policy 'nothing'" in perflaw("explore", "study.yaml", status=2).stderr
+    assert "unknown policy 'nothing'" in perflaw("explore", "study.yaml", status=2).stderr
     assert "No such file" in perflaw("explore", "other.yaml", status=2).stderr
     write(tmp_path, ONE_SHOT.replace("target: {", 'target: {remote: "127.0.0.1:1", ') + "policy: grid\n")
     assert "--token-file FILE --ca FILE" in perflaw("explore", "study.yaml", status=2).stderr

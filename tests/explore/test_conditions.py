@@ -5,9 +5,8 @@ import subprocess
 import sys
 import time
 
-from perflaw.explore.target.conditions import Watch
 from perflaw.explore.target.load import end_load, start_load
-from perflaw.explore.target.proc import children_of, family, stat_of, threads_of
+from perflaw.explore.target.proc import ConditionsWatch, children_of, family, stat_of, threads_of
 
 SPIN = "import time\nuntil = time.process_time() + {}\nwhile time.process_time() < until: pass"
 
@@ -20,7 +19,7 @@ def watched(ours, others):
     """Conditions of a target that uses ``ours`` seconds of CPU beside others that use ``others``."""
     neighbour = spin(others) if others else None
     target = spin(ours)
-    watch = Watch(lambda: [target.pid], lambda: sum(os.times()[:2]))
+    watch = ConditionsWatch(lambda: [target.pid], lambda: sum(os.times()[:2]))
     watch.begin()
     began = time.monotonic()
     while os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
@@ -48,7 +47,7 @@ def test_threads_that_wait_for_a_cpu_are_told():
     targets = [spin(0.1) for _ in range(4)]
     for target in targets:
         os.sched_setaffinity(target.pid, one)
-    watch = Watch(lambda: [target.pid for target in targets], lambda: 0.0)
+    watch = ConditionsWatch(lambda: [target.pid for target in targets], lambda: 0.0)
     watch.begin()
     while any(target.poll() is None for target in targets):
         watch.look()
@@ -59,7 +58,7 @@ def test_threads_that_wait_for_a_cpu_are_told():
 def test_sleeping_is_voluntary_and_memory_is_seen():
     code = "import time\nroom = bytearray(50 << 20)\nfor _ in range(50): time.sleep(.002)"
     target = subprocess.Popen([sys.executable, "-I", "-S", "-c", code])
-    watch = Watch(lambda: [target.pid], lambda: 0.0)
+    watch = ConditionsWatch(lambda: [target.pid], lambda: 0.0)
     watch.begin()
     _, status, usage = os.wait4(target.pid, 0)
     target.returncode = os.waitstatus_to_exitcode(status)

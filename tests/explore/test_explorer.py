@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from perflaw.errors import UsageError
-from perflaw.explore.agent.client import Invalid
+from perflaw.explore.agent.client import InvalidTrial
 from perflaw.explore.studying import Wish
 from tests.explore.tiny import KNOB, ONE_SHOT, PYTHON, RATE, experiment_of, explore, forked_agent, steps, write
 
@@ -104,7 +104,7 @@ class Mine(Policy):
     [
         ("raise RuntimeError('boom')", r"mine.py:Mine could not propose: RuntimeError: boom"),
         ("return {'size': 99}", r"mine.py:Mine proposed \{'size': 99\}: .*not between 1 and 9"),
-        ("return {'size': 1}", r"mine.py:Mine proposed \{'size': 1\} again: it was tried already"),
+        ("return {'size': 1}", r"mine.py:Mine proposed \{'size': 1\} again: it was tried before"),
         ("return 7", r"mine.py:Mine could not propose: TypeError"),
     ],
 )
@@ -134,7 +134,7 @@ class Mine(Policy):
     path = write(tmp_path, text + 'policy: "mine.py:Mine"\n', mine=mine, slow=slow)
     seen = [(trial, explorer) for explorer, trial in steps(path)]
     assert len(seen) == 3 and seen[-1][1].ended == "three are enough"
-    assert all(trial.valid and "seen enough" in trial.stopped and trial.n < 100 for trial, _ in seen)
+    assert all(trial.valid and "ended it" in trial.stopped and trial.n < 100 for trial, _ in seen)
     assert (experiment_of(tmp_path).recordings()[0].folder / "records.parquet").is_file()
 
 
@@ -191,7 +191,7 @@ def test_a_disturbed_trial_is_made_again_under_its_number_and_not_for_ever(tmp_p
         seen.append(trial.number)
         return "others used the machine" if trial.number == 2 else ""
 
-    monkeypatch.setattr("perflaw.explore.explorer.disturbed", disturbed)
+    monkeypatch.setattr("perflaw.explore.explorer.disturbance", disturbed)
     trials = explore(write(tmp_path, ONE_SHOT + "policy: grid\ntrials: 4\n"))
     assert [trial.number for trial in trials] == [1, 2, 3, 4] and sorted(seen) == [1, 2, 2, 3, 4]
     assert [bool(trial.contaminated) for trial in trials] == [False, True, False, False]
@@ -202,6 +202,6 @@ def test_a_disturbed_trial_is_made_again_under_its_number_and_not_for_ever(tmp_p
 def test_an_enough_that_crosses_the_end_of_a_trial_is_no_question():
     agent = forked_agent()
     agent.channel.send("enough", {"why": "it cannot win"})
-    with pytest.raises(Invalid, match="no configuration was applied"):
+    with pytest.raises(InvalidTrial, match="no configuration was applied"):
         agent.ask("measure")
     agent.close()

@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from perflaw.errors import TargetError, UsageError
+from perflaw.explore import plugins
 from perflaw.explore.injectors import applying, registry
-from perflaw.explore.injectors.applying import apply_all, put_back_all, remember_all, verify_all
+from perflaw.explore.injectors.applying import apply_all, remember_all, restore_all, verify_all
 from perflaw.explore.injectors.context import Context
 from tests.explore.injecting import knob, tried
 
@@ -62,7 +63,7 @@ def test_kernel_settings_are_put_back(tmp_path):
     remembered = remember_all([one], context)
     apply_all([one], {"x": "mine"}, context)
     assert verify_all([one], {"x": "mine"}, context, "before") == ""
-    assert put_back_all([one], remembered, context) == []
+    assert restore_all([one], remembered, context) == []
     assert remember_all([one], context) == remembered != ["mine"]
 
 
@@ -93,7 +94,7 @@ def test_commands(tmp_path):
     one = knob(apply={"command": "echo limit={} > kept"}, verify={"command": "cat kept", "regex": r"limit=(\d+)"})
     assert tried(tmp_path, one, 8)[0] == ""
     stubborn = knob(apply={"command": "true {}"}, verify={"command": "echo 3"})
-    assert "asked for 8, the target has 3" in tried(tmp_path, stubborn, 8)[0]
+    assert "8 was requested, the target has 3" in tried(tmp_path, stubborn, 8)[0]
     with pytest.raises(TargetError, match="failed with status 3: no such setting"):
         tried(tmp_path, knob(apply={"command": "echo no such setting >&2; exit 3"}), 1)
     with pytest.raises(TargetError, match="cannot be started"):
@@ -104,7 +105,7 @@ def test_what_the_target_tells(tmp_path):
     one = knob(verify={"path": "settings.0.cache"})
     assert tried(tmp_path, one, 5, document={"settings": [{"cache": 5}]})[0] == ""
     assert "the target has 6" in tried(tmp_path, one, 5, document={"settings": [{"cache": 6}]})[0]
-    assert "could not be verified: path does not tell it" in tried(tmp_path, one, 5, document={})[0]
+    assert "could not be verified: path does not report it" in tried(tmp_path, one, 5, document={})[0]
     assert verify_all([one], {"x": 5}, Context(str(tmp_path)), "running") == ""
     assert tried(tmp_path, knob(verify={"regex": r"cache: (\w+)"}), 4096, output="cache: 1\ncache: 4KiB\n")[0] == ""
 
@@ -126,7 +127,7 @@ def test_an_injector_of_one_s_own(tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     how = {"own.py:Knobs": "speed"}
     assert tried(tmp_path, knob(apply=how, verify=how), 5)[0] == ""
-    for name, told in [("own.py:None", "no class None"), ("none.py:X", "there is no file")]:
+    for name, told in [("own.py:None", "no class 'None'"), ("none.py:X", "there is no file")]:
         with pytest.raises(UsageError, match=told):
             registry.find({name: 1}, str(tmp_path))
     (tmp_path / "broken.py").write_text("1/0")
@@ -141,10 +142,10 @@ def test_injectors_of_packages(monkeypatch):
     from importlib.metadata import EntryPoint
 
     points = [
-        EntryPoint("echoed", "perflaw.explore.injectors.command:Command", registry.GROUP),
+        EntryPoint("echoed", "perflaw.explore.injectors.calls:Command", registry.GROUP),
         EntryPoint("lost", "no_such:X", registry.GROUP),
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == registry.GROUP else [])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points if group == registry.GROUP else [])
     assert registry.find({"echoed": "x"}, ".").name == "command"
     with pytest.raises(UsageError, match="injector 'lost' cannot be loaded"):
         registry.find({"lost": "x"}, ".")

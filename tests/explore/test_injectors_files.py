@@ -5,9 +5,9 @@ import json
 import pytest
 
 from perflaw.errors import TargetError
-from perflaw.explore.injectors.applying import apply_all, put_back_all, remember_all, verify_all
+from perflaw.explore.injectors.applying import apply_all, remember_all, restore_all, verify_all
 from perflaw.explore.injectors.context import Context
-from perflaw.explore.injectors.file import filled, line_set, line_told
+from perflaw.explore.injectors.files import fill_template, line_value, set_line
 from tests.explore.injecting import knob
 
 
@@ -22,7 +22,7 @@ def test_files_from_a_template(tmp_path):
     assert (tmp_path / "app.conf").read_text() == "# {keep}\ncache = 8\npool=8192\n"
     assert context.files == {"conf": str(tmp_path / "app.conf")}
     assert verify_all([one], {"x": 8192}, context, "before") == ""
-    assert put_back_all([one], remembered, context) == [] and not (tmp_path / "app.conf").exists()
+    assert restore_all([one], remembered, context) == [] and not (tmp_path / "app.conf").exists()
     (tmp_path / "app.conf.in").write_text("a\n{{unknown}}\n")
     with pytest.raises(TargetError, match=r"app.conf.in:2: \{\{unknown\}\}"):
         apply_all([one], {"x": 1}, context)
@@ -39,16 +39,16 @@ def test_lines_of_a_file(tmp_path):
     apply_all(both, {"x": 5, "y": 7}, context)
     assert (tmp_path / "redis.conf").read_text() == "# maxmemory 1\nport 7000\nmaxmemory 5\nhz 7\n"
     assert verify_all(both, {"x": 5, "y": 7}, context, "before") == "" and context.verified == {"x": 5, "y": 7}
-    put_back_all(both, remembered, context)
+    restore_all(both, remembered, context)
     assert (tmp_path / "redis.conf").read_text() == "# maxmemory 1\nport 7000\nmaxmemory 100\n"
 
 
 def test_lines_keep_their_way_of_writing():
-    assert line_set("a = 1\nab = 2\n", "a", "3") == "a = 3\nab = 2\n"
-    assert line_set("worker_processes  4;\n", "worker_processes", "8") == "worker_processes  8;\n"
-    assert line_set("", "a", "1") == "a = 1\n" and line_set("b: 1", "a", "2") == "b: 1\na: 2\n"
-    assert line_told("a = '1'\n#a = 2\n", "a") == "1" and line_told("b = 1", "a") is None
-    assert filled("{{ x }} {{}} {y} {{\n}}", {"x": True}, "t") == "true {{}} {y} {{\n}}"
+    assert set_line("a = 1\nab = 2\n", "a", "3") == "a = 3\nab = 2\n"
+    assert set_line("worker_processes  4;\n", "worker_processes", "8") == "worker_processes  8;\n"
+    assert set_line("", "a", "1") == "a = 1\n" and set_line("b: 1", "a", "2") == "b: 1\na: 2\n"
+    assert line_value("a = '1'\n#a = 2\n", "a") == "1" and line_value("b = 1", "a") is None
+    assert fill_template("{{ x }} {{}} {y} {{\n}}", {"x": True}, "t") == "true {{}} {y} {{\n}}"
 
 
 def test_the_paper_s_xml(tmp_path):

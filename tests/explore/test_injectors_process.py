@@ -8,7 +8,7 @@ import pytest
 
 from perflaw.errors import TargetError
 from perflaw.explore.injectors.applying import apply_all, verify_all
-from perflaw.explore.injectors.context import Context, Launched
+from perflaw.explore.injectors.context import Context, LaunchedProcess
 from tests.explore.injecting import knob, tried
 
 
@@ -22,7 +22,7 @@ def started(tmp_path):
         command = [sys.executable, "-c", "import sys; sys.stdin.read()", *words]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
         running.append(process)
-        context.launched.append(Launched(process.pid, ("lost",), {}))
+        context.launched.append(LaunchedProcess(process.pid, ("lost",), {}))
         return process
 
     yield start
@@ -74,17 +74,17 @@ def test_environment_is_read_from_the_process(tmp_path, started):
     context.launched.clear()
     context.environment["POOL"] = "size:9"
     started(context)
-    assert "asked for 7, the target has 9" in verify_all([one], {"x": 7}, context, "running")
+    assert "7 was requested, the target has 9" in verify_all([one], {"x": 7}, context, "running")
 
 
 def test_a_knob_in_a_command_is_read_there(tmp_path):
     one = knob()
-    context = Context(str(tmp_path), launched=[Launched(2**22 + 1, ("./load", "--seconds=12"), {})])
+    context = Context(str(tmp_path), launched=[LaunchedProcess(2**22 + 1, ("./load", "--seconds=12"), {})])
     assert verify_all([one], {"x": 12}, context, "after") == ""
-    assert "no command held it" in verify_all(
+    assert "no command contained its setting" in verify_all(
         [one], {"x": 2}, Context(str(tmp_path), launched=context.launched), "after"
     )
-    assert "no command held it" in verify_all(
+    assert "no command contained its setting" in verify_all(
         [one], {"x": 13}, Context(str(tmp_path), launched=context.launched), "after"
     )
     assert verify_all([one], {"x": 13}, Context(str(tmp_path), trusted=frozenset({"x"})), "after") == ""
@@ -92,9 +92,9 @@ def test_a_knob_in_a_command_is_read_there(tmp_path):
 
 def test_expressions_and_maps(tmp_path):
     one = knob(apply={"arg": "-c {}", "expr": "-x//1024"})
-    assert tried(tmp_path, one, 4096, launched=[Launched(2**22 + 1, ("p", "-c", "-4"), {})])[0] == ""
+    assert tried(tmp_path, one, 4096, launched=[LaunchedProcess(2**22 + 1, ("p", "-c", "-4"), {})])[0] == ""
     mode = knob(kind="bool", apply={"arg": "--sync={}", "map": {"true": "full", "false": "off"}})
-    assert tried(tmp_path, mode, True, launched=[Launched(2**22 + 1, ("p", "--sync=full"), {})])[0] == ""
+    assert tried(tmp_path, mode, True, launched=[LaunchedProcess(2**22 + 1, ("p", "--sync=full"), {})])[0] == ""
     bad = knob(kind="categorical", values=("a", "b"), apply={"arg": "{}", "map": {"a": 1}})
     with pytest.raises(TargetError, match=r"x could not be applied by arg.*no entry for b"):
         tried(tmp_path, bad, "b")

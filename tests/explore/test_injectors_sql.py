@@ -33,7 +33,7 @@ def test_a_page_size_takes_effect_with_vacuum(tmp_path, database):
 def test_the_page_size_trap_is_caught(tmp_path, database, size):
     why, context = tried(tmp_path, knob(**PAGE), size, sql=database)
     assert (
-        f"x did not take effect: asked for {size}, the target has 4096" in why
+        f"x did not take effect: {size} was requested, the target has 4096" in why
         and "64 KiB" in why
         and not context.verified
     )
@@ -46,11 +46,11 @@ def test_a_page_size_without_vacuum_is_caught(tmp_path, database):
 def test_a_pragma_of_a_connection_is_caught(tmp_path, database):
     one = knob(apply={"pragma": "cache_size", "expr": "-x//1024"}, verify={"pragma": "cache_size"})
     why = tried(tmp_path, one, 2**23, sql=database)[0]
-    assert "asked for -8192, the target has -2000" in why and "a connection" in why
+    assert "-8192 was requested, the target has -2000" in why and "each connection" in why
 
 
 def test_there_must_be_a_database(tmp_path):
-    with pytest.raises(TargetError, match="there is none"):
+    with pytest.raises(TargetError, match="there is no such file"):
         tried(tmp_path, knob(**PAGE), 4096, sql="none.db")
     assert not (tmp_path / "none.db").exists()
     with pytest.raises(TargetError, match="takes no SQL"):

@@ -55,10 +55,10 @@ def test_states_of_trials_and_the_order_of_making(tmp_path):
     with journal.step():
         journal.plan([Trial(number, {"x": number}) for number in (1, 2, 3)])
         journal.begin(2)
-    assert journal.to_run() == {1: 0, 2: 1, 3: 0} and journal.over(2) == 0
+    assert journal.to_run() == {1: 0, 2: 1, 3: 0} and journal.attempts(2) == 0
     with journal.step():
         journal.write(Trial(2, {"x": 2}, valid=True), again=True)
-    assert journal.again() == {2} and journal.to_run()[2] == journal.over(2) == 1 and journal.repeated() == 1
+    assert journal.again() == {2} and journal.to_run()[2] == journal.attempts(2) == 1 and journal.repeated() == 1
     with journal.step():
         journal.write(Trial(1, {"x": 1}))
         journal.write(Trial(2, {"x": 2}, valid=True))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perflaw.explore.judging import SURE, knows
+from perflaw.explore.policies.law import SURE, margin_reached
 from perflaw.explore.space import Space
 from perflaw.types.studies import Knob, StudyMetric, Trial
 
@@ -36,7 +36,7 @@ def test_what_is_claimed_is_true():
         law, order = law_of(rng), [SPACE.all()[i] for i in rng.permutation(48)]
         for number in (20, 32):
             history = tried(law, order[:number], np.random.default_rng(seed))
-            reached, _, _ = knows(history, SPACE, 0.05, OBJECTIVE)
+            reached, _, _ = margin_reached(history, SPACE, 0.05, OBJECTIVE)
             best = max(law(one) for one in order[:number])
             claims += reached
             right += reached and all(law(one) <= 1.05 * best for one in order[number:])
@@ -47,8 +47,8 @@ def test_what_is_claimed_is_true():
 def test_nothing_is_claimed_early_or_without_structure():
     rng = np.random.default_rng(3)
     law, order = law_of(rng, rough=0.5), [SPACE.all()[i] for i in rng.permutation(48)]
-    assert knows(tried(law, order[:6], rng), SPACE, 0.05, OBJECTIVE)[:2] == (False, 0.0)
-    reached, probability, words = knows(tried(law, order[:16], rng), SPACE, 0.05, OBJECTIVE)
+    assert margin_reached(tried(law, order[:6], rng), SPACE, 0.05, OBJECTIVE)[:2] == (False, 0.0)
+    reached, probability, words = margin_reached(tried(law, order[:16], rng), SPACE, 0.05, OBJECTIVE)
     assert not reached and 0 < probability < SURE
     assert "better by more than 5 %, with probability" in words
 
@@ -56,8 +56,8 @@ def test_nothing_is_claimed_early_or_without_structure():
 def test_ends_of_the_question():
     law = law_of(np.random.default_rng(4))
     everything = tried(law, SPACE.all(), np.random.default_rng(4))
-    assert knows(everything, SPACE, 0.05, OBJECTIVE) == (True, 1.0, "every configuration was tried")
-    assert knows([Trial(1, SPACE.defaults(), reason="refused")], SPACE, 0.05, OBJECTIVE)[0] is False
+    assert margin_reached(everything, SPACE, 0.05, OBJECTIVE) == (True, 1.0, "every configuration was tried")
+    assert margin_reached([Trial(1, SPACE.defaults(), reason="refused")], SPACE, 0.05, OBJECTIVE)[0] is False
 
 
 @pytest.mark.parametrize("goal", ["max", "min"])
@@ -71,5 +71,5 @@ def test_a_clear_winner_is_known_in_a_space_too_large_to_list(goal):
         Trial(i, p, {"rate": float(np.exp(-sign * 3 * ((p["x"] - 0.5) ** 2 + (p["y"] - 0.5) ** 2)))}, valid=True)
         for i, p in enumerate(points, 1)
     ]
-    reached, probability, words = knows(history, space, 0.1, StudyMetric("rate", {}, goal=goal))
-    assert reached and probability >= SURE and "drawn" in words
+    reached, probability, words = margin_reached(history, space, 0.1, StudyMetric("rate", {}, goal=goal))
+    assert reached and probability >= SURE and "sampled" in words

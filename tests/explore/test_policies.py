@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from perflaw.errors import UsageError
-from perflaw.explore.policies.evidence import best_trial, scored
-from perflaw.explore.policies.law import setting
-from perflaw.explore.policy import OURS, Policy, find_policy, policy_names, proposal_of
+from perflaw.explore.policies.law import best_configurations, setting_text
+from perflaw.explore.policy import POLICIES, Policy, find_policy
 from perflaw.explore.space import Space
+from perflaw.learn.exploring.observations import usable
 from perflaw.types.studies import Budget, Knob, Study, StudyMetric, Target, Trial
 
 PAGE = Knob("page", "ordinal", (1, 4, 16, 64), unit="KiB", default=4)
@@ -17,7 +17,7 @@ CODEC = Knob("codec", "categorical", ("none", "lz", "zip"), default="none")
 SYNC = Knob("sync", "bool", (False, True), default=True)
 MIXED = (PAGE, CACHE, WAIT, CODEC, SYNC)
 SMALL = (PAGE, CODEC, SYNC)
-BUILT_IN = [name for name in OURS if name not in ("optuna", "smac")]
+BUILT_IN = [name for name in POLICIES if name not in ("optuna", "smac")]
 
 
 def study(knobs, goal="max", trials=None, constraints=(), **options):
@@ -39,7 +39,7 @@ def run(name, made, trials, law=law_of, noise=0.02, seed=0, refused=lambda c: Fa
     rng = np.random.default_rng(seed)
     history = []
     while len(history) < trials and not policy.done(history):
-        proposal = proposal_of(policy.next_config(history))
+        proposal = policy.propose(history)
         if proposal is None:
             break
         assert space.valid(proposal.configuration) == ""
@@ -69,7 +69,7 @@ def test_a_policy_goes_on_from_the_history_alone(name):
     space = Space(made.knobs)
     fresh = find_policy(name)(space, made, 0)
     fresh.restore({})
-    proposal = proposal_of(fresh.next_config(whole[:9]))
+    proposal = fresh.propose(whole[:9])
     assert proposal.configuration == whole[9].configuration
 
 
@@ -140,7 +140,7 @@ def test_racing_repeats_only_what_is_not_told_apart():
         key = Space(SMALL).key(trial.configuration)
         counts[key] = counts.get(key, 0) + 1
     assert len(counts) == 10 and len(history) < 60
-    assert counts[Space(SMALL).key(best_trial(history, made.metrics[0]).configuration)] == max(counts.values())
+    assert counts[Space(SMALL).key(best_configurations(history, made.metrics[0])[0])] == max(counts.values())
 
 
 def test_one_at_a_time_warns_and_gets_stuck():
@@ -153,24 +153,23 @@ def test_one_at_a_time_warns_and_gets_stuck():
 
 
 def test_clean_trials_are_preferred_to_disturbed_ones():
-    metric = StudyMetric("rate", {}, goal="max")
     one = {"page": 4}
     history = [
         Trial(1, one, {"rate": 1.0}, valid=True, contaminated="a neighbour"),
         Trial(2, one, {"rate": 3.0}, valid=True),
         Trial(3, {"page": 16}, {"rate": 2.0}, valid=True, contaminated="a neighbour"),
     ]
-    assert [trial.number for trial, _ in scored(history, metric)] == [2, 3]
+    assert [trial.number for trial in usable(history, "rate")] == [2, 3]
 
 
 def test_policies_by_name_and_file(tmp_path):
-    assert set(OURS) <= set(policy_names())
     (tmp_path / "mine.py").write_text(
         "from perflaw.explore.policy import Policy\nclass Mine(Policy):\n    pass\nclass Other:\n    pass\n"
     )
     assert issubclass(find_policy("mine.py:Mine", tmp_path), Policy)
     for name, said in [
-        ("mine.py:Nobody", "no class"), ("mine.py:Other", "no policy"), ("none.py:Mine", "no file"), ("lwa", "no policy"),
+        ("mine.py:Nobody", "no class"),
+        ("mine.py:Other", "not a policy"), ("none.py:Mine", "no file"), ("lwa", "did you mean `law`"),
     ]:  # fmt: skip
         with pytest.raises(UsageError, match=said):
             find_policy(name, tmp_path)
@@ -186,12 +185,12 @@ def test_extras_say_what_to_install(name, monkeypatch):
     def missing(module):
         raise ImportError(module)
 
-    monkeypatch.setattr(importlib, "import_module", missing)
     cls = find_policy(name)
+    monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(UsageError, match=r"not installed.*pip install"):
         cls(Space(SMALL), study(SMALL), 0)
 
 
 def test_settings_are_written_as_people_write_them():
-    assert setting(65536, Knob("p", "ordinal", unit="B")) == "64 KiB"
-    assert setting(True, SYNC) == "on" and setting("lz", CODEC) == "lz"
+    assert setting_text(65536, Knob("p", "ordinal", unit="B")) == "64 KiB"
+    assert setting_text(True, SYNC) == "on" and setting_text("lz", CODEC) == "lz"

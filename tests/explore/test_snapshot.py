@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.explore.target import snapshot as module
-from perflaw.explore.target.snapshot import Snapshot
+from perflaw.explore.target import files as module
+from perflaw.explore.target.files import Snapshot
 
 
 class Killed(BaseException):

@@ -3,7 +3,7 @@
 import pytest
 
 from perflaw.errors import UsageError
-from perflaw.explore.spex_xml import parameter_set, parameter_told
+from perflaw.explore.injectors.files import parameter_value, set_parameter
 from perflaw.explore.study_file import read_study
 
 TEXT = """<?xml version="1.0"?>
@@ -79,6 +79,6 @@ def test_mistakes_are_told_with_their_line(tmp_path, old, new, told):
 
 def test_values_are_quoted_for_xml():
     text = "<configuration><parameter name='a&amp;b' value='1'/></configuration>"
-    changed = parameter_set(text, "a&b", '<"2">')
-    assert parameter_told(changed, "a&b") == '<"2">' and "<parameter" in changed
-    assert parameter_told(text, "none") is None
+    changed = set_parameter(text, "a&b", '<"2">')
+    assert parameter_value(changed, "a&b") == '<"2">' and "<parameter" in changed
+    assert parameter_value(text, "none") is None

@@ -8,7 +8,7 @@ import pytest
 from perflaw.errors import UsageError
 from perflaw.explore.injectors.applying import apply_all, verify_all
 from perflaw.explore.injectors.context import Context
-from perflaw.explore.injectors.registry import OURS
+from perflaw.explore.injectors.registry import INJECTORS
 from perflaw.explore.knobs import KEYS as KNOB_KEYS
 from perflaw.explore.space import Space
 from perflaw.explore.study_file import KEYS, SOURCES, read_study
@@ -55,6 +55,6 @@ def test_the_expressions_of_the_page_are_accepted(files):
         read_study(files / "study.yaml")
 
 
-@pytest.mark.parametrize("word", sorted({*KEYS, *KNOB_KEYS, *TARGET_KEYS, *SOURCES, *OURS}))
+@pytest.mark.parametrize("word", sorted({*KEYS, *KNOB_KEYS, *TARGET_KEYS, *SOURCES, *INJECTORS}))
 def test_every_key_is_on_the_page(word):
     assert re.search(rf"`[^`]*\b{word}\b[^`]*`", PAGE), word

@@ -39,8 +39,8 @@ def assert_nothing_left(folder):
         ("import os; os.kill(os.getpid(), 11)", "killed by SIGSEGV"),
         ("import time; time.sleep(60)", r"did not end within 1 s"),
         ("print('hello')", "metric rate: the program printed no JSON but 'hello'"),
-        ('print(\'{"rate": "many"}\')', "'many' is no number"),
-        ("print('{\"rate\": NaN}')", "no finite number"),
+        ('print(\'{"rate": "many"}\')', "'many' is not a number"),
+        ("print('{\"rate\": NaN}')", "not a finite number"),
         ("import time\nwhile True: print('x' * 10000)", "did not end within 1 s"),
         ("print('{}')", "has nothing at 'rate'"),
     ],
@@ -89,7 +89,7 @@ def test_a_verify_that_does_not_match_makes_the_trial_invalid(tmp_path):
     )
     trials = explore(path)
     assert [trial.valid for trial in trials] == [trial.configuration["size"] <= 4 for trial in trials]
-    assert all("asked for" in trial.reason for trial in trials if not trial.valid)
+    assert all("was requested" in trial.reason for trial in trials if not trial.valid)
     assert all(not trial.metrics and not trial.run for trial in trials if not trial.valid)
 
 
@@ -130,7 +130,7 @@ def test_a_server_is_ready_when_its_port_answers_or_it_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("server", "reason"),
     [
-        ("import time; time.sleep(60)", "it never got ready: no file ready within 1 s"),
+        ("import time; time.sleep(60)", "the server did not become ready: no file ready within 1 s"),
         ("import sys; sys.exit('bad option')", "the server ended with status 1 before it was ready: bad option"),
         (SERVER.replace("signal.pause()", "time.sleep(.15); sys.exit('out of memory')"), "out of memory"),
     ],
@@ -251,7 +251,9 @@ def test_the_study_is_prepared_once_before_the_snapshot(tmp_path):
 
 def test_a_study_whose_target_cannot_be_prepared_is_an_error(tmp_path):
     path = write(tmp_path, one_shot(', prepare: "echo no such table >&2; false"') + "policy: grid\n")
-    with pytest.raises(TargetError, match="cannot be prepared: prepare: ended with status 1: no such table"):
+    with pytest.raises(
+        TargetError, match="cannot be prepared: prepare: the command ended with status 1: no such table"
+    ):
         explore(path)
     path = write(tmp_path, one_shot() + "policy: grid\ntrials: 1\n")  # no trial was made: it may change
     assert len(explore(path)) == 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from perflaw.explore.agent.agent import serve
-from perflaw.explore.agent.client import Agent, local_agent
+from perflaw.explore.agent.client import AgentConnection, local_agent
 from perflaw.explore.explorer import Explorer
 from perflaw.explore.study_file import read_study
 from perflaw.explore.studying import Wish, opened, wished
@@ -32,7 +32,7 @@ class Forked:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def forked_agent() -> Agent:
+def forked_agent() -> AgentConnection:
     """An agent that needs no interpreter started: a quarter of a second less."""
     ours, theirs = pair("agent")
     with warnings.catch_warnings():
@@ -47,7 +47,7 @@ def forked_agent() -> Agent:
         finally:
             os._exit(0)
     theirs.close()
-    return Agent(ours, Forked(pid))
+    return AgentConnection(ours, Forked(pid))
 
 
 PYTHON = f"{sys.executable} -I -S"

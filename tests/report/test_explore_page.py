@@ -9,15 +9,15 @@ import pytest
 from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 
-from perflaw.learn.exploring.explored import explored
+from perflaw.learn.exploring.result import study_result
 from perflaw.report.explore.page import render_study
-from perflaw.types.explored import Explored
+from perflaw.types.explored import StudyResult
 from tests import studies_factory as made
 
 STUDY = made.study(made.THROUGHPUT, made.MEMORY, knobs=made.THREADED)
 
 
-def result(unfinished: bool = False) -> Explored:
+def result(unfinished: bool = False) -> StudyResult:
     trials = [
         replace(one, metrics={**one.metrics, "memory": 3e7 + 1e6 * float(one.configuration["threads"])})  # type: ignore[arg-type]  # a number
         for one in made.collapsing()
@@ -25,13 +25,13 @@ def result(unfinished: bool = False) -> Explored:
     trials[5] = replace(trials[5], stopped="cannot win any more", measured_s=0.5)
     trials[12] = replace(trials[12], valid=False, metrics={}, reason="page_size: asked 2097152, the target says 4096")
     trials[20] = replace(trials[20], contaminated="others used 1.8 CPUs")
-    return explored(STUDY, trials, made.space(STUDY), unfinished=unfinished)
+    return study_result(STUDY, trials, made.space(STUDY), unfinished=unfinished)
 
 
 class Opened:
     """The page in a tab, with what it asked for and complained about."""
 
-    def __init__(self, browser: Browser, path: Path, found: Explored) -> None:
+    def __init__(self, browser: Browser, path: Path, found: StudyResult) -> None:
         path.write_text(render_study(found, 7), encoding="utf-8")
         self.problems: list[str] = []
         self.requests: list[str] = []
@@ -53,12 +53,12 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def found() -> Explored:
+def found() -> StudyResult:
     return result()
 
 
 @pytest.fixture(scope="module")
-def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory, found: Explored) -> Iterator[Opened]:
+def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory, found: StudyResult) -> Iterator[Opened]:
     made_page = Opened(browser, tmp_path_factory.mktemp("explore") / "study.html", found)
     yield made_page
     made_page.close()
@@ -67,7 +67,7 @@ def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory, found: Exp
 def test_the_best_and_the_warnings_are_told(shown: Opened) -> None:
     assert "sure that no configuration is better by more than 5 %" in shown.tab.inner_text("#best")
     notices = shown.tab.inner_text("#notices")
-    for words in ("hidden lock?", "asked 2097152, the target says 4096", "disturbed by others", "ended early"):
+    for words in ("hidden lock?", "asked 2097152, the target says 4096", "disturbed by other programs", "ended early"):
         assert words in notices
 
 
@@ -94,7 +94,7 @@ def test_shares_have_intervals(shown: Opened) -> None:
     assert shown.count("#importance .share-whisker") == shown.count("#importance .share-row") >= 2
 
 
-def test_sliders_ask_the_law(shown: Opened, found: Explored) -> None:
+def test_sliders_ask_the_law(shown: Opened, found: StudyResult) -> None:
     before = shown.tab.inner_text("#answer b")
     shown.tab.evaluate(
         """() => { const one = document.querySelector('[data-knob=threads]');
@@ -112,7 +112,7 @@ def test_progress_marks_what_became_of_trials(shown: Opened) -> None:
     assert shown.count("#progress .best-line") == 1
 
 
-def test_the_front_is_drawn_and_listed(shown: Opened, found: Explored) -> None:
+def test_the_front_is_drawn_and_listed(shown: Opened, found: StudyResult) -> None:
     assert shown.count("#front .front-point") == len(found.pareto)
 
 
@@ -138,7 +138,7 @@ def test_another_metric_and_the_dark_are_chosen(shown: Opened) -> None:
 
 
 def test_an_unfinished_study_is_followed_without_losing_the_place(
-    browser: Browser, tmp_path: Path, found: Explored
+    browser: Browser, tmp_path: Path, found: StudyResult
 ) -> None:
     path = tmp_path / "live.html"
     live = Opened(browser, path, replace(found, unfinished=True, trials=found.trials[:40]))
@@ -157,7 +157,7 @@ def test_an_unfinished_study_is_followed_without_losing_the_place(
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_pages_of_few_trials_open(browser: Browser, tmp_path: Path, count: int) -> None:
     study = made.study()
-    found = explored(study, made.trials(made.sample(made.space(), count)), made.space())
+    found = study_result(study, made.trials(made.sample(made.space(), count)), made.space())
     path = tmp_path / "few.html"
     path.write_text(render_study(found), encoding="utf-8")
     tab = browser.new_page()
@@ -169,7 +169,7 @@ def test_pages_of_few_trials_open(browser: Browser, tmp_path: Path, count: int) 
     assert problems == []
 
 
-def test_the_page_is_small_and_needs_no_network(found: Explored) -> None:
+def test_the_page_is_small_and_needs_no_network(found: StudyResult) -> None:
     rendered = render_study(found)
     assert len(rendered) < 200_000
     assert "http://" not in rendered

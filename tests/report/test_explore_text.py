@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from perflaw.learn.exploring.explored import explored
+from perflaw.learn.exploring.result import study_result
 from perflaw.report.documents import explore_document
 from perflaw.report.explore.page import render_study
 from perflaw.report.explore.table import explore_text
@@ -21,7 +21,7 @@ def locked():
     trials = made.collapsing()
     trials[7] = replace(trials[7], valid=False, metrics={}, reason="page_size: asked 2097152, the target says 4096")
     trials[9] = replace(trials[9], stopped="cannot win any more", measured_s=0.5)
-    return explored(study, trials, made.space(study), ended="its 60 trials are made")
+    return study_result(study, trials, made.space(study), ended="all 60 trials are done")
 
 
 def test_the_table_says_what_a_person_needs(locked):
@@ -29,13 +29,13 @@ def test_the_table_says_what_a_person_needs(locked):
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())
     for told in (
-        "sqlite: 60 trials of 59 configurations, 1 invalid, 1 ended early, policy law, over: its 60 trials are made",
+        "sqlite: 60 trials of 59 configurations, 1 invalid, 1 ended early, policy law, finished: all 60 trials are done",
         "best: page_size = 64 KiB, threads = 3",
         "sure that no configuration is better by more than 5 %",
         "what matters for throughput: share of its log-variance over the space",
         "threads across, page_size upwards",
-        "! 1 trial of 60 invalid: page_size: asked 2097152, the target says 4096",
-        "hidden lock? threads: beyond 3 it gets worse",
+        "! 1 of 60 trials is invalid: page_size: asked 2097152, the target says 4096",
+        "hidden lock? threads: the objective gets worse beyond 3",
         "law of throughput: LogNorm(exp(",
         "-o sqlite.law",
     ):
@@ -43,13 +43,13 @@ def test_the_table_says_what_a_person_needs(locked):
 
 
 def test_the_interaction_is_printed():
-    text = explore_text(explored(made.study(), made.trials(made.sample(made.space(), 40)), made.space()))
+    text = explore_text(study_result(made.study(), made.trials(made.sample(made.space(), 40)), made.space()))
     assert "page_size × cache" in text
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_little_is_told_as_little(count):
-    found = explored(made.study(), made.trials(made.sample(made.space(), count)), made.space())
+    found = study_result(made.study(), made.trials(made.sample(made.space(), count)), made.space())
     text = explore_text(found)
     assert "sure that no configuration" not in text or "<1 % sure" in text
     assert "next" in text

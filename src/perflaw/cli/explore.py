@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perflaw.explore.studying import Plan, Wish
     from perflaw.store.experiment import Experiment, Recording
     from perflaw.types import Annotation, Evidence
-    from perflaw.types.explored import Explored
+    from perflaw.types.explored import StudyResult
     from perflaw.types.studies import Configuration, Reading, Study, Trial
 
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # sees half.
 
 
-def write_explore_page(output: str, found: Explored, seed: int) -> None:
+def write_explore_page(output: str, found: StudyResult, seed: int) -> None:
     """Write the page; StoreError where it cannot be written."""
     from perflaw.report.explore.page import render_study
 
@@ -56,7 +56,7 @@ class LivePage:
     MOST_PART = 0.2
     """Part of the time since it was last written that writing may take."""
 
-    def __init__(self, output: str, result: Callable[[bool], Explored], seed: int) -> None:
+    def __init__(self, output: str, result: Callable[[bool], StudyResult], seed: int) -> None:
         """``result`` gives what the trials so far say, told whether more are to come."""
         self._output, self._result, self._seed = output, result, seed
         self._took = self._wrote = 0.0
@@ -205,12 +205,12 @@ def progress(study: Study) -> Iterator[Shown]:
 # ---- The laws of a study as a ``.law`` file with its JSON twin, as ``perflaw annotate -o`` writes them.
 
 
-def write_laws(path: Path, found: Explored, experiment: Experiment) -> None:
+def write_laws(path: Path, found: StudyResult, experiment: Experiment) -> None:
     """Write the laws of all metrics over the runs of the study's trials; StoreError where that cannot be.
 
     They are learnt from what the runs hold, in the runs' own units, so that later runs can be held against them.
     """
-    from perflaw.learn.exploring.responses import usable
+    from perflaw.learn.exploring.observations import usable
     from perflaw.report.annotations.lawfile import law_file
 
     runs = tuple(one.run for one in usable(found.trials) if one.run)
@@ -227,7 +227,7 @@ def write_laws(path: Path, found: Explored, experiment: Experiment) -> None:
     click.echo(f"wrote {path}: {len(annotations)} law{'s' * (len(annotations) != 1)}", err=True)
 
 
-def _evidence(found: Explored, recordings: list[Recording]) -> dict[tuple[str, str], Evidence]:
+def _evidence(found: StudyResult, recordings: list[Recording]) -> dict[tuple[str, str], Evidence]:
     """What the runs hold of every metric that has a law, by component and metric."""
     from perflaw.cli.twin import evidence_of
     from perflaw.store.evidence import measured
@@ -237,7 +237,7 @@ def _evidence(found: Explored, recordings: list[Recording]) -> dict[tuple[str, s
     return {key: one for name in names for key, one in evidence_of(recordings, measured(recordings, name)).items()}
 
 
-def _annotation(found: Explored, recordings: list[Recording], entry: tuple[tuple[str, str], Evidence]) -> Annotation:
+def _annotation(found: StudyResult, recordings: list[Recording], entry: tuple[tuple[str, str], Evidence]) -> Annotation:
     """The law of a metric as an annotation of the study's component."""
     import numpy as np
 
@@ -339,7 +339,9 @@ class Remote:
         self.token_file, self.authority = token_file, authority
 
 
-def _explored(target: Experiment, study: Study, wish: Wish, remote: Remote, page: str | None) -> tuple[Explored, int]:
+def _explored(
+    target: Experiment, study: Study, wish: Wish, remote: Remote, page: str | None
+) -> tuple[StudyResult, int]:
     """Make the trials that are still to be made; what all of them say, and the seed."""
     from perflaw.explore.agent.client import agents_of
     from perflaw.explore.explorer import Explorer
@@ -364,10 +366,10 @@ def _explored(target: Experiment, study: Study, wish: Wish, remote: Remote, page
         return _result(explorer, seed, False), seed
 
 
-def _result(explorer: Explorer, seed: int, unfinished: bool) -> Explored:
-    from perflaw.learn.exploring.explored import explored
+def _result(explorer: Explorer, seed: int, unfinished: bool) -> StudyResult:
+    from perflaw.learn.exploring.result import study_result
 
-    return explored(
+    return study_result(
         explorer.study, explorer.trials(), explorer.space, unfinished=unfinished, ended=explorer.ended, seed=seed
     )
 
@@ -380,7 +382,7 @@ def _page_writer(explorer: Explorer, seed: int, page: str | None) -> Callable[[b
     return LivePage(page, lambda unfinished: _result(explorer, seed, unfinished), seed).write
 
 
-def _tell(found: Explored, seed: int, as_json: bool, name: str) -> None:
+def _tell(found: StudyResult, seed: int, as_json: bool, name: str) -> None:
     if as_json:
         from perflaw.report.documents import explore_document
         from perflaw.types.documents import dumps

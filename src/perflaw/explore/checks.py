@@ -10,7 +10,7 @@ from perflaw.documents import DocumentNode
 from perflaw.errors import UsageError, did_you_mean
 from perflaw.explore.expressions import Expression
 from perflaw.explore.injectors.context import Injector
-from perflaw.explore.injectors.registry import OPTIONS, find, name_of
+from perflaw.explore.injectors.registry import COMMON_OPTIONS, find, name_of
 from perflaw.explore.space import Space
 from perflaw.explore.values import UNITS
 from perflaw.types.studies import Knob, Study
@@ -85,7 +85,7 @@ def _check_options(study: Study, how: Mapping[str, object], node: DocumentNode) 
     if not isinstance(how.get("map", {}), Mapping):
         node.refuse("map takes keys with values", "map: {true: on, false: off}")
     allowed = getattr(_injector(study, how, node), "options", None)
-    known = None if allowed is None else [name_of(how), *allowed, *OPTIONS]
+    known = None if allowed is None else [name_of(how), *allowed, *COMMON_OPTIONS]
     for name in how:
         if known is not None and name not in known:
             node.refuse(f"{name_of(how)} has no option {name!r}{did_you_mean(name, known[1:])}")

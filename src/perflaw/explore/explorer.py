@@ -1,6 +1,6 @@
-"""The explorer's main loop (SPEX, Pseudocode 1): propose, plan, make, write down; from wherever it was left.
+"""The main loop of a study (SPEX, Pseudocode 1): propose, plan, make and write down trials, from wherever it was left.
 
-Every step is one transaction of the journal, and what comes next is a function of the journal and the seed alone.
+Every step is one transaction of the journal. What comes next is a function of the journal and the seed alone.
 """
 
 from __future__ import annotations
@@ -12,38 +12,42 @@ from pathlib import Path
 from typing import Any, Final
 
 from perflaw.errors import TargetError
-from perflaw.explore.agent.client import Agent, Invalid, local_agent
-from perflaw.explore.agent.parts import document_of
+from perflaw.explore.agent.client import AgentConnection, InvalidTrial, local_agent
+from perflaw.explore.agent.job import document_of
 from perflaw.explore.journal import Journal
 from perflaw.explore.judging import (
-    TrialJudge,
-    choose,
-    generator,
+    choose_waiting,
+    disturbance,
     judge_of,
-    latest,
     may_repeat,
-    objective_of,
-    repetitions_of,
-    room,
-    steady_since,
-    waits,
+    planned_trials,
+    random_numbers,
+    repeats_now,
+    trials_left,
 )
-from perflaw.explore.judging import judge as disturbed
-from perflaw.explore.making import Made, make
 from perflaw.explore.policy import Steering
 from perflaw.explore.space import Space
-from perflaw.explore.trial_runs import begin_run, discard_lost, finish_run, key_of, mark_run, write_run
-from perflaw.learn.exploring.stopping import usually_steady
+from perflaw.explore.trials import (
+    FinishedTrial,
+    begin_run,
+    discard_lost,
+    finish_run,
+    key_of,
+    make_trial,
+    mark_run,
+    write_run,
+)
+from perflaw.learn.exploring.stopping import steady_from, usually_steady
 from perflaw.store.experiment import Experiment, discard
 from perflaw.types.studies import Configuration, Reading, Study, Trial
 from perflaw.wire.channel import WireError
 
-_LOST: Final = 4
-"""Times that the agent may be lost in one trial, before the trial is given up."""
+_MOST_LOST: Final = 4
+"""Number of agents that may be lost in one trial before the trial is given up."""
 
 
 class Explorer:
-    """A study being explored."""
+    """A study that is being explored."""
 
     def __init__(
         self,
@@ -51,189 +55,193 @@ class Explorer:
         seed: int,
         experiment: Experiment,
         journal: Journal,
-        agent: Callable[[], Agent] = local_agent,
-        tell: Callable[[Reading], None] = lambda _: None,
+        agent: Callable[[], AgentConnection] = local_agent,
+        show: Callable[[Reading], None] = lambda _: None,
     ) -> None:
+        """Prepare the study; ``agent`` makes a connection to a new agent, ``show`` is given the readings of trials."""
         self.study, self._seed, self._experiment, self.journal = study, seed, experiment, journal
-        self._new_agent, self._tell = agent, tell
-        self._agent: Agent | None = None
-        self._hello: Mapping[str, Any] = {}
-        self.space = Space(study.knobs, study.constraints, self._machine())
+        self._new_agent, self._show = agent, show
+        self._agent: AgentConnection | None = None
+        self._greeting: Mapping[str, Any] = {}
+        self.space = Space(study.knobs, study.constraints, self._remote_machine())
         self.steering = Steering(self.space, study, seed)
         self.ended = ""
         """Why the study is over; empty as long as it is not."""
 
     def run(self) -> Iterator[Trial]:
-        """Make the trials that are still to be made, each given when it is written down. The target is restored at the end."""
-        discard_lost(self._experiment, self._known())
+        """Make the trials that are left, and give each one when it is written down. The target is restored at the end."""
+        known = {key_of(self.study, trial): trial.run for trial in self.trials() if trial.run}
+        discard_lost(self._experiment, known)
         if state := self.journal.get("state"):
             self.steering.restore(state)
         try:
             while (trial := self._next()) is not None:
-                yield self._made(trial)
+                yield self._make(trial)
             self._restore()
         finally:
             if self._agent:
                 self._agent.close()
 
-    def _machine(self) -> Configuration | None:
-        """What ``host.…`` is in constraints: the machine where the target runs; None: this one."""
+    def trials(self) -> list[Trial]:
+        """Return all trials so far, with those that are only planned."""
+        return self.journal.trials()
+
+    def _remote_machine(self) -> Configuration | None:
+        """Return the machine of a remote target, which ``host.…`` stands for in constraints; None: this machine."""
         if not self.study.target.remote:
             return None
         self._agent = self._new_agent()
-        self._ready(self._agent)
-        machine: Configuration = self._hello["host"]
+        self._introduced(self._agent)
+        machine: Configuration = self._greeting["host"]
         return machine
 
-    def trials(self) -> list[Trial]:
-        """All trials so far."""
-        return self.journal.trials()
-
-    def _known(self) -> dict[str, str]:
-        return {key_of(self.study, trial): trial.run for trial in self.journal.trials() if trial.run}
+    # ---- What is next.
 
     def _next(self) -> Trial | None:
-        """The trial that is made now, planned if need be; None where the study is over."""
-        trials = self.journal.trials()
-        to_run = self.journal.to_run()
+        """Return the next trial, planned if necessary; None where the study is over."""
+        trials, to_run = self.trials(), self.journal.to_run()
         waiting = [trial for trial in trials if trial.number in to_run]
         for trial in waiting:
-            if to_run[trial.number] > self.journal.over(trial.number):
-                return trial  # it was begun and never came to its end
-        numbers = generator(self._seed, self.journal.made())
+            if to_run[trial.number] > self.journal.attempts(trial.number):
+                return trial  # it was begun and did not come to its end
+        numbers = random_numbers(self._seed, self.journal.made())
         proposing = self._can_propose(trials)
-        if waits(len(waiting), self.study.repetitions, proposing, numbers):
-            return self._one_of(waiting, trials, numbers)
-        planned = self._propose(trials) if proposing else None
-        if planned is None and waiting:
-            return self._one_of(waiting, trials, numbers)
-        return planned
-
-    def _one_of(self, waiting: Sequence[Trial], trials: Sequence[Trial], numbers: Any) -> Trial:
-        last = latest(trials, self.journal.order())
-        return choose(waiting, last.configuration if last else None, self.study.knobs, numbers)
+        if not repeats_now(len(waiting), self.study.repetitions, proposing, numbers) and proposing:
+            planned = self._propose(trials)
+            if planned is not None:
+                return planned
+        if not waiting:
+            return None
+        order = self.journal.order()
+        last = max(
+            (trial for trial in trials if trial.number in order), key=lambda trial: order[trial.number], default=None
+        )
+        return choose_waiting(waiting, last.configuration if last else None, self.study.knobs, numbers)
 
     def _can_propose(self, trials: Sequence[Trial]) -> bool:
-        """Whether something new may be asked for; why not is then said by ``ended``."""
+        """Return whether a new configuration may be proposed; else ``ended`` says why not."""
         if self.ended:
             return False
         budget = self.study.budget
-        if not room(budget.trials, len(trials), self.study.repetitions):
-            self.ended = f"its {budget.trials} trials are made"
+        if not trials_left(budget.trials, len(trials), self.study.repetitions):
+            self.ended = f"all {budget.trials} trials are done" if budget.trials != 1 else "its one trial is done"
         elif budget.minutes is not None and self.journal.get("seconds", 0.0) >= 60 * budget.minutes:
-            self.ended = f"its {budget.minutes:g} minutes are over"
+            self.ended = f"the time of {budget.minutes:g} minutes is used up"
         else:
-            self.ended = self.steering.done(list(trials)) or self._known_enough(trials)
+            self.ended = self.steering.done(list(trials)) or self._margin_reached(trials)
         return not self.ended
 
-    def _known_enough(self, trials: Sequence[Trial]) -> str:
-        """Why nothing untried can be better by more than the margin that was asked for; empty where it may be."""
-        margin = self.study.budget.margin
-        if margin is None or not any(trial.valid for trial in trials):
+    def _margin_reached(self, trials: Sequence[Trial]) -> str:
+        """Return in words that nothing untried can be better by more than the budget's margin; empty where it may be."""
+        margin, objective = self.study.budget.margin, self.study.objective
+        if margin is None or objective is None or not any(trial.valid for trial in trials):
             return ""
-        from perflaw.explore.judging import knows  # a second to import, which studies without a margin need not pay
+        from perflaw.explore.policies.law import margin_reached  # takes a second to import; few studies have a margin
 
-        reached, _, words = knows(trials, self.space, margin, objective_of(self.study), self._seed)
+        reached, _, words = margin_reached(trials, self.space, margin, objective, self._seed)
         return words if reached else ""
 
     def _propose(self, trials: Sequence[Trial]) -> Trial | None:
-        """Ask the policy, and write down what it wants and what it keeps, together."""
+        """Ask the policy, and write down its proposal and its state in one step; None where nothing is left."""
         proposal = self.steering.next(trials)
         if proposal is None:
             self.ended = f"policy {self.steering.name} has nothing left to propose"
             return None
         key = self.space.key(proposal.configuration)
         before = sum(self.space.key(trial.configuration) == key for trial in trials)
-        count = room(self.study.budget.trials, len(trials), self.study.repetitions)
-        planned = repetitions_of(len(trials) + 1, proposal.configuration, proposal.why, count, before)
+        count = trials_left(self.study.budget.trials, len(trials), self.study.repetitions)
+        planned = planned_trials(len(trials) + 1, proposal.configuration, proposal.why, count, before)
         with self.journal.step():
             self.journal.plan(planned)
             self.journal.begin(planned[0].number)
             self.journal.put(state=self.steering.state())
         return planned[0]
 
-    def _made(self, trial: Trial) -> Trial:
-        """Make a trial and write it down with its run."""
+    # ---- One trial.
+
+    def _make(self, planned: Trial) -> Trial:
+        """Make a trial, and write it down together with its run."""
         began = time.monotonic()
         with self.journal.step():
-            self.journal.begin(trial.number)
+            self.journal.begin(planned.number)
             self.journal.put(restored=False)
-        made = self._attempts(trial)
-        others = [one for one in self.journal.trials() if one.number != trial.number and one.valid]
-        over = replace(made.trial, contaminated=disturbed(made.trial, others) if made.trial.valid else "")
-        again = bool(over.contaminated) and self._repeat(over)
+        finished = self._attempt(planned)
+        trials = self.trials()
+        others = [other for other in trials if other.number != planned.number and other.valid]
+        contaminated = disturbance(finished.trial, others) if finished.trial.valid else ""
+        trial = replace(finished.trial, contaminated=contaminated)
+        again = bool(contaminated) and may_repeat(
+            self.journal.attempts(trial.number) + 1, self.journal.repeated(), len(trials)
+        )
         folder = None
-        if over.valid:
-            folder, over = self._keep(replace(made, trial=over))
-        before = mark_run(self._experiment, trial.run, key_of(self.study, over)) if trial.run else None
+        if trial.valid:
+            folder = begin_run(self._experiment, key_of(self.study, trial))
+            trial = replace(trial, run=folder.name)
+            self._write_run(folder, trial, finished)
+        replaced = mark_run(self._experiment, planned.run, key_of(self.study, trial)) if planned.run else None
         with self.journal.step():
-            self.journal.write(over, again)
+            self.journal.write(trial, again)
             self.journal.put(seconds=self.journal.get("seconds", 0.0) + time.monotonic() - began)
-            self.journal.put(state=self.steering.state(), steady=self._steady(over, made.readings))
+            self.journal.put(state=self.steering.state(), steady=self._steady_times(trial, finished.readings))
         if folder is not None:
             finish_run(folder)
-        if before is not None:
-            discard(before)
-        return over
+        if replaced is not None:
+            discard(replaced)
+        return trial
 
-    def _steady(self, trial: Trial, readings: Sequence[Reading]) -> list[float]:
-        """When each whole trial so far had become steady."""
-        known: list[float] = self.journal.get("steady", [])
-        whole = trial.valid and not trial.stopped
-        metric = objective_of(self.study)
-        return [*known, steady_since(readings, metric.name, metric.goal)] if whole and readings else known
-
-    def _repeat(self, trial: Trial) -> bool:
-        attempts = self.journal.over(trial.number) + 1
-        return may_repeat(attempts, self.journal.repeated(), len(self.journal.trials()))
-
-    def _keep(self, made: Made) -> tuple[Path, Trial]:
-        """The trial as a run of the experiment, not finished before the journal knows it."""
-        folder = begin_run(self._experiment, key_of(self.study, made.trial))
+    def _write_run(self, folder: Path, trial: Trial, finished: FinishedTrial) -> None:
+        """Write the trial's run, which stays unfinished until the journal has the trial."""
         scales = self.journal.get("scales", {})
-        trial = replace(made.trial, run=folder.name)
-        write_run(folder, self.study, trial, made.raw, made.readings, scales)
+        write_run(folder, self.study, trial, finished.raw, finished.readings, scales)
         with self.journal.step():
             self.journal.put(scales=scales)
-        return folder, trial
 
-    def _attempts(self, trial: Trial) -> Made:
-        """Make it with the agent, with a new one where that is lost. WireError where none can be reached at all."""
-        for _ in range(_LOST):
+    def _steady_times(self, trial: Trial, readings: Sequence[Reading]) -> list[float]:
+        """Return when each complete trial so far had become steady, in seconds."""
+        known: list[float] = self.journal.get("steady", [])
+        objective = self.study.objective
+        if objective is None or not trial.valid or trial.stopped or not readings:
+            return known
+        series = [reading for reading in readings if reading.metric == objective.name]
+        at_s, values = [reading.at_s for reading in series], [reading.value for reading in series]
+        return [*known, steady_from(at_s, values, objective.goal) if series else 0.0]
+
+    def _attempt(self, planned: Trial) -> FinishedTrial:
+        """Make the trial with the agent, or with a new one where that is lost. WireError where none can be reached."""
+        for _ in range(_MOST_LOST):
             self._agent = self._agent or self._new_agent()
             try:
-                return make(self._ready(self._agent), self.study, trial, self._judge(trial), self._tell)
+                agent = self._introduced(self._agent)
+                steady_s = usually_steady(self.journal.get("steady", []))
+                judge = judge_of(self.steering, self.study, planned, self.trials(), steady_s)
+                return make_trial(agent, self.study, planned, judge, self._show)
             except WireError as error:
                 lost = str(error)
-                if self._agent:
-                    self._agent.kill()
+                self._agent.kill()
                 self._agent = None
                 self.steering.restore(self.journal.get("state", {}))
-        return Made(replace(trial, reason=f"the agent was lost {_LOST} times: {lost}", valid=False), {})
+        reason = f"the agent was lost {_MOST_LOST} times: {lost}"
+        return FinishedTrial(replace(planned, reason=reason, valid=False), {})
 
-    def _judge(self, trial: Trial) -> TrialJudge:
-        steady = usually_steady(self.journal.get("steady", []))
-        return judge_of(self.steering, self.study, self.space, trial, self.journal.trials(), steady)
-
-    def _ready(self, agent: Agent) -> Agent:
-        """The agent, told of the study. TargetError where the target cannot be prepared, or another agent has it."""
-        if not agent.knows:
+    def _introduced(self, agent: AgentConnection) -> AgentConnection:
+        """Return the agent once it has the study. TargetError where the target cannot be prepared or is in use."""
+        if not agent.has_study:
             try:
-                self._hello = agent.ask("hello", document_of(self.study, self._experiment.folder / "agent")).document
+                self._greeting = agent.ask("hello", document_of(self.study, self._experiment.folder / "agent")).document
                 agent.ask("prepare", timeout_s=self.study.target.timeout_s)
-            except Invalid as error:
-                why, once_more = str(error), "perflaw explore … (goes on)"
-                raise TargetError(f"study {self.study.name}: its target cannot be prepared", why, once_more) from error
-            agent.knows = True
+            except InvalidTrial as error:
+                message = f"study {self.study.name}: its target cannot be prepared"
+                raise TargetError(message, str(error), "perflaw explore … (goes on)") from error
+            agent.has_study = True
         return agent
 
     def _restore(self) -> None:
-        """The study is over: the target as it was before, unless the study asks for that after crashes only."""
+        """Restore the target at the end of the study, unless the study wants that after crashes only."""
         if self.journal.get("restored", True):
             return
         self._agent = self._agent or self._new_agent()
         when = self.study.restore.get("on", ("exit",))
         last = {"last": True, "files": "exit" in when or "trial" in when}
-        self._ready(self._agent).ask("restore", last, self.study.target.timeout_s)
+        self._introduced(self._agent).ask("restore", last, self.study.target.timeout_s)
         with self.journal.step():
             self.journal.put(restored=True)

@@ -1,7 +1,7 @@
-"""The journal of a study: ``study.db`` (SQLite, WAL). One transaction a step, so a kill at any point loses no trial.
+"""The journal of a study: ``study.db`` (SQLite, WAL). Each step is one transaction, so a kill at any point loses no trial.
 
-A trial is written down when it is planned, and again, whole, when it is over; what was planned and is not over is run
-again under its number. What policies keep is written with the proposal that it led to.
+A trial is written when it is planned, and again as a whole when it has ended. A trial that was planned and has not ended is run
+again under its number. The state of a policy is written together with the proposal that it led to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perflaw.errors import StoreError
 from perflaw.types.studies import Conditions, Trial
 
 VERSION: Final = 1
-"""Of the journal's tables."""
+"""Version of the journal's tables."""
 _TABLES: Final = """
 CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE trials (number INTEGER PRIMARY KEY, state TEXT NOT NULL, attempts INTEGER NOT NULL, trial TEXT NOT NULL);
@@ -27,27 +27,24 @@ CREATE TABLE made (place INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER NOT N
 
 
 class Journal:
-    """An open journal. ``state`` of a trial: planned, done, or again (it is over but is to be repeated)."""
+    """An open journal. The ``state`` of a trial is planned, done, or again (it has ended but is to be repeated)."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make it; StoreError where it cannot be read or is of another version."""
+        """Open the journal or make it; StoreError where it cannot be read or has another version."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = path
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
-            self._open()
+            try:
+                self._database.execute("PRAGMA journal_mode=WAL")
+                self._database.execute("PRAGMA synchronous=FULL")
+                self._make_tables()
+            except BaseException:
+                self._database.close()
+                raise
         except sqlite3.Error as error:
             raise StoreError(f"{path}: cannot be read", str(error), "perflaw explore STUDY -e NEW_NAME") from error
         path.chmod(0o600)
-
-    def _open(self) -> None:
-        try:
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=FULL")
-            self._make_tables()
-        except BaseException:
-            self._database.close()
-            raise
 
     def _make_tables(self) -> None:
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
@@ -57,12 +54,12 @@ class Journal:
                 for statement in filter(None, map(str.strip, _TABLES.split(";"))):
                     self._database.execute(statement)
         elif version != VERSION:
-            why = f"it is of version {version}, this perflaw writes {VERSION}"
+            why = f"it has version {version}, this perflaw writes version {VERSION}"
             raise StoreError(f"{self.path}: a journal of another version", why, "perflaw explore STUDY -e NEW_NAME")
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """All that is written within is written together or not at all."""
+        """Write everything within the block together, or nothing of it."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -72,11 +69,11 @@ class Journal:
         self._database.execute("COMMIT")
 
     def close(self) -> None:
-        """Close it."""
+        """Close the journal."""
         self._database.close()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A value of the study, such as ``digest``, ``seed``, ``policy``."""
+        """Return a value of the study, such as ``digest``, ``seed``, ``policy``."""
         row = self._database.execute("SELECT value FROM study WHERE name = ?", (name,)).fetchone()
         return json.loads(row[0]) if row else default
 
@@ -86,21 +83,21 @@ class Journal:
         self._database.executemany("INSERT OR REPLACE INTO study VALUES (?, ?)", rows)
 
     def trials(self) -> list[Trial]:
-        """All trials in order of their numbers, planned ones as well."""
+        """Return all trials in the order of their numbers, with those that are only planned."""
         rows = self._database.execute("SELECT trial FROM trials ORDER BY number").fetchall()
         return [trial_of(json.loads(text)) for (text,) in rows]
 
     def to_run(self) -> dict[int, int]:
-        """Number of each trial that is to be run → how often it was begun."""
+        """Return how often each trial that is to be run was begun, by its number."""
         rows = self._database.execute("SELECT number, attempts FROM trials WHERE state != 'done' ORDER BY number")
         return dict(rows.fetchall())
 
     def again(self) -> set[int]:
-        """Numbers of the trials that are over and are to be repeated."""
+        """Return the numbers of trials that have ended and are to be repeated."""
         return {row[0] for row in self._database.execute("SELECT number FROM trials WHERE state = 'again'")}
 
     def plan(self, trials: Sequence[Trial]) -> None:
-        """Write down trials that are to be run."""
+        """Write trials that are to be run."""
         rows = [(trial.number, json.dumps(asdict(trial))) for trial in trials]
         self._database.executemany("INSERT INTO trials VALUES (?, 'planned', 0, ?)", rows)
 
@@ -110,39 +107,39 @@ class Journal:
             self._database.execute(f"DELETE FROM {table}")
 
     def begin(self, number: int) -> None:
-        """A trial is begun, whatever comes of it."""
-        over = "SELECT count(*) FROM made WHERE made.number = trials.number"
-        self._database.execute(f"UPDATE trials SET attempts = ({over}) + 1 WHERE number = ?", (number,))
+        """Write that a trial is begun."""
+        ended = "SELECT count(*) FROM made WHERE made.number = trials.number"
+        self._database.execute(f"UPDATE trials SET attempts = ({ended}) + 1 WHERE number = ?", (number,))
 
     def write(self, trial: Trial, again: bool = False) -> None:
-        """A trial is over."""
+        """Write a trial that has ended; ``again``: it is to be repeated."""
         row = ("again" if again else "done", json.dumps(asdict(trial)), trial.number)
         self._database.execute("UPDATE trials SET state = ?, trial = ? WHERE number = ?", row)
         self._database.execute("INSERT INTO made (number, trial) VALUES (?, ?)", (trial.number, row[1]))
 
     def change(self, trial: Trial) -> None:
-        """Write a trial that is over anew, whatever its state."""
+        """Replace a trial that has ended, without changing its state."""
         row = (json.dumps(asdict(trial)), trial.number)
         self._database.execute("UPDATE trials SET trial = ? WHERE number = ?", row)
 
     def order(self) -> dict[int, int]:
-        """Number of each trial that was made → its place in the order of making, the last one where it was repeated."""
+        """Return the place of each trial in the order of making, by its number; the last place of a repeated trial."""
         return dict(self._database.execute("SELECT number, max(place) FROM made GROUP BY number").fetchall())
 
     def made(self) -> int:
-        """How often a trial was made to its end."""
+        """Return how many trials came to their end, repetitions of disturbed ones included."""
         return int(self._database.execute("SELECT count(*) FROM made").fetchone()[0])
 
-    def over(self, number: int) -> int:
-        """How often this one was."""
+    def attempts(self, number: int) -> int:
+        """Return how often a trial came to its end."""
         return int(self._database.execute("SELECT count(*) FROM made WHERE number = ?", (number,)).fetchone()[0])
 
     def repeated(self) -> int:
-        """How many trials were, or are to be, made again because others disturbed them."""
-        found = self._database.execute("SELECT count(*) - count(DISTINCT number) FROM made").fetchone()
-        return int(found[0]) + len(self.again())
+        """Return how many trials were, or are to be, made again because other programs disturbed them."""
+        count = self._database.execute("SELECT count(*) - count(DISTINCT number) FROM made").fetchone()[0]
+        return int(count) + len(self.again())
 
 
 def trial_of(document: Mapping[str, Any]) -> Trial:
-    """The trial of its JSON."""
+    """Return the trial of its JSON document."""
     return Trial(**{**document, "conditions": Conditions(**document["conditions"])})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -16,7 +15,7 @@ from perflaw.errors import UsageError
 from perflaw.explore.expressions import Expression
 from perflaw.explore.search import Search
 from perflaw.explore.values import host
-from perflaw.types.studies import Configuration, Knob, Value
+from perflaw.types.studies import Configuration, Knob, Value, configuration_key
 
 # ---- One knob as an axis from 0 to 1: where a setting lies on it, which setting lies at a place, and levels along
 # it.
@@ -255,7 +254,7 @@ class Space:
 
     def key(self, configuration: Mapping[str, Any]) -> str:
         """A canonical text: equal for equal settings, whatever their order and number types."""
-        return " ".join(f"{name}={_text(value)}" for name, value in self.normal(configuration).items())
+        return configuration_key(self.normal(configuration))
 
     def defaults(self) -> dict[str, Value]:
         """What the target has without being told; the middle of knobs that say no default, moved to a valid one if need be."""
@@ -286,10 +285,6 @@ def _default(knob: Knob) -> Value:
     if knob.default is not None:
         return knob.default
     return listed(knob)[0] if knob.kind in ("categorical", "bool") else _middle(levels(knob, 3))
-
-
-def _text(value: Value) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _plain(knob: Knob, value: Any) -> Value:

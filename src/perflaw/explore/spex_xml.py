@@ -7,7 +7,6 @@ docs/study-files.md has all of it.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 
 from perflaw.documents import DocumentNode, DocumentSource, Key
-from perflaw.errors import TargetError, did_you_mean
+from perflaw.errors import did_you_mean
 from perflaw.explore.values import quantity
 
 # ---- Parameters of the paper's XML as knobs: attributes in, the keys of a study file out.
@@ -194,30 +193,3 @@ def _explore(element: _Element, study: dict[str, Any]) -> list[Key]:
             element.refuse(f"unknown attribute {name!r}{did_you_mean(name, list(_EXPLORATION))}")
         study[_EXPLORATION[name]] = value.lower() == "true" if name == "early_stop" else value
     return [(_EXPLORATION[name],) for name in element.attributes]
-
-
-def _parameter(name: str) -> re.Pattern[str]:
-    return re.compile(rf"<parameter\b[^<>]*\bname\s*=\s*([\"']){re.escape(html.escape(name))}\1[^<>]*>")
-
-
-_VALUE = re.compile(r"(\bvalue\s*=\s*)([\"'])(.*?)\2", re.DOTALL)
-
-
-def parameter_set(text: str, name: str, value: str) -> str:
-    """A configuration with the ``value`` of one parameter changed, all else as it was.
-
-    >>> parameter_set('<parameter name="a" value="1"/>', "a", "2")
-    '<parameter name="a" value="2"/>'
-    """
-    found = _parameter(name).search(text)
-    if not found or not _VALUE.search(found[0]):
-        raise TargetError(f"parameter {name!r}", "the file has no such parameter with a value")
-    changed = _VALUE.sub(lambda one: f'{one[1]}"{html.escape(value)}"', found[0], count=1)
-    return text[: found.start()] + changed + text[found.end() :]
-
-
-def parameter_told(text: str, name: str) -> str | None:
-    """The ``value`` of a parameter; None where there is none."""
-    found = _parameter(name).search(text)
-    value = _VALUE.search(found[0]) if found else None
-    return html.unescape(value[3]) if value else None

@@ -1,89 +1,35 @@
-"""A study opened under an experiment: its journal, who may go on with it, and with what."""
+"""A study opened under an experiment: who may go on with it, its plan, and its metrics computed anew."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from perflaw.errors import UsageError
 from perflaw.explore.journal import Journal
-from perflaw.explore.judging import repetitions_of, room
-from perflaw.explore.making import raw_of
+from perflaw.explore.judging import planned_trials, trials_left
 from perflaw.explore.policy import Steering
 from perflaw.explore.space import Space
-from perflaw.explore.target.scoring import score
-from perflaw.explore.trial_runs import RECORDS, write_run
+from perflaw.explore.trials import RECORDS, scored, write_run
 from perflaw.store.experiment import Experiment
 from perflaw.store.tables import read_table
 from perflaw.types.studies import Budget, Configuration, Reading, Study, Trial
 
-# ---- Metrics of finished trials computed anew, from what the trials printed and from their records.
-
-
-def frame_of(study: Study) -> str:
-    """A digest of all of a study but its metrics and its budget: trials compare as long as it stays."""
-    frame = replace(study, metrics=(), digest="", budget=Budget(), folder="")
-    return hashlib.sha256(repr(frame).encode()).hexdigest()
-
-
-def rescore(experiment: Experiment, journal: Journal, study: Study) -> int:
-    """Score every valid trial by the study's metrics as they are now; how many. UsageError where more than them changed."""
-    if journal.get("frame") != frame_of(study):
-        why = "more than its metrics changed: what was run then is not what it says now"
-        raise UsageError(f"experiment {experiment.name}: --rescore", why, "perflaw explore … -e ANOTHER_NAME")
-    scales: dict[str, float] = {}
-    scored = [_scored(experiment, study, trial, scales) for trial in journal.trials() if trial.run]
-    with journal.step():
-        for trial in scored:
-            journal.change(trial)
-        journal.put(digest=study.digest, scales=scales)
-    return len(scored)
-
-
-def _scored(experiment: Experiment, study: Study, trial: Trial, scales: dict[str, float]) -> Trial:
-    folder = experiment.runs_folder / trial.run
-    raw, readings = _raw(folder, trial), _readings(folder)
-    scored = score(study.metrics, study.target.result, raw_of(raw, readings))
-    valid = not scored.missing or bool(trial.stopped and scored.metrics)
-    trial = replace(trial, valid=valid, n=scored.n, reason=scored.said if valid else scored.missing)
-    trial = replace(trial, metrics=scored.metrics if valid else {}, scatter=scored.scatter if valid else {})
-    if valid:
-        write_run(folder, study, trial, raw, readings, scales)
-    return trial
-
-
-def _raw(folder: Path, trial: Trial) -> Mapping[str, Any]:
-    """What the trial gave, as its agent told it."""
-    texts = {name: _text(folder / f"{name}.txt") for name in ("stdout", "stderr", "result")}
-    raw: dict[str, Any] = {**texts, "wall_s": trial.measured_s, "conditions": asdict(trial.conditions)}
-    raw["stdout"], raw["stderr"] = raw["stdout"] or "", raw["stderr"] or ""
-    return raw
-
-
-def _text(path: Path) -> str | None:
-    return path.read_text() if path.is_file() else None
-
-
-def _readings(folder: Path) -> tuple[Reading, ...]:
-    if not (folder / "records.parquet").is_file():
-        return ()
-    return tuple(Reading(*row) for row in read_table(folder, "records", schema=RECORDS))
-
-
 DEFAULT_TRIALS = 60
-"""Trials of a study that names no budget."""
+"""Number of trials of a study that names no budget."""
+FIRST_CONFIGURATIONS = 8
+"""Number of configurations that a plan shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the command line asks for beside the study file."""
+    """What the command line requests beside the study file."""
 
     seed: int | None = None
     """Seed; None: the one that the study began with, else 0."""
@@ -96,7 +42,7 @@ class Wish:
 
 
 def wished(study: Study, wish: Wish) -> Study:
-    """The study with what the command line asks for."""
+    """Return the study with what the command line requests."""
     budget = study.budget
     if wish.trials is not None:
         budget = replace(budget, trials=wish.trials)
@@ -109,20 +55,28 @@ def wished(study: Study, wish: Wish) -> Study:
 
 @contextmanager
 def opened(experiment: Experiment, study: Study, wish: Wish) -> Iterator[tuple[Journal, int]]:
-    """The journal and the seed. UsageError where the study changed since it began, or another perflaw explores it."""
+    """Give the journal and the seed. UsageError where the study changed since it began, or another perflaw explores it."""
     experiment.make()
-    with _alone(experiment):
+    descriptor = os.open(experiment.folder / "study.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            why = "another perflaw explores it now"
+            raise UsageError(f"experiment {experiment.name}", why, "perflaw explore … -e ANOTHER_NAME") from None
         journal = Journal(experiment.folder / "study.db")
         try:
             if wish.rescore and journal.get("seed") is not None:
                 rescore(experiment, journal, study)
-            yield journal, agreed(journal, study, wish, experiment.name)
+            yield journal, _agreed_seed(journal, study, wish, experiment.name)
         finally:
             journal.close()
+    finally:
+        os.close(descriptor)
 
 
 def looked_at(experiment: Experiment, study: Study, wish: Wish) -> tuple[list[Trial], int]:
-    """The trials so far and the seed, without touching anything. UsageError as :func:`opened`."""
+    """Return the trials so far and the seed, without changing anything. UsageError as :func:`opened`."""
     path = experiment.folder / "study.db"
     if not path.exists():
         return [], wish.seed or 0
@@ -130,60 +84,84 @@ def looked_at(experiment: Experiment, study: Study, wish: Wish) -> tuple[list[Tr
     try:
         if not journal.made():
             return [], wish.seed or 0
-        return journal.trials(), agreed(journal, study, wish, experiment.name)
+        return journal.trials(), _agreed_seed(journal, study, wish, experiment.name)
     finally:
         journal.close()
 
 
-def agreed(journal: Journal, study: Study, wish: Wish, name: str) -> int:
-    """The seed, after checking that the study is the one that was begun; the first time it is written down."""
+def _agreed_seed(journal: Journal, study: Study, wish: Wish, name: str) -> int:
+    """Return the seed, after checking that the study is the one that was begun.
+
+    As long as no trial was made, the study may change: only what was planned is forgotten then.
+    """
     seed = journal.get("seed")
-    digests, policies = (journal.get("digest"), study.digest), (journal.get("policy"), study.policy)
-    differs: dict[str, tuple[object, object]] = {"study file": digests, "policy": policies}
+    kept: dict[str, tuple[object, object]] = {
+        "study file": (journal.get("digest"), study.digest),
+        "policy": (journal.get("policy"), study.policy),
+    }
     if wish.seed is not None:
-        differs["seed"] = (seed, wish.seed)
+        kept["seed"] = (seed, wish.seed)
+    changed = {what: values for what, values in kept.items() if values[0] != values[1]}
     if not journal.made():
-        return _begun(journal, study, wish, any(before != now for before, now in differs.values()))
-    for what, (before, now) in differs.items():
-        if before != now:
-            began = f"it began with {before!s:.12} and this is {now!s:.12}"
-            raise UsageError(
-                f"experiment {name}: the {what} changed in the middle of the study",
-                f"{began}; its trials would not compare. Put it back to go on",
-                f"perflaw explore … -e {name}-2 (begins anew)",
-            )
+        seed = wish.seed if wish.seed is not None else journal.get("seed", 0)
+        with journal.step():
+            if changed:
+                journal.clear()
+            journal.put(seed=seed, digest=study.digest, policy=study.policy, frame=_frame_of(study))
+        return int(seed)
+    for what, (before, now) in changed.items():
+        raise UsageError(
+            f"experiment {name}: the {what} changed in the middle of the study",
+            f"it began with {before!s:.12} and this is {now!s:.12}; the trials would not be comparable. "
+            "Restore it to go on",
+            f"perflaw explore … -e {name}-2 (begins anew)",
+        )
     return int(seed)
 
 
-def _begun(journal: Journal, study: Study, wish: Wish, anew: bool) -> int:
-    """Write down what is begun; no trial was made yet, so whatever changed only what was planned is forgotten."""
-    seed: int = wish.seed if wish.seed is not None else journal.get("seed", 0)
+# ---- Metrics of finished trials computed anew, from what the trials printed and from their readings.
+
+
+def _frame_of(study: Study) -> str:
+    """Return a digest of a study without its metrics and budget; trials are comparable as long as it stays the same."""
+    frame = replace(study, metrics=(), digest="", budget=Budget(), folder="")
+    return hashlib.sha256(repr(frame).encode()).hexdigest()
+
+
+def rescore(experiment: Experiment, journal: Journal, study: Study) -> int:
+    """Score every finished trial by the study's present metrics, and return their number.
+
+    Raises:
+        UsageError: more than the metrics of the study changed.
+    """
+    if journal.get("frame") != _frame_of(study):
+        why = "more than its metrics changed, so its finished trials are not of this study"
+        raise UsageError(f"experiment {experiment.name}: --rescore", why, "perflaw explore … -e ANOTHER_NAME")
+    scales: dict[str, float] = {}
+    trials = [_rescored(experiment, study, trial, scales) for trial in journal.trials() if trial.run]
     with journal.step():
-        if anew:
-            journal.clear()
-        journal.put(seed=seed, digest=study.digest, policy=study.policy, frame=frame_of(study))
-    return seed
+        for trial in trials:
+            journal.change(trial)
+        journal.put(digest=study.digest, scales=scales)
+    return len(trials)
 
 
-@contextmanager
-def _alone(experiment: Experiment) -> Iterator[None]:
-    path: Path = experiment.folder / "study.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            why = "another perflaw explores it now"
-            raise UsageError(f"experiment {experiment.name}", why, "perflaw explore … -e ANOTHER_NAME") from None
-        yield
-    finally:
-        os.close(descriptor)
+def _rescored(experiment: Experiment, study: Study, trial: Trial, scales: dict[str, float]) -> Trial:
+    folder = experiment.runs_folder / trial.run
+    raw: dict[str, Any] = {"wall_s": trial.measured_s, "conditions": asdict(trial.conditions)}
+    for name, default in (("stdout", ""), ("stderr", ""), ("result", None)):
+        path = folder / f"{name}.txt"
+        raw[name] = path.read_text() if path.is_file() else default
+    readings: tuple[Reading, ...] = ()
+    if (folder / "records.parquet").is_file():
+        readings = tuple(Reading(*row) for row in read_table(folder, "records", schema=RECORDS))
+    trial = scored(study, trial, raw, readings)
+    if trial.valid:
+        write_run(folder, study, trial, raw, readings, scales)
+    return trial
 
 
-# ---- What a study would do, and what that costs: read and computed, nothing touched.
-
-SHOWN = 8
-"""Configurations that are asked for ahead."""
+# ---- What a study would do, and what that takes; nothing is changed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,51 +169,52 @@ class Plan:
     """A study as it would begin, or go on."""
 
     study: Study
-    """The study with what the command line asks for."""
+    """The study with what the command line requests."""
     size: int | None
-    """Valid configurations of the space; None: endless, or too many to count."""
+    """Number of valid configurations; None where they are endless, or too many to count."""
     made: int
-    """Trials that are made already."""
+    """Number of trials that are done."""
     trials: int | None
-    """Trials that are still to be made; None where only time or margin ends it."""
+    """Number of trials that are left; None where only time or margin ends the study."""
     first: tuple[tuple[Configuration, str], ...]
-    """Configurations that come first, and why; a policy that learns decides on the others when it knows more."""
+    """Configurations that come first, each with its reason; a policy that learns chooses the others later."""
     seconds: float | None
-    """How long the trials will take as earlier ones did; None where there are none."""
+    """Expected duration of the trials, from earlier ones; None where there are none."""
     most_s: float | None
-    """How long they can take at most, by the study's own bounds."""
+    """Longest duration of the trials that the study's limits allow."""
     warning: str
-    """What the policy says of itself."""
+    """What a person should know about the policy."""
 
 
 def plan_of(study: Study, seed: int, trials: Sequence[Trial]) -> Plan:
-    """The plan after these trials. UsageError where the policy cannot propose."""
+    """Return the plan after these trials. UsageError where the policy cannot propose."""
     space = Space(study.knobs, study.constraints)
     steering = Steering(space, study, seed)
-    budget, made = study.budget, sum(bool(trial.started) for trial in trials)
-    left = None if budget.trials is None else max(0, budget.trials - made)
-    ahead = _ahead(study, steering, trials)
-    if space.size is not None and left is not None and len(ahead) < SHOWN:
-        left = min(left, len(trials) - made + len(ahead) * study.repetitions)
-    target = study.target
-    bound = target.timeout_s + (target.ready_s if target.start else 0.0)
-    usual = [trial.seconds for trial in trials if trial.started]
-    most = bound * left if left is not None else None
-    if budget.minutes is not None:
-        most = min(60 * budget.minutes, most if most is not None else 60 * budget.minutes)
-    seconds = median(usual) * left if usual and left is not None else None
-    return Plan(study, space.size, made, left, ahead, seconds, most, steering.warning)
-
-
-def _ahead(study: Study, steering: Steering, trials: Sequence[Trial]) -> tuple[tuple[Configuration, str], ...]:
-    """What the policy proposes as long as it learns nothing new."""
     planned = list(trials)
-    found: list[tuple[Configuration, str]] = []
-    while len(found) < SHOWN and (count := room(study.budget.trials, len(planned), study.repetitions)):
-        proposal = steering.next(planned)
+    first: list[tuple[Configuration, str]] = []
+    while len(first) < FIRST_CONFIGURATIONS:
+        count = trials_left(study.budget.trials, len(planned), study.repetitions)
+        proposal = steering.next(planned) if count else None
         if proposal is None:
             break
-        found.append((proposal.configuration, proposal.why))
-        more = repetitions_of(len(planned) + 1, proposal.configuration, proposal.why, count, 0)
-        planned += [replace(trial, run="") for trial in more]
-    return tuple(found)
+        first.append((proposal.configuration, proposal.why))
+        planned += planned_trials(len(planned) + 1, proposal.configuration, proposal.why, count, 0)
+    budget, made = study.budget, sum(bool(trial.started) for trial in trials)
+    left = None if budget.trials is None else max(0, budget.trials - made)
+    if space.size is not None and left is not None and len(first) < FIRST_CONFIGURATIONS:
+        left = min(left, len(trials) - made + len(first) * study.repetitions)
+    target = study.target
+    limit_s = target.timeout_s + (target.ready_s if target.start else 0.0)
+    limits = [limit_s * left] if left is not None else []
+    limits += [60 * budget.minutes] if budget.minutes is not None else []
+    durations = [trial.seconds for trial in trials if trial.started]
+    return Plan(
+        study=study,
+        size=space.size,
+        made=made,
+        trials=left,
+        first=tuple(first),
+        seconds=median(durations) * left if durations and left is not None else None,
+        most_s=min(limits, default=None),
+        warning=steering.warning,
+    )

@@ -10,7 +10,7 @@ from perflaw.report.trend.words import TrendView
 from perflaw.specs.call_paths import expression_text
 from perflaw.types import Annotation, CheckVerdict, Consistency, DiffVerdict, Forecast, Run, SpecVerdict
 from perflaw.types.documents import Document, document, encoded
-from perflaw.types.explored import Explored
+from perflaw.types.explored import StudyResult
 from perflaw.types.specifications import MinedSpec, PathGroup, PathSpec, SpecFile, Tally
 from perflaw.types.variance import PatternChange, Variance
 
@@ -99,19 +99,19 @@ def spec_document(mined: MinedSpec) -> Document:
     }
 
 
-def explore_document(explored: Explored, seed: int = 0) -> Document:
+def explore_document(result: StudyResult, seed: int = 0) -> Document:
     """``perflaw.explore/1``; ``seed`` is the one that the study was begun with."""
     return {
         "schema": "perflaw.explore/1",
         "seed": seed,
-        **document(explored),
+        **document(result),
         "interactions": [
             {"metric": importance.metric, **document(share)}
-            for importance in explored.importance
+            for importance in result.importance
             for share in importance.shares
             if len(share.knobs) > 1 and share.sure
         ],
-        "laws": {learnt.metric.name: document(learnt.law) for learnt in explored.laws},
+        "laws": {learnt.metric.name: document(learnt.law) for learnt in result.laws},
     }
 
 

@@ -1,4 +1,4 @@
-"""What a study of configurations found: the best, how sure, what matters, the laws, and what to beware of."""
+"""The result of a study: the best configuration and how sure that is, what matters, the laws, and warnings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from perflaw.types.laws import Law
 from perflaw.types.studies import Configuration, Study, StudyMetric, Trial, Value
 
 _ESTIMATED = stated(metrics="value", intervals="interval")
-"""Estimates by metric: their values, and their intervals beside them."""
-WarningKind = Literal["hidden lock", "invalid", "contaminated", "stopped", "few", "null", "other"]
-"""What a warning is about."""
+"""Estimates by metric in a document: their values, and their intervals beside them."""
+NoticeKind = Literal["hidden lock", "invalid", "contaminated", "stopped", "few", "null", "other"]
+"""Subject of a notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Estimate:
     value: float
     """The estimate."""
     low: float
-    """Lower end."""
+    """Lower end of the interval."""
     high: float
-    """Upper end."""
+    """Upper end of the interval."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -34,15 +34,15 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A configuration that was tried, all its valid trials together."""
+class TriedConfiguration:
+    """A configuration that was tried, with all of its valid trials."""
 
     configuration: Configuration
     """Its settings."""
     trials: tuple[int, ...]
     """Numbers of its valid trials."""
     metrics: Mapping[str, float]
-    """Metric → mean of what was measured."""
+    """Mean of the measured values, by metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +50,30 @@ class Choice:
     """A configuration that is recommended."""
 
     configuration: Configuration
-    """Its settings; knobs that describe the workload are left out."""
+    """Its settings, without the knobs that describe the workload."""
     metrics: Mapping[str, Estimate] = field(metadata=_ESTIMATED)
-    """Metric → what is expected of it, free of the luck that chose it."""
+    """Expected value by metric, free of the luck of the trials that were selected."""
     measured: Mapping[str, float]
-    """Metric → mean of its own trials; empty where it was not tried."""
+    """Mean of its own trials by metric; empty where it was not tried."""
     trials: tuple[int, ...]
     """Numbers of its valid trials."""
     margin: float = field(metadata=OMITTED)
-    """Share that the probability speaks of: .05 for 5 %."""
+    """Margin of the probability, as a share: 0.05 for 5 %."""
     probability: float | None = field(metadata=OMITTED)
-    """That no configuration of the space is better by more than the margin; None where the data cannot say."""
+    """Probability that no configuration of the space is better by more than the margin; None where the data cannot say."""
     why: str = ""
-    """What it is best in, in words."""
+    """In which respect it is the best, in words."""
     DOCUMENTED: ClassVar = ("within_margin",)
 
     @property
     def within_margin(self) -> dict[str, Any]:
-        """The probability with the margin that it speaks of."""
+        """The probability together with its margin."""
         return {"margin": self.margin, "probability": self.probability}
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Part of a metric's variance over the space that knobs explain together, beyond what fewer of them do."""
+class VarianceShare:
+    """Part of a metric's variance over the space that knobs explain together, beyond what fewer of them explain."""
 
     knobs: tuple[str, ...]
     """One knob, or two that interact."""
@@ -82,29 +82,29 @@ class Share:
     low: float
     """Lower end of its 95 % interval."""
     high: float
-    """Upper end."""
+    """Upper end of its 95 % interval."""
     sure: bool
-    """Whether the data establish that it is there at all."""
+    """Whether the data establish that the share is above zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """What a metric's variance over the whole space is made of (functional ANOVA)."""
+    """Decomposition of a metric's variance over the whole space by knobs (functional ANOVA)."""
 
     metric: str
     """Name of the metric."""
     logarithm: bool
     """Whether it is the variance of the metric's logarithm."""
-    shares: tuple[Share, ...]
-    """Knobs and pairs of them, the greatest first; empty where nothing depends on the knobs."""
+    shares: tuple[VarianceShare, ...]
+    """Shares of knobs and of pairs of knobs, the largest first; empty where no dependence on the knobs is established."""
     rest: float
-    """Part of it that takes three knobs or more."""
+    """Share of the variance that takes three knobs or more."""
     noise: float
     """Standard deviation of repeated trials: of the logarithm, or in the metric's unit."""
     p: float
-    """Of the test that the metric depends on no knob at all; not a number where too little was tried for it."""
+    """P-value of the hypothesis that the metric depends on no knob; not a number where too few configurations were tried."""
     exact: bool
-    """Whether every combination of levels was tried, so that nothing was interpolated."""
+    """Whether every combination of levels was tried, so that nothing is interpolated."""
     reason: str = ""
     """Why there are no shares; empty where there are."""
 
@@ -116,90 +116,90 @@ class MetricLaw:
     metric: StudyMetric
     """The metric."""
     law: Law
-    """Its law; categorical knobs are columns ``knob=value`` of 0 and 1."""
+    """Its law; a setting of a categorical knob is a feature ``knob=value``, 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontPoint:
-    """A configuration than which none is better in every metric with a goal."""
+    """A point of the Pareto front: no other configuration is better in every metric with a goal."""
 
     configuration: Configuration
     """Its settings."""
     metrics: Mapping[str, Estimate] = field(metadata=_ESTIMATED)
-    """What is expected of it."""
+    """Expected value by metric."""
     trials: tuple[int, ...]
     """Numbers of its valid trials."""
     probability: float
-    """That no other configuration tried is better in every metric."""
+    """Probability that no other configuration tried is better in every metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """A metric over two knobs, for each setting of a third: the paper's Figure 3."""
+    """A metric over two knobs, one map for each setting of a third knob (Figure 3 of the SPEX paper)."""
 
     metric: str
-    """The metric."""
+    """Name of the metric."""
     x: str
-    """Knob across."""
+    """Knob of the horizontal axis."""
     y: str
-    """Knob upwards."""
+    """Knob of the vertical axis."""
     facet: str
-    """Knob of the single maps; empty where there is one map."""
+    """Knob whose settings have a map each; empty where there is one map."""
     x_values: tuple[Value, ...]
-    """Levels across, increasing."""
+    """Levels of the horizontal axis, increasing."""
     y_values: tuple[Value, ...]
-    """Levels upwards."""
+    """Levels of the vertical axis, increasing."""
     facet_values: tuple[Value, ...]
     """Setting of each map; one empty text where there is one map."""
     measured: tuple[tuple[tuple[float | None, ...], ...], ...]
-    """Map → y → x: mean of the trials there, other knobs whatever they were; None where there are none."""
+    """Mean of the trials in each cell (map, y, x), over all settings of the other knobs; None where there are no trials."""
     expected: tuple[tuple[tuple[float | None, ...], ...], ...]
-    """The same of what is expected, other knobs as in the best configuration; None where the data cannot say."""
+    """Expected value in each cell (map, y, x), with the other knobs as in the best configuration; None for invalid cells."""
     numbers: tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]
-    """The same of the trials' numbers."""
+    """Numbers of the trials in each cell (map, y, x)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a person should know before acting on the result."""
+    """Something that a person should know before acting on the result."""
 
-    kind: WarningKind
-    """What it is about."""
+    kind: NoticeKind
+    """Subject of the notice."""
     words: str
-    """What was seen, and what to do."""
+    """What was observed, and what to do."""
     trials: tuple[int, ...] = ()
-    """Numbers of the trials it is about."""
+    """Numbers of the trials that it is about."""
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
-    """The result of a study."""
+class StudyResult:
+    """What the trials of a study show."""
 
     study: Study = field(metadata=stated(study="name", digest="digest", policy="policy"))
-    """What was explored."""
+    """The study."""
     trials: tuple[Trial, ...]
-    """All trials in their order, planned ones included."""
+    """All trials in their order, with those that are only planned."""
     objective: StudyMetric | None
-    """The metric that best is told by: the first with a goal; None where none has one."""
-    tried: tuple[Tried, ...] = field(default=(), metadata=OMITTED)
+    """The first metric with a goal; None where no metric has one."""
+    tried: tuple[TriedConfiguration, ...] = field(default=(), metadata=OMITTED)
     """Configurations with a valid trial, the best first."""
     best: Choice | None = None
     """The best configuration; None where there is no valid trial or no goal."""
     robust: Choice | None = None
-    """The one whose worst case is best: over the workload's settings, and in an unlucky run."""
+    """The configuration whose worst case is best, over the settings of the workload and in an unlucky run."""
     pareto: tuple[FrontPoint, ...] = ()
-    """The front, where two metrics or more have goals."""
+    """The Pareto front, where two metrics or more have goals."""
     importance: tuple[Importance, ...] = ()
-    """Of each metric, the objective first."""
+    """Importance of the knobs for each metric, the objective first."""
     laws: tuple[MetricLaw, ...] = field(default=(), metadata=OMITTED)
-    """Of each metric, the objective first."""
+    """Law of each metric, the objective first."""
     surface: Surface | None = None
-    """The objective over the two knobs that matter most together."""
+    """The objective over the two ordered knobs that matter most."""
     notices: tuple[Notice, ...] = field(default=(), metadata=stated(warnings=""))
-    """Warnings, the gravest first."""
+    """Warnings, the most serious first."""
     unfinished: bool = False
     """Whether trials are still to come."""
     ended: str = ""
-    """Why the study is over, in words."""
+    """Why the study ended, in words."""
     left: Mapping[str, float] = field(default_factory=dict)
     """What is left of the budget: ``trials``, ``minutes``."""

@@ -1,7 +1,8 @@
-"""Studies of configurations: knobs, what a target is, what is measured, and the trials made of them (SPEX, §3.2)."""
+"""Studies of configurations: knobs, the target, the metrics, and the trials (SPEX, §3.2)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,11 +10,20 @@ from typing import Any, Literal
 from perflaw.types.documents import OMITTED, stated
 
 Value = bool | int | float | str
-"""A setting of a knob; quantities with units (``4KiB``) are numbers in the base unit (4096)."""
+"""Setting of a knob; a quantity with a unit (``4KiB``) is a number in the base unit (4096)."""
 Configuration = Mapping[str, Value]
-"""Knob → setting."""
+"""Setting of each knob by its name."""
 KnobKind = Literal["int", "float", "ordinal", "categorical", "bool"]
 Goal = Literal["max", "min"]
+
+
+def configuration_key(configuration: Configuration) -> str:
+    """Return the canonical text of a configuration: equal for equal settings in any order, different for ``true`` and 1.
+
+    >>> configuration_key({"b": 1, "a": True})
+    'a=true b=1'
+    """
+    return " ".join(f"{name}={json.dumps(configuration[name], ensure_ascii=False)}" for name in sorted(configuration))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,29 +31,34 @@ class Knob:
     """A parameter of the target (or of its workload) that a study varies."""
 
     name: str
-    """Its name in configurations, constraints and laws."""
+    """Name in configurations, constraints and laws."""
     kind: KnobKind
-    """``ordinal``: the listed numbers, in order; ``categorical``: the listed texts, in none."""
+    """``ordinal``: the listed numbers, in order; ``categorical``: the listed texts, without an order."""
     values: tuple[Value, ...] = ()
     """Settings of an ordinal, categorical or bool knob; empty for ranges."""
     low: float | None = None
-    """Least setting of an int or float knob."""
+    """Smallest setting of an int or float knob."""
     high: float | None = None
-    """Greatest one."""
+    """Largest setting of an int or float knob."""
     scale: Literal["linear", "log2", "log10"] = "linear"
-    """Along which the settings of a range are even."""
+    """Scale along which the settings of a range are spaced evenly."""
     unit: str = ""
     """Unit of its numbers."""
     default: Value | None = None
-    """What the target has without being told; None where the study does not say."""
+    """Setting that the target has by itself; None where the study does not say."""
     apply: tuple[Mapping[str, Any], ...] = ()
     """Injections in order, each a mapping with the injector's name among its keys: ``{"pragma": "page_size"}``."""
     verify: Mapping[str, Any] | None = None
-    """How to read the setting back. None only where the injector itself verifies (arguments, environment)."""
+    """How the setting is read back. None only where the injector itself verifies (arguments, environment)."""
     switch_cost: Literal["none", "restart", "rebuild"] = "restart"
-    """What a change of it costs: used to order trials."""
+    """Cost of changing the setting, by which trials are ordered."""
     workload: bool = False
     """Whether it describes the workload and not the target: a feature of the law, never part of the best configuration."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether near settings behave similarly: false for categorical and bool knobs."""
+        return self.kind in ("int", "float", "ordinal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,109 +66,119 @@ class StudyMetric:
     """A number that each trial gives."""
 
     name: str = field(metadata=stated(metric=""))
-    """Its name."""
+    """Name of the metric."""
     source: Mapping[str, Any] = field(metadata=OMITTED)
-    """Where it is from: ``{"probe": "query", "rate": "count"}``, ``{"path": "a.b"}``, ``{"regex": …}``, ``{"wall": True}`` …"""
+    """Where it is read: ``{"probe": "query", "rate": "count"}``, ``{"path": "a.b"}``, ``{"regex": …}``, ``{"wall": True}`` …"""
     unit: str = field(default="", metadata=OMITTED)
-    """Unit of it."""
+    """Unit of the number."""
     goal: Goal | None = None
-    """Which way is better; None: only recorded."""
+    """Whether more or less is better; None where the metric is only recorded."""
+
+    @property
+    def sign(self) -> float:
+        """−1 where less is better, else 1."""
+        return -1.0 if self.goal == "min" else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is configured and run: a server with a workload, or a one-shot program."""
+    """The system that is configured and run: a server with a workload, or a program that ends by itself."""
 
     run: str = ""
-    """One-shot command, empty for servers; ``{args}`` holds what injectors of arguments made, ``{knob}`` a setting."""
+    """Command of a program that ends by itself, empty for servers; ``{args}`` are arguments, ``{knob}`` is a setting."""
     start: str = ""
-    """Command of the server, empty for one-shot targets."""
+    """Command of the server; empty where the program ends by itself."""
     workload: str = ""
     """Command that loads the server; its output is the result."""
     ready: Mapping[str, Any] = field(default_factory=dict)
-    """``{"tcp": 7000}``, ``{"http": url}``, ``{"file": path}``, ``{"output": regex}``; empty: at once."""
+    """Sign that the server is ready: ``{"tcp": 7000}``, ``{"http": url}``, ``{"file": path}``, ``{"output": regex}``."""
     stop: str = "SIGTERM"
     """Signal or command that ends the server."""
     result: Mapping[str, Any] = field(default_factory=dict)
     """How the result is read: ``{"json": "stdout"}``, ``{"json": path}``, ``{"lines": "stdout"}``."""
     prepare: str = ""
-    """Command before the first trial, run once; empty: none."""
+    """Command that is run once before the first trial; empty: none."""
     folder: str = "."
     """Working directory, relative to the study file."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables set for it."""
+    """Environment variables that are set for the target."""
     timeout_s: float = 60.0
-    """Longest time a trial may take before it is told as hanging."""
+    """Time after which a trial counts as hanging and is invalid."""
     ready_s: float = 20.0
-    """Longest time until it is ready."""
+    """Longest time until the server is ready."""
     disk_bytes: int = 0
-    """Most that its folder may grow by in a trial; 0: a share of what is free."""
+    """Bytes by which its folder may grow in a trial; 0: half of the free disk."""
     remote: str = ""
-    """``host:port`` of a ``perflaw agent`` that runs it; empty: this machine."""
+    """``host:port`` of the ``perflaw agent`` that runs it; empty: this machine."""
     sql: str = ""
     """Where SQL goes: an SQLite file, or a command with ``{}`` for the statement (``psql -At -c {}``); empty: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When a study is over: whichever comes first."""
+    """Limits of a study; it ends at the first one that is reached."""
 
     trials: int | None = None
-    """Trials in all, repetitions included."""
+    """Number of trials, repetitions included."""
     minutes: float | None = None
-    """Wall time."""
+    """Wall time, minutes."""
     margin: float | None = None
-    """Share (0.05: 5 %): stop when no untried configuration can be better by more."""
+    """Share (0.05: 5 %): the study ends when no untried configuration is likely to be better by more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study file, understood and checked."""
+    """A study as its file describes it, checked."""
 
     name: str
-    """Name of the file without its suffix, or as it says."""
+    """Name in the file, else the file's name without its suffix."""
     target: Target
-    """What is run."""
+    """The system under study."""
     knobs: tuple[Knob, ...]
-    """What is varied, in the file's order."""
+    """Parameters that are varied, in the file's order."""
     metrics: tuple[StudyMetric, ...]
-    """What is measured; the first with a goal is the objective."""
+    """Metrics that are measured; the first one with a goal is the objective."""
     constraints: tuple[str, ...] = ()
     """Expressions over knobs and ``host.mem``, ``host.cpus``; all must hold."""
     restore: Mapping[str, Any] = field(default_factory=dict)
-    """``{"snapshot": ["db"], "on": ["exit", "crash"]}``: files put back after trials, or at the end."""
+    """``{"snapshot": ["db"], "on": ["exit", "crash"]}``: files that are restored after each trial, or at the end."""
     policy: str = "law"
     """Name of a policy, an entry point of ``perflaw.policies``, or ``file.py:Class``."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the policy."""
     budget: Budget = field(default_factory=Budget)
-    """When it is over."""
+    """When the study ends."""
     repetitions: int = 1
-    """Trials of each configuration, interleaved with those of others."""
+    """Trials of each configuration, interleaved with those of other configurations."""
     early_stop: bool = True
-    """Whether trials that cannot win any more are ended early."""
+    """Whether a trial that cannot become the best any more is ended early."""
     load: Mapping[str, Any] = field(default_factory=dict)
-    """Colocated load in every trial: ``{"cpu": 1, "memory": "1GiB", "disk": "50MB/s"}``; numbers or names of knobs."""
+    """Load beside the target in every trial: ``{"cpu": 1, "memory": "1GiB", "disk": "50MB/s"}``; numbers or names of knobs."""
     digest: str = ""
-    """SHA-256 of the file's text: a study that is resumed must be the same."""
+    """SHA-256 of the file's text, by which a resumed study is known to be the same."""
     folder: str = "."
-    """Folder of the file, where relative paths begin."""
+    """Folder of the file, to which paths are relative."""
+
+    @property
+    def objective(self) -> StudyMetric | None:
+        """The first metric with a goal, in which configurations compete; None where no metric has a goal."""
+        return next((metric for metric in self.metrics if metric.goal), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What else went on while a trial ran: for telling contaminated trials and hidden locks."""
+    """Conditions under which a trial ran; they show contaminated trials and hidden locks."""
 
     other_cpu: float = 0.0
-    """CPU that others used, in cores (mean over the trial)."""
+    """Mean number of cores that other programs used."""
     run_delay: float = 0.0
-    """Time that runnable threads of the target waited for a CPU, as a share of its CPU time."""
+    """Time that runnable threads of the target waited for a processor, as a share of the target's CPU time."""
     voluntary: float = 0.0
-    """Voluntary context switches a second of the target's processes."""
+    """Voluntary context switches of the target's processes, per second."""
     involuntary: float = 0.0
-    """Involuntary ones a second."""
+    """Involuntary context switches of the target's processes, per second."""
     cpu_s: float = 0.0
-    """CPU time of the target and its workload."""
+    """CPU time of the target and its workload, seconds."""
     memory_bytes: int = 0
     """Peak resident memory of the target's processes."""
 
@@ -163,50 +188,50 @@ class Trial:
     """One run of the target under one configuration."""
 
     number: int
-    """1, 2, …: in the order they were planned."""
+    """1, 2, …: the order in which trials were planned."""
     configuration: Configuration
-    """The settings asked for."""
+    """Settings that were requested."""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Metric → value; empty where the trial is invalid."""
+    """Value of each metric; empty where the trial is invalid."""
     scatter: Mapping[str, float] = field(default_factory=dict)
-    """Metric → standard error of the value within the trial, where its records tell."""
+    """Standard error of a metric within the trial, for metrics whose readings show it."""
     n: int = 0
-    """Records (or results) its values are of."""
+    """Number of readings or results behind the values."""
     valid: bool = False
     """Whether it is a data point."""
     reason: str = ""
-    """Why it is not, or what is to be said of it."""
+    """Why the trial is no data point, or a remark on its values."""
     stopped: str = ""
-    """Why it was ended early; empty if it was not."""
+    """Why the trial was ended early; empty if it was not."""
     contaminated: str = ""
-    """What others did to it; empty if nothing."""
+    """How other programs disturbed the trial; empty if they did not."""
     repetition: int = 0
     """0 for the first trial of a configuration, 1 for the second, …"""
     why: str = ""
-    """Why the policy proposed it, in words."""
+    """Why the policy proposed the configuration, in words."""
     run: str = ""
-    """Id of its run in the experiment."""
+    """Id of the trial's run in the experiment."""
     started: str = ""
-    """Start, UTC, ISO 8601; empty while it is planned only."""
+    """Start, UTC, ISO 8601; empty while the trial is only planned."""
     seconds: float = 0.0
-    """How long it took, set-up included."""
+    """Duration of the trial, set-up included."""
     measured_s: float = 0.0
-    """How long of that was measured."""
+    """Duration of the measured part."""
     verified: Configuration = field(default_factory=dict)
-    """The settings read back."""
+    """Settings that were read back from the target."""
     conditions: Conditions = field(default_factory=Conditions)
-    """What else went on."""
+    """Conditions under which the trial ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A value of a metric over a short time within a trial: what early stopping and live views see."""
+    """A value of a metric over a short time within a trial, for early stopping and live views."""
 
     metric: str
-    """Which metric."""
+    """Name of the metric."""
     at_s: float
-    """End of the time it is of, seconds after the trial became ready."""
+    """End of that time, seconds after the trial became ready."""
     value: float
     """The metric over that time alone."""
     n: int = 1
-    """Records it is of."""
+    """Number of records behind the value."""

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from perflaw.learn.exploring.best import undominated
-from perflaw.learn.exploring.explored import explored
-from perflaw.learn.exploring.hidden import collapses, like_threads
+from perflaw.learn.exploring.hidden_locks import collapses, like_threads
+from perflaw.learn.exploring.result import study_result
 from perflaw.types.studies import Conditions, Knob
 from tests import studies_factory as made
 
 
 @pytest.fixture(scope="module")
 def forty():
-    return explored(made.study(), made.trials(made.sample(made.space(), 40)), made.space())
+    return study_result(made.study(), made.trials(made.sample(made.space(), 40)), made.space())
 
 
 def regret(found):
@@ -32,19 +32,19 @@ def test_the_best_is_near_the_true_one_and_its_interval_holds_the_truth(forty):
 def test_the_lucky_trial_is_not_believed():
     """Twenty configurations alike, noise 30 %: what is expected of the winner is the common value, not its luck."""
     trials = made.trials(made.sample(made.space(), 30), lambda one: 12.0, 0.3, 4)
-    found = explored(made.study(), trials, made.space())
+    found = study_result(made.study(), trials, made.space())
     assert found.best.measured["throughput"] / np.exp(12.0) > 1.25
     assert found.best.metrics["throughput"].value / np.exp(12.0) < 1.25
 
 
 def test_the_same_trials_give_the_same_result(forty):
-    again = explored(made.study(), made.trials(made.sample(made.space(), 40)), made.space())
+    again = study_result(made.study(), made.trials(made.sample(made.space(), 40)), made.space())
     assert repr(again) == repr(forty)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 5])
 def test_few_trials_claim_nothing(count):
-    found = explored(made.study(), made.trials(made.sample(made.space(), count)), made.space(), unfinished=True)
+    found = study_result(made.study(), made.trials(made.sample(made.space(), count)), made.space(), unfinished=True)
     assert (found.best is None) == (count == 0)
     assert not found.best or not found.best.probability
     assert all(not one.shares for one in found.importance)
@@ -56,9 +56,9 @@ def test_invalid_trials_are_counted_by_their_reason_and_are_no_data(forty):
     trials = list(forty.trials)
     for place in (3, 8):
         trials[place] = replace(trials[place], valid=False, reason=trap, metrics={"throughput": 1e12})
-    found = explored(made.study(), trials, made.space())
+    found = study_result(made.study(), trials, made.space())
     assert [(one.words, one.trials) for one in found.notices if one.kind == "invalid"] == [
-        (f"2 trials of 40 invalid: {trap}", (4, 9))
+        (f"2 of 40 trials are invalid: {trap}", (4, 9))
     ]
     assert found.best.metrics["throughput"].value < 1e7
     assert len(found.tried) == 38
@@ -70,7 +70,7 @@ def test_contaminated_trials_do_not_win(forty):
     trials.append(
         replace(lucky, number=41, metrics={"throughput": 1e8}, contaminated="others used 3 CPUs", repetition=1)
     )
-    found = explored(made.study(), trials, made.space())
+    found = study_result(made.study(), trials, made.space())
     assert found.best.metrics["throughput"].value < 1e7
     assert any(one.kind == "contaminated" for one in found.notices)
 
@@ -81,7 +81,7 @@ def test_two_goals_have_a_front():
         replace(one, metrics={**one.metrics, "memory": 1e7 + float(one.configuration["cache"])})
         for one in made.trials(made.sample(made.space(), 40))
     ]
-    found = explored(study, trials, made.space())
+    found = study_result(study, trials, made.space())
     assert len(found.pareto) >= 2
     rates = [one.metrics["throughput"].value for one in found.pareto]
     assert rates == sorted(rates, reverse=True)
@@ -110,7 +110,7 @@ def test_workload_knobs_are_no_part_of_the_best_and_the_robust_choice_hedges():
         risky = {1: 0.8, 2: 0.8, 4: 0.8, 8: -1.4}[one["size"]]
         return 10 + 0.05 * one["threads"] + (risky if one["mode"] == "risky" else 0.0)
 
-    found = explored(study, made.trials(space.all(), truth, 0.02), space)
+    found = study_result(study, made.trials(space.all(), truth, 0.02), space)
     assert found.best.configuration == {"mode": "risky", "threads": 4}
     assert found.robust.configuration["mode"] == "steady"
     assert any(one.knobs == ("mode", "size") and one.sure for one in found.importance[0].shares)
@@ -127,8 +127,8 @@ def test_a_hidden_lock_is_found_and_explained_by_switches():
     assert found.switches[1] > 100 * found.switches[0]
     assert found.loss == pytest.approx(1 - np.exp(-1.25), abs=0.1)
     study = made.study(knobs=made.THREADED)
-    words = explored(study, made.collapsing(), made.space(study)).notices[0].words
-    assert words.startswith("hidden lock? threads: beyond 3 it gets worse")
+    words = study_result(study, made.collapsing(), made.space(study)).notices[0].words
+    assert words.startswith("hidden lock? threads: the objective gets worse beyond 3")
 
 
 def test_a_setting_without_the_lock_is_named():

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from perflaw.learn.exploring.components import Axis, pairs_of
-from perflaw.learn.exploring.importance import cube, dependence, exact, importance, main_knobs
-from perflaw.learn.exploring.responses import responses
+from perflaw.learn.exploring.importance import (
+    centred_kernel,
+    dependence,
+    full_grid,
+    grid_effects,
+    importance,
+    main_knobs,
+)
+from perflaw.learn.exploring.observations import responses
 from tests import studies_factory as made
 
 
@@ -46,7 +52,7 @@ def test_noise_alone_has_no_importance():
     several = [shares(made.trials(made.sample(space, 30, seed), flat, 0.1, seed))[1] for seed in range(15)]
     assert sum(bool(one.shares) for one in several) <= 1
     told = [one for one in several if not one.shares]
-    assert all("no knob is established to matter" in one.reason for one in told)
+    assert all("no knob is shown to matter" in one.reason for one in told)
 
 
 def test_few_or_equal_trials_say_why_not():
@@ -58,33 +64,33 @@ def test_few_or_equal_trials_say_why_not():
 def test_sums_of_squares_are_those_of_the_textbook():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(3, 4, 2))
-    found = exact(values, 0.0, 1, rng)
+    found = grid_effects(values, 0.0, 1.0, 1, rng)
     rows = values.mean(axis=(1, 2)) - values.mean()
     assert found.mains[0, 0] == pytest.approx(np.mean(rows**2))
     both = values.mean(axis=2) - values.mean(axis=(1, 2))[:, None] - values.mean(axis=(0, 2))[None, :] + values.mean()
-    assert found.pairs[0, pairs_of(3).index((0, 1))] == pytest.approx(np.mean(both**2))
-    assert found.mains.sum() + found.pairs.sum() + found.rest.sum() == pytest.approx(values.var())
+    assert found.pairs[0, 0] == pytest.approx(np.mean(both**2))
+    assert found.mains.sum() + found.pairs.sum() + found.triples.sum() == pytest.approx(values.var())
 
 
 def test_a_grid_with_a_hole_is_none():
-    axes = (Axis("a", np.array([0.0, 1.0]), True), Axis("b", np.array([0.0, 1.0]), True))
+    levels = [np.array([0.0, 1.0]), np.array([0.0, 1.0])]
     x = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    assert cube(axes, x, np.arange(4.0)) is not None
-    assert cube(axes, x[:3], np.arange(3.0)) is None
-    assert cube(axes, x[[0, 1, 2, 2]], np.arange(4.0)) is None
+    assert full_grid(levels, x, np.arange(4.0)) is not None
+    assert full_grid(levels, x[:3], np.arange(3.0)) is None
+    assert full_grid(levels, x[[0, 1, 2, 2]], np.arange(4.0)) is None
 
 
 def test_centred_kernels_average_to_nothing():
-    for axis in (Axis("a", np.linspace(0, 1, 5), True), Axis("b", np.array([0.1, 0.5, 0.9]), False)):
-        kernel = axis.kernel(axis.levels, axis.levels, 0.4)
+    for levels, ordered in ((np.linspace(0, 1, 5), True), (np.array([0.1, 0.5, 0.9]), False)):
+        kernel = centred_kernel(levels, ordered, levels)
         assert np.abs(kernel.mean(axis=0)).max() < 1e-12
         assert np.diag(kernel).mean() == pytest.approx(1.0)
 
 
 def test_the_null_holds_its_error():
-    axes = (Axis("a", np.linspace(0, 1, 4), True), Axis("b", np.array([0.0, 1.0]), False))
+    levels, ordered = [np.linspace(0, 1, 4), np.array([0.0, 1.0])], np.array([True, False])
     rng = np.random.default_rng(5)
-    x = np.stack([rng.choice(axes[0].levels, 24), rng.choice(axes[1].levels, 24)], axis=1)
-    p = [dependence(axes, x, rng.standard_cauchy(24), rng) for _ in range(40)]
+    x = np.stack([rng.choice(levels[0], 24), rng.choice(levels[1], 24)], axis=1)
+    p = [dependence(levels, ordered, x, rng.standard_cauchy(24), rng) for _ in range(40)]
     assert np.mean(np.array(p) <= 0.1) <= 0.25
-    assert dependence(axes, x, x[:, 0] * x[:, 1], rng) <= 0.01
+    assert dependence(levels, ordered, x, x[:, 0] * x[:, 1], rng) <= 0.01

@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from perflaw.learn.exploring.acquisition import chance, filling, improvement, promise, reference, validity
-from perflaw.learn.exploring.surrogate import Curves, covariance, distances, fit_surrogate, prior_variance, scale_of
+from perflaw.learn.exploring.acquisition import (
+    acquisition,
+    expected_improvement,
+    fill_space,
+    probability_above,
+    reference,
+    validity,
+)
+from perflaw.learn.exploring.gaussian_process import Hyperparameters, covariance, distances, prior_variance
+from perflaw.learn.exploring.surrogate import fit_surrogate, scale_of
 
 ORDERED = np.array([True, True, False])
 GRID = np.array([(a, b, c) for a in np.linspace(0, 1, 5) for b in np.linspace(0, 1, 5) for c in (0.0, 1.0)])
@@ -69,7 +77,7 @@ def test_a_disturbed_trial_is_not_believed():
 def test_covariances_are_positive_and_have_their_variance():
     rng = np.random.default_rng(2)
     for rough in (False, True):
-        curves = Curves(rng.uniform(0.1, 1, 3), rng.uniform(0.2, 2, 3), 1.3, 0.01, rough)
+        curves = Hyperparameters(rng.uniform(0.1, 1, 3), rng.uniform(0.2, 2, 3), 1.3, 0.01, rough)
         matrix = covariance(distances(GRID, GRID, ORDERED), curves, ORDERED)
         assert np.linalg.eigvalsh(matrix)[0] > -1e-8
         assert np.diag(matrix) == pytest.approx(prior_variance(curves))
@@ -78,7 +86,7 @@ def test_covariances_are_positive_and_have_their_variance():
 def test_draws_of_whole_laws_agree_with_predictions():
     law = fit_surrogate(GRID[::3], ORDERED, truth(GRID[::3]), 1.0, 0)
     means, sds = law.predict(GRID[:6])
-    drawn = law.joint(GRID[:6], 400, np.random.default_rng(0))
+    drawn = law.sample(GRID[:6], 400, np.random.default_rng(0))
     assert drawn.mean(axis=0) == pytest.approx(means.mean(axis=0), abs=0.1 * sds.max() + 0.01)
 
 
@@ -87,16 +95,16 @@ def test_a_start_is_spread_over_all_levels():
     chosen = [0]
     for _ in range(7):
         left = np.setdiff1d(np.arange(len(GRID)), chosen)
-        chosen.append(int(left[filling(GRID[chosen], GRID[left], ORDERED, rng)]))
+        chosen.append(int(left[fill_space(GRID[chosen], GRID[left], ORDERED, rng)]))
     assert len(set(GRID[chosen, 2])) == 2 and min(len(set(GRID[chosen, k])) for k in (0, 1)) >= 3
 
 
 def test_expected_improvement_and_chance():
     means, sds = np.array([[0.0, 1.0, -9.0]]), np.array([[1.0, 1.0, 1.0]])
-    gain = improvement(means, sds, np.array([[0.0]]))
+    gain = expected_improvement(means, sds, np.array([[0.0]]))
     assert gain[0] == pytest.approx(0.3989, abs=1e-4) and gain[1] > gain[0] > gain[2] >= 0
-    assert chance(means, sds, 0.0)[:2] == pytest.approx([0.5, 0.8413], abs=1e-4)
-    hopeless = promise(means - 20, np.array([[1.0, 1.0, 9.0]]), np.array([[0.0]]), np.ones(3))
+    assert probability_above(means, sds, 0.0)[:2] == pytest.approx([0.5, 0.8413], abs=1e-4)
+    hopeless = acquisition(means - 20, np.array([[1.0, 1.0, 9.0]]), np.array([[0.0]]), np.ones(3))
     assert np.argmax(hopeless) == 2
 
 

@@ -1,6 +1,6 @@
-"""The agent's loop: verbs in, answers out. A process of its own, in a session of its own.
+"""The agent: a process of its own that applies configurations, runs the target and measures it, verb by verb.
 
-It ends with its explorer: when the channel closes it ends the target, restores its files, and goes.
+It ends with its explorer: when the channel closes, the agent ends the target, restores its files, and ends.
 """
 
 from __future__ import annotations
@@ -17,167 +17,167 @@ from pathlib import Path
 from typing import Any, Final
 
 from perflaw.errors import PerflawError
-from perflaw.explore.agent.measurement import Measurement, Refused, Watched, begin, run_out, target_family
-from perflaw.explore.agent.parts import Job, job_of
-from perflaw.explore.agent.settings import Settings, forget, put_back, remember
-from perflaw.explore.agent.stream import CollectorLost, ProbeStream, probe_stream, told_as_lost
-from perflaw.explore.target.conditions import Watch, own_cpu
-from perflaw.explore.target.disk import DiskWatch, opened_by
+from perflaw.explore.agent.job import AgentJob, TrialSettings, forget, job_of, remember, restore_remembered
+from perflaw.explore.agent.measurement import Measurement, Refused, Server, WatchedCommand, start_command
+from perflaw.explore.agent.probes import CollectorLost, ProbeReadings
+from perflaw.explore.target.files import DiskWatch, Snapshot, opened_by, write_whole
 from perflaw.explore.target.load import end_load, start_load
-from perflaw.explore.target.outputs import Printed
-from perflaw.explore.target.process import Started, adopt_orphans, end, end_family, end_marked
-from perflaw.explore.target.ready import clear, is_ready, taken, words
-from perflaw.explore.target.snapshot import Snapshot, write_whole
+from perflaw.explore.target.outputs import PrintedOutput
+from perflaw.explore.target.proc import ConditionsWatch, family, own_cpu_s
+from perflaw.explore.target.process import adopt_orphans, end, end_family, end_marked, is_ready, occupied
 from perflaw.explore.values import host
 from perflaw.types.studies import Configuration
 from perflaw.wire.channel import Channel, Closed, Message, WireError
 from perflaw.wire.streams import over
 
-# ---- One trial as the agent makes it: apply, start, verify, measure, stop.
-
-_LOOK_S: Final = 0.005
+_PAUSE_S: Final = 0.005
+"""Pause between two looks at a server that is not ready."""
 _STOP_S: Final = 5.0
+"""Time that a server has to end by itself."""
+_LOCK_S: Final = 30.0
+"""Time for which an agent waits for another one that still restores the target."""
+_MOST_REASON: Final = 2000
+"""Characters of a reason that are passed on."""
 
 
-class Run:
-    """A trial of one configuration."""
+class AgentTrial:
+    """One trial as the agent makes it: apply, start, verify, measure, stop."""
 
     def __init__(
-        self, job: Job, configuration: Configuration, channel: Channel, probes: ProbeStream | None = None
+        self, job: AgentJob, configuration: Configuration, channel: Channel, probes: ProbeReadings | None = None
     ) -> None:
         self._job, self._channel, self._probes = job, channel, probes
-        self._settings = Settings(job, configuration)
-        self._server: tuple[Started, Printed] | None = None
+        self._settings = TrialSettings(job, configuration)
+        self._server: Server | None = None
         self._load: list[subprocess.Popen[bytes]] = []
         self._disk = DiskWatch(job.folder, job.target.disk_bytes)
 
     def prepare(self) -> None:
-        """Run the study's command for it, once, before the snapshot."""
+        """Run the study's command that prepares the target, once, before the snapshot."""
         target = self._job.target
-        if target.prepare and (why := self._run_short(target.prepare, target.timeout_s)):
+        if target.prepare and (why := self._run_aside(target.prepare, target.timeout_s)):
             raise Refused(f"prepare: {why}")
 
     def apply(self) -> None:
-        """Let the injectors set what is set before the target starts."""
+        """Apply what is applied before the target starts."""
         if self._probes:
-            with told_as_lost():
-                self._probes.begin_trial()
+            self._probes.begin_trial()
         self._settings.apply("before")
         end_family(self._helpers())
 
     def start(self) -> Mapping[str, Any]:
-        """Start the server, if it is one, wait until it is ready, and set what is set then."""
+        """Start the server where the target is one, wait until it is ready, and apply what is applied then."""
         target = self._job.target
         if not target.start:
             return {}
-        if why := taken(target.ready):
+        if why := occupied(target.ready):
             raise Refused(why)
-        clear(target.ready, self._job.folder)
-        started = begin(self._job, self._settings, target.start, self._job.probes())
-        self._server = (started, Printed(started))
-        self._wait_until_ready(*self._server)
+        if "file" in target.ready:  # an earlier trial's file would be mistaken for this one's
+            (Path(self._job.folder) / str(target.ready["file"])).unlink(missing_ok=True)
+        started = start_command(self._job, self._settings, target.start, self._job.probes())
+        self._server = (started, PrintedOutput(started))
+        self._wait_until_ready(self._server)
         self._settings.apply("running")
         return {"pid": started.pid}
 
-    def _wait_until_ready(self, started: Started, printed: Printed) -> None:
+    def _wait_until_ready(self, server: Server) -> None:
+        started, printed = server
         ready, seconds = self._job.target.ready, self._job.target.ready_s
         deadline = time.monotonic() + seconds
         while not is_ready(ready, self._job.folder, printed.stdout + "\n" + printed.stderr):
             printed.read()
             if started.gone():
                 printed.read()
-                raise Refused(f"the server {started.told()} before it was ready: {printed.last()}".rstrip(": "))
+                raise Refused(
+                    f"the server {started.end_text()} before it was ready: {printed.last_line()}".rstrip(": ")
+                )
             if time.monotonic() > deadline:
-                raise Refused(f"it never got ready: no {words(ready)} within {seconds:g} s (ready_s)")
-            if why := self._disk.over():
+                awaited = ", ".join(f"{what} {which}" for what, which in ready.items())
+                raise Refused(f"the server did not become ready: no {awaited} within {seconds:g} s (ready_s)")
+            if why := self._disk.exceeded():
                 self._remove_new()
                 raise Refused(why)
-            self._channel.receive(0)  # an explorer that has gone is noticed here
-            time.sleep(_LOOK_S)
+            self._channel.receive(0)  # raises Closed where the explorer has gone
+            time.sleep(_PAUSE_S)
 
     def verify(self) -> Mapping[str, Any]:
-        """Read back what can be before anything is measured."""
+        """Read back what can be read before anything is measured."""
         if why := self._settings.verify("running" if self._server else "before"):
             raise Refused(why)
         return {"verified": dict(self._settings.verified)}
 
-    def measure(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Run the program or the workload to its end, or until told to stop; all that came of it."""
-        self._load = start_load(asked.get("load", {}), str(self._job.state))
-        measurement = Measurement(self._job, self._settings, self._channel, self._watch(), self._probes)
+    def measure(self, load: Mapping[str, float]) -> Mapping[str, Any]:
+        """Run the program or the workload to its end, or until told to stop, and return all that came of it."""
+        self._load = start_load(load, str(self._job.state))
+        measurement = Measurement(self._job, self._settings, self._channel, self._conditions(), self._probes)
         try:
-            why = measurement.run(self._disk, [self._server] if self._server else [], self._helpers())
+            answer = measurement.run(self._disk, self._server, self._helpers())
+        except Refused as error:
+            if "disk" in str(error):
+                self._remove_new()
+            raise
         finally:
             end_load(self._load)
             self._load = []
-        if why:
-            if "disk" in why:
-                self._remove_new()
-            raise Refused(why)
         if not self._server:
             end_family(self._helpers())
-        return measurement.answer()
+        return answer
 
     def stop(self) -> Mapping[str, Any]:
         """End the server and everything that the target started, wherever it went."""
         end_load(self._load)
         self._load = []
         if self._server:
-            started, _ = self._server
-            self._server = None
-            self._stop_server(started)
+            (started, _), self._server = self._server, None
+            how = self._job.target.stop
+            by_signal = how.startswith("SIG")
+            if not by_signal and not started.ended():
+                self._run_aside(how, self._job.target.ready_s)
+            end(started, how if by_signal else "SIGTERM", self._helpers(), _STOP_S)
             started.close()
         end_family(self._helpers())
         return {}
 
-    def _stop_server(self, started: Started) -> None:
-        how = self._job.target.stop
-        if not how.startswith("SIG") and not started.ended():
-            self._run_short(how, self._job.target.ready_s)
-        end(started, how if how.startswith("SIG") else "SIGTERM", self._helpers(), _STOP_S)
-
-    def _run_short(self, command: str, seconds: float) -> str:
-        """A command of the study beside its trials; why it went wrong."""
-        started = begin(self._job, self._settings, command)
-        why, _ = run_out(Watched(started, Printed(started), self._watch(), self._disk), seconds, lambda: "")
+    def _run_aside(self, command: str, seconds: float) -> str:
+        """Run a command of the study beside its trials; return why it failed, empty if it did not."""
+        started = start_command(self._job, self._settings, command)
+        watched = WatchedCommand(started, PrintedOutput(started), self._conditions(), self._disk)
+        why, _ = watched.run_out(seconds, lambda: "")
         started.close()
         return why
 
     def _remove_new(self) -> None:
-        """End everything and remove what filled the disk."""
-        opened = opened_by(target_family(self._helpers)())
+        """End everything, and remove what filled the disk."""
+        opened = opened_by(family(os.getpid(), self._helpers()))
         end_family(self._helpers(), (self._server[0],) if self._server else ())
         self._disk.remove_new(opened)
 
-    def _watch(self) -> Watch:
-        return Watch(target_family(self._helpers), lambda: own_cpu(self._helpers()))
+    def _conditions(self) -> ConditionsWatch:
+        return ConditionsWatch(lambda: family(os.getpid(), self._helpers()), lambda: own_cpu_s(self._helpers()))
 
     def _helpers(self) -> set[int]:
+        """Return the processes that are no part of the target."""
         return {process.pid for process in self._load} | ({self._probes.pid} if self._probes else set())
 
 
-_LOCK_S: Final = 30.0
-_REASON: Final = 2000
-
-
-class Agent:
+class AgentServer:
     """Serves one explorer over a channel."""
 
     def __init__(self, channel: Channel, root: Path | None = None) -> None:
-        """``root``: folder that a remote agent works in, whatever the explorer's is."""
+        """``root`` is the folder in which a remote agent works, whatever the explorer's folder is."""
         self._channel, self._root = channel, root
-        self._job: Job | None = None
+        self._job: AgentJob | None = None
         self._snapshot: Snapshot | None = None
-        self._run: Run | None = None
-        self._probes: ProbeStream | None = None
+        self._trial: AgentTrial | None = None
+        self._probes: ProbeReadings | None = None
         self._lock = -1
-        self._verbs: Mapping[str, Callable[[Message], Mapping[str, Any]]] = {
+        self._verbs: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
             "hello": self._hello,
             "prepare": self._prepare,
             "apply": self._apply,
-            "start": self._start,
-            "verify": self._verify,
-            "measure": self._measure,
+            "start": lambda _: self._applied().start(),
+            "verify": lambda _: self._applied().verify(),
+            "measure": lambda document: self._applied().measure(document.get("load", {})),
             "stop": self._stop,
             "restore": self._restore,
         }
@@ -189,114 +189,107 @@ class Agent:
                 message = self._channel.receive(3600.0)
                 if message is not None and message.kind == "bye":
                     return
-                if message is not None and message.kind != "enough":  # that one crossed the trial's own end
+                if (
+                    message is not None and message.kind != "enough"
+                ):  # it may arrive after the trial has ended by itself
                     self._answer(message)
         except Closed:
-            pass  # the explorer has gone, however that was
+            pass  # the explorer has gone
         finally:
-            self._leave()
+            if self._trial:
+                self._trial.stop()
+            if self._probes:
+                self._probes.close()
+            end_family(())
+            with suppress(OSError):  # the next agent tries again
+                self._restore_target()
+            if self._lock >= 0:
+                os.close(self._lock)
             self._channel.close()
 
     def _answer(self, message: Message) -> None:
         try:
-            answer = self._verbs[message.kind](message) if message.kind in self._verbs else {}
+            verb = self._verbs.get(message.kind)
+            answer = verb(message.document) if verb else {}
         except Closed:
             raise
         except CollectorLost as error:
             self._channel.send("lost", {"reason": str(error)})
         except (Refused, PerflawError) as error:
-            self._channel.send("no", {"reason": str(error)[:_REASON]})
+            self._channel.send("no", {"reason": str(error)[:_MOST_REASON]})
         except OSError as error:
             self._channel.send("no", {"reason": f"{error.strerror or error} ({error.filename or message.kind})"})
         else:
             document = {key: value for key, value in answer.items() if key != "payload"}
             self._channel.send("yes", document, answer.get("payload", b""))
 
-    def _leave(self) -> None:
-        if self._run:
-            self._run.stop()
-        if self._probes:
-            self._probes.close()
-        end_family(())
-        with suppress(OSError):  # the next agent tries again
-            self._put_back()
-        if self._lock >= 0:
-            os.close(self._lock)
-
-    def _hello(self, message: Message) -> Mapping[str, Any]:
-        """Learn the study; wait for an agent that still restores; restore where one was killed."""
-        job = job_of(message.document, self._root)
+    def _hello(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Take the study, wait for an agent that still restores, and restore where one was killed."""
+        job = job_of(document, self._root)
         job.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = _locked(job.state)
         self._job, self._snapshot = job, Snapshot(job.state, Path(job.folder))
         left = end_marked(job.mark)
-        restored = self._put_back()
-        return {"pid": os.getpid(), "left": left, "restored": restored, "host": dict(host())}
+        return {"pid": os.getpid(), "left": left, "restored": self._restore_target(), "host": dict(host())}
 
-    def _put_back(self, files: bool = True) -> int:
-        """The target as it was before the study, where it may not be; how many files and folders that is."""
+    def _restore_target(self, files: bool = True) -> int:
+        """Restore the target where it may have changed; return the number of files and folders that were restored."""
         if self._job is None or self._snapshot is None or not self._snapshot.changed:
             return 0
-        put_back(self._job)
-        return self._snapshot.restore() if files else self._snapshot.keep()
+        restore_remembered(self._job)
+        if files:
+            return self._snapshot.restore()
+        self._snapshot.keep()
+        return 0
 
-    def _prepare(self, _: Message) -> Mapping[str, Any]:
-        """Run the study's command for that, then take the snapshot."""
+    def _prepare(self, _: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Prepare the target, then take the snapshot."""
         job, snapshot = self._known()
         done = job.state / "prepared"
         if not done.exists() or done.read_text() != job.target.prepare:
-            Run(job, {}, self._channel).prepare()
+            AgentTrial(job, {}, self._channel).prepare()
             write_whole(done, job.target.prepare)
         snapshot.take(job.snapshot)
         remember(job)
-        if job.probes():
-            self._probes = probe_stream(job)
+        if probes := job.probes():
+            self._probes = ProbeReadings(Path(probes[0]), job.metrics)
         return {}
 
-    def _apply(self, message: Message) -> Mapping[str, Any]:
+    def _apply(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         job, snapshot = self._known()
-        if self._run:
-            self._run.stop()
+        if self._trial:
+            self._trial.stop()
         snapshot.change()
-        self._run = Run(job, message.document["configuration"], self._channel, self._probes)
-        self._run.apply()
+        self._trial = AgentTrial(job, document["configuration"], self._channel, self._probes)
+        self._trial.apply()
         return {}
 
-    def _start(self, _: Message) -> Mapping[str, Any]:
-        return self._running().start()
+    def _stop(self, _: Mapping[str, Any]) -> Mapping[str, Any]:
+        trial, self._trial = self._trial, None
+        return trial.stop() if trial else {}
 
-    def _verify(self, _: Message) -> Mapping[str, Any]:
-        return self._running().verify()
-
-    def _measure(self, message: Message) -> Mapping[str, Any]:
-        return self._running().measure(message.document)
-
-    def _stop(self, _: Message) -> Mapping[str, Any]:
-        run, self._run = self._run, None
-        return run.stop() if run else {}
-
-    def _restore(self, message: Message) -> Mapping[str, Any]:
+    def _restore(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         job, snapshot = self._known()
-        self._stop(message)
-        count = self._put_back(message.document.get("files", True))
-        if message.document.get("last"):
+        self._stop(document)
+        count = self._restore_target(document.get("files", True))
+        if document.get("last"):
             snapshot.drop()
             forget(job)
         return {"restored": count}
 
-    def _known(self) -> tuple[Job, Snapshot]:
+    def _known(self) -> tuple[AgentJob, Snapshot]:
         if self._job is None or self._snapshot is None:
-            raise Refused("no study was told")
+            raise Refused("no study was sent")
         return self._job, self._snapshot
 
-    def _running(self) -> Run:
-        if self._run is None:
+    def _applied(self) -> AgentTrial:
+        if self._trial is None:
             raise Refused("no configuration was applied")
-        return self._run
+        return self._trial
 
 
 def _locked(state: Path) -> int:
-    """Hold the state's folder; wait for an agent that is still restoring."""
+    """Lock the state's folder, after waiting for an agent that still restores, and return its descriptor."""
     descriptor = os.open(state, os.O_RDONLY | os.O_CLOEXEC)
     deadline = time.monotonic() + _LOCK_S
     while True:
@@ -315,17 +308,17 @@ def serve(channel: Channel, root: Path | None = None) -> None:
     """Serve one explorer."""
     adopt_orphans()
     with suppress(WireError):
-        Agent(channel, root).serve()
+        AgentServer(channel, root).serve()
 
 
 def main() -> None:
-    """Entry of the process: its argument is the descriptor of the channel."""
-    for one in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, lambda *_: sys.exit(143))
+    """Run the process; its argument is the descriptor of the channel."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    number = int(sys.argv[1])
-    os.set_inheritable(number, False)
-    serve(over(number, number, "explorer"))
+    descriptor = int(sys.argv[1])
+    os.set_inheritable(descriptor, False)
+    serve(over(descriptor, descriptor, "explorer"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The explorer's side of an agent: starts one, or connects to one elsewhere, asks, and never waits for ever."""
+"""The explorer's side of an agent: it starts one or connects to one elsewhere, asks, and never waits for ever."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from perflaw.wire.streams import spawn
 from perflaw.wire.tls import connect, parse_address, read_token
 
 _SLACK_S: Final = 30.0
+"""Time beyond a verb's own limit after which an agent counts as lost."""
 
 
-class Invalid(Exception):  # noqa: N818 (a trial's outcome)
+class InvalidTrial(Exception):  # noqa: N818 (an outcome of a trial)
     """The trial is no data point; the text says why."""
 
 
 @dataclass(slots=True)
-class Agent:
-    """A connection to an agent. WireError from any verb: it is gone, and the trial has to be made again."""
+class AgentConnection:
+    """A connection to an agent. WireError from any verb: the agent is lost, and the trial has to be made again."""
 
     channel: Channel
-    """Where it is asked."""
+    """Channel to the agent."""
     process: subprocess.Popen[bytes] | None
-    """Its process where it is of this machine."""
-    knows: bool = False
-    """Whether it was told of the study."""
+    """Its process, where it runs on this machine."""
+    has_study: bool = False
+    """Whether it has received the study."""
 
     def ask(
         self,
@@ -41,7 +42,7 @@ class Agent:
         timeout_s: float = _SLACK_S,
         on_message: Callable[[Message], None] | None = None,
     ) -> Message:
-        """Ask, and wait for the answer; ``on_message`` is given what comes before it. Invalid where the answer is no."""
+        """Ask, and wait for the answer; ``on_message`` is given what comes before it. InvalidTrial for a negative answer."""
         self.channel.send(verb, document)
         while True:
             message = self.channel.receive(timeout_s + _SLACK_S)
@@ -50,14 +51,14 @@ class Agent:
             if message.kind == "yes":
                 return message
             if message.kind == "no":
-                raise Invalid(str(message.document["reason"]))
+                raise InvalidTrial(str(message.document["reason"]))
             if message.kind == "lost":
                 raise WireError("the collector of probes was lost", str(message.document["reason"]))
             if on_message:
                 on_message(message)
 
     def close(self) -> None:
-        """Let it go: it ends the target, restores and ends; that is waited for."""
+        """Let the agent go, and wait until it has ended the target, restored it and ended itself."""
         with suppress(WireError):
             self.channel.send("bye")
         self.channel.close()
@@ -69,26 +70,26 @@ class Agent:
                 self.process.wait()
 
     def kill(self) -> None:
-        """End one that does not answer; what it leaves undone the next one does."""
+        """Kill an agent that does not answer; the next one does what it leaves undone."""
         self.channel.close()
         if self.process:
             self.process.kill()
             self.process.wait()
 
 
-def local_agent() -> Agent:
-    """An agent beside this process."""
+def local_agent() -> AgentConnection:
+    """Start an agent beside this process."""
     process, channel = spawn([sys.executable, "-m", "perflaw.explore.agent.agent", "{channel}"], "agent")
-    return Agent(channel, process)
+    return AgentConnection(channel, process)
 
 
-def agents_of(study: Study, token: Path | None, authority: Path | None) -> Callable[[], Agent]:
-    """What gives agents for a study's target. UsageError where a remote one is not told how to be reached."""
+def agents_of(study: Study, token: Path | None, authority: Path | None) -> Callable[[], AgentConnection]:
+    """Return a function that makes agents for a study's target. UsageError where a remote one lacks token or certificate."""
     where = study.target.remote
     if not where:
         return local_agent
     if token is None or authority is None:
-        why = "an agent elsewhere is spoken to with a token and its certificate"
+        why = "a connection to a remote agent needs its token and its certificate"
         raise UsageError(f"target: remote: {where}", why, "perflaw explore … --token-file FILE --ca FILE.pem")
     address, secret = parse_address(where), read_token(token)
-    return lambda: Agent(connect(address, secret, authority), None)
+    return lambda: AgentConnection(connect(address, secret, authority), None)

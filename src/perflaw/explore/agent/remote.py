@@ -1,4 +1,4 @@
-"""Agents on other machines: one that listens for explorers, and the explorer's connection to it."""
+"""An agent on another machine, which listens for explorers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LOOK_S: Final = 1.0
 
 
 def listen(
-    address: str, token: Path, certificate: tuple[Path, Path], folder: Path, once: bool, tell: Callable[[str], None]
+    address: str, token: Path, certificate: tuple[Path, Path], folder: Path, once: bool, say: Callable[[str], None]
 ) -> None:
-    """Serve explorers one after the other, each by a process of its own. UsageError where it cannot listen."""
+    """Serve explorers one after the other, each in a process of its own. UsageError where it cannot listen."""
     listener = Listener(parse_address(address), read_token(token), serving(*certificate))
-    tell(f"agent listens at {listener.address}, targets run in {folder.resolve()}")
+    say(f"agent listens at {listener.address}, targets run in {folder.resolve()}")
     try:
         while True:
             channel = listener.accept(_LOOK_S)
@@ -32,13 +32,13 @@ def listen(
             if once:
                 return
             if status:
-                tell(f"an agent ended with status {status}; the next one restores what it left")
+                say(f"an agent ended with status {status}; the next one restores what it left")
     finally:
         listener.close()
 
 
 def _in_child(channel: Channel, folder: Path) -> int:
-    """Serve in a child, whose death is no end of the listener's."""
+    """Serve in a child process, whose death does not end the listener; return its status."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,1 +1,1 @@
-"""Injectors: how a setting gets into the target, and how the target is asked what it has (SPEX, §3.2)."""
+"""Injectors: how a setting is applied to the target, and how it is read back (SPEX, §3.2)."""

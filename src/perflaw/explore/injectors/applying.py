@@ -1,107 +1,103 @@
-"""All knobs of a trial: applied in order, read back, and compared with what was asked for."""
+"""All knobs of a trial: applied in order, read back, and compared with the settings that were requested."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from perflaw.errors import PerflawError, TargetError
 from perflaw.explore.expressions import Expression
 from perflaw.explore.injectors.context import Context
-from perflaw.explore.injectors.process import mentioned
+from perflaw.explore.injectors.launch import commands
 from perflaw.explore.injectors.registry import find, name_of
-from perflaw.explore.target.commands import text_of
+from perflaw.explore.target.process import text_of
 from perflaw.explore.values import host, same
 from perflaw.types.studies import Configuration, Knob, Value
 
 Phase = Literal["before", "running", "after"]
-"""``before`` a one-shot program runs, while a server is ``running``, ``after`` the program or the workload has ended."""
+"""``before`` the target starts, while its server is ``running``, ``after`` the program or the workload has ended."""
 
 
 def apply_all(knobs: Sequence[Knob], configuration: Configuration, context: Context) -> None:
-    """Apply every knob in the study's order; TargetError names the knob that could not be.
+    """Apply every knob in the study's order, and fill the context's variables, arguments, environment and files.
 
-    Fills the context's variables, arguments, environment and files.
+    Raises:
+        TargetError: a knob, which the error names, could not be applied.
     """
     context.variables = {**host(), **configuration}
     try:
         for knob in knobs:
             for how in knob.apply:
-                _apply(knob, how, configuration[knob.name], context)
+                injector = find(how, context.folder)
+                try:
+                    injector.apply(how, injected(how, configuration[knob.name], context), context)
+                except Exception as error:  # a person's injector may raise anything; the trial is invalid then
+                    raise TargetError(
+                        f"{knob.name} could not be applied by {name_of(how)}", _error_text(error)
+                    ) from error
     finally:
         context.close()
-
-
-def _apply(knob: Knob, how: Mapping[str, Any], setting: Value, context: Context) -> None:
-    injector = find(how, context.folder)
-    try:
-        injector.apply(how, injected(how, setting, context), context)
-    except Exception as error:  # injectors of other people raise what they like; the trial is invalid then
-        raise TargetError(f"{knob.name} could not be applied by {name_of(how)}", _words(error)) from error
 
 
 def verify_all(knobs: Sequence[Knob], configuration: Configuration, context: Context, phase: Phase) -> str:
-    """Read back what can be in this phase; why the trial is no data point, empty while it may be one.
+    """Read back what can be read in this phase; return why the trial is no data point, empty while it may be one.
 
-    Settings that were read back are kept in ``context.verified``. After the last phase (``after``) every knob must have been.
+    Settings that were read back are added to ``context.verified``. After the last phase (``after``) it must hold every knob.
     """
     try:
-        left = (knob for knob in knobs if knob.name not in context.verified)
-        return next((why for knob in left if (why := _tried(knob, configuration[knob.name], context, phase))), "")
+        for knob in knobs:
+            if knob.name in context.verified:
+                continue
+            try:
+                why = _verify(knob, configuration[knob.name], context, phase)
+            except Exception as error:  # a person's injector may raise anything; the trial is invalid then
+                why = f"{knob.name} could not be verified: {_error_text(error)}"
+            if why:
+                return why
+        return ""
     finally:
         context.close()
 
 
-def _tried(knob: Knob, setting: Value, context: Context, phase: Phase) -> str:
-    try:
-        return _verified(knob, setting, context, phase)
-    except Exception as error:  # as above
-        return f"{knob.name} could not be verified: {_words(error)}"
-
-
-def _verified(knob: Knob, setting: Value, context: Context, phase: Phase) -> str:
-    how = verifying(knob, context.folder)
-    if how is None:
-        return _by_command(knob, setting, context, phase)
+def _verify(knob: Knob, setting: Value, context: Context, phase: Phase) -> str:
+    """Read one knob back, if it can be read in this phase; return why the trial is no data point."""
+    how = verification_of(knob, context.folder)
+    if how is None:  # the knob stands in commands alone, or is the agent's own load
+        alone = re.compile(rf"(?<![\w.]){re.escape(text_of(setting))}(?![\w.])")
+        if knob.name in context.trusted or any(alone.search(word) for words in commands(context) for word in words):
+            context.verified[knob.name] = setting
+            return ""
+        return f"{knob.name} could not be verified: no command contained its setting" if phase == "after" else ""
     injector = find(how, context.folder)
-    if not _readable(getattr(injector, "when", "any"), phase):
+    # Processes and results exist only once something runs, or has run.
+    readable = {"process": phase != "before", "result": phase == "after"}
+    if not readable.get(getattr(injector, "when", "any"), True):
         return ""
-    told = injector.verify(how, context)
-    if told is None:
-        return f"{knob.name} could not be verified: {name_of(how)} does not tell it" if phase == "after" else ""
+    found = injector.verify(how, context)
+    if found is None:
+        return f"{knob.name} could not be verified: {name_of(how)} does not report it" if phase == "after" else ""
     wanted = expected(knob, how, setting, context)
-    if not same(wanted, told, knob.unit if wanted == setting else None):
+    if not same(wanted, found, knob.unit if wanted == setting else None):
         hint = getattr(injector, "hint", lambda how: "")(how)
-        return f"{knob.name} did not take effect: asked for {text_of(wanted)}, the target has {text_of(told)}{hint}"
+        difference = f"{text_of(wanted)} was requested, the target has {text_of(found)}"
+        return f"{knob.name} did not take effect: {difference}{hint}"
     context.verified[knob.name] = setting
     return ""
 
 
-def _readable(when: str, phase: Phase) -> bool:
-    """Processes and results are there only once something runs, or has run."""
-    return {"any": True, "process": phase != "before", "result": phase == "after"}.get(when, True)
-
-
-def _by_command(knob: Knob, setting: Value, context: Context, phase: Phase) -> str:
-    """A knob that only stands in commands, or is the agent's own load."""
-    if knob.name in context.trusted or mentioned(text_of(setting), context):
-        context.verified[knob.name] = setting
-        return ""
-    return f"{knob.name} could not be verified: no command held it" if phase == "after" else ""
-
-
-def verifying(knob: Knob, folder: str) -> Mapping[str, Any] | None:
-    """As a knob says, else by the first of its injectors that can; None where it only stands in commands."""
+def verification_of(knob: Knob, folder: str) -> Mapping[str, Any] | None:
+    """Return how a knob is read back: as it says, or by its first injector that can; None where it stands in commands alone."""
     if knob.verify is not None:
         return knob.verify
     return next((how for how in knob.apply if getattr(find(how, folder), "verifies_itself", False)), None)
 
 
 def injected(how: Mapping[str, Any], setting: Value, context: Context) -> Value:
-    """What an injection brings to the target for a setting: its ``expr`` computed, its ``map`` looked up."""
+    """Return the value that an injection brings to the target: its ``expr`` is computed, its ``map`` is looked up."""
     value = Expression(str(how["expr"])).value(context.variables) if "expr" in how else setting
     if "map" in how:
-        known = {str(key).lower(): one for key, one in how["map"].items()}
+        known = {str(key).lower(): mapped for key, mapped in how["map"].items()}
         if text_of(value).lower() not in known:
             raise TargetError(f"map has no entry for {text_of(value)}", f"it has {', '.join(known)}")
         value = known[text_of(value).lower()]
@@ -109,35 +105,38 @@ def injected(how: Mapping[str, Any], setting: Value, context: Context) -> Value:
 
 
 def expected(knob: Knob, how: Mapping[str, Any], setting: Value, context: Context) -> Value:
-    """What the target should tell: by the verify's own ``expr`` or ``map``, else what was injected into the same place."""
+    """Return what the target should report: by the verification's own ``expr`` or ``map``, else what was injected there."""
     if "expr" in how or "map" in how:
         return injected(how, setting, context)
     name = name_of(how)
-    alike = [one for one in knob.apply if name_of(one) == name and one[name] == how[name]]
-    return injected(alike[0], setting, context) if alike else setting
+    injection = next((each for each in knob.apply if name_of(each) == name and each[name] == how[name]), None)
+    return injected(injection, setting, context) if injection else setting
+
+
+# ---- What injections overwrite: files, kernel settings.
 
 
 def remember_all(knobs: Sequence[Knob], context: Context) -> list[Any]:
-    """What injections will overwrite (files, kernel settings), as JSON: to be kept before the first trial."""
+    """Return what injections will overwrite, as JSON; to be kept before the first trial."""
     return [
-        find(how, context.folder).remember(how, context)  # type: ignore[attr-defined] # asked for in the condition
-        for how in _changing(knobs, context)
+        find(how, context.folder).remember(how, context)  # type: ignore[attr-defined] # _overwriting requires it
+        for how in _overwriting(knobs, context)
     ]
 
 
-def put_back_all(knobs: Sequence[Knob], remembered: Sequence[Any], context: Context) -> list[str]:
-    """Undo them, in reverse; what could not be undone, in words."""
+def restore_all(knobs: Sequence[Knob], remembered: Sequence[Any], context: Context) -> list[str]:
+    """Restore what injections overwrote, in reverse order; return in words what could not be restored."""
     failed = []
-    for how, one in reversed(list(zip(_changing(knobs, context), remembered, strict=True))):
+    for how, content in reversed(list(zip(_overwriting(knobs, context), remembered, strict=True))):
         try:
-            find(how, context.folder).put_back(how, one, context)  # type: ignore[attr-defined] # as above
-        except Exception as error:  # the others are still to be undone
-            failed.append(f"{name_of(how)} {how[name_of(how)]}: {_words(error)}")
+            find(how, context.folder).put_back(how, content, context)  # type: ignore[attr-defined] # as above
+        except Exception as error:  # the others are still to be restored
+            failed.append(f"{name_of(how)} {how[name_of(how)]}: {_error_text(error)}")
     return failed
 
 
-def _changing(knobs: Sequence[Knob], context: Context) -> list[Mapping[str, Any]]:
-    """Injections that can be undone, one for each place."""
+def _overwriting(knobs: Sequence[Knob], context: Context) -> list[Mapping[str, Any]]:
+    """Return the injections that overwrite something they can restore, one for each place."""
     found: dict[str, Mapping[str, Any]] = {}
     for knob in knobs:
         for how in knob.apply:
@@ -146,5 +145,5 @@ def _changing(knobs: Sequence[Knob], context: Context) -> list[Mapping[str, Any]
     return list(found.values())
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) if isinstance(error, PerflawError) else f"{type(error).__name__}: {error}"

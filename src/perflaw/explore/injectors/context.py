@@ -3,57 +3,29 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import sqlite3
 import subprocess
-import urllib.error
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from perflaw.errors import TargetError
-from perflaw.explore.injectors.connections import Connection, connection_of
-from perflaw.explore.target.commands import command_of
+from perflaw.explore.target.process import command_of
 from perflaw.types.studies import Value
-
-# ---- One HTTP request, bounded in time and size, past any proxy.
-
-REQUEST_S: Final = 10.0
-"""Longest wait for each part of an answer."""
-MOST_BYTES: Final = 2**20
-"""Of an answer."""
-
-
-def request(method: str, address: str, body: str, kind: str) -> str:
-    """The answer's text; TargetError where there is none or its status is no success."""
-    if not address.startswith(("http://", "https://")):
-        raise TargetError(f"request to {address!r}", "an address begins with http:// or https://")
-    data = body.encode() if body else None
-    headers = {"Content-Type": kind} if body else {}
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        asked = urllib.request.Request(address, data, headers, method=method)
-        with direct.open(asked, timeout=REQUEST_S) as answer:
-            told: bytes = answer.read(MOST_BYTES)
-    except urllib.error.HTTPError as error:
-        said = error.read(300).decode(errors="replace").strip()
-        error.close()
-        raise TargetError(f"{method} {address}: status {error.code}", said or str(error.reason)) from error
-    except (OSError, HTTPException, ValueError) as error:
-        raise TargetError(f"{method} {address}", str(getattr(error, "reason", error)) or "no answer") from error
-    return told.decode(errors="replace")
-
 
 COMMAND_S: Final = 120.0
 """Longest time that a command of an injector may take."""
-MOST_OUTPUT: Final = 2**20
-"""Characters kept of what one prints."""
+MOST_CHARACTERS: Final = 2**20
+"""Number of characters that are kept of what a command prints, and of an HTTP answer."""
+REQUEST_S: Final = 10.0
+"""Longest wait for each part of an HTTP answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class LaunchedProcess:
     """A process of the target as it was started."""
 
     pid: int
@@ -73,45 +45,53 @@ class Context:
     variables: dict[str, Value] = field(default_factory=dict)
     """The whole configuration, ``host.mem`` and ``host.cpus``: what expressions and templates may name."""
     arguments: list[str] = field(default_factory=list)
-    """What ``{args}`` holds; append to it."""
+    """Arguments that ``{args}`` stands for; injectors append to it."""
     given: dict[str, str] = field(default_factory=dict)
-    """Argument as the study writes it → value that it was given with."""
+    """Value that each argument was given with, by the argument as the study writes it."""
     environment: dict[str, str] = field(default_factory=dict)
-    """Variables of the target's environment; add to it."""
+    """Variables of the target's environment; injectors add to it."""
     files: dict[str, str] = field(default_factory=dict)
-    """Name → path of files that were written: ``{name}`` in commands is the path."""
+    """Paths of files that were written, by name: ``{name}`` in commands is the path."""
     sql: str = ""
     """Where SQL goes: ``Target.sql``."""
-    launched: list[Launched] = field(default_factory=list)
+    launched: list[LaunchedProcess] = field(default_factory=list)
     """Processes that were started in this trial."""
     output: str | None = None
     """What the program or workload printed; None while it has not run."""
     document: Any = None
-    """The JSON document of the result; None where there is none."""
+    """JSON document of the result; None where there is none."""
     verified: dict[str, Value] = field(default_factory=dict)
-    """Knob → setting that was read back."""
+    """Settings that were read back, by knob."""
     trusted: frozenset[str] = frozenset()
     """Knobs that the agent itself applies: colocated load."""
     _connection: Connection | None = None
 
     @property
     def connection(self) -> Connection:
-        """Where SQL goes; opened at its first use. TargetError where the study's target has none."""
+        """Connection for SQL, opened at its first use. TargetError where the study's target has none."""
         if self._connection is None:
-            self._connection = connection_of(self.sql, self.folder, self.run)
+            if not self.sql:
+                missing = "its key sql is missing"
+                raise TargetError("the study's target takes no SQL", missing, "sql: data.db, or sql: psql -At -c {}")
+            if "{}" in self.sql:
+                self._connection = ClientConnection(self.sql, self.run)
+            else:
+                self._connection = SqliteConnection(Path(self.folder) / self.sql)
         return self._connection
 
     def path(self, name: str) -> Path:
-        """A file of the target, relative to its folder."""
+        """Return a file of the target, relative to its folder."""
         return Path(self.folder) / name
 
     def run(self, command: str | list[str]) -> str:
-        """What a command prints; TargetError where it fails or does not end. A shell is used only where one is written."""
-        words = (
-            command_of(command, self.arguments, {**self.variables, **self.files})
-            if isinstance(command, str)
-            else command
-        )
+        """Return what a command prints. A shell is used only where the command is written for one.
+
+        Raises:
+            TargetError: the command fails, or does not end.
+        """
+        words = command
+        if isinstance(words, str):
+            words = command_of(words, self.arguments, {**self.variables, **self.files})
         environment = {**os.environ, **self.environment}
         try:
             process = subprocess.Popen(
@@ -129,29 +109,99 @@ class Context:
         if process.returncode:
             last = complaint.decode(errors="replace").strip().rsplit("\n", 1)[-1][:300]
             raise TargetError(f"{words[0]} failed with status {process.returncode}", last)
-        return printed[:MOST_OUTPUT].decode(errors="replace")
+        return printed[:MOST_CHARACTERS].decode(errors="replace")
 
     def http(self, method: str, address: str, body: str = "", kind: str = "application/json") -> str:
-        """The answer's text to a request; TargetError where there is none or its status is no success."""
-        # CUT#  # costs 30 ms to import, few studies need it
+        """Return the text of the answer to an HTTP request, past any proxy.
 
-        return request(method, address, body, kind)
+        Raises:
+            TargetError: there is no answer, or its status is not a success.
+        """
+        import urllib.error  # 30 ms to import, which few studies need
+        import urllib.request
+        from http.client import HTTPException
+
+        if not address.startswith(("http://", "https://")):
+            raise TargetError(f"request to {address!r}", "an address begins with http:// or https://")
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        headers = {"Content-Type": kind} if body else {}
+        try:
+            request = urllib.request.Request(address, body.encode() if body else None, headers, method=method)
+            with direct.open(request, timeout=REQUEST_S) as answer:
+                text: bytes = answer.read(MOST_CHARACTERS)
+        except urllib.error.HTTPError as error:
+            reason = error.read(300).decode(errors="replace").strip()
+            error.close()
+            raise TargetError(f"{method} {address}: status {error.code}", reason or str(error.reason)) from error
+        except (OSError, HTTPException, ValueError) as error:
+            raise TargetError(f"{method} {address}", str(getattr(error, "reason", error)) or "no answer") from error
+        return text.decode(errors="replace")
 
     def close(self) -> None:
-        """Let the connection go; the next use opens another one."""
+        """Close the connection for SQL; the next use opens another one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 class Injector(Protocol):
-    """What an injector has; ``verify`` alone where it only reads back."""
+    """An injector; it has ``verify`` alone where it only reads back."""
 
     name: str
     """The key that names it in a study file: the first key of an ``apply`` or ``verify``."""
 
     def apply(self, how: Mapping[str, Any], value: Value, context: Context) -> None:
-        """Bring a setting to the target. Any exception makes the trial invalid, with its text as the reason."""
+        """Apply a setting. Any exception makes the trial invalid, with the exception's text as the reason."""
 
     def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
-        """What the target says that it has; None where it does not say (yet)."""
+        """Return the setting that the target reports; None where it does not report it (yet)."""
+
+
+# ---- Connections for SQL.
+
+
+class Connection(Protocol):
+    """Takes SQL statements, one at a time."""
+
+    def query(self, statement: str) -> str:
+        """Return the first column of the first row as text; empty where there is none."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class SqliteConnection:
+    """A file of SQLite, through Python's own library. TargetError where the file or a statement is refused."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():  # SQLite would make an empty file, and a study would tune that
+            raise TargetError(f"SQLite file {path}", "there is no such file", "target: {prepare: …} makes it")
+        self._path = path
+        self._connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+
+    def query(self, statement: str) -> str:
+        """Run a statement outside of transactions, and return the first column of its first row."""
+        try:
+            row = self._connection.execute(statement).fetchone()
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise TargetError(f"{self._path.name}: {statement}", str(error)) from error
+        return "" if row is None or row[0] is None else str(row[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+class ClientConnection:
+    """A command that takes a statement: ``psql -At -c {}``, ``mariadb -N -e {}``; each statement is its own session."""
+
+    def __init__(self, command: str, run: Callable[[str | list[str]], str]) -> None:
+        self._words, self._run = shlex.split(command), run
+
+    def query(self, statement: str) -> str:
+        """Run the command with the statement in the place of ``{}``, and return the first line that it prints."""
+        printed = self._run([word.replace("{}", statement) for word in self._words])
+        return next((line.strip() for line in printed.splitlines() if line.strip()), "")
+
+    def close(self) -> None:
+        """Do nothing: nothing is kept open."""

@@ -1,128 +1,39 @@
-"""The law as the policy: a short start that fills the space, then the law over knobs and pairs says where to look.
+"""The default policy: a short start that fills the space, then the law over knobs says where to look.
 
-Start: about two trials a knob, the default first, where least is known. Then the configuration with the greatest expected
-improvement under all laws that fit the trials, times the probability that it is a data point at all; the last trials of
-a budget take what is predicted best. Nothing is kept beside the history.
+The start takes about two trials a knob, the default first, then where least is known. After that comes the configuration with
+the greatest expected improvement under all laws that fit the trials, times the probability that it is a data point at all. The
+last trials of a budget take what is predicted best. Nothing is kept beside the history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perflaw.explore.policies.candidates import Candidates
-from perflaw.explore.policies.evidence import Evidence, evidence_of, scored, units
 from perflaw.explore.policy import Policy, Proposal
-from perflaw.learn.exploring.acquisition import filling, promise, reference, validity
-from perflaw.learn.exploring.surrogate import Surrogate, fit_surrogate
-from perflaw.learn.exploring.threads import one_thread
-from perflaw.types.studies import Configuration, Knob, Study, Trial, Value
+from perflaw.explore.space import Space
+from perflaw.learn.exploring.acquisition import acquisition, certainty, fill_space, reference, validity
+from perflaw.learn.exploring.gaussian_process import one_thread
+from perflaw.learn.exploring.observations import Array, Evidence, evidence_of, units, usable
+from perflaw.learn.exploring.surrogate import fit_surrogate
+from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value, configuration_key
 
-if TYPE_CHECKING:
-    from perflaw.explore.space import Space
-
-
-# ---- Why the law proposes a configuration, in words a person can check.
-
-BINARY = ("", "Ki", "Mi", "Gi", "Ti")
-"""Prefixes of bytes."""
-NAMED = 3
-"""Changed knobs that are named; of more their number."""
-
-
-def filling_words(number: int) -> str:
-    """Return why trial ``number`` belongs to the start."""
-    return f"start, trial {number}: least is known here"
-
-
-def improvement_words(
-    gains: tuple[float, float, float],
-    configuration: Configuration,
-    best: Configuration,
-    tried: Sequence[Configuration],
-    knobs: Sequence[Knob],
-) -> str:
-    """Return a sentence: what is predicted against the best so far (share, low, high), what differs, what is new."""
-    middle, low, high = gains
-    changed = [knob for knob in knobs if configuration[knob.name] != best[knob.name]]
-    if len(changed) > NAMED:
-        what = f"{len(changed)} knobs unlike the best so far"
-    else:
-        what = " with ".join(f"{knob.name} {setting(configuration[knob.name], knob)}" for knob in changed)
-    return f"{_predicted(middle, low, high)}: {what}{_new(configuration, changed, tried, knobs)}"
-
-
-def setting(value: Value, knob: Knob) -> str:
-    """Return a setting as a person writes it.
-
-    >>> setting(65536, Knob("page_size", "ordinal", unit="B"))
-    '64 KiB'
-    >>> setting(3, Knob("threads", "int"))
-    '3'
-    """
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, str):
-        return value
-    if knob.unit in ("B", "byte", "bytes"):
-        return _bytes(value)
-    return f"{value:.4g} {knob.unit}".strip()
-
-
-def _bytes(value: float) -> str:
-    power = 0
-    while power + 1 < len(BINARY) and value >= 1024:
-        value, power = value / 1024, power + 1
-    return f"{value:.4g} {BINARY[power]}B"
-
-
-def _predicted(middle: float, low: float, high: float) -> str:
-    if middle > 0.005:
-        return f"predicted {_percent(middle)} % better ({_percent(low)} to {_percent(high)})"
-    if high < 0.005:
-        return f"nothing untried promises more (predicted {_percent(middle)} %, at best {_percent(high)} %)"
-    return f"may be up to {_percent(high)} % better, is unsure (predicted {_percent(middle)} %)"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g}" if abs(share) < 0.1 else f"{100 * share:.0f}"
-
-
-def _new(
-    configuration: Configuration, changed: Sequence[Knob], tried: Sequence[Configuration], knobs: Sequence[Knob]
-) -> str:
-    """Name the first setting, or else the first pair, that no trial had; listed ones only: others are always new."""
-    listed = [knob for knob in knobs if knob.kind not in ("int", "float")]
-    for knob in changed:
-        if knob in listed and all(each[knob.name] != configuration[knob.name] for each in tried):
-            return _named([knob], changed, configuration) + "not tried yet"
-    for one, two in combinations(listed, 2):
-        if one not in changed and two not in changed:
-            continue
-        if not any(all(each[k.name] == configuration[k.name] for k in (one, two)) for each in tried):
-            return _named([one, two], changed, configuration) + "not tried together yet"
-    return ""
-
-
-def _named(new: Sequence[Knob], changed: Sequence[Knob], configuration: Configuration) -> str:
-    """Name what is new, unless that is all that was named before."""
-    if list(new) == list(changed):
-        return ", "
-    return "; " + " with ".join(f"{knob.name} {setting(configuration[knob.name], knob)}" for knob in new) + " "
-
-
-Array = NDArray[np.float64]
-
-FEWEST, MOST = 4, 7
-"""Distinct configurations of the start."""
-GOOD = 6
-"""Best trials that are looked around in a large space."""
-LAST = 0.04
-"""Share of the budget at whose end nothing is explored any more."""
+FEWEST_AT_START, MOST_AT_START = 4, 7
+"""Number of distinct configurations of the start."""
+BEST_TRIALS = 6
+"""Number of best configurations whose neighbours are candidates in a large space."""
+EXPLOITED = 0.04
+"""Last part of the budget, in which nothing is explored any more."""
+MOST_LISTED = 2048
+"""Largest space whose configurations are all candidates."""
+SAMPLED, NEIGHBOUR_LEVELS, PAIR_CHANGES = 400, 8, 200
+"""Candidates in a larger space: samples, levels of a range beside a good setting, and changes of two knobs at once."""
+SURE = 0.95
+"""Probability from which on the margin counts as reached."""
+MOST_NAMED = 3
+"""Number of changed knobs that a reason names; of more it states the number."""
 
 
 class Law(Policy):
@@ -130,70 +41,197 @@ class Law(Policy):
 
     def __init__(self, space: Space, study: Study, seed: int) -> None:
         super().__init__(space, study, seed)
-        self.candidates = Candidates(space, seed)
+        self._candidates = Candidates(space, seed)
 
     @one_thread
     def next_config(self, history: Sequence[Trial]) -> Proposal | None:
-        """Return what promises most; None where everything was tried."""
+        """Return the configuration that promises most; None where everything was tried."""
         tried = self.tried(history)
         start = self.space.defaults()
         if self.space.key(start) not in tried and not self.space.valid(start):
             return Proposal(start, "the default, to compare with")
-        untried, at = self.candidates.untried(tried, self._good(history), len(history))
+        best = best_configurations(history, self.objective)
+        untried, at = self._candidates.untried(tried, best, len(history))
         if not untried:
             return None
-        evidence = evidence_of(history, self.space, self.objective)
-        usable = validity(evidence.x, evidence.failed, at, evidence.ordered, self.seed)
-        if len(np.unique(evidence.x, axis=0)) < self._start():
-            return self._fill(history, untried, at, usable, evidence)
-        return self._improve(history, untried, at, usable, evidence)
+        seen = evidence_of(history, self.space, self.objective)
+        usable_at = validity(seen.x, seen.failed, at, seen.ordered, self.seed)
+        trials, knobs = self.study.budget.trials, len(self.space.knobs)
+        start_size = min(MOST_AT_START, max(FEWEST_AT_START, knobs + 2))
+        if trials is not None:  # of a small budget a third at most
+            start_size = max(2, min(start_size, trials // (3 * max(1, self.study.repetitions))))
+        if len(np.unique(seen.x, axis=0)) < start_size:
+            running = [trial.configuration for trial in history if not trial.reason and not trial.valid]
+            known = np.concatenate([seen.x, seen.failed, units(running, self.space)])
+            generator = np.random.default_rng([self.seed, len(history), 0])
+            chosen = fill_space(known, at, seen.ordered, generator, usable_at)
+            return Proposal(untried[chosen], f"start, trial {len(history) + 1}: least is known here")
+        last = trials is not None and trials - len(history) <= max(1, round(EXPLOITED * trials))
+        chosen, gains = self._best_candidate(seen, at, usable_at, last)
+        configurations = [trial.configuration for trial in history]
+        return Proposal(untried[chosen], reason_of(gains, untried[chosen], best[0], configurations, self.space.knobs))
 
-    def _start(self) -> int:
-        """Distinct configurations of the start: of a small budget a third at most."""
-        most = min(MOST, max(FEWEST, len(self.space.knobs) + 2))
-        trials = self.study.budget.trials
-        return most if trials is None else max(2, min(most, trials // (3 * max(1, self.study.repetitions))))
-
-    def _good(self, history: Sequence[Trial]) -> list[Configuration]:
-        sign = -1.0 if self.objective.goal == "min" else 1.0
-        ranked = sorted(scored(history, self.objective), key=lambda pair: -sign * pair[1])
-        return list({self.space.key(trial.configuration): trial.configuration for trial, _ in ranked}.values())[:GOOD]
-
-    def _fill(
-        self, history: Sequence[Trial], untried: list[Configuration], at: Array, usable: Array, evidence: Evidence
-    ) -> Proposal:
-        known = np.concatenate(
-            [evidence.x, evidence.failed, units([t for t in history if not t.reason and not t.valid], self.space)]
-        )
-        generator = np.random.default_rng([self.seed, len(history), 0])
-        chosen = filling(known, at, evidence.ordered, generator, usable)
-        return Proposal(untried[chosen], filling_words(len(history) + 1))
-
-    def _improve(
-        self, history: Sequence[Trial], untried: list[Configuration], at: Array, usable: Array, evidence: Evidence
-    ) -> Proposal:
-        law = fit_surrogate(evidence.x, evidence.ordered, evidence.values, evidence.sign, self.seed, evidence.errors)
+    def _best_candidate(
+        self, seen: Evidence, at: Array, usable_at: Array, last: bool
+    ) -> tuple[int, tuple[float, float, float]]:
+        """Return the place of the best candidate ``at`` (m, d), and its relative improvement with an 80 % interval."""
+        law = fit_surrogate(seen.x, seen.ordered, seen.values, seen.sign, self.seed, seen.errors)
         means, sds = law.predict(at)
-        best = reference(law, evidence.x, at, evidence.workload)
-        last = (means - best).mean(axis=0) - 1.0 / usable
-        chosen = int(np.argmax(last if self._last(history) else promise(means, sds, best, usable)))
-        return Proposal(untried[chosen], self._why(history, untried[chosen], law, (means, sds, best), chosen))
-
-    def _last(self, history: Sequence[Trial]) -> bool:
-        trials = self.study.budget.trials
-        return trials is not None and trials - len(history) <= max(1, round(LAST * trials))
-
-    def _why(
-        self,
-        history: Sequence[Trial],
-        configuration: Configuration,
-        law: Surrogate,
-        predicted: tuple[Array, Array, Array],
-        chosen: int,
-    ) -> str:
-        means, sds, best = predicted
+        best = reference(law, seen.x, at, seen.workload)
+        predicted = (means - best).mean(axis=0) - 1.0 / usable_at
+        criterion = predicted if last else acquisition(means, sds, best, usable_at)
+        chosen = int(np.argmax(criterion))
         column = min(chosen, best.shape[1] - 1)
-        good = self._good(history)
-        gains = law.gains(means[:, chosen] - best[:, column], sds[:, chosen])
-        tried = [trial.configuration for trial in history]
-        return improvement_words(gains, configuration, good[0], tried, self.space.knobs)
+        return chosen, law.gains(means[:, chosen] - best[:, column], sds[:, chosen])
+
+
+def best_configurations(history: Sequence[Trial], objective: StudyMetric) -> list[Configuration]:
+    """Return the configurations of the best trials so far, each once, the best first."""
+    ranked = sorted(usable(history, objective.name), key=lambda trial: -objective.sign * trial.metrics[objective.name])
+    found: dict[str, Configuration] = {}
+    for trial in ranked:
+        found.setdefault(configuration_key(trial.configuration), trial.configuration)
+    return list(found.values())[:BEST_TRIALS]
+
+
+@one_thread
+def margin_reached(
+    history: Sequence[Trial], space: Space, margin: float, objective: StudyMetric, seed: int = 0
+) -> tuple[bool, float, str]:
+    """Return whether nothing untried is better by more than the margin, the probability of that, and both in words.
+
+    The probability is the law's; where everything was tried it is 1. In a space that is too large to be listed it is about
+    configurations sampled from it and around the best ones.
+    """
+    best = best_configurations(history, objective)
+    if not best:
+        return False, 0.0, "no trial is a data point yet"
+    candidates = Candidates(space, seed)
+    tried = {space.key(trial.configuration) for trial in history}
+    untried, at = candidates.untried(tried, best, len(history))
+    if not untried:
+        return True, 1.0, "every configuration was tried"
+    seen = evidence_of(history, space, objective)
+    law = fit_surrogate(seen.x, seen.ordered, seen.values, seen.sign, seed, seen.errors)
+    usable_at = validity(seen.x, seen.failed, at, seen.ordered, seed)
+    probability = certainty(law, at, usable_at, margin, seed)
+    which = "untried configuration" if candidates.listed is not None else "sampled configuration"
+    words = f"no {which} is better by more than {100 * margin:.3g} %, with probability {probability:.2f}"
+    return probability >= SURE, probability, words
+
+
+class Candidates:
+    """Configurations that may come next: all of a small space; of a large one a sample, and neighbours of the best."""
+
+    def __init__(self, space: Space, seed: int) -> None:
+        self.space, self.seed = space, seed
+        self.listed: dict[str, Configuration] | None = None
+        """All configurations of a small space by their keys; None for a large one."""
+        if space.size is not None and space.size <= MOST_LISTED:
+            self.listed = {space.key(each): each for each in space.all()}
+            self._units = {key: space.unit(each) for key, each in self.listed.items()}
+
+    def untried(
+        self, tried: Collection[str], best: Sequence[Configuration], number: int
+    ) -> tuple[list[Configuration], Array]:
+        """Return candidates whose key is not in ``tried``, and their places in the unit cube, (m, d).
+
+        ``best`` are good configurations whose neighbours are candidates; ``number`` is that of the proposal.
+        """
+        if self.listed is not None:
+            left = [key for key in self.listed if key not in tried]
+            return [self.listed[key] for key in left], np.array([self._units[key] for key in left])
+        found: dict[str, Configuration] = {}
+        for each in self._generated(best, np.random.default_rng([self.seed, number, 1])):
+            key = self.space.key(each)
+            if key not in tried and key not in found and not self.space.broken(each):
+                found[key] = each
+        return list(found.values()), np.array([self.space.unit(each) for each in found.values()])
+
+    def _generated(self, best: Sequence[Configuration], generator: np.random.Generator) -> Iterator[Configuration]:
+        """Give neighbours of the best in one knob, then changes of two knobs (drawn, or crossed with another), then samples."""
+        names = [knob.name for knob in self.space.knobs]
+        for base in best:
+            for knob in self.space.knobs:
+                yield from ({**base, knob.name: value} for value in self.space.levels(knob, NEIGHBOUR_LEVELS))
+        for _ in range(PAIR_CHANGES if best else 0):
+            base, other = (best[int(i)] for i in generator.integers(len(best), size=2))
+            source = other if generator.uniform() < 0.5 else self.space.sample(generator)
+            chosen = generator.choice(names, size=min(2, len(names)), replace=False)
+            yield {**base, **{str(name): source[str(name)] for name in chosen}}
+        for _ in range(SAMPLED):
+            yield self.space.sample(generator)
+
+
+# ---- Why a configuration is proposed, in words that a person can check.
+
+
+def reason_of(
+    gains: tuple[float, float, float],
+    configuration: Configuration,
+    best: Configuration,
+    tried: Sequence[Configuration],
+    knobs: Sequence[Knob],
+) -> str:
+    """Return what is predicted against the best so far, which knobs differ from it, and what no trial had yet.
+
+    ``gains`` are the predicted relative improvement and the ends of its interval.
+    """
+    middle, low, high = (f"{100 * gain:.2g}" if abs(gain) < 0.1 else f"{100 * gain:.0f}" for gain in gains)
+    if gains[0] > 0.005:
+        predicted = f"predicted {middle} % better ({low} to {high})"
+    elif gains[2] < 0.005:
+        predicted = f"no untried configuration promises more (predicted {middle} %, at best {high} %)"
+    else:
+        predicted = f"uncertain, may be up to {high} % better (predicted {middle} %)"
+
+    def named(several: Sequence[Knob]) -> str:
+        return " with ".join(f"{knob.name} {setting_text(configuration[knob.name], knob)}" for knob in several)
+
+    changed = [knob for knob in knobs if configuration[knob.name] != best[knob.name]]
+    words = named(changed)
+    if len(changed) > MOST_NAMED:
+        words = f"{len(changed)} knobs differ from the best so far"
+    new, state = _untried_settings(configuration, changed, tried, knobs)
+    if not new:
+        return f"{predicted}: {words}"
+    return f"{predicted}: {words}{', ' if new == changed else f'; {named(new)} '}{state}"
+
+
+def setting_text(value: Value, knob: Knob) -> str:
+    """Return a setting as a person writes it.
+
+    >>> setting_text(65536, Knob("page_size", "ordinal", unit="B"))
+    '64 KiB'
+    >>> setting_text(3, Knob("threads", "int"))
+    '3'
+    """
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, str):
+        return value
+    if knob.unit not in ("B", "byte", "bytes"):
+        return f"{value:.4g} {knob.unit}".strip()
+    size, prefixes = float(value), ["", "Ki", "Mi", "Gi", "Ti"]
+    while len(prefixes) > 1 and size >= 1024:
+        size /= 1024
+        prefixes.pop(0)
+    return f"{size:.4g} {prefixes[0]}B"
+
+
+def _untried_settings(
+    configuration: Configuration, changed: Sequence[Knob], tried: Sequence[Configuration], knobs: Sequence[Knob]
+) -> tuple[list[Knob], str]:
+    """Return the first changed knob, else the first pair, whose settings no trial had; of listed settings alone."""
+    listed = [knob for knob in knobs if knob.kind not in ("int", "float")]
+
+    def new(several: Sequence[Knob]) -> bool:
+        return not any(all(each[knob.name] == configuration[knob.name] for knob in several) for each in tried)
+
+    for knob in changed:
+        if knob in listed and new([knob]):
+            return [knob], "not tried yet"
+    for pair in combinations(listed, 2):
+        if (pair[0] in changed or pair[1] in changed) and new(pair):
+            return list(pair), "not tried together yet"
+    return [], ""

@@ -4,63 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflaw.explore.policies.evidence import scored
-from perflaw.explore.policies.sobol import Sobol
+from perflaw.explore.policies.designs import Sobol
 from perflaw.explore.policy import Policy, Proposal
-from perflaw.learn.exploring.noise import again
+from perflaw.learn.exploring.observations import usable
+from perflaw.learn.exploring.racing import to_repeat
 from perflaw.types.studies import Configuration, Trial
 
-SHARE, MOST = 0.5, 64
-"""Share of the budget that goes to first trials, and configurations that race at most."""
+SHARE, MOST_RACERS = 0.5, 64
+"""Share of the budget for the first trial of each racer, and largest number of racers."""
 
 
 class Racing(Policy):
-    """Option ``configurations``: how many race; else half the budget's trials, at most 64, or all of a smaller space."""
+    """A race of configurations.
+
+    The study's option ``configurations`` is their number; without it they take half of the trials of the budget, but are at
+    most 64, or all of a smaller space.
+    """
 
     repeats = True
 
     def next_config(self, history: Sequence[Trial]) -> Proposal | None:
-        """Return a new configuration while the field fills, then one to repeat; None where one has won."""
-        keys = self.tried(history)
-        if len(keys) < self._field():
-            found = self._new(history)
-            if found is not None:
-                return Proposal(found, f"racer {len(keys) + 1} of {self._field()}")
+        """Return a new configuration until all racers were tried, then one to repeat; None where one has won."""
+        racers, count = self._racers(), len(self.tried(history))
+        if count < racers:
+            start = self.space.defaults()
+            first = not history and not self.space.valid(start)
+            new = start if first else Sobol(self.space, self.study, self.seed).next_config(history)
+            if new is not None:
+                return Proposal(new, f"racer {count + 1} of {racers}")
         values, configurations = self._values(history)
-        left = again(values, -1.0 if self.objective.goal == "min" else 1.0)
+        left = to_repeat(values, self.objective.sign)
         if not left:
             return None
         running = [self.space.key(trial.configuration) for trial in history if not trial.reason and not trial.valid]
         chosen = min(left, key=lambda key: len(values[key]) + running.count(key))
-        return Proposal(configurations[chosen], f"repeated: {len(left)} configurations are not told apart yet")
+        return Proposal(configurations[chosen], f"repetition: {len(left)} configurations may still be the best")
 
     def done(self, history: Sequence[Trial]) -> str:
-        """Return that one has won, once the field is told apart."""
+        """Return that one has won, once all racers were tried and only one may be the best."""
         values, _ = self._values(history)
-        if len(self.tried(history)) < self._field() or not values:
+        if len(self.tried(history)) < self._racers() or not values or to_repeat(values, self.objective.sign):
             return ""
-        sign = -1.0 if self.objective.goal == "min" else 1.0
-        return "" if again(values, sign) else "the race is won: all others are worse (95 % sure)"
+        return "the race is decided: all other configurations are worse (with 95 % confidence)"
 
-    def _field(self) -> int:
-        asked = self.study.options.get("configurations")
-        if asked is not None:
-            return int(asked)
+    def _racers(self) -> int:
+        wanted = self.study.options.get("configurations")
+        if wanted is not None:
+            return int(wanted)
         trials = self.study.budget.trials
-        field = MOST if trials is None else max(2, min(MOST, round(SHARE * trials)))
-        return field if self.space.size is None else min(field, self.space.size)
-
-    def _new(self, history: Sequence[Trial]) -> Configuration | None:
-        start = self.space.defaults()
-        if not history and not self.space.valid(start):
-            return start
-        return Sobol(self.space, self.study, self.seed).next_config(history)
+        racers = MOST_RACERS if trials is None else max(2, min(MOST_RACERS, round(SHARE * trials)))
+        return racers if self.space.size is None else min(racers, self.space.size)
 
     def _values(self, history: Sequence[Trial]) -> tuple[dict[str, list[float]], dict[str, Configuration]]:
+        """Return the values of each configuration, and the configurations, by their keys."""
         values: dict[str, list[float]] = {}
         configurations: dict[str, Configuration] = {}
-        for trial, value in scored(history, self.objective):
+        for trial in usable(history, self.objective.name):
             key = self.space.key(trial.configuration)
-            values.setdefault(key, []).append(value)
+            values.setdefault(key, []).append(trial.metrics[self.objective.name])
             configurations[key] = trial.configuration
         return values, configurations

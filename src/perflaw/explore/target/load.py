@@ -1,6 +1,7 @@
 """Load beside the target, as a neighbour would make it: CPU, memory, disk (SPEX, §3.1). Each kind is a process of its own.
 
-Run as a program: ``load.py cpu 0.5``, ``load.py memory 1073741824``, ``load.py disk 50000000 FOLDER``. Standard library only.
+The module is run as a program, ``load.py cpu 0.5``, ``load.py memory 1073741824``, ``load.py disk 50000000 FOLDER``, and
+therefore imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -27,18 +28,17 @@ def start_load(load: Mapping[str, float], folder: str) -> list[subprocess.Popen[
         words.append(["cpu", str(min(cores, 1.0))])
         cores -= 1.0
     words += [[kind, str(int(load[kind])), folder] for kind in ("memory", "disk") if load.get(kind, 0) >= 1]
-    return [_start(each) for each in words]
-
-
-def _start(words: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", __file__, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    return [
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, *each], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for each in words
+    ]  # fmt: skip
 
 
 def end_load(processes: list[subprocess.Popen[bytes]]) -> None:
-    """End them."""
+    """Kill the processes."""
     for process in processes:
         process.send_signal(signal.SIGKILL)
     for process in processes:
@@ -46,7 +46,7 @@ def end_load(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 def use_cpu(share: float) -> None:
-    """Keep a core busy for this share of the time, for ever."""
+    """Keep a core busy for a share of the time, for ever."""
     while True:
         busy = time.monotonic() + _SLICE_S * share
         while time.monotonic() < busy:
@@ -56,7 +56,7 @@ def use_cpu(share: float) -> None:
 
 
 def use_memory(size: int) -> None:
-    """Hold memory and write to every page of it again and again, so that it stays."""
+    """Hold memory, and write to each of its pages again and again so that it stays resident."""
     room = mmap.mmap(-1, max(size, _PAGE))
     while True:
         for place in range(0, len(room), _PAGE):
@@ -65,7 +65,7 @@ def use_memory(size: int) -> None:
 
 
 def use_disk(rate: int, folder: str) -> None:
-    """Write so many bytes a second through to the disk: a file without a name, at most 256 MiB of it."""
+    """Write ``rate`` bytes per second through to the disk, into a file without a name of at most 256 MiB."""
     descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
     block, began, written = os.urandom(_BLOCK), time.monotonic(), 0
     while True:
@@ -77,7 +77,8 @@ def use_disk(rate: int, folder: str) -> None:
 
 
 def _main(words: list[str]) -> None:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # end with the agent
+    """Make the load that the arguments name, until the agent ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     if words[0] == "cpu":
         use_cpu(float(words[1]))
     elif words[0] == "memory":

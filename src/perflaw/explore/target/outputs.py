@@ -1,4 +1,4 @@
-"""What programs print: numbers in JSON, numbers found by a pattern, lines that are readings."""
+"""What programs print: values in JSON, values found by a pattern, lines that are readings, and the streams themselves."""
 
 from __future__ import annotations
 
@@ -10,54 +10,73 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from perflaw.explore.target.process import Started
+from perflaw.explore.target.process import StartedCommand
 from perflaw.types.studies import Reading, StudyMetric
 
-
-def matched(pattern: str, text: str) -> float:
-    """The number in the last match: of its first group, or the whole. ValueError where there is none.
-
-    >>> matched(r"took ([0-9.]+) ms", "took 3 ms, took 4.5 ms")
-    4.5
-    """
-    found = None
-    for found in re.finditer(pattern, text, re.MULTILINE):  # noqa: B007 (the last match is wanted)
-        pass
-    if found is None:
-        raise ValueError(f"nothing it printed matches {pattern!r}")
-    return number(found[1] if found.re.groups else found[0])
+KEPT_BYTES: Final = 4 << 20
+"""Bytes of each stream that are kept of its beginning, and as many of its end."""
+_READ_BYTES: Final = 1 << 16
+_READS: Final = 16
+"""Blocks that are read at once: a program that prints without end must not keep perflaw from watching the clock."""
+_LINE_BYTES: Final = 1 << 20
 
 
-def at_path(document: Any, path: str) -> float:
-    """The number at ``a.b.0`` of a document; ValueError where there is none.
+def value_at(document: Any, path: str) -> Any:
+    """Return the value at ``a.b.0`` of a JSON document; ValueError where there is none.
 
-    >>> at_path({"a": {"b": [7]}}, "a.b.0")
-    7.0
+    >>> value_at({"a": {"b": [7]}}, "a.b.0")
+    7
     """
     value = document
     for part in path.split(".") if path else []:
         if isinstance(value, Mapping) and part in value:
             value = value[part]
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
             raise ValueError(f"its result has nothing at {path!r}")
-    return number(value)
+    return value
 
 
-def number(value: Any) -> float:
-    """A finite number; ValueError otherwise."""
+def last_match(pattern: str, text: str) -> str | None:
+    """Return the last match of a pattern, or its first group where it has one; None where nothing matches."""
+    found = None
+    for found in re.finditer(pattern, text, re.MULTILINE):  # noqa: B007 (the last match is wanted)
+        pass
+    if found is None:
+        return None
+    return str(found[1] if found.re.groups else found[0])
+
+
+def number_at(document: Any, path: str) -> float:
+    """Return the number at ``a.b.0`` of a JSON document; ValueError where there is none."""
+    return _finite(value_at(document, path))
+
+
+def matched_number(pattern: str, text: str) -> float:
+    """Return the number in the last match of a pattern; ValueError where there is none.
+
+    >>> matched_number(r"took ([0-9.]+) ms", "took 3 ms, took 4.5 ms")
+    4.5
+    """
+    found = last_match(pattern, text)
+    if found is None:
+        raise ValueError(f"nothing that it printed matches {pattern!r}")
+    return _finite(found)
+
+
+def _finite(value: Any) -> float:
     try:
-        found = float(value)
+        number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is no number") from None
-    if not math.isfinite(found):
-        raise ValueError(f"{value!r} is no finite number")
-    return found
+        raise ValueError(f"{value!r} is not a number") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is not a finite number")
+    return number
 
 
 def document_of(text: str) -> Any:
-    """The JSON of a text: the whole, or its last line that is an object; None where there is none."""
+    """Return the JSON document of a text: the whole text, or its last line that is one; None where there is none."""
     for part in (text, *reversed(text.splitlines())):
         if not part.lstrip().startswith(("{", "[")):
             continue
@@ -69,73 +88,67 @@ def document_of(text: str) -> Any:
 
 
 def readings_of(metrics: Sequence[StudyMetric], line: str, at_s: float) -> list[Reading]:
-    """What a streamed line says of the metrics: a JSON object, or a text that a metric's pattern matches."""
-    document, found = document_of(line), []
+    """Return the readings of a streamed line: a JSON object, or a text that the pattern of a metric matches."""
+    document, readings = document_of(line), []
     for metric in metrics:
-        try:
+        with suppress(ValueError):  # the line is about something else
             if "regex" in metric.source:
-                value = matched(str(metric.source["regex"]), line)
+                readings.append(Reading(metric.name, at_s, matched_number(str(metric.source["regex"]), line)))
             elif "path" in metric.source and document is not None:
-                value = at_path(document, str(metric.source["path"]))
-            else:
-                continue
-        except ValueError:
-            continue  # another kind of line
-        found.append(Reading(metric.name, at_s, value))
-    return found
+                readings.append(Reading(metric.name, at_s, number_at(document, str(metric.source["path"]))))
+    return readings
 
 
-# ---- What a running command prints, read as it comes, bounded: of giant outputs the beginning and the end stay.
+class PrintedOutput:
+    """Standard output and standard error of a running command.
 
-MOST: Final = 4 << 20
-"""Bytes kept of each stream: so many of its beginning, and so many of its end."""
-_READ: Final = 1 << 16
-_LINE: Final = 1 << 20
+    Reading never waits: children may keep the pipes open for ever. Of huge outputs the beginning and the end are kept.
+    """
 
-
-class Printed:
-    """Standard output and standard error of a command. Never waits: children may keep the pipes open for ever."""
-
-    def __init__(self, started: Started, on_line: Callable[[str], None] | None = None) -> None:
-        """``on_line`` is given every line of standard output when it is whole."""
-        self._on_line, self._rest = on_line, b""
-        self._streams: list[tuple[int, _Kept]] = []
+    def __init__(self, started: StartedCommand, on_line: Callable[[str], None] | None = None) -> None:
+        """``on_line`` is given every complete line of standard output."""
+        self._on_line, self._incomplete = on_line, b""
+        self._streams: list[tuple[int, _KeptStream]] = []
         for pipe in (started.process.stdout, started.process.stderr):
-            assert pipe is not None  # Started always asks for both
+            assert pipe is not None  # StartedCommand always requests both
             os.set_blocking(pipe.fileno(), False)
-            self._streams.append((pipe.fileno(), _Kept()))
+            self._streams.append((pipe.fileno(), _KeptStream()))
 
     def descriptors(self) -> list[int]:
-        """What becomes readable when something was printed; without those at their end."""
-        return [descriptor for descriptor, kept in self._streams if not kept.over]
+        """Return the descriptors that become readable when something is printed, without those at their end."""
+        return [descriptor for descriptor, stream in self._streams if not stream.ended]
 
     def read(self) -> None:
-        """Take what is there."""
-        for place, (descriptor, kept) in enumerate(self._streams):
-            for data in _available(descriptor, kept):
-                kept.add(data)
-                if self._on_line and place == 0:
-                    self._lines(data)
+        """Read what is there."""
+        for place, (descriptor, stream) in enumerate(self._streams):
+            with suppress(BlockingIOError):
+                for _ in range(_READS):
+                    if stream.ended:
+                        break
+                    data = os.read(descriptor, _READ_BYTES)
+                    stream.ended = not data
+                    stream.add(data)
+                    if self._on_line and place == 0:
+                        self._split(data, self._on_line)
 
-    def _lines(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        self._rest = self._rest[-_LINE:]
+    def _split(self, data: bytes, on_line: Callable[[str], None]) -> None:
+        *lines, self._incomplete = (self._incomplete + data).split(b"\n")
+        self._incomplete = self._incomplete[-_LINE_BYTES:]
         for line in lines:
-            if self._on_line:
-                self._on_line(line.decode("utf-8", "replace"))
+            on_line(line.decode("utf-8", "replace"))
 
     @property
     def stdout(self) -> str:
-        """What it printed so far."""
+        """Standard output so far."""
         return self._streams[0][1].text()
 
     @property
     def stderr(self) -> str:
-        """What it said on standard error so far."""
+        """Standard error so far."""
         return self._streams[1][1].text()
 
-    def last(self) -> str:
-        """Its last line that says something, of standard error first; for messages."""
+    def last_line(self) -> str:
+        """Return the last line that is not empty, of standard error first; for messages."""
         for text in (self.stderr, self.stdout):
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             if lines:
@@ -143,29 +156,18 @@ class Printed:
         return ""
 
 
-class _Kept:
+class _KeptStream:
+    """Beginning and end of a stream."""
+
     def __init__(self) -> None:
-        self._first, self._last, self.over = bytearray(), bytearray(), False
+        self._first, self._last, self.ended = bytearray(), bytearray(), False
 
     def add(self, data: bytes) -> None:
-        room = MOST - len(self._first)
+        room = KEPT_BYTES - len(self._first)
         self._first += data[:room]
         self._last += data[room:]
-        if len(self._last) > 2 * MOST:
-            del self._last[:-MOST]
+        if len(self._last) > 2 * KEPT_BYTES:
+            del self._last[:-KEPT_BYTES]
 
     def text(self) -> str:
-        return (self._first + self._last[-MOST:]).decode("utf-8", "replace")
-
-
-def _available(descriptor: int, kept: _Kept) -> list[bytes]:
-    """At most a megabyte at once: who prints without end must not keep us from looking at the clock."""
-    found: list[bytes] = []
-    with suppress(BlockingIOError):
-        while not kept.over and len(found) < 16:
-            data = os.read(descriptor, _READ)
-            if data:
-                found.append(data)
-            else:
-                kept.over = True
-    return found
+        return (self._first + self._last[-KEPT_BYTES:]).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What a trial printed and used, as metrics. Pure functions of what is kept, so finished trials can be scored anew."""
+"""Metrics of a trial from what it printed and used: pure functions of what is kept, so that trials can be scored anew."""
 
 from __future__ import annotations
 
@@ -9,56 +9,58 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.explore.target.outputs import at_path, document_of, matched
+from perflaw.explore.target.outputs import document_of, matched_number, number_at
 from perflaw.types.studies import Reading, StudyMetric
 
-# ---- Steady state told from transient: where the warm-up of a series ends, and what the rest says of the mean.
-#
-# The end of the warm-up is that of MSER (White, "An effective truncation heuristic for bias reduction in simulation
-# output", Simulation 69(6), 1997): the point from which on the standard error of the mean is least. The error of the
-# mean
-# is that of the means of batches (Law & Kelton, §9.5.3), for values close in time are alike.
-
 _BATCHES: Final = 10
-_FEW: Final = 5
-"""Of fewer values than this nothing is cut off."""
+"""Number of batches whose means give the standard error of a series."""
+_FEWEST: Final = 5
+"""Number of values below which no warm-up is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
-    """The mean of a series from where it is steady."""
+class SteadyMean:
+    """Mean of a series from where it is steady."""
 
     mean: float
     """Mean of the values kept, weighted by their counts."""
     error: float | None
-    """Its standard error; None of fewer than two values."""
+    """Its standard error; None for fewer than two values."""
     kept: int
-    """Values kept."""
+    """Number of values kept."""
     warm: int
-    """Values of the warm-up, which are left out."""
+    """Number of values of the warm-up, which are left out."""
     settled: bool
-    """Whether the warm-up ends before the middle; else the series may never have been steady."""
+    """Whether the warm-up ends before the middle; else the series may never have become steady."""
 
 
-def steady(values: Sequence[float], weights: Sequence[float] | None = None) -> Steady:
-    """The steady part of (n,) values, n ≥ 1; ``weights`` are the records that each is of.
+def steady_mean(values: Sequence[float], weights: Sequence[float] | None = None) -> SteadyMean:
+    """Return the mean of the steady part of (n,) values, n ≥ 1; ``weights`` are the numbers of records behind them.
 
-    >>> found = steady([1, 2, 4, 9.9, 10, 10.1, 10, 9.9, 10, 10.1, 10, 9.9])
+    The warm-up ends where the standard error of the mean of the rest is least (MSER; White, "An effective truncation heuristic
+    for bias reduction in simulation output", Simulation 69(6), 1997). It is at most half of the values. The error of the mean
+    is that of the means of batches (Law and Kelton, §9.5.3), since values that are close in time are correlated.
+
+    >>> found = steady_mean([1, 2, 4, 9.9, 10, 10.1, 10, 9.9, 10, 10.1, 10, 9.9])
     >>> found.warm, round(found.mean, 2), found.settled
     (3, 9.99, True)
     """
     series = np.asarray(values, dtype=np.float64)
     counts = np.ones(len(series)) if weights is None else np.maximum(np.asarray(weights, dtype=np.float64), 1e-12)
-    warm = warm_up(series)
+    warm = _warm_up(series)
     kept, counts = series[warm:], counts[warm:]
-    mean = float(np.average(kept, weights=counts))
-    return Steady(mean, _error(kept), len(kept), warm, len(series) < _FEW or 2 * warm < len(series) - 1)
+    error = None
+    if len(kept) >= 2:
+        batches = [part.mean() for part in np.array_split(kept, min(_BATCHES, len(kept)))]
+        error = float(np.std(batches, ddof=1) / np.sqrt(len(batches)))
+    settled = len(series) < _FEWEST or 2 * warm < len(series) - 1
+    return SteadyMean(float(np.average(kept, weights=counts)), error, len(kept), warm, settled)
 
 
-def warm_up(series: NDArray[np.float64]) -> int:
-    """How many values at the front of (n,) values are warm-up: at most half of them."""
+def _warm_up(series: NDArray[np.float64]) -> int:
+    """Return the number of values of (n,) that are warm-up."""
     n = len(series)
-    if n < _FEW:
+    if n < _FEWEST:
         return 0
     left = np.arange(n, 0, -1)
     sums, squares = np.cumsum(series[::-1])[::-1], np.cumsum(np.square(series)[::-1])[::-1]
@@ -66,79 +68,68 @@ def warm_up(series: NDArray[np.float64]) -> int:
     return int(np.argmin(spread[: n // 2 + 1]))
 
 
-def _error(values: NDArray[np.float64]) -> float | None:
-    if len(values) < 2:
-        return None
-    batches = [part.mean() for part in np.array_split(values, min(_BATCHES, len(values)))]
-    return float(np.std(batches, ddof=1) / np.sqrt(len(batches)))
-
-
 @dataclass(frozen=True, slots=True)
-class Raw:
-    """All that a trial gave, before anything is made of it."""
+class RawResult:
+    """All that a trial gave, before it is scored."""
 
     stdout: str = ""
-    """What the program, or the workload, printed."""
+    """Standard output of the program, or of the workload."""
     stderr: str = ""
-    """What it said on standard error."""
+    """Its standard error."""
     result: str = ""
     """Text of the result: standard output, or a file."""
     wall_s: float = 0.0
-    """How long it ran."""
+    """Duration."""
     cpu_s: float = 0.0
-    """CPU time of it and of the target."""
+    """CPU time of the program and the target."""
     memory_bytes: int = 0
-    """Most memory of them."""
+    """Peak memory of the program and the target."""
     readings: tuple[Reading, ...] = ()
-    """Values that came while it ran, in order."""
+    """Readings in the order in which they came."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Metric → why the probes say nothing of it."""
+    """Why the probes give no value, by metric."""
 
 
 @dataclass(slots=True)
-class Scored:
-    """Metrics of a trial."""
+class TrialScore:
+    """Values of a trial's metrics."""
 
     metrics: dict[str, float] = field(default_factory=dict)
-    """Metric → value."""
+    """Value by metric."""
     scatter: dict[str, float] = field(default_factory=dict)
-    """Metric → standard error of it, where its readings tell."""
+    """Standard error by metric, for metrics whose readings show it."""
     n: int = 1
-    """Readings that they are of; 1 where the result is one."""
+    """Number of readings behind the values; 1 where the result is a single one."""
     missing: str = ""
-    """Why a metric has no value; empty if all have."""
-    said: str = ""
-    """What is to be said of them: that it never got steady."""
+    """Why a metric has no value; empty if all have one."""
+    remark: str = ""
+    """Remark on the values: that a metric may never have become steady."""
 
 
-def score(metrics: Sequence[StudyMetric], result: Mapping[str, Any], raw: Raw) -> Scored:
-    """The metrics of a trial."""
-    scored = Scored()
+def score(metrics: Sequence[StudyMetric], result: Mapping[str, Any], raw: RawResult) -> TrialScore:
+    """Return the values of the metrics; ``result`` says how the target gives its result."""
+    found = TrialScore()
     document = None if "lines" in result else document_of(raw.result)
     for metric in metrics:
         series = [reading for reading in raw.readings if reading.metric == metric.name]
         if any(reading.n for reading in series):
-            _add_series(scored, metric.name, series)
+            steady = steady_mean([reading.value for reading in series], [reading.n for reading in series])
+            found.metrics[metric.name] = steady.mean
+            if steady.error is not None:
+                found.scatter[metric.name] = steady.error
+            found.n = max(found.n, steady.kept)
+            if not steady.settled:
+                found.remark = f"{metric.name} may never have become steady: it still changed in the second half"
             continue
         try:
-            scored.metrics[metric.name] = _value(metric, raw, document)
+            found.metrics[metric.name] = _value(metric, raw, document)
         except ValueError as error:
-            scored.missing = scored.missing or f"metric {metric.name}: {error}"
-    return scored
+            found.missing = found.missing or f"metric {metric.name}: {error}"
+    return found
 
 
-def _add_series(scored: Scored, name: str, series: Sequence[Reading]) -> None:
-    found = steady([one.value for one in series], [one.n for one in series])
-    scored.metrics[name] = found.mean
-    if found.error is not None:
-        scored.scatter[name] = found.error
-    scored.n = max(scored.n, found.kept)
-    if not found.settled:
-        scored.said = f"{name} may never have been steady: it still changed in the second half"
-
-
-def _value(metric: StudyMetric, raw: Raw, document: Any) -> float:
-    """The value that one source gives; ValueError says why there is none."""
+def _value(metric: StudyMetric, raw: RawResult, document: Any) -> float:
+    """Return the value that a metric's source gives; ValueError says why there is none."""
     source = metric.source
     if source.get("wall"):
         return raw.wall_s
@@ -147,14 +138,10 @@ def _value(metric: StudyMetric, raw: Raw, document: Any) -> float:
     if source.get("memory"):
         return float(raw.memory_bytes)
     if "regex" in source:
-        return matched(str(source["regex"]), raw.stdout + "\n" + raw.stderr)
+        return matched_number(str(source["regex"]), raw.stdout + "\n" + raw.stderr)
     if "probe" in source:
         raise ValueError(raw.missing.get(metric.name, f"no records of probe {source['probe']} arrived"))
     if document is None:
-        raise ValueError(f"the program printed no JSON{_beginning(raw.result)}")
-    return at_path(document, str(source.get("path", "")))
-
-
-def _beginning(text: str) -> str:
-    line = text.strip().split("\n", 1)[0][:60]
-    return f" but {line!r}" if line else ", and nothing else"
+        line = raw.result.strip().split("\n", 1)[0][:60]
+        raise ValueError(f"the program printed no JSON{f' but {line!r}' if line else ', and nothing else'}")
+    return number_at(document, str(source.get("path", "")))

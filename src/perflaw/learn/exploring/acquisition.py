@@ -1,88 +1,101 @@
-"""Where the next trial tells most: a start that fills the space, then the improvement that is expected."""
+"""Where the next trial is worth most, where configurations fail, and when nothing untried can be better."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from perflaw.learn.exploring.surrogate import LEVEL, Curves, Surrogate, covariance, distances, fit_surrogate
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from perflaw.learn.exploring.gaussian_process import (
+    MEAN_VARIANCE,
+    Array,
+    Hyperparameters,
+    Mask,
+    covariance,
+    distances,
+)
+from perflaw.learn.exploring.surrogate import Surrogate, fit_surrogate
 
 REFERENCES = 400
-"""Points at most by which a start is judged."""
-NOTHING, WIDE = 1e-3, 3.0
-"""Improvement, in the responses' spread, that is none; standard deviations a law may be wrong by."""
+"""Largest number of points at which the remaining uncertainty of a start is computed."""
+NEGLIGIBLE, WIDE = 1e-3, 3.0
+"""Expected improvement that is none, in standard deviations of the responses; width of the interval that is explored then."""
+COMPARED_TARGETS, COMPARED_WORKLOADS = 8, 32
+"""Largest numbers of configurations and workloads that are compared; beyond, one reference serves all candidates."""
+VALIDITY_DRAWS = 6
+"""Draws of the hyperparameters for the validity of configurations, where less accuracy is needed."""
+LEAST_VALIDITY = 0.02
+"""Smallest probability that a configuration is a data point: failures may have other causes."""
+MOST_LIKELY = 120
+"""Number of candidates that are drawn jointly: those that are most likely to be better."""
+LAWS = 40
+"""Laws that are drawn under each draw of the hyperparameters."""
+FEWEST_CONFIGURATIONS = 8
+"""Number of distinct configurations below which nothing is certain."""
+DOUBT = 1.0
+"""Weight, in trials, of the possibility that the law is wrong altogether: probability 1/(n + 1) after n trials."""
 
 
-def filling(
+def fill_space(
     tried: Array, candidates: Array, ordered: Mask, generator: np.random.Generator, worth: Array | float = 1.0
 ) -> int:
-    """Return the candidate (m, d) that leaves the least doubt over the space beside the ``tried`` (n, d), n ≥ 0.
+    """Return the candidate (m, d) whose trial leaves the least uncertainty over the space, after ``tried`` (n, d), n ≥ 0.
 
-    The doubt is that of a prior with curves, pairs and cliffs, alike for all knobs (active learning, Cohn 1996); ties are
-    drawn. ``worth`` (m,) weighs candidates: the probability that they are data points.
+    The uncertainty is that of a prior with equal curves, pairs and cliffs for all knobs (active learning, Cohn 1996). Ties are
+    drawn. ``worth`` (m,) weighs candidates by the probability that they are data points.
     """
     d = ordered.size
-    curves = Curves(np.full(d, 1.0 / d), np.full(d, 1.0), 1.0, 0.01, rough=True)
-    some = generator.permutation(candidates.shape[0])[:REFERENCES]
-    references = candidates[some]
-    cross = covariance(distances(candidates, references, ordered), curves, ordered) + LEVEL
-    own = covariance(np.zeros((d, candidates.shape[0], 1)), curves, ordered)[:, 0] + LEVEL
+    prior = Hyperparameters(np.full(d, 1.0 / d), np.full(d, 1.0), 1.0, 0.01, rough=True)
+
+    def between(a: Array, b: Array) -> Array:
+        return covariance(distances(a, b, ordered), prior, ordered) + MEAN_VARIANCE
+
+    references = candidates[generator.permutation(candidates.shape[0])[:REFERENCES]]
+    cross = between(candidates, references)
+    own = covariance(np.zeros((d, candidates.shape[0], 1)), prior, ordered)[:, 0] + MEAN_VARIANCE
     if tried.shape[0]:
-        matrix = covariance(distances(tried, tried, ordered), curves, ordered) + LEVEL
-        matrix[np.diag_indices_from(matrix)] += curves.noise
-        left = covariance(distances(candidates, tried, ordered), curves, ordered) + LEVEL
-        right = covariance(distances(references, tried, ordered), curves, ordered) + LEVEL
-        weights = np.linalg.solve(matrix, right.T)
-        cross = cross - left @ weights
-        own = own - np.einsum("ij,ji->i", left, np.linalg.solve(matrix, left.T))
-    gain = (cross * cross).mean(axis=1) / (np.maximum(own, 0.0) + curves.noise)
+        known = between(tried, tried)
+        known[np.diag_indices_from(known)] += prior.noise
+        left = between(candidates, tried)
+        cross = cross - left @ np.linalg.solve(known, between(references, tried).T)
+        own = own - np.einsum("ij,ji->i", left, np.linalg.solve(known, left.T))
+    gain = (cross * cross).mean(axis=1) / (np.maximum(own, 0.0) + prior.noise)
     return int(np.argmax(gain * worth * (1.0 + 1e-3 * generator.uniform(size=gain.size))))
 
 
-def improvement(means: Array, sds: Array, best: Array) -> Array:
+def expected_improvement(means: Array, sds: Array, best: Array) -> Array:
     """Return the expected improvement (m,) over ``best`` (s, 1) or (s, m), averaged over draws (s, m) (Jones 1998)."""
     z = (means - best) / sds
     density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     return np.asarray((sds * (z * ndtr(z) + density)).mean(axis=0))
 
 
-def promise(means: Array, sds: Array, best: Array, usable: Array) -> Array:
-    """Return by what to choose the next trial (m,): the expected improvement, while there is any to speak of.
+def acquisition(means: Array, sds: Array, best: Array, usable: Array) -> Array:
+    """Return the criterion for the next trial, (m,): the expected improvement, as long as it is above nothing.
 
-    After that the law says that nothing is left; worth a trial is where it may be wrong: the upper end of a wide interval.
+    Where the law expects no improvement at all, the upper end of a wide interval shows where the law may be wrong.
     """
-    gain = improvement(means, sds, best) * usable
-    if gain.max() > NOTHING:
+    gain = expected_improvement(means, sds, best) * usable
+    if gain.max() > NEGLIGIBLE:
         return np.asarray(gain)
     upper = (means + WIDE * sds - best).mean(axis=0)
     return np.asarray(np.where(usable > 0.5, upper, upper - 1.0 / usable))
 
 
-def chance(means: Array, sds: Array, level: Array | float) -> Array:
-    """Return the probability (m,) that a candidate is above ``level``, averaged over draws."""
+def probability_above(means: Array, sds: Array, level: Array | float) -> Array:
+    """Return the probability (m,) that a candidate is above ``level``, averaged over draws (s, m)."""
     return np.asarray(ndtr((means - level) / sds).mean(axis=0))
 
 
-# ---- What a candidate is compared with: the best configuration known, under the candidate's own workload.
-
-TARGETS, WORKLOADS = 8, 32
-"""Configurations of the target, and workloads, that are compared; beyond that one reference serves all."""
-
-
 def reference(law: Surrogate, x: Array, at: Array, workload: Mask) -> Array:
-    """Return the law's best by draw for candidates ``at`` (m, d): (s, 1), or (s, m) where knobs of the workload differ.
+    """Return the best response known, by draw, under the workload of each candidate ``at`` (m, d): (s, 1) or (s, m).
 
-    ``x`` (n, d) are trials, ``workload`` (d,) tells which knobs describe the workload.
+    ``x`` (n, d) are the trials, ``workload`` (d,) says which knobs describe the workload.
     """
     means, _ = law.predict(x)
     workloads, place = np.unique(at[:, workload], axis=0, return_inverse=True)
-    if not workload.any() or len(workloads) > WORKLOADS:
+    if not workload.any() or len(workloads) > COMPARED_WORKLOADS:
         return np.asarray(means.max(axis=1, keepdims=True))
-    order = np.argsort(-means.mean(axis=0))[:TARGETS]
+    order = np.argsort(-means.mean(axis=0))[:COMPARED_TARGETS]
     points = np.repeat(x[order][None], len(workloads), axis=0)
     points[:, :, workload] = workloads[:, None, :]
     there, _ = law.predict(points.reshape(-1, x.shape[1]))
@@ -90,74 +103,57 @@ def reference(law: Surrogate, x: Array, at: Array, workload: Mask) -> Array:
     return np.asarray(best[:, place.ravel()])
 
 
-# ---- Where configurations are data points: learnt from those that were not (a value refused, a target that does not
-# start).
-
-DRAWS = 6
-"""Draws of the covariance: less is at stake than with the responses."""
-LEAST = 0.02
-"""Probability that is left to everything: failures may have other causes."""
-
-
 def validity(good: Array, failed: Array, at: Array, ordered: Mask, seed: int) -> Array:
     """Return the probability (m,) that points (m, d) are data points, after ``good`` (n, d) and ``failed`` (k, d) trials.
 
-    A Gaussian process on labels ±1 (least-squares classification; Rasmussen & Williams, §6.5); 1 without failures.
+    A Gaussian process on labels ±1 (least-squares classification; Rasmussen and Williams, §6.5); 1 without failures.
     """
     if not failed.shape[0]:
         return np.ones(at.shape[0])
     if not good.shape[0]:
         return np.full(at.shape[0], 0.5)
     labels = np.concatenate([np.ones(good.shape[0]), -np.ones(failed.shape[0])])
-    law = fit_surrogate(np.concatenate([good, failed]), ordered, labels, 1.0, seed, draws=DRAWS)
+    law = fit_surrogate(np.concatenate([good, failed]), ordered, labels, 1.0, seed, draws=VALIDITY_DRAWS)
     means, sds = law.predict(at)
-    return np.asarray(np.clip(chance(means, np.hypot(sds, 0.2), law.scale.to(np.zeros(1))[0]), LEAST, 1.0))
-
-
-# ---- How sure it is that nothing untried is better by more than a margin: whole laws are drawn, and counted.
-#
-# A law that fits well and is still wrong would be too sure. So its doubt is first widened by how far trials lay off
-# what the
-# others said of them (leave-one-out residuals), and a share of the probability is kept back while few trials bear the
-# law out.
-
-LOOKED_AT = 120
-"""Candidates drawn jointly: those most likely to be better."""
-LAWS = 40
-"""Laws drawn for each draw of the covariance."""
-SOONEST = 8
-"""Distinct configurations before which nothing is known."""
-KEPT_BACK = 1.0
-"""Trials' worth of a law that may be wrong altogether: probability 1/(n + 1) for n trials."""
+    above = probability_above(means, np.hypot(sds, 0.2), law.scale.to(np.zeros(1))[0])
+    return np.asarray(np.clip(above, LEAST_VALIDITY, 1.0))
 
 
 def certainty(law: Surrogate, at: Array, usable: Array, margin: float, seed: int) -> float:
-    """Return the probability that none of the points ``at`` (m, d) is better than the best trial by more than ``margin``.
+    """Return the probability that no point ``at`` (m, d) is better than the best trial by more than ``margin``.
+
+    Whole laws are drawn and counted. A law that fits well can still be wrong, so its uncertainty is widened by its
+    leave-one-out residuals, and a part of the probability is withheld while few configurations support the law.
 
     Args:
-        law: fitted to all trials.
-        at: what was not tried.
+        law: law fitted to all trials.
+        at: configurations that were not tried.
         usable: probability that each is a data point, (m,).
-        margin: share (0.05: 5 %).
-        seed: of the draws.
+        margin: margin as a share (0.05: 5 %).
+        seed: seed of the draws.
     """
     distinct = np.unique(law.x, axis=0).shape[0]
-    if distinct < SOONEST:
+    if distinct < FEWEST_CONFIGURATIONS:
         return 0.0
     if not at.shape[0]:
         return 1.0
     generator = np.random.default_rng([seed, distinct, 17])
     best, _ = law.predict(law.x)
     means, sds = law.predict(at)
-    wide = law.misfit()
+    widened = law.misfit()
     level = best.max(axis=1, keepdims=True) + law.scale.step(margin)
-    likely = np.argsort(-chance(means, sds * wide, level) * usable, kind="stable")[:LOOKED_AT]
-    drawn = law.joint(np.concatenate([law.x, at[likely]]), LAWS, generator)
-    middle = law.predict(np.concatenate([law.x, at[likely]]))[0].repeat(LAWS, axis=0)
-    drawn = middle + wide * (drawn - middle)
+    likely = np.argsort(-probability_above(means, sds * widened, level) * usable, kind="stable")[:MOST_LIKELY]
+    drawn = law.sample(np.concatenate([law.x, at[likely]]), LAWS, generator, widened)
     tried, untried = drawn[:, : law.x.shape[0]], drawn[:, law.x.shape[0] :]
     exists = generator.uniform(size=untried.shape) < usable[likely]
     top = np.where(exists, untried, -np.inf).max(axis=1)
     chosen = np.argmax(best.mean(axis=0))
     holds = float(np.mean(top <= tried[:, chosen] + law.scale.step(margin)))
-    return float(holds * distinct / (distinct + KEPT_BACK))
+    return supported(holds, distinct)
+
+
+def supported(probability: float, configurations: int) -> float:
+    """Return a law's probability after withholding the part for a law that is wrong; 0 after few configurations."""
+    if configurations < FEWEST_CONFIGURATIONS:
+        return 0.0
+    return float(probability * configurations / (configurations + DOUBT))

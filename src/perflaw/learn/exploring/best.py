@@ -1,102 +1,107 @@
-"""The best configuration, free of the luck that chose it, how sure it is, and the choice whose worst case is best."""
+"""The best configuration and how sure it is, the one with the best worst case, the Pareto front, and the map of the objective.
+
+What is expected of a configuration comes from the law, not from its own trials: the best of many trials was partly lucky.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.exploring.acquisition import KEPT_BACK, SOONEST
+from perflaw.learn.exploring.acquisition import supported
 from perflaw.learn.exploring.field import Field
 from perflaw.learn.exploring.importance import main_knobs
-from perflaw.learn.exploring.responses import levels_of, mean_of, ordered, usable
-from perflaw.learn.exploring.spaces import Array, SpaceLike
+from perflaw.learn.exploring.observations import Array, ConfigurationSpace, levels_of, mean_of, units, usable
 from perflaw.types.explored import Choice, FrontPoint, Importance, Surface
 from perflaw.types.studies import Knob, Trial, Value
 
 NO_MATTER = 0.25
-"""Parts of the noise by which a worst case must be better to be another choice."""
+"""Part of the noise by which a worst case must be better for another configuration to be the robust choice."""
 UNLUCKY = 1.645
-"""Standard deviations of the noise that an unlucky run is off (one in twenty)."""
+"""Standard deviations by which an unlucky run is worse (one in twenty)."""
+LEAST_PROBABILITY, FRONT_DRAWS = 0.2, 120
+"""Smallest probability of a point of the front, and draws by which it is computed."""
+MOST_LEVELS, MOST_MAPS = 12, 6
+"""Largest numbers of levels along an axis of the map, and of maps."""
 
 
 def choices(field: Field, fields: Mapping[str, Field], trials: Sequence[Trial], margin: float) -> tuple[Choice, Choice]:
-    """Return the best configuration tried and the robust one.
+    """Return the best configuration that was tried, and the robust one.
 
-    The best is that of the greatest expectation, not of the luckiest trial; the probability is that no configuration of
-    the space is better by more than the margin.
+    The best has the greatest expected objective, not the luckiest trial. Its probability is that no configuration of the
+    space is better by more than ``margin``.
     """
-    score = field.sign * field.mean()
+    score = field.metric.sign * field.mean()
     best = int(np.argmax(score[:, : field.tried].mean(axis=0)))
     worst = field.worst() - UNLUCKY * field.noise
-    doubt = np.quantile(worst[:, : field.tried], 0.1, axis=0)
-    robust = int(np.argmax(doubt))
-    robust = robust if doubt[robust] - doubt[best] > NO_MATTER * max(field.noise, 1e-12) else best
+    cautious = np.quantile(worst[:, : field.tried], 0.1, axis=0)
+    robust = int(np.argmax(cautious))
+    if cautious[robust] - cautious[best] <= NO_MATTER * max(field.noise, 1e-12):
+        robust = best
     several = field.draws.shape[2] > 1
-    why = (
-        "best in its worst setting of the workload" if several else "best in an unlucky run, as far as the trials tell"
-    )
-    words = "best on average over the workload's settings" if several else "greatest expectation"
+    expected = "best on average over the workload's settings" if several else "greatest expected objective"
+    unlucky = "best under its worst setting of the workload" if several else "best in an unlucky run"
     return (
-        choice(field, fields, best, trials, margin, words),
-        choice(field, fields, robust, trials, margin, why),
+        _choice(field, fields, best, trials, margin, expected),
+        _choice(field, fields, robust, trials, margin, unlucky),
     )
 
 
-def choice(
+def _choice(
     field: Field, fields: Mapping[str, Field], place: int, trials: Sequence[Trial], margin: float, why: str
 ) -> Choice:
-    """A configuration of the field as a choice."""
     settings = field.configurations[place]
-    own = [one for one in trials if one.valid and all(one.configuration.get(k) == v for k, v in settings.items())]
-    names = dict.fromkeys(name for one in own for name in one.metrics)
-    measured = {name: float(np.mean([one.metrics[name] for one in own if name in one.metrics])) for name in names}
-    expected = {name: other.estimate(place) for name, other in fields.items()}
+    own = [trial for trial in trials if trial.valid and settings.items() <= trial.configuration.items()]
+    names = dict.fromkeys(name for trial in own for name in trial.metrics)
+    score = field.metric.sign * field.mean()
+    holds = float(np.mean(score.max(axis=1) - score[:, place] <= field.margin(margin)))
     return Choice(
-        settings, expected, measured, tuple(one.number for one in own), margin, within(field, place, margin), why
+        configuration=settings,
+        metrics={name: other.estimate(place) for name, other in fields.items()},
+        measured={
+            name: float(np.mean([trial.metrics[name] for trial in own if name in trial.metrics])) for name in names
+        },
+        trials=tuple(trial.number for trial in own),
+        margin=margin,
+        probability=supported(holds, field.distinct),
+        why=why,
     )
 
 
-def within(field: Field, place: int, margin: float) -> float:
-    """Probability that no configuration drawn is better than this one by more than the margin; cautious as ``margin`` is."""
-    if field.distinct < SOONEST:
-        return 0.0
-    score = field.sign * field.mean()
-    holds = float(np.mean(score.max(axis=1) - score[:, place] <= field.margin(margin)))
-    return holds * field.distinct / (field.distinct + KEPT_BACK)
-
-
-# ---- The Pareto front: configurations than which none is better in every metric with a goal, and how sure that is.
-
-LEAST = 0.2
-"""Configurations less probable than this are not told."""
-MOST_DRAWS = 120
+# ---- The Pareto front.
 
 
 def front(fields: Mapping[str, Field], numbers: Mapping[int, tuple[int, ...]]) -> tuple[FrontPoint, ...]:
-    """Return the front of the configurations tried, along the first metric, the best first.
+    """Return the Pareto front of the configurations that were tried, the best objective first; empty for one goal.
 
-    ``fields`` have the same configurations in the same order; ``numbers`` are the trials of each place.
+    ``numbers`` are those of the trials of each configuration, by its place in the fields.
     """
-    several = [one for one in fields.values() if one.metric.goal]
+    several = [field for field in fields.values() if field.metric.goal]
     if len(several) < 2:
         return ()
-    tried, draws = several[0].tried, min(MOST_DRAWS, *(len(one.draws) for one in several))
-    scores = np.stack([one.sign * one.mean()[:draws, :tried] for one in several], axis=-1)
-    probability = np.mean([undominated(one) for one in scores], axis=0)
+    tried, draws = several[0].tried, min(FRONT_DRAWS, *(len(field.draws) for field in several))
+    scores = np.stack([field.metric.sign * field.mean()[:draws, :tried] for field in several], axis=-1)
+    probability = np.mean([undominated(draw) for draw in scores], axis=0)
     middle = undominated(scores.mean(axis=0))
-    places = np.flatnonzero((probability >= LEAST) & (middle | (probability >= 0.5)))
+    places = np.flatnonzero((probability >= LEAST_PROBABILITY) & (middle | (probability >= 0.5)))
     order = places[np.argsort(-scores.mean(axis=0)[places, 0], kind="stable")]
     return tuple(
-        FrontPoint(several[0].configurations[i], {name: one.estimate(i) for name, one in fields.items()},
-                   numbers.get(i, ()), float(probability[i]))
-        for i in order.tolist()
-    )  # fmt: skip
+        FrontPoint(
+            several[0].configurations[place],
+            {name: field.estimate(place) for name, field in fields.items()},
+            numbers.get(place, ()),
+            float(probability[place]),
+        )
+        for place in order.tolist()
+    )
 
 
 def undominated(scores: Array) -> NDArray[np.bool_]:
-    """Which of (n, k) scores, greater is better, no other reaches in all and passes in one.
+    """Return which rows of (n, k) scores no other row reaches in all columns and exceeds in one; greater is better.
 
     >>> undominated(np.array([[1.0, 3.0], [2.0, 2.0], [1.0, 2.0]])).tolist()
     [True, True, False]
@@ -106,99 +111,96 @@ def undominated(scores: Array) -> NDArray[np.bool_]:
     return np.asarray(~np.any(no_worse & better, axis=1))
 
 
-# ---- The objective over the two knobs that matter most, for each setting of a third: the paper's Figure 3.
+# ---- The objective over two knobs, for each setting of a third.
 
-MOST_CELLS, MOST_FACETS = 12, 6
-"""Levels along a knob, and maps, that are drawn."""
+T = TypeVar("T")
+Axis = tuple[Knob, list[Value]]
+"""A knob with the levels that are drawn."""
 
 
 def surface(
-    trials: Sequence[Trial], space: SpaceLike, field: Field, best: Choice, importance: Importance | None
+    trials: Sequence[Trial],
+    space: ConfigurationSpace,
+    field: Field,
+    best: Choice,
+    importance: Importance | None,
 ) -> Surface | None:
-    """Return the maps; None where the space has no two knobs with an order."""
-    chosen = _knobs(space, importance)
-    if chosen is None:
-        return None
-    x, y, facet = chosen
-    rows = [one for one in usable(trials) if field.metric.name in one.metrics]
-    across, upwards = _levels(space, x, rows), _levels(space, y, rows)
-    maps: list[Value] = _levels(space, facet, rows)[:MOST_FACETS] if facet else [""]
-    cells = [[[_cell(rows, space, (x, a), (y, b), (facet, c)) for a in across] for b in upwards] for c in maps]
-    name = field.metric.name
-    measured = tuple(
-        tuple(tuple(mean_of(some, name) if some else None for some in row) for row in one) for one in cells
-    )
-    numbers = tuple(tuple(tuple(tuple(one.number for one in some) for some in row) for row in one) for one in cells)
-    expected = _expected(space, field, best, (x, across), (y, upwards), (facet, maps))
-    return Surface(
-        name, x.name, y.name, facet.name if facet else "", tuple(across), tuple(upwards), tuple(maps),
-        measured, expected, numbers,
-    )  # fmt: skip
+    """Return the maps of the field's metric; None where the space has no two knobs with an order.
 
-
-def _knobs(space: SpaceLike, importance: Importance | None) -> tuple[Knob, Knob, Knob | None] | None:
-    """The two ordered knobs that matter most (the one of more levels across), and the next of any kind."""
+    The axes are the two ordered knobs that matter most, with the one of more levels across; the maps are the settings of the
+    next knob of any kind.
+    """
     order = main_knobs(importance) if importance and importance.shares else [knob.name for knob in space.knobs]
-    known = {knob.name: knob for knob in space.knobs}
-    several = [known[name] for name in order if name in known and len(levels_of(space, known[name])) > 1]
-    two = [knob for knob in several if ordered(knob)][:2]
+    knobs = {knob.name: knob for knob in space.knobs if len(levels_of(space, knob)) > 1}
+    several = [knobs[name] for name in order if name in knobs]
+    two = [knob for knob in several if knob.ordered][:2]
     if len(two) < 2:
         return None
-    y, x = sorted(two, key=lambda knob: len(levels_of(space, knob)))
-    return x, y, next((knob for knob in several if knob not in two), None)
-
-
-def _levels(space: SpaceLike, knob: Knob, rows: Sequence[Trial]) -> list[Value]:
-    """All settings tried where they are few, else levels of the range."""
-    tried = {one.configuration[knob.name] for one in rows}
-    levels = list(levels_of(space, knob))
-    both = sorted({*levels, *tried}) if ordered(knob) else levels
-    return both if len(both) <= MOST_CELLS else levels
-
-
-def _cell(
-    rows: Sequence[Trial],
-    space: SpaceLike,
-    x: tuple[Knob, Value],
-    y: tuple[Knob, Value],
-    facet: tuple[Knob | None, Value],
-) -> list[Trial]:
-    """Trials in a cell: those whose setting is nearest to the cell's level."""
-    wanted = [pair for pair in (x, y, facet) if pair[0] is not None]
-    return [
-        one
-        for one in rows
-        if all(_near(space, knob, one.configuration[knob.name], level) for knob, level in wanted if knob)
+    rows, name = usable(trials, field.metric.name), field.metric.name
+    y, x = ((knob, _levels(space, knob, rows)) for knob in sorted(two, key=lambda knob: len(levels_of(space, knob))))
+    facet = next(((knob, _levels(space, knob, rows)[:MOST_MAPS]) for knob in several if knob not in two), None)
+    maps: list[Value] = facet[1] if facet else [""]
+    shape = (len(maps), len(y[1]), len(x[1]))
+    axes = [facet, y, x] if facet else [y, x]
+    cells = [
+        [
+            trial
+            for trial in rows
+            if all(_stands_for(space, knob, level, trial) for (knob, _), level in zip(axes, cell, strict=True))
+        ]
+        for cell in product(*(levels for _, levels in axes))
     ]
+    return Surface(
+        metric=name,
+        x=x[0].name,
+        y=y[0].name,
+        facet=facet[0].name if facet else "",
+        x_values=tuple(x[1]),
+        y_values=tuple(y[1]),
+        facet_values=tuple(maps),
+        measured=_nested([mean_of(cell, name) if cell else None for cell in cells], shape),
+        expected=_nested(_expected(space, field, best, axes), shape),
+        numbers=_nested([tuple(trial.number for trial in cell) for cell in cells], shape),
+    )
 
 
-def _near(space: SpaceLike, knob: Knob, value: Value, level: Value) -> bool:
-    if not ordered(knob) or value == level:
+def _levels(space: ConfigurationSpace, knob: Knob, rows: Sequence[Trial]) -> list[Value]:
+    """Return the knob's levels with all settings that were tried where they are few, else levels of its range alone."""
+    levels = list(levels_of(space, knob))
+    if not knob.ordered:
+        return levels
+    both = sorted({*levels, *(trial.configuration[knob.name] for trial in rows)})
+    return both if len(both) <= MOST_LEVELS else levels
+
+
+def _stands_for(space: ConfigurationSpace, knob: Knob, level: Value, trial: Trial) -> bool:
+    """Return whether a level is the trial's setting, or the level nearest to it."""
+    value = trial.configuration[knob.name]
+    if not knob.ordered or value == level:
         return value == level
-    levels = np.array([float(one) for one in levels_of(space, knob)])
+    levels = np.array([float(each) for each in levels_of(space, knob)])
     if float(value) in levels or float(level) not in levels:
         return False
     return bool(levels[np.argmin(np.abs(np.log1p(np.abs(levels)) - np.log1p(abs(float(value)))))] == float(level))
 
 
-def _expected(
-    space: SpaceLike,
-    field: Field,
-    best: Choice,
-    x: tuple[Knob, list[Value]],
-    y: tuple[Knob, list[Value]],
-    facet: tuple[Knob | None, list[Value]],
-) -> tuple[tuple[tuple[float | None, ...], ...], ...]:
-    """What the law expects in each cell, other knobs as in the best configuration, the workload as its first setting."""
+def _expected(space: ConfigurationSpace, field: Field, best: Choice, axes: Sequence[Axis]) -> list[float | None]:
+    """Return what the law expects in each cell, with the other knobs as in the best configuration; None where it is invalid."""
     base = {**field.workload, **best.configuration}
-    thirds = [{facet[0].name: setting} if facet[0] else {} for setting in facet[1]]
-    asked = [{**base, **third, y[0].name: b, x[0].name: a} for third in thirds for b in y[1] for a in x[1]]
-    allowed = [place for place, one in enumerate(asked) if not space.valid(one)]
-    values: list[float | None] = [None] * len(asked)
-    if allowed:
-        means, _ = field.law.predict(np.array([space.unit(asked[place]) for place in allowed]))
-        told = np.median(field.law.scale.back(means), axis=0).tolist()
-        for place, value in zip(allowed, told, strict=True):
+    names = [knob.name for knob, _ in axes]
+    cells = [{**base, **dict(zip(names, cell, strict=True))} for cell in product(*(levels for _, levels in axes))]
+    valid = [place for place, cell in enumerate(cells) if not space.valid(cell)]
+    values: list[float | None] = [None] * len(cells)
+    if valid:
+        means, _ = field.law.predict(units([cells[place] for place in valid], space))
+        expected = np.median(field.law.scale.back(means), axis=0).tolist()
+        for place, value in zip(valid, expected, strict=True):
             values[place] = float(value)
-    rows = [tuple(values[start : start + len(x[1])]) for start in range(0, len(values), len(x[1]))]
-    return tuple(tuple(rows[start : start + len(y[1])]) for start in range(0, len(rows), len(y[1])))
+    return values
+
+
+def _nested(cells: Sequence[T], shape: tuple[int, int, int]) -> tuple[tuple[tuple[T, ...], ...], ...]:
+    """Return cells in the order (map, y, x) as nested tuples of that shape."""
+    maps, rows, columns = shape
+    flat = iter(cells)
+    return tuple(tuple(tuple(next(flat) for _ in range(columns)) for _ in range(rows)) for _ in range(maps))

@@ -1,187 +1,231 @@
-"""Which knobs matter: shares of a metric's variance over the whole space, by knob and by pair (functional ANOVA)."""
+"""Which knobs matter: shares of a metric's variance over the whole space, by knob and by pair of knobs (functional ANOVA).
+
+Where every combination of levels was tried, the shares are sums of squares and nothing is interpolated (Fisher). Elsewhere they
+are those of the Gaussian process. Before either, a permutation test has to establish that the metric depends on any knob.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
-from perflaw.learn.exploring.components import Axis, Data, Parts, pairs_of, parts, single
-from perflaw.learn.exploring.responses import Responses, axes_of, data_of
-from perflaw.learn.exploring.spaces import Array, SpaceLike
-from perflaw.types.explored import Importance, Share
-
-# ---- Parts of the variance where every combination of levels was tried: sums of squares, nothing interpolated
-# (Fisher).
-
-
-def cube(axes: Sequence[Axis], x: Array, y: Array) -> Array | None:
-    """Responses as an array with an axis a knob; None where a combination of levels is missing."""
-    places = [np.argmin(np.abs(x[:, i, None] - axis.levels), axis=1) for i, axis in enumerate(axes)]
-    off = [np.abs(x[:, i] - axis.levels[place]).max() for i, (axis, place) in enumerate(zip(axes, places, strict=True))]
-    shape = tuple(len(axis.levels) for axis in axes)
-    if max(off) > 1e-6 or len(y) != np.prod(shape):
-        return None
-    found = np.full(shape, np.nan)
-    found[tuple(places)] = y
-    return None if np.isnan(found).any() else found
-
-
-def exact(values: Array, noise: float, draws: int, rng: np.random.Generator) -> Parts:
-    """Draws of the parts' variances; ``noise`` is the variance of one cell's mean.
-
-    A part's sum of squares holds noise in each of its degrees of freedom: it is taken out, and drawn anew for the interval.
-    """
-    count = values.ndim
-    mains = [_alone(values, (i,)) for i in range(count)]
-    pairs = [_both(values, i, j) for i, j in pairs_of(count)]
-    freedom = [n - 1 for n in values.shape]
-    both = [freedom[i] * freedom[j] for i, j in pairs_of(count)]
-    left = float(values.var()) - sum(map(_variance, mains)) - sum(map(_variance, pairs))
-    others = values.size - 1 - sum(freedom) - sum(both)
-    variances, freedoms = [*map(_variance, mains), *map(_variance, pairs), left], [*freedom, *both, others]
-    each = zip(variances, freedoms, strict=True)
-    part = np.stack([_drawn(one, df, noise / values.size, draws, rng) for one, df in each], axis=1)
-    return Parts(part[:, :count], part[:, count:-1], part[:, -1], noise)
-
-
-def _variance(values: Array) -> float:
-    return float((values**2).mean())
-
-
-def _alone(values: Array, kept: tuple[int, ...]) -> Array:
-    """Means over all but the axes kept, about the mean of all."""
-    others = tuple(axis for axis in range(values.ndim) if axis not in kept)
-    return np.asarray(values.mean(axis=others) - values.mean())
-
-
-def _both(values: Array, i: int, j: int) -> Array:
-    """What two knobs do beyond what each does alone."""
-    return np.asarray(_alone(values, (i, j)) - _alone(values, (i,))[:, None] - _alone(values, (j,))[None, :])
-
-
-def _drawn(variance: float, freedom: int, noise: float, draws: int, rng: np.random.Generator) -> Array:
-    """Draws of what a part's variance is without noise, ``noise`` a degree of freedom, (draws,)."""
-    if freedom <= 0:
-        return np.zeros(draws)
-    middle = np.sqrt(max(variance - freedom * noise, 0.0))
-    first = (middle + np.sqrt(noise) * rng.standard_normal(draws)) ** 2
-    rest = noise * (rng.chisquare(freedom - 1, draws) if freedom > 1 else np.zeros(draws))
-    return np.asarray(np.maximum(first + rest - freedom * noise, 0.0))
-
-
-# ---- Whether a metric depends on any knob at all: permutations of configurations, the greatest of all knobs and
-# pairs counted.
-
-PERMUTATIONS = 499
-LENGTH = 0.5
-"""Length scale of the tests' kernels."""
-MOST_ROWS = 300
-"""Configurations that are permuted; of more evenly many."""
-
-
-def dependence(axes: Sequence[Axis], x: Array, y: Array, rng: np.random.Generator) -> float:
-    """Return p of the hypothesis that responses y (n,) at places x (n, D) depend on no knob.
-
-    The statistic is the greatest, over knobs and pairs, of y'Ky standardized by its permutations (Westfall and Young
-    1993, single step), so that one strong pair is seen among many that say nothing.
-    """
-    if len(y) > MOST_ROWS:
-        rows = np.linspace(0, len(y) - 1, MOST_ROWS).astype(int)
-        x, y = x[rows], y[rows]
-    knobs = single(axes, x, x, np.full(len(axes), LENGTH))
-    kernels = [*knobs, *(knobs[i] * knobs[j] for i, j in pairs_of(len(knobs)))]
-    centred = ranks(y)
-    several = np.stack([centred, *(rng.permutation(centred) for _ in range(PERMUTATIONS))])
-    found = np.stack([np.einsum("pi,pi->p", several @ kernel, several) for kernel in map(_centred, kernels)])
-    spread = found[:, 1:].std(axis=1, keepdims=True)
-    score = (found - found[:, 1:].mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, np.inf)
-    greatest = score.max(axis=0)
-    return float((1 + np.count_nonzero(greatest[1:] >= greatest[0])) / (1 + PERMUTATIONS))
-
-
-def ranks(y: Array) -> Array:
-    """Responses centred, those far out pulled in: one wild trial decides nothing."""
-    middle = np.median(y)
-    spread = np.median(np.abs(y - middle)) * 1.4826 or y.std() or 1.0
-    pulled = np.clip((y - middle) / spread, -4, 4)
-    return np.asarray(pulled - pulled.mean())
-
-
-def _centred(kernel: Array) -> Array:
-    means = kernel.mean(axis=0)
-    return np.asarray(kernel - means[None, :] - means[:, None] + means.mean())
-
+from perflaw.learn.exploring.gaussian_process import (
+    EffectVariances,
+    GaussianProcess,
+    Observations,
+    correlations,
+    distances,
+)
+from perflaw.learn.exploring.observations import (
+    Array,
+    ConfigurationSpace,
+    Mask,
+    Responses,
+    levels_of,
+    ordered_knobs,
+)
+from perflaw.types.explored import Importance, VarianceShare
+from perflaw.types.studies import Configuration
 
 ALPHA = 0.01
-"""How often pure noise may get any importance."""
+"""Probability that pure noise gets any importance."""
 FEWEST = 8
-"""Configurations below which nothing is said."""
-HYPERPARAMETERS, EACH = 12, 40
-"""Draws of the process's hyperparameters, and of its parts under each."""
-LEAST = 0.003
-"""Shares whose interval begins above it are established."""
+"""Number of configurations below which nothing is stated, and degrees of freedom below which the noise is modelled."""
+HYPERPARAMETERS, EFFECTS = 12, 40
+"""Draws of the process's hyperparameters, and of its effects under each."""
+MOST_FITTED = 160
+"""Number of configurations that the process is fitted to; of more, a random part."""
+LEAST_SHARE = 0.003
+"""Shares whose interval begins above this are established."""
+PERMUTATIONS = 499
+"""Permutations of the test."""
+LENGTH = 0.5
+"""Length scale of the test's kernels."""
+MOST_PERMUTED = 300
+"""Number of configurations that are permuted; of more, an evenly spaced part."""
 
 
-def importance(found: Responses, space: SpaceLike, seed: int = 0) -> Importance:
-    """Return the shares; none, with the reason, where the data do not establish that anything depends on a knob."""
-    rng = np.random.default_rng([seed, len(found.y)])
-    noise = float(np.sqrt(found.within / found.freedom)) if found.freedom else float("nan")
-    few = len(found.y) < FEWEST
-    if few or np.ptp(found.y) <= 1e-12 * max(1.0, float(np.abs(found.y).max())):
-        reason = (
-            f"{len(found.y)} configurations tried, {FEWEST} are needed"
-            if few
-            else "the metric is the same in all trials"
-        )
-        p = float("nan") if few else 1.0
-        return Importance(found.metric, found.logarithm, (), 0.0, noise, p, False, reason)
-    places, axes = axes_of(space, found.configurations[0])
-    p = dependence(axes, found.x[:, places], found.y, rng) if axes else 1.0
+def importance(seen: Responses, space: ConfigurationSpace, seed: int = 0) -> Importance:
+    """Return the shares; none, with the reason, where the data do not establish that the metric depends on any knob."""
+    rng = np.random.default_rng([seed, len(seen.y)])
+    noise = float(np.sqrt(seen.within / seen.freedom)) if seen.freedom else float("nan")
+
+    def nothing(p: float, spread: float, reason: str) -> Importance:
+        return Importance(seen.metric, seen.logarithm, (), 0.0, spread, p, False, reason)
+
+    if len(seen.y) < FEWEST:
+        return nothing(float("nan"), noise, f"{len(seen.y)} configurations were tried, but {FEWEST} are needed")
+    if np.ptp(seen.y) <= 1e-12 * max(1.0, float(np.abs(seen.y).max())):
+        return nothing(1.0, noise, "the metric is the same in all trials")
+    places, levels = levels_in_cube(space, seen.configurations[0])
+    ordered, x = ordered_knobs(space)[places], seen.x[:, places]
+    p = dependence(levels, ordered, x, seen.y, rng) if levels else 1.0
     if p > ALPHA:
-        spread = float(found.y.std()) if np.isnan(noise) else noise
-        reason = f"no knob is established to matter (p = {p:.2g}): more trials may tell"
-        return Importance(found.metric, found.logarithm, (), 0.0, spread, p, False, reason)
-    data, spread = data_of(found, places, axes)
-    drawn, whole = _parts(data, rng)
-    names = [axis.name for axis in axes]
-    scatter = float(np.sqrt(drawn.noise)) * spread
-    shares, rest = _shares(drawn, names)
-    return Importance(found.metric, found.logarithm, shares, rest, scatter if np.isnan(noise) else noise, p, whole)
+        spread = float(seen.y.std()) if np.isnan(noise) else noise
+        return nothing(p, spread, f"no knob is shown to matter (p = {p:.2g}); more trials may show that one does")
+    scale = float(seen.y.std()) or 1.0
+    observed = Observations(
+        x, ordered, (seen.y - seen.y.mean()) / scale, seen.weight, np.zeros(len(seen.y)),
+        within=seen.within / scale**2, freedom=seen.freedom,
+    )  # fmt: skip
+    grid = full_grid(levels, x, observed.y)
+    if grid is None:
+        effects = GaussianProcess(_random_part(observed, rng), HYPERPARAMETERS, rng).effects(levels, EFFECTS, rng)
+    else:
+        variance = observed.within / observed.freedom if observed.freedom >= FEWEST else _modelled_noise(observed, rng)
+        draws = HYPERPARAMETERS * EFFECTS
+        effects = grid_effects(grid, variance, float(seen.weight.mean()), draws, rng)
+    names = [space.knobs[place].name for place in places]
+    shares, rest = _shares(effects, names)
+    scatter = float(np.sqrt(effects.noise)) * scale if np.isnan(noise) else noise
+    return Importance(seen.metric, seen.logarithm, shares, rest, scatter, p, grid is not None)
 
 
-def _parts(data: Data, rng: np.random.Generator) -> tuple[Parts, bool]:
-    """Draws of the parts, and whether nothing was interpolated."""
-    values = cube(data.axes, data.x, data.y)
-    if values is None:
-        return parts(data, HYPERPARAMETERS, EACH, rng), False
-    single = data.within / data.freedom if data.freedom >= FEWEST else parts(data, 1, 1, rng).noise
-    found = exact(values, single / float(data.weight.mean()), HYPERPARAMETERS * EACH, rng)
-    return Parts(found.mains, found.pairs, found.rest, single), True
+def levels_in_cube(space: ConfigurationSpace, base: Configuration) -> tuple[list[int], list[Array]]:
+    """Return the places of the knobs with several levels, and the levels of each in the unit cube, (L,) increasing.
+
+    ``base`` is any configuration of the space.
+    """
+    places, several = [], []
+    for place, knob in enumerate(space.knobs):
+        levels = np.unique([space.unit({**base, knob.name: level})[place] for level in levels_of(space, knob)])
+        if levels.size > 1:
+            places.append(place)
+            several.append(np.asarray(levels, dtype=np.float64))
+    return places, several
 
 
-def _shares(drawn: Parts, names: list[str]) -> tuple[tuple[Share, ...], float]:
-    """Shares of knobs and pairs, the greatest first, and of the rest."""
-    knobs = [(name,) for name in names] + [(names[i], names[j]) for i, j in pairs_of(len(names))]
-    variances = np.concatenate([drawn.mains, drawn.pairs, drawn.rest[:, None]], axis=1)
-    parts_of = variances / np.maximum(variances.sum(axis=1, keepdims=True), 1e-300)
-    low, high = np.quantile(parts_of, [0.025, 0.975], axis=0)
-    mean = parts_of.mean(axis=0)
-    found = [_share(knob, mean, low, high, place) for place, knob in enumerate(knobs)]
-    return tuple(sorted(found, key=lambda one: (-one.share, one.knobs))), float(mean[-1])
-
-
-def _share(knobs: tuple[str, ...], mean: Array, low: Array, high: Array, place: int) -> Share:
-    return Share(knobs, float(mean[place]), float(low[place]), float(high[place]), bool(low[place] > LEAST))
+def _shares(effects: EffectVariances, names: list[str]) -> tuple[tuple[VarianceShare, ...], float]:
+    """Return the shares of knobs and pairs, the largest first, and the share of what takes more knobs."""
+    variances = np.concatenate([effects.mains, effects.pairs, effects.triples[:, None]], axis=1)
+    parts = variances / np.maximum(variances.sum(axis=1, keepdims=True), 1e-300)
+    means = parts.mean(axis=0).tolist()
+    lows, highs = np.quantile(parts, [0.025, 0.975], axis=0).tolist()
+    knobs = [(name,) for name in names] + list(combinations(names, 2))
+    rows = zip(knobs, means[:-1], lows[:-1], highs[:-1], strict=True)
+    shares = [VarianceShare(which, mean, low, high, low > LEAST_SHARE) for which, mean, low, high in rows]
+    return tuple(sorted(shares, key=lambda share: (-share.share, share.knobs))), means[-1]
 
 
 def main_knobs(found: Importance) -> list[str]:
-    """Knobs in the order of what they explain alone and half of what they explain in pairs."""
+    """Return the knobs by what they explain alone plus half of what they explain in pairs, the largest first."""
     worth: dict[str, float] = {}
-    for one in found.shares:
-        for name in one.knobs:
-            worth[name] = worth.get(name, 0.0) + one.share / len(one.knobs)
+    for share in found.shares:
+        for name in share.knobs:
+            worth[name] = worth.get(name, 0.0) + share.share / len(share.knobs)
     return sorted(worth, key=lambda name: (-worth[name], name))
 
 
-__all__ = ["Axis", "importance", "main_knobs"]
+def _random_part(seen: Observations, rng: np.random.Generator) -> Observations:
+    """Return at most ``MOST_FITTED`` of the observations."""
+    if len(seen.y) <= MOST_FITTED:
+        return seen
+    rows = np.sort(rng.choice(len(seen.y), MOST_FITTED, replace=False))
+    return Observations(
+        seen.x[rows], seen.ordered, seen.y[rows], seen.trials[rows], seen.known_variance[rows],
+        within=seen.within, freedom=seen.freedom,
+    )  # fmt: skip
+
+
+def _modelled_noise(seen: Observations, rng: np.random.Generator) -> float:
+    """Return the variance of a single trial as the Gaussian process has it."""
+    process = GaussianProcess(_random_part(seen, rng), HYPERPARAMETERS, rng)
+    return float(np.mean([posterior.parameters.noise for posterior in process.posteriors]))
+
+
+# ---- Full grids: sums of squares.
+
+
+def full_grid(levels: Sequence[Array], x: Array, y: Array) -> Array | None:
+    """Return responses as an array with one axis a knob; None where a combination of levels is missing."""
+    places = [np.argmin(np.abs(x[:, i, None] - axis), axis=1) for i, axis in enumerate(levels)]
+    off = [np.abs(x[:, i] - axis[place]).max() for i, (axis, place) in enumerate(zip(levels, places, strict=True))]
+    shape = tuple(len(axis) for axis in levels)
+    if max(off) > 1e-6 or len(y) != np.prod(shape):
+        return None
+    grid = np.full(shape, np.nan)
+    grid[tuple(places)] = y
+    return None if np.isnan(grid).any() else grid
+
+
+def grid_effects(values: Array, noise: float, trials: float, draws: int, rng: np.random.Generator) -> EffectVariances:
+    """Draw the variances of effects on a full grid, with one axis a knob.
+
+    The sum of squares of an effect holds noise in each of its degrees of freedom. The noise is subtracted, and drawn anew
+    for the interval. ``noise`` is the variance of a single trial, ``trials`` the mean number of trials in a cell.
+    """
+    knobs = range(values.ndim)
+
+    def mean(*kept: int) -> Array:
+        """Return means over all axes but those kept, minus the mean of all."""
+        others = tuple(axis for axis in knobs if axis not in kept)
+        return np.asarray(values.mean(axis=others) - values.mean())
+
+    pairs = list(combinations(knobs, 2))
+    squares = [float((mean(i) ** 2).mean()) for i in knobs]
+    squares += [float(((mean(i, j) - mean(i)[:, None] - mean(j)[None, :]) ** 2).mean()) for i, j in pairs]
+    freedoms = [size - 1 for size in values.shape]
+    freedoms += [freedoms[i] * freedoms[j] for i, j in pairs]
+    squares.append(float(values.var()) - sum(squares))
+    freedoms.append(values.size - 1 - sum(freedoms))
+    unit = noise / trials / values.size  # variance that noise adds for each degree of freedom
+
+    def drawn(variance: float, freedom: int) -> Array:
+        if freedom <= 0:
+            return np.zeros(draws)
+        middle = np.sqrt(max(variance - freedom * unit, 0.0))
+        first = (middle + np.sqrt(unit) * rng.standard_normal(draws)) ** 2
+        others = unit * (rng.chisquare(freedom - 1, draws) if freedom > 1 else np.zeros(draws))
+        return np.asarray(np.maximum(first + others - freedom * unit, 0.0))
+
+    parts = np.stack([drawn(variance, freedom) for variance, freedom in zip(squares, freedoms, strict=True)], axis=1)
+    return EffectVariances(parts[:, : values.ndim], parts[:, values.ndim : -1], parts[:, -1], noise)
+
+
+# ---- Whether the metric depends on any knob at all.
+
+
+def dependence(levels: Sequence[Array], ordered: Mask, x: Array, y: Array, rng: np.random.Generator) -> float:
+    """Return p of the hypothesis that responses y (n,) at places x (n, D) depend on no knob.
+
+    The statistic is the largest, over knobs and pairs, of y'Ky standardized by its permutations (Westfall and Young 1993,
+    single step), so that one strong pair is found among many without an effect. ``levels`` are those of each knob, (L,).
+    """
+    if len(y) > MOST_PERMUTED:
+        rows = np.linspace(0, len(y) - 1, MOST_PERMUTED).astype(int)
+        x, y = x[rows], y[rows]
+    knobs = [
+        centred_kernel(axis, bool(has_order), x[:, i])
+        for i, (axis, has_order) in enumerate(zip(levels, ordered, strict=True))
+    ]
+    kernels = [*knobs, *(a * b for a, b in combinations(knobs, 2))]
+    middle = np.median(y)
+    spread = np.median(np.abs(y - middle)) * 1.4826 or y.std() or 1.0
+    clipped = np.clip((y - middle) / spread, -4, 4)  # one wild trial decides nothing
+    centred = clipped - clipped.mean()
+    rows = np.stack([centred, *(rng.permutation(centred) for _ in range(PERMUTATIONS))])
+    statistics = []
+    for kernel in kernels:
+        means = kernel.mean(axis=0)
+        kernel = kernel - means[None, :] - means[:, None] + means.mean()
+        statistics.append(np.einsum("pi,pi->p", rows @ kernel, rows))
+    found = np.stack(statistics)
+    spreads = found[:, 1:].std(axis=1, keepdims=True)
+    scores = (found - found[:, 1:].mean(axis=1, keepdims=True)) / np.where(spreads > 0, spreads, np.inf)
+    largest = scores.max(axis=0)
+    return float((1 + np.count_nonzero(largest[1:] >= largest[0])) / (1 + PERMUTATIONS))
+
+
+def centred_kernel(levels: Array, ordered: bool, at: Array) -> Array:
+    """Return one knob's correlation at places (n,), centred over its levels and of mean variance 1 there, (n, n)."""
+    order, length = np.array([ordered]), np.array([LENGTH])
+
+    def correlation(a: Array, b: Array) -> Array:
+        return np.asarray(correlations(distances(a[:, None], b[:, None], order), length, order)[0])
+
+    among = correlation(levels, levels)
+    whole, beside = among.mean(), correlation(at, levels).mean(axis=1)
+    size = float(np.mean(np.diag(among) - among.mean(axis=0) ** 2 / whole))
+    return np.asarray((correlation(at, at) - np.outer(beside, beside) / whole) / max(size, 1e-9))

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.learn.exploring.gaussian_process import one_thread
 from perflaw.learn.exploring.loglinear import LogLinear, fit_loglinear, foreseen
-from perflaw.learn.exploring.spaces import Array
-from perflaw.learn.exploring.threads import one_thread
+from perflaw.learn.exploring.observations import Array
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series.law import new_law
 from perflaw.learn.series.learnt import FACTORS, percentile95

@@ -15,7 +15,7 @@ from scipy import stats
 
 from perflaw.laws.build import combination, number
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
-from perflaw.learn.exploring.spaces import Array
+from perflaw.learn.exploring.observations import Array
 
 # ---- Terms of the logarithm of a response: logarithms of numbers, bends in them, settings without order, products of
 # two.
@@ -107,6 +107,8 @@ def _knob(factor: Factor) -> str:
 
 
 MOST_TERMS = 10
+LARGEST = 700.0
+"""Largest logarithm of a response whose exponential is computed."""
 PER_TERM = 4
 """Configurations that a term takes."""
 FOLDS = 5
@@ -155,7 +157,9 @@ class LogLinear:
         wide = stats.t.ppf(0.975, max(self.freedom, 1))
         own, new = wide * np.sqrt(variance), wide * np.sqrt(variance + self.scale**2)
         centre = middle - self.scale**2 / 2
-        return tuple(np.exp(one) for one in (middle, middle - own, middle + own, centre - new, centre + new))  # type: ignore[return-value]  # five of them
+        return tuple(
+            np.exp(np.minimum(end, LARGEST)) for end in (middle, middle - own, middle + own, centre - new, centre + new)
+        )  # type: ignore[return-value]  # five of them
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""Whether a trial that runs can still win: ended early only when it cannot, however often one looks.
+"""Early stop: whether a trial that runs can still become the best; it is ended only when it cannot.
 
-Three things make a slow start look like a loser, and each has its answer. Readings scatter, in bursts: an anytime-valid
-interval over batch means, widened for their autocorrelation (``streams.py``). Systems warm up: never while the rate still
-rises, and what the rise may still bring is granted; not before earlier trials of the study had become steady. And the best so
-far was lucky or not: its own interval stands between.
+Three things make a slow start look like a loser. Readings scatter, in bursts; therefore the mean has an anytime-valid interval
+over batch means, widened for their autocorrelation, which holds however often it is looked at. Systems warm up; therefore no
+trial is ended while its rate still rises, the rise that may still come is granted, and nothing is judged before earlier trials
+of the study had become steady. And the best trial so far may have been lucky; therefore its own uncertainty is granted too.
 """
 
 from __future__ import annotations
@@ -13,27 +13,43 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.exploring.noise import run_scatter
+from perflaw.learn.exploring.racing import run_scatter
 from perflaw.types.studies import Goal
 
-# ---- Readings of one trial over its time: batch means, how unsure their mean is, whether they rise, when they became
-# steady.
+Array = NDArray[np.float64]
 
 BATCHES = 64
-"""Batches of a trial's whole time: fixed beforehand, so that looking often changes nothing."""
+"""Batches of a trial's whole time; fixed beforehand, so that looking often changes nothing."""
 MIXTURE = 2.0
-"""Worth of the mixture over the effect, in batches: where the interval is sharpest."""
-STEP, STEP_T = 0.05, 6.0
-"""A warm-up: the part before lies at least so far (relative) and so many standard errors off the part after."""
+"""Weight of the mixture over the effect, in batches: the number of batches at which the interval is narrowest."""
+WARM_UP_STEP, WARM_UP_T = 0.05, 6.0
+"""A warm-up lies at least so far from the rest: relative to it, and in standard errors."""
+WARM_UPS = 4
+"""Largest number of warm-ups that are cut off one after the other."""
+MANY_TRIALS, STEADY_QUANTILE = 8, 0.75
+"""Number of trials from which on a quantile of their steady times counts, and that quantile; of fewer trials, the latest."""
+ALPHA = 1 / 300
+"""Probability, for one trial, that the interval over its readings ever misses."""
+FEWEST_BATCHES, EARLIEST = 12, 0.2
+"""Number of batches, and share of the trial's time, before which nothing is judged."""
+SURE = 2.0
+"""Standard deviations of trials that must lie between the trial and the best so far."""
+RISE_T, SLOPE_MARGIN = 2.0, 1.0
+"""t value from which on a rise is established; standard errors by which the true slope is granted to be greater."""
+
+
+# ---- Readings of one trial over its time.
 
 
 class Batches:
-    """Means over equal parts of the trial's time; memory does not grow with the readings."""
+    """Means over equal parts of the trial's time; the memory they take does not grow with the readings."""
 
     def __init__(self, total_s: float) -> None:
+        """``total_s`` is the trial's whole time."""
         self.total_s = total_s
         self.sums, self.counts = np.zeros(BATCHES), np.zeros(BATCHES)
         self.latest = 0
+        """Place of the latest batch with a reading; it may still get others."""
 
     def add(self, at_s: float, value: float) -> None:
         """Take a reading that ended ``at_s`` seconds after the start."""
@@ -44,16 +60,16 @@ class Batches:
         self.counts[place] += 1
 
     def complete(self) -> Array:
-        """Return the means of batches that are over and have readings, (m,), in order of time."""
-        over = np.flatnonzero(self.counts[: self.latest])
-        return self.sums[over] / self.counts[over]
+        """Return the means of complete batches with readings, (m,), in the order of time."""
+        places = np.flatnonzero(self.counts[: self.latest])
+        return self.sums[places] / self.counts[places]
 
 
 def halfwidth(means: Array, alpha: float) -> float:
     """Return half the width of the anytime-valid interval for the mean of batches (m,); infinite for too few.
 
-    Student's t with a normal mixture over the effect (Lai 1976; Wang and Ramdas 2025, "Anytime-valid t-tests"), the
-    variance widened by (1 + ρ)/(1 − ρ) for an autoregression of the batch means.
+    Student's t with a normal mixture over the effect (Lai 1976; Wang and Ramdas 2025, "Anytime-valid t-tests"). The variance is
+    widened by (1 + ρ)/(1 − ρ) for an autoregression of the batch means.
 
     >>> halfwidth(np.array([1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 1.0, 1.1] * 3), 0.001) < 0.1
     True
@@ -61,16 +77,16 @@ def halfwidth(means: Array, alpha: float) -> float:
     m = means.size
     if m < 4:
         return float("inf")
-    grown = float(np.exp(2.0 / m * (-np.log(alpha) + 0.5 * np.log((m + MIXTURE) / MIXTURE))))
+    growth = float(np.exp(2.0 / m * (-np.log(alpha) + 0.5 * np.log((m + MIXTURE) / MIXTURE))))
     shrink = MIXTURE / (MIXTURE + m)
-    if grown * shrink >= 1.0:
+    if growth * shrink >= 1.0:
         return float("inf")
-    t_square = (m - 1) * (grown - 1.0) / (1.0 - grown * shrink)
+    t_square = (m - 1) * (growth - 1.0) / (1.0 - growth * shrink)
     return float(np.sqrt(t_square * np.var(means, ddof=1) * inflation(means) / m))
 
 
 def inflation(values: Array) -> float:
-    """Return by how much autocorrelation widens the variance of the mean of values (m,): at least 1."""
+    """Return the factor, at least 1, by which autocorrelation widens the variance of the mean of values (m,)."""
     centred = values - values.mean()
     square = float(centred @ centred)
     if values.size < 4 or square <= 0.0:
@@ -81,21 +97,26 @@ def inflation(values: Array) -> float:
 
 
 def slope(means: Array) -> tuple[float, float]:
-    """Return the rise a batch of batch means (m,), and its standard error."""
+    """Return the rise from batch to batch of means (m,), and its standard error."""
     m = means.size
     if m < 4:
         return 0.0, float("inf")
     x = np.arange(m) - (m - 1) / 2.0
     rise = float(x @ means / (x @ x))
-    rest = means - means.mean() - rise * x
-    return rise, float(np.sqrt(rest @ rest / (m - 2) / (x @ x)))
+    residuals = means - means.mean() - rise * x
+    return rise, float(np.sqrt(residuals @ residuals / (m - 2) / (x @ x)))
 
 
 def steady_from(at_s: Sequence[float], values: Sequence[float], goal: Goal | None = None) -> float:
-    """Return from when on a whole trial was steady, in seconds; 0 where it was so from the start.
+    """Return when a complete trial had become steady, in seconds; 0 where it was so from the start.
 
-    ``at_s``: ends of the readings, ``values``: theirs. The front that differs most from the rest is cut off, again and again,
-    while it differs by more than 5 % and more than chance; given a goal, only a front that is worse is.
+    The front that differs most from the rest is cut off repeatedly, as long as it differs by more than 5 % and by more than
+    chance. Given a goal, only a front that is worse is cut off.
+
+    Args:
+        at_s: ends of the readings, in seconds.
+        values: their values.
+        goal: which way is better.
     """
     total = max(at_s, default=0.0)
     batches = Batches(total * (1 + 1e-9) + 1e-12)
@@ -103,49 +124,41 @@ def steady_from(at_s: Sequence[float], values: Sequence[float], goal: Goal | Non
         batches.add(at, value)
     batches.latest = BATCHES
     means = (-1.0 if goal == "min" else 1.0) * batches.complete()
-    either = goal is None
     start = 0
-    for _ in range(4):
-        cut = _cut(means[start:], either)
-        if not cut:
+    for _ in range(WARM_UPS):
+        length = _warm_up(means[start:], goal is None)
+        if not length:
             break
-        start += cut
+        start += length
     return start / max(1, means.size) * total
 
 
-def _cut(means: Array, either: bool) -> int:
-    """Return how many leading batches belong to a warm-up; 0 for none."""
-    best, most = 0, STEP_T
+def _warm_up(means: Array, both_sides: bool) -> int:
+    """Return the number of leading batches that belong to a warm-up; 0 for none."""
+    best, greatest = 0, WARM_UP_T
     for cut in range(1, means.size - 3):
         before, after = means[:cut], means[cut:]
         gap = float(after.mean() - before.mean())
-        gap = abs(gap) if either else gap
-        rest = np.concatenate([before - before.mean(), after - after.mean()])
-        sd = float(np.sqrt(rest @ rest / max(1, means.size - 2) * inflation(rest)))
+        gap = abs(gap) if both_sides else gap
+        residuals = np.concatenate([before - before.mean(), after - after.mean()])
+        sd = float(np.sqrt(residuals @ residuals / max(1, means.size - 2) * inflation(residuals)))
         t = gap / max(sd * np.sqrt(1 / cut + 1 / after.size), 1e-300)
-        if gap > STEP * abs(float(after.mean())) and t > most:
-            best, most = cut, t
+        if gap > WARM_UP_STEP * abs(float(after.mean())) and t > greatest:
+            best, greatest = cut, t
     return best
 
 
 def usually_steady(known: Sequence[float]) -> float:
-    """Return when three in four of a study's trials had become steady, of fewer than eight all; 0 where none is known.
+    """Return when three in four of a study's trials had become steady, or all of a few; 0 where none is known.
 
-    Not the latest of many: a trial that something disturbed in its middle would keep all others from being judged.
+    It is not the latest of many trials: one that was disturbed in its middle would keep all others from being judged.
     """
-    return float(np.quantile(known, 0.75 if len(known) >= 8 else 1.0, method="higher")) if len(known) else 0.0
+    if not len(known):
+        return 0.0
+    return float(np.quantile(known, STEADY_QUANTILE if len(known) >= MANY_TRIALS else 1.0, method="higher"))
 
 
-Array = NDArray[np.float64]
-
-ALPHA = 1 / 300
-"""Probability, for one trial, that the interval over its readings ever misses."""
-FEWEST, SOONEST = 12, 0.2
-"""Batches, and share of the trial's time, before which nothing is judged."""
-SURE = 2.0
-"""Standard deviations of trials that must lie between the trial and the best so far."""
-RISES, UPPER = 2.0, 1.0
-"""From which t on a rise counts as one; how far above its estimate a slope is granted to lie."""
+# ---- The judgement.
 
 
 class Stopper:
@@ -164,9 +177,9 @@ class Stopper:
         Args:
             goal: which way is better.
             incumbent: values of the trials of the best configuration so far; empty: nothing is ever stopped.
-            total_s: how long the trial is to be measured.
-            run_sd: relative scatter from trial to trial (``noise.run_scatter``); None: of the incumbent's trials and a prior.
-            steady_s: when earlier trials of the study usually had become steady (``streams.usually_steady``).
+            total_s: time for which the trial will be measured.
+            run_sd: relative scatter from trial to trial (``run_scatter``); None: that of the incumbent's trials and a prior.
+            steady_s: when earlier trials of the study had usually become steady (``usually_steady``).
         """
         self.sign = -1.0 if goal == "min" else 1.0
         self.incumbent = np.asarray(incumbent, dtype=np.float64)
@@ -174,61 +187,52 @@ class Stopper:
         self.run_sd = run_scatter([list(incumbent)])[0] if run_sd is None else run_sd
         self.batches = Batches(total_s)
         self.at_s = 0.0
-        self.judged, self.answer = 0, ""
+        self._judged, self._verdict = 0, ""
 
     def add(self, at_s: float, value: float, n: int = 1) -> None:
-        """Take a reading: its end in seconds after the trial became ready, its value, records it is of (0: ignored)."""
+        """Take a reading: its end in seconds after the trial became ready, its value, its records (0: it is ignored)."""
         self.at_s = max(self.at_s, at_s)
         if n > 0 and np.isfinite(value):
             self.batches.add(at_s, value)
 
     def verdict(self) -> str:
-        """Return why this trial cannot win any more; empty where it can. Judged anew once a batch is over."""
-        if self.batches.latest != self.judged:
-            self.judged, self.answer = self.batches.latest, self._judge()
-        return self.answer
+        """Return why this trial cannot win any more; empty where it can. It is judged after each batch."""
+        if self.batches.latest != self._judged:
+            self._judged, self._verdict = self.batches.latest, self._judge()
+        return self._verdict
 
     def _judge(self) -> str:
         means = self.sign * self.batches.complete()
-        if not self._may_judge(means):
+        if not self.incumbent.size or not np.isfinite(self.total_s) or self.total_s <= 0 or means.size < FEWEST_BATCHES:
             return ""
-        bar = self._bar()
-        hope, rises = self._hope(means)
-        if rises or hope >= bar:
+        after_steady = self.steady_s + (self.total_s / BATCHES if self.steady_s > 0 else 0.0)
+        if self.at_s < max(EARLIEST * self.total_s, after_steady):
+            return ""
+        # The trial has to reach the incumbent's mean, less the scatter of trials of one configuration.
+        best = self.sign * float(self.incumbent.mean())
+        needed = best - SURE * self.run_sd * abs(best) * float(np.sqrt(1.0 + 1.0 / self.incumbent.size))
+        reachable, rises = self._reachable(means)
+        if rises or reachable >= needed:
             return ""
         now = float(means[len(means) // 2 :].mean())
         return (
-            f"cannot win: {self.sign * now:.4g} after {self.at_s:.3g} s and steady, {self.sign * hope:.4g} at the very best, "
+            f"cannot win: {self.sign * now:.4g} after {self.at_s:.3g} s and steady, at best {self.sign * reachable:.4g}, "
             f"against {float(self.incumbent.mean()):.4g} of the best so far"
         )
 
-    def _may_judge(self, means: Array) -> bool:
-        if not self.incumbent.size or not np.isfinite(self.total_s) or self.total_s <= 0 or means.size < FEWEST:
-            return False
-        after = self.steady_s + (self.total_s / BATCHES if self.steady_s > 0 else 0.0)
-        return self.at_s >= max(SOONEST * self.total_s, after)
+    def _reachable(self, means: Array) -> tuple[float, bool]:
+        """Return the highest level at which the trial may end, and whether it still rises.
 
-    def _bar(self) -> float:
-        """What the trial must be able to reach: the incumbent's mean less what trials of one configuration differ by."""
-        mean = self.sign * float(self.incumbent.mean())
-        return mean - SURE * self.run_sd * abs(mean) * float(np.sqrt(1.0 + 1.0 / self.incumbent.size))
-
-    def _hope(self, means: Array) -> tuple[float, bool]:
-        """Return the highest level that the trial may end at, and whether it still rises.
-
-        The level: the highest upper end over all readings, over the later three quarters, and over the later half. The rise:
-        what the upper end of the slope brings over the time that is left.
+        The level is the upper end of the interval over the last three quarters of the readings, or of the projected rise: what
+        the upper end of the slope brings over the time that is left.
         """
-        level = _upper(means[means.size // 4 :])
+        recent = means[means.size // 4 :]
+        level = float(recent.mean()) + halfwidth(recent, ALPHA)
         left = max(0.0, BATCHES - means.size)
-        rises, projected = False, level
+        rises = False
         for part in (means[means.size // 2 :], means[-max(4, means.size // 4) :]):
             rise, error = slope(part)
-            rises = rises or (rise > RISES * error and rise * left > 0.01 * abs(float(part.mean())))
-            projected = max(projected, float(part.mean()) + max(0.0, rise + UPPER * error) * left * (part.size > 5))
-        return projected, rises
-
-
-def _upper(means: Array) -> float:
-    """Upper end of the interval; infinite where there are too few batches for one."""
-    return float(means.mean()) + halfwidth(means, ALPHA) if means.size >= 4 else float("-inf")
+            rises = rises or (rise > RISE_T * error and rise * left > 0.01 * abs(float(part.mean())))
+            projected = float(part.mean()) + max(0.0, rise + SLOPE_MARGIN * error) * left * (part.size > 5)
+            level = max(level, projected)
+        return level, rises

@@ -11,7 +11,7 @@ from perflaw.laws.trees import distribution_tree
 from perflaw.report.explore import words
 from perflaw.report.page.html import as_json, asset
 from perflaw.types.documents import finite
-from perflaw.types.explored import Choice, Explored, FrontPoint, Importance, MetricLaw, Surface
+from perflaw.types.explored import Choice, FrontPoint, Importance, MetricLaw, StudyResult, Surface
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value
 
 Json = dict[str, Any]
@@ -21,7 +21,7 @@ MOST_LEVELS = 24
 """Settings of a knob that a slider steps through, beside those tried."""
 
 
-def explore_data(found: Explored, seed: int = 0) -> Json:
+def explore_data(found: StudyResult, seed: int = 0) -> Json:
     """Everything the page shows, without NaN or infinity."""
     study = found.study
     return {
@@ -41,17 +41,17 @@ def explore_data(found: Explored, seed: int = 0) -> Json:
     }
 
 
-def _ordered(found: Explored) -> list[StudyMetric]:
+def _ordered(found: StudyResult) -> list[StudyMetric]:
     """The objective first."""
     return sorted(found.study.metrics, key=lambda one: found.objective is None or one.name != found.objective.name)
 
 
-def _other(found: Explored) -> bool:
+def _other(found: StudyResult) -> bool:
     """Whether the robust configuration is another than the best."""
     return bool(found.robust and found.best and dict(found.robust.configuration) != dict(found.best.configuration))
 
 
-def _knob(knob: Knob, found: Explored) -> Json:
+def _knob(knob: Knob, found: StudyResult) -> Json:
     """A knob with the settings that its slider and its maps step through."""
     ordered = knob.kind in ("int", "float", "ordinal")
     levels = _levels(knob, found)
@@ -71,7 +71,7 @@ def _spans(levels: list[Value]) -> bool:
     return len(numbers) > 1 and min(numbers) > 0 and max(numbers) / min(numbers) > 30
 
 
-def _levels(knob: Knob, found: Explored) -> list[Value]:
+def _levels(knob: Knob, found: StudyResult) -> list[Value]:
     """Listed settings; of a range its ends, what lies evenly between, and what was tried."""
     if knob.kind == "bool":
         return [False, True]
@@ -91,7 +91,7 @@ def _between(knob: Knob, low: float, high: float, part: float) -> float:
     return float(low * (high / low) ** part)
 
 
-def _metric(metric: StudyMetric, found: Explored) -> Json:
+def _metric(metric: StudyMetric, found: StudyResult) -> Json:
     factor, unit = words.unit_of(metric)
     law = next((one for one in found.laws if one.metric.name == metric.name), None)
     importance = next((one for one in found.importance if one.metric == metric.name), None)
@@ -144,7 +144,7 @@ def _importance(one: Importance, metric: StudyMetric) -> Json:
     }
 
 
-def _choice(one: Choice, found: Explored) -> Json:
+def _choice(one: Choice, found: StudyResult) -> Json:
     metrics = {metric.name: metric for metric in found.study.metrics}
     return {
         "settings": _settings(one.configuration, found.study),
@@ -236,7 +236,7 @@ _SCRIPTS = (
 """Files of the page's program, each using only those before it when it loads."""
 
 
-def render_study(found: Explored, seed: int = 0) -> str:
+def render_study(found: StudyResult, seed: int = 0) -> str:
     """The page as HTML text, to be written as UTF-8; of an unfinished study it reloads itself."""
     parts = {
         "title": html.escape(f"{found.study.name} – perflaw explore"),

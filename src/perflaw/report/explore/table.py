@@ -9,7 +9,7 @@ from perflaw.report import tables as prose
 from perflaw.report.explore import words
 from perflaw.report.explore.words import setting_text
 from perflaw.report.tables import paragraph, printable, text_table
-from perflaw.types.explored import Choice, Explored, Importance, Surface
+from perflaw.types.explored import Choice, Importance, StudyResult, Surface
 from perflaw.types.studies import Knob, StudyMetric
 
 # ---- Heat maps in text: a metric over two knobs, in percent of the best, darker is better.
@@ -18,7 +18,7 @@ SHADES = " ░▒▓█"
 MOST_MAPS, WIDTH = 3, 80
 
 
-def map_text(found: Explored) -> str:
+def map_text(found: StudyResult) -> str:
     """The maps; empty where there are none or a single level."""
     surface, objective = found.surface, found.objective
     if surface is None or objective is None:
@@ -79,7 +79,7 @@ MOST_SHARES, MOST_FRONT, MOST_NOTICES = 8, 8, 8
 BAR = 20
 
 
-def explore_text(found: Explored, colour: bool = False, every: bool = False, name: str = "STUDY") -> str:
+def explore_text(found: StudyResult, colour: bool = False, every: bool = False, name: str = "STUDY") -> str:
     """Return the whole result in 80 columns; ``name`` is the study as it was named on the command line."""
     metrics = {one.name: one for one in found.study.metrics}
     text = paragraph_of_explore_table(words.heading(found))
@@ -110,7 +110,7 @@ def paragraph_of_explore_table(text: str) -> str:
     return prose.paragraph(text.replace(" %", "\u00a0%")).replace("\u00a0", " ")
 
 
-def _choice(title: str, choice: Choice, found: Explored, metrics: dict[str, StudyMetric]) -> str:
+def _choice(title: str, choice: Choice, found: StudyResult, metrics: dict[str, StudyMetric]) -> str:
     lines = [f"{title}: {words.configuration_text(found.study, choice.configuration)}"]
     expected = [f"{name} {words.estimate_text(metrics[name], one)}" for name, one in choice.metrics.items()]
     seen = choice.measured.get(found.objective.name) if found.objective else None
@@ -137,7 +137,7 @@ def _importance(one: Importance, metric: StudyMetric, colour: bool, every: bool)
     return "\n" + paragraph_of_explore_table(head.strip()) + "".join(f" {line}\n" for line in table.splitlines())
 
 
-def _front(found: Explored, metrics: dict[str, StudyMetric], colour: bool, every: bool) -> str:
+def _front(found: StudyResult, metrics: dict[str, StudyMetric], colour: bool, every: bool) -> str:
     """The front, where metrics disagree."""
     if len(found.pareto) < 2:
         return ""
@@ -156,7 +156,7 @@ def _front(found: Explored, metrics: dict[str, StudyMetric], colour: bool, every
     return "\n" + table + (f"  {left} more (--all tells all)\n" if left else "")
 
 
-def _laws(found: Explored) -> str:
+def _laws(found: StudyResult) -> str:
     """Laws, or why there is none."""
     text = ""
     for one in found.laws:

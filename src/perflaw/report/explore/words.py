@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from perflaw.report.quantity import NOTHING, percent, quantity
 from perflaw.report.quantity import estimate as estimate_with
-from perflaw.types.explored import Choice, Estimate, Explored, Importance, Share
+from perflaw.types.explored import Choice, Estimate, Importance, StudyResult, VarianceShare
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value
 
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -82,7 +82,7 @@ def probability_text(probability: float) -> str:
     return "<1 %" if probability < 0.01 else ">99 %" if probability > 0.99 else f"{probability * 100:.0f} %"
 
 
-def share_text(share: Share) -> str:
+def share_text(share: VarianceShare) -> str:
     """``46 % (44–49)``."""
     low, high = (
         f"{end * 100:.0f}" if end >= 0.0095 or end == 0 else f"{end * 100:.1f}" for end in (share.low, share.high)
@@ -90,7 +90,7 @@ def share_text(share: Share) -> str:
     return f"{percent(share.share)} ({low}–{high})"
 
 
-def knobs_text(share: Share) -> str:
+def knobs_text(share: VarianceShare) -> str:
     """``page_size × cache``."""
     return " × ".join(share.knobs)
 
@@ -106,12 +106,12 @@ def noise_text(importance: Importance, metric: StudyMetric) -> str:
     )
 
 
-def told_shares(importance: Importance) -> list[Share]:
+def told_shares(importance: Importance) -> list[VarianceShare]:
     """Shares that are established."""
     return [one for one in importance.shares if one.sure]
 
 
-def heading(found: Explored) -> str:
+def heading(found: StudyResult) -> str:
     """What was done: trials, configurations, how many count, why it is over."""
     begun = [one for one in found.trials if one.started]
     invalid = sum(not one.valid for one in begun)
@@ -122,7 +122,7 @@ def heading(found: Explored) -> str:
     if found.unfinished:
         parts.append("unfinished" + _left(found.left))
     elif found.ended:
-        parts.append(f"over: {found.ended}")
+        parts.append(f"finished: {found.ended}")
     return f"{found.study.name}: {', '.join(parts)}"
 
 
@@ -141,7 +141,7 @@ def state_of(trial: Trial) -> str:
     return "ended early" if trial.stopped else "disturbed" if trial.contaminated else "done"
 
 
-def next_steps(found: Explored, name: str = "STUDY") -> Iterator[tuple[str, str]]:
+def next_steps(found: StudyResult, name: str = "STUDY") -> Iterator[tuple[str, str]]:
     """Commands that help most now, and what for."""
     best = found.best
     if found.unfinished:

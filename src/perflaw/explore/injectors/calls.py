@@ -1,0 +1,144 @@
+"""Settings that are applied and read back by a call: ``command``, ``http``, ``python``; and those that the result reports.
+
+``path`` and ``regex`` only read back, from what the program or the workload prints.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from perflaw.errors import TargetError
+from perflaw.explore.injectors.context import Context
+from perflaw.explore.plugins import load_file
+from perflaw.explore.target.outputs import last_match, value_at
+from perflaw.explore.target.process import text_of
+from perflaw.types.studies import Value
+
+
+def setting_in(text: str, how: Mapping[str, Any]) -> Value | None:
+    """Return the setting in a text: by the injection's ``path`` or ``regex``, else the last line that is not empty."""
+    if "path" in how:
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise TargetError("the answer is not JSON", str(error)) from error
+        return setting_at(document, str(how["path"]))
+    if "regex" in how:
+        return last_match(str(how["regex"]), text)
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), None)
+
+
+def setting_at(document: Any, path: str) -> Value | None:
+    """Return the setting at ``a.b.0`` of a JSON document; None where there is none.
+
+    >>> setting_at({"a": [{"b": 4}]}, "a.0.b"), setting_at({}, "a")
+    (4, None)
+    """
+    try:
+        value = value_at(document, path)
+    except ValueError:
+        return None
+    return value if isinstance(value, bool | int | float | str) else None
+
+
+class Command:
+    """``{command: "redis-cli config set maxmemory {}"}``; verify: ``{command: "redis-cli config get maxmemory"}``."""
+
+    name = "command"
+    options = ("path", "regex")
+
+    def apply(self, how: Mapping[str, Any], value: Value, context: Context) -> None:
+        """Run the command with the value in the place of ``{}``; a status other than 0 makes the trial invalid."""
+        context.run(str(how["command"]).replace("{}", text_of(value)))
+
+    def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
+        """Return what the command prints: at ``path``, by ``regex``, or its last line."""
+        return setting_in(context.run(str(how["command"])), how)
+
+
+class HttpRequest:
+    """``{http: "PUT http://127.0.0.1:9200/_settings", body: '{"refresh": "{}"}'}``; verify: ``{http: "GET …", path: a.b}``."""
+
+    name = "http"
+    options = ("body", "type", "path", "regex")
+
+    def apply(self, how: Mapping[str, Any], value: Value, context: Context) -> None:
+        """Send the request with the value in the place of ``{}`` in address and body."""
+        method, address = self._request(how, "PUT")
+        text = text_of(value)
+        body = str(how.get("body", "")).replace("{}", text)
+        context.http(method, address.replace("{}", text), body, str(how.get("type", "application/json")))
+
+    def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
+        """Return what the answer says, at ``path`` of its JSON, by ``regex``, or in its last line."""
+        method, address = self._request(how, "GET")
+        return setting_in(context.http(method, address), how)
+
+    def _request(self, how: Mapping[str, Any], default: str) -> tuple[str, str]:
+        words = str(how["http"]).split()
+        if len(words) == 1:
+            return default, words[0]
+        if len(words) != 2 or not words[0].isupper():
+            raise TargetError(f"http {how['http']!r}", "a method and an address were expected", 'http: "PUT http://…"')
+        return words[0], words[1]
+
+
+class PythonCall:
+    """``{python: settings:set_pool}`` calls ``set_pool(value, context)``; verify: it calls ``get_pool(context)``.
+
+    The module or file (``settings.py:set_pool``) is looked for in the target's folder first.
+    """
+
+    name = "python"
+    options: tuple[str, ...] = ()
+
+    def apply(self, how: Mapping[str, Any], value: Value, context: Context) -> None:
+        """Call the function with the value."""
+        self._function(str(how["python"]), context)(value, context)
+
+    def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
+        """Return what the function returns."""
+        setting: Value | None = self._function(str(how["python"]), context)(context)
+        return setting
+
+    def _function(self, name: str, context: Context) -> Any:
+        module, _, wanted = name.rpartition(":")
+        if not module:
+            raise TargetError(f"python {name!r}", "module:function or file.py:function was expected")
+        if module.endswith(".py"):
+            found = load_file(context.path(module), f"python {name!r}")
+        else:
+            if context.folder not in sys.path:
+                sys.path.insert(0, context.folder)
+            found = importlib.import_module(module)
+        if not callable(getattr(found, wanted, None)):
+            raise TargetError(f"python {name!r}", f"{module} has no function {wanted}")
+        return getattr(found, wanted)
+
+
+class ResultPath:
+    """``verify: {path: settings.cache}``: the setting at a path of the JSON that the program or workload prints."""
+
+    name = "path"
+    options: tuple[str, ...] = ()
+    when = "result"
+
+    def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
+        """Return the value there."""
+        return setting_at(context.document, str(how["path"]))
+
+
+class ResultPattern:
+    r"""``verify: {regex: "cache=(\\d+)"}``: the setting in the last match of what the program or workload prints."""
+
+    name = "regex"
+    options: tuple[str, ...] = ()
+    when = "result"
+
+    def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
+        """Return the group of the last match."""
+        return None if context.output is None else last_match(str(how["regex"]), context.output)

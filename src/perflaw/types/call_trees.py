@@ -1,4 +1,4 @@
-"""What learners of variance read: one metric of a calling-context tree, its exact moments and its sampled invocations.
+"""A calling-context tree for the learners of variance: exact moments and sampled invocations.
 
 Sums are exact integers of any size (dtype object); times are in ns. (V,) stands for the nodes of the tree by number.
 """
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     Sums = NDArray[np.object_]
 
 LOCAL: Final = -1
-"""In the place of a callee: what an invocation spends outside its callees (Y_0)."""
+"""Stands for a callee: the cost of an invocation outside its callees (Y_0)."""
 OTHER: Final = -2
-"""In the place of a callee: callees that are not kept apart."""
+"""Stands for all callees that are not kept apart."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,14 +39,14 @@ class NodeMoments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairMoments:
-    """Products of the costs of two parts of a node's invocations; what is missing is 0 where nothing was put together."""
+    """Products of the costs of two parts of a node's invocations. A missing pair is 0, unless callees were put together."""
 
     node: Ints
-    """(P,) node whose invocations they are."""
+    """(P,) node of the invocations."""
     i: Ints
     """(P,) a callee's node, LOCAL or OTHER; never more than j."""
     j: Ints
-    """(P,) the other part."""
+    """(P,) the other part, a callee's node, LOCAL or OTHER."""
     sum_yy: Sums
     """(P,) ΣY_i·Y_j."""
 
@@ -60,9 +60,9 @@ class LinkMoments:
     descendant: Ints
     """(L,) node of the descendant; direct callees included."""
     n: Ints
-    """(L,) invocations of the ancestor in which it took part."""
+    """(L,) invocations of the ancestor in which the descendant was called."""
     n_once: Ints
-    """(L,) those that called it exactly once."""
+    """(L,) invocations of the ancestor in which it was called exactly once."""
     sum_k: Sums
     """(L,) ΣK."""
     sum_kk: Sums
@@ -79,7 +79,7 @@ class LinkMoments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Sampled invocations (S,) and their direct callees (C,). NaN stands where something was not measured."""
+    """Sampled invocations (S,) and their direct callees (C,). NaN stands for a cost that was not measured."""
 
     run: tuple[str, ...]
     """(S,) id of the run."""
@@ -94,27 +94,27 @@ class Samples:
     time: Floats
     """(S,) wall time."""
     cpu: Floats
-    """(S,) its part on the CPU."""
+    """(S,) CPU time."""
     events: Floats
     """(S,) recorded calls in it, itself included."""
     weight: Floats
-    """(S,) invocations each stands for."""
+    """(S,) number of invocations that each stands for."""
     stratum: Ints
-    """(S,) power of two of its time: samples of a function are drawn apart in each."""
+    """(S,) power of two of the time; each stratum of a function has its own sample."""
     uniform: NDArray[np.bool_]
-    """(S,) whether it is of the uniform part of the sample."""
+    """(S,) whether each belongs to the uniform part of the sample."""
     of: Ints
-    """(C,) place of the invocation among the S."""
+    """(C,) place of the calling invocation among the S."""
     callee: Ints
     """(C,) node of the callee, or OTHER."""
     k: Ints
-    """(C,) calls of it."""
+    """(C,) number of calls."""
     y: Floats
-    """(C,) its cost in the tree's metric; NaN where samples do not say."""
+    """(C,) cost in the tree's metric; NaN where samples do not have it."""
     y_time: Floats
-    """(C,) its wall time."""
+    """(C,) wall time."""
     y_cpu: Floats
-    """(C,) its time on the CPU."""
+    """(C,) CPU time."""
     costs: Mapping[str, Floats] = field(default_factory=dict)
     """Further metric → (S,) cost in it."""
     features: Mapping[str, Floats] = field(default_factory=dict)
@@ -123,33 +123,33 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallTree:
-    """A calling-context tree: nodes keyed by (parent, call site, callee); parents stand before children, 0 is the root."""
+    """A calling-context tree, its nodes keyed by (parent, call site, callee). Parents come before children; 0 is the root."""
 
     metric: Metric
     """Metric of pairs, links and of the samples' ``x``."""
     metrics: Mapping[str, Metric]
     """Every metric with moments, by name."""
     components: tuple[Component, ...]
-    """By number."""
+    """Components by number."""
     parent: Ints
-    """(V,) node that called; -1 for the root."""
+    """(V,) node of the caller; -1 for the root."""
     component: Ints
-    """(V,) number of the function; -1 for the root."""
+    """(V,) number of the component; -1 for the root."""
     site: Ints
     """(V,) call site within the parent's code."""
     site_line: Ints
     """(V,) its source line, 0 where unknown."""
     moments: Mapping[str, NodeMoments]
-    """By metric."""
+    """Moments by metric."""
     pairs: PairMoments
-    """Products of parts."""
+    """Products of the costs of two parts."""
     links: LinkMoments
-    """Descendants within ancestors."""
+    """Costs of descendants within ancestors."""
     samples: Samples | None = None
-    """Sampled invocations; None where there are moments alone."""
+    """Sampled invocations; None where there are only moments."""
     histogram: tuple[Ints, Ints, Ints] | None = None
-    """Node, bucket of the time (four a power of two) and invocations in it; None where it was not kept."""
+    """Node, bucket of the time (four for each power of two) and invocations in it; None where it was not kept."""
     clock_noise: float = 0.0
     """ns by which the cost of an invocation may be off; 0 where the program advanced the clock itself."""
     notes: tuple[str, ...] = ()
-    """What the recordings say is missing or uncertain."""
+    """Notes on what is missing or uncertain in the recordings."""

@@ -1,4 +1,4 @@
-"""What a recording is made of: the run, its clock, what is missing, and the evidence in it."""
+"""The nouns of a recording: components and metrics, the run, its clock and losses, and the evidence in it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# ---- The longest invocations of a function with what happened within them, as a recording has it.
-
-
 @dataclass(frozen=True, slots=True)
 class NestedSpan:
-    """A call within an invocation; a segment, where it is of a generator or coroutine."""
+    """A call within an invocation, or a segment of a generator or coroutine."""
 
     name: str
-    """Component that was called."""
+    """Name of the component that was called."""
     line: int
     """Source line of the call, 0 where unknown."""
     parent: int
-    """Place of the span that it lies in; -1: the invocation itself."""
+    """Place of the span that it lies in; -1 for the invocation itself."""
     started_ns: int
-    """After the invocation's start."""
+    """Start, since the start of the invocation."""
     time_ns: int
-    """How long it took."""
+    """Duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,32 +37,29 @@ class WorstCall:
     sequence: int
     """Order of completion within the run."""
     started_ns: int
-    """Start, since the run's first event."""
+    """Start, since the first event of the run."""
     time_ns: int
-    """How long it took."""
+    """Duration."""
     cpu_ns: float
-    """Its part on the CPU; NaN where unknown."""
+    """CPU time in it; NaN where unknown."""
     calls: int
     """Recorded calls in it, itself included."""
     path: tuple[str, ...]
-    """Components that led to it, itself last."""
+    """Names of the components on its calling context, its own last."""
     spans: tuple[NestedSpan, ...]
-    """Calls within it, callers first: the longest of them."""
+    """The longest calls within it, callers first."""
     features: Mapping[str, float | str] = field(default_factory=dict)
-    """What was read at its entry; empty where it was not sampled."""
+    """Features read at its entry; empty if it was not sampled."""
 
     @property
     def left_out(self) -> int:
-        """Calls within it, shorter than those kept, that are no span."""
+        """Number of calls within it that are shorter than those kept as spans."""
         return max(self.calls - 1 - len(self.spans), 0)
-
-
-# ---- What is measured: components and metrics.
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of the program whose cost is measured."""
+    """What has a cost: a function, a line, a block, a call site or a probe."""
 
     name: str
     """Qualified name, ``package.module.Class.function``."""
@@ -76,14 +70,14 @@ class Component:
     language: str = "python"
     """Language it is written in."""
     origin: Literal["own", "library"] = "own"
-    """The person's own code, or the standard library and installed packages."""
+    """Whether it is the person's own code, or of the standard library or an installed package."""
     parameters: tuple[str, ...] = ()
     """Names of its parameters, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is measured of an invocation."""
+    """A kind of cost that is measured for every invocation."""
 
     name: str
     """Name on the command line and in documents: ``time``."""
@@ -92,101 +86,100 @@ class Metric:
 
 
 TIME = Metric("time", "ns")
-"""Wall time of an invocation, the tracer's own time taken out."""
+"""Wall time of an invocation, without the tracer's own time."""
 CPU = Metric("cpu", "ns")
-"""The part of it in which the invocation's thread was on a CPU."""
+"""Time during which the invocation's thread was running on a CPU."""
 EVENTS = Metric("events", "calls")
-"""Recorded calls: the invocation itself and all below it."""
+"""Recorded calls within an invocation, itself included."""
 FEATURE_NAME: Final = re.compile(r"[A-Za-z_][\w.\[\]-]*")
-"""What a feature that a person names may be called."""
+"""Names that a person may give to a feature."""
 
 MOST_SLOWDOWN = 100.0
-"""Slowdowns from here on are not told apart."""
-
+"""Larger slowdowns are given as this one."""
 
 EXACT_NS = 50.0
-"""No time of a call on a real clock is more exact."""
+"""Error of the time of a single call on a real clock, at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock a run was measured with, and what measuring cost."""
+    """The clock of a run, and the cost of measuring."""
 
     name: str
     """``perf_counter`` or ``fake``."""
     tick_ns: int
-    """Smallest step it can show."""
+    """Its smallest step."""
     event_ns: int
-    """Calibrated cost of a call event outside the tracer's own clock reads, taken out of every open frame."""
+    """Calibrated cost of a call event outside the tracer's own clock reads; it is subtracted from every open frame."""
     own_ns: int
-    """All time the tracer took out of the run."""
+    """All time of the tracer in the run, which is not part of any cost."""
 
     @property
     def exact_ns(self) -> float:
-        """Times of single calls that differ by less do not differ: what is taken out for the tracer is no more exact."""
+        """Times of single calls that differ by less are equal, for the tracer's own time is not known more exactly."""
         return float(self.tick_ns) if self.name == "fake" else max(EXACT_NS, self.tick_ns, self.event_ns / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What a recording does not contain, counted."""
+    """Counts of what a recording does not contain."""
 
     open_invocations: int = 0
-    """Invocations that had not ended when the recording did; they give no sample."""
+    """Invocations that had not ended when the recording did; they are not sampled."""
     missed_calls: int = 0
-    """Calls that no record was made of: at the recursion limit, or for want of memory."""
+    """Calls without a record, at the recursion limit or for lack of memory."""
     library_functions: int = 0
-    """Functions of libraries that only libraries called: left out by default."""
+    """Library functions called only by libraries, which are left out by default."""
     unselected_functions: int = 0
     """Functions left out by ``--select`` and ``--exclude``."""
     reason: str = ""
-    """Why the recording stopped before the program did; empty if it did not."""
+    """Why the recording stopped before the program; empty if it did not."""
     folded_calls: int = 0
-    """Calls from further contexts than are kept apart: put together by function."""
+    """Calls from contexts beyond the limit, which are put together by function."""
     unlinked: int = 0
-    """How often a descendant's part in an invocation was not kept, because there were too many pairs of the two."""
+    """Number of times a descendant's part in an invocation was not kept, because there were too many such pairs."""
     probe_records: int = 0
-    """Records of probes that were overwritten before the collector came to them, or found no place."""
+    """Records of probes that were overwritten before the collector read them, or for which there was no room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One recorded run of a target: the manifest beside its tables."""
+    """One recorded run of a target: the manifest of its tables."""
 
     id: str
-    """Name of the run within its experiment, such as ``0001``."""
+    """Id of the run within its experiment, such as ``0001``."""
     command: tuple[str, ...]
-    """What was run, secrets masked."""
+    """The command line, secrets masked."""
     target: str
-    """Short name of what was run: ``app.py``."""
+    """Short name of the program: ``app.py``."""
     features: Mapping[str, float]
-    """Features of the whole run: ``--vary`` values, argument numbers, sizes of files, declared ones."""
+    """Features of the whole run: values of ``--vary``, numbers in arguments, sizes of files, and declared features."""
     started: str
     """Start, UTC, ISO 8601."""
     wall_ns: int
-    """Wall time of the target's process as the person felt it."""
+    """Wall time of the target's process, the tracer's own time included."""
     span_ns: int
-    """Wall time from first to last event, the tracer's own time taken out."""
+    """Wall time from the first to the last event, without the tracer's own time."""
     status: int
-    """Exit status of the target, 128 + signal when it was killed."""
+    """Exit status of the target, 128 + signal if a signal killed it."""
     complete: bool
     """Whether the program ended by itself with status 0 and every record arrived."""
     ended: str
     """How it ended, in words."""
     tracer: str
-    """Which tracer recorded it, and why that one."""
+    """The tracer that recorded it, and why that one was chosen."""
     python: str
     """Version of the target's interpreter."""
     clock: Clock
     """The clock and its cost."""
     lost: Losses
-    """What is missing."""
+    """What the recording does not contain."""
     host: str
     """Machine it ran on."""
     environment: Mapping[str, str]
-    """Environment variables of the allow-list."""
+    """Environment variables that are on the allow-list."""
     configuration: Mapping[str, str]
-    """What was asked of the recorder: values of ``--vary``, selection, clock."""
+    """Settings of the recorder: values of ``--vary``, selection, clock."""
     calls: int
     """Completed invocations."""
     functions: int
@@ -194,57 +187,57 @@ class Run:
     nodes: int
     """Nodes of its call tree."""
     metrics: tuple[Metric, ...] = (TIME, EVENTS)
-    """What was measured of every invocation."""
+    """Metrics of every invocation."""
     words: Mapping[str, str] = field(default_factory=dict)
-    """What the tracer says of its measurements, by topic: ``clock``, ``cpu``, ``tracer``."""
+    """Remarks of the tracer on its measurements, by topic: ``clock``, ``cpu``, ``tracer``."""
     pid: int = 0
-    """Process id of the target, 0 where the tracer does not say."""
+    """Process id of the target; 0 where unknown."""
     parent: str = ""
-    """Id of the run of the process that started this one; empty for the program that was recorded."""
+    """Id of the run of the parent process; empty for the program itself."""
     workload: str = ""
-    """Name of its workload in the workload file, empty without one."""
+    """Name of its workload in the workload file; empty without one."""
     planned: str = ""
-    """Digest of what was planned, by which ``record --resume`` knows the run again; empty for child processes."""
+    """Digest of the planned run, by which ``record --resume`` recognises it; empty for child processes."""
 
     @property
     def slowdown(self) -> float:
-        """Estimated ratio of the run's wall time to what it would have been untraced, from the tracer's own time.
+        """Estimated ratio of the run's wall time to its wall time without a tracer, from the tracer's own time.
 
-        At most ``MOST_SLOWDOWN``: with several threads the tracer's time may exceed the wall's.
+        It is at most ``MOST_SLOWDOWN``, for with several threads the tracer's time may exceed the wall time.
         """
         return self.wall_ns / max(self.wall_ns - self.clock.own_ns, self.wall_ns / MOST_SLOWDOWN, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What one run spent in a component."""
+    """The cost of a component in one run."""
 
     run: Run
     """The run."""
     calls: int
     """Completed invocations of the component in it."""
     total: int
-    """Cost of them, recursion counted once, unit of the metric."""
+    """Inclusive cost of these invocations, recursion counted once, in the unit of the metric."""
     self_total: int
-    """The same without callees that are components themselves."""
+    """Cost of these invocations without their recorded callees."""
     cost: int
     """Cost of the whole run, all threads together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the recordings of an experiment say of one component: sampled invocations, and every run's totals."""
+    """The evidence of an experiment on one component: sampled invocations, and the totals of every run."""
 
     component: Component
-    """The part of the program."""
+    """The component."""
     cost: NDArray[np.float64]
-    """(n,) cost of each sampled invocation, unit of the metric."""
+    """(n,) cost of each sampled invocation, in the unit of the metric."""
     weight: NDArray[np.float64]
-    """(n,) how many invocations each stands for."""
+    """(n,) number of invocations that each stands for."""
     uniform: NDArray[np.bool_]
-    """(n,) whether it belongs to the uniform part of the sample."""
+    """(n,) whether each belongs to the uniform part of the sample."""
     run: NDArray[np.str_]
-    """(n,) id of its run."""
+    """(n,) id of the run of each."""
     features: Mapping[str, NDArray[np.float64]]
     """Feature → (n,) values of the invocations' arguments, NaN where not read."""
     runs: tuple[RunCost, ...]

@@ -1,4 +1,11 @@
-"""What every connection offers: messages sent and received, each a kind, a small document and bytes."""
+"""Channels and their messages. A message has a kind, a small document, and a payload of bytes.
+
+Its form on the wire:
+
+    | "plw1" | length of the text u32 | length of the payload u32 | text: {"kind": …, "document": …} | payload |
+
+Lengths are checked before anything is stored: a peer that announces a giant message is refused and costs no memory.
+"""
 
 from __future__ import annotations
 
@@ -12,46 +19,46 @@ from perflaw.errors import TargetError
 
 
 class WireError(TargetError):
-    """A connection that cannot be made or went wrong: refused, damaged, or too slow."""
+    """A connection that cannot be made or has failed: refused, damaged, or too slow."""
 
 
-class Closed(WireError):  # noqa: N818 (what happened, which is not always an error)
-    """The other side has gone, or this side has closed."""
+class Closed(WireError):  # noqa: N818 (an event, which is not always an error)
+    """The other side has ended the connection, or this side has closed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one side said."""
+    """A message that one side sent."""
 
     kind: str
-    """Which of the messages that both sides know."""
+    """Kind of message, which both sides know."""
     document: Mapping[str, Any] = field(default_factory=dict)
     """Numbers, texts, lists and mappings, as JSON has them."""
     payload: bytes = b""
-    """Bytes beside it: arrays of records."""
+    """Bytes beside the document: arrays of records."""
 
 
 class Channel(Protocol):
     """A connection to one other process. One thread sends and one receives; both may be the same."""
 
     def send(self, kind: str, document: Mapping[str, Any] | None = None, payload: bytes = b"") -> None:
-        """Say something. :class:`Closed` where nobody listens any more, or nobody took it within the time for a frame."""
+        """Send a message. :class:`Closed` if the other side has gone, or did not take it within the time for a frame."""
 
     def receive(self, timeout_s: float) -> Message | None:
-        """The next message, None where none came in time. :class:`Closed` at the end, WireError for what is no message.
+        """The next message; None if none came in time. :class:`Closed` at the end, WireError for bytes that are no message.
 
-        0 looks without waiting. What was received in part is kept for the next call.
+        With a timeout of 0, it does not wait. A message that was received in part is kept for the next call.
         """
 
     def close(self) -> None:
-        """End the connection; may be called twice."""
+        """Close the connection; may be called twice."""
 
     def fileno(self) -> int:
-        """Descriptor that becomes readable when something came, for ``select``; -1 once closed."""
+        """Descriptor, for ``select``, that becomes readable when bytes arrive; -1 once the channel is closed."""
 
 
 def expect(channel: Channel, kind: str, timeout_s: float) -> Message:
-    """The next message, which must be of that kind; WireError where it is not, or does not come in time."""
+    """The next message, which must be of that kind; WireError if it is not, or does not come in time."""
     message = channel.receive(timeout_s)
     if message is None:
         raise WireError(f"no {kind!r} within {timeout_s:g} s", "the other side is busy, stuck or not perflaw's")
@@ -62,19 +69,13 @@ def expect(channel: Channel, kind: str, timeout_s: float) -> Message:
     return message
 
 
-# ---- Messages as bytes, and back: magic, two lengths, a JSON text, a payload.
-#
-#     | "plw1" | length of the text u32 | length of the payload u32 | text: {"kind": …, "document": …} | payload |
-#
-# Lengths are looked at before anything is kept: a peer that names giant ones is refused, and costs no memory.
-
 MAGIC: Final = b"plw1"
 HEADER: Final = struct.Struct("<4sII")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most that one message may be."""
+    """Maximum size of one message."""
 
     text: int = 1 << 23
     """Bytes of its JSON text."""
@@ -83,11 +84,11 @@ class Limits:
 
 
 STRANGER: Final = Limits(4096, 0)
-"""What a peer may send before it has shown the token."""
+"""Limits for a peer that has not shown the token yet."""
 
 
 def encode(kind: str, document: Mapping[str, Any], payload: bytes, limits: Limits) -> bytes:
-    """A message as bytes; WireError where it is larger than anybody would take, or JSON cannot say it."""
+    """A message as bytes; WireError if it exceeds the limits, or is not expressible in JSON."""
     try:
         text = json.dumps({"kind": kind, "document": dict(document)}, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:
@@ -98,12 +99,12 @@ def encode(kind: str, document: Mapping[str, Any], payload: bytes, limits: Limit
 
 def _check(text: int, payload: int, limits: Limits) -> None:
     if text > limits.text or payload > limits.payload:
-        why = f"{text} and {payload} bytes; at most {limits.text} and {limits.payload} are taken"
+        why = f"{text} and {payload} bytes; at most {limits.text} and {limits.payload} are accepted"
         raise WireError("a message that is too large", why)
 
 
 class Decoder:
-    """Takes bytes as they come and gives whole messages. Holds one message at most, and what came after it in one read."""
+    """Takes bytes as they arrive and gives whole messages. It holds at most one message and the bytes read after it."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -111,7 +112,7 @@ class Decoder:
 
     @property
     def begun(self) -> bool:
-        """Whether part of a message is there, the rest of which is still to come."""
+        """Whether it holds a part of a message."""
         return bool(self._buffer)
 
     def feed(self, data: bytes) -> None:
@@ -119,15 +120,19 @@ class Decoder:
         self._buffer += data
 
     def wanted(self) -> int:
-        """Bytes missing until the next message (or its header) is whole; WireError where what came is no header of ours."""
+        """Bytes missing until the next message (or its header) is whole; WireError if the bytes are not a header of ours."""
         have = len(self._buffer)
         if have < HEADER.size:
             if not MAGIC.startswith(bytes(self._buffer[: len(MAGIC)])):
-                raise _garbage()
+                raise WireError(
+                    "the bytes received are no message", "the other side is not perflaw's, or speaks without TLS"
+                )
             return HEADER.size - have
         magic, text, payload = HEADER.unpack_from(self._buffer)
         if magic != MAGIC:
-            raise _garbage()
+            raise WireError(
+                "the bytes received are no message", "the other side is not perflaw's, or speaks without TLS"
+            )
         _check(text, payload, self.limits)
         return max(0, HEADER.size + int(text) + int(payload) - have)
 
@@ -137,28 +142,23 @@ class Decoder:
             yield self.take()
 
     def take(self) -> Message:
-        """The first message, where ``wanted()`` is 0."""
+        """The first message; ``wanted()`` must be 0."""
         _, text, payload = HEADER.unpack_from(self._buffer)
         middle = HEADER.size + text
-        said, rest = bytes(self._buffer[HEADER.size : middle]), bytes(self._buffer[middle : middle + payload])
+        content, rest = bytes(self._buffer[HEADER.size : middle]), bytes(self._buffer[middle : middle + payload])
         del self._buffer[: middle + payload]
-        return _message(said, rest)
+        return _message(content, rest)
 
 
 def _message(text: bytes, payload: bytes) -> Message:
+    def refuse_constant(name: str) -> float:
+        raise ValueError(name)  # NaN and infinity are not JSON
+
     try:
-        said = json.loads(text, parse_constant=_no_constant)
-        kind, document = said["kind"], said["document"]
+        content = json.loads(text, parse_constant=refuse_constant)
+        kind, document = content["kind"], content["document"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise WireError("a message that cannot be read", f"its text is damaged ({type(error).__name__})") from error
     if not isinstance(kind, str) or not isinstance(document, dict):
         raise WireError("a message that cannot be read", "its kind or document is of the wrong type")
     return Message(kind, document, payload)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(name)  # NaN and infinity are no JSON
-
-
-def _garbage() -> WireError:
-    return WireError("what came is no message", "the other side is not perflaw's, or speaks without TLS")

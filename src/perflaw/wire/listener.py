@@ -1,6 +1,6 @@
-"""The side that listens: strangers get a few seconds and a few kilobytes to show the token; others wait for nobody.
+"""The listening side: a new peer gets a few seconds and a few kilobytes to show the token, and delays no other peer.
 
-Every connection is greeted in a thread of its own, of which there are few: who comes beyond is turned away at once.
+Every connection is greeted in its own thread. There are few such threads; further peers are turned away at once.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, Final
 from perflaw.errors import UsageError
 from perflaw.wire.channel import STRANGER, Limits, WireError, expect
 from perflaw.wire.streams import FRAME_S, StreamChannel
-from perflaw.wire.tls import GREETING_S, PROTOCOL, Address, Tls, notice_silence, same, secure
+from perflaw.wire.tls import GREETING_S, PROTOCOL, Address, Tls, is_token, notice_silence, secure
 
 GREETERS: Final = 8
-"""Strangers that are spoken to at one time."""
+"""New peers that are greeted at the same time."""
 WAITING: Final = 8
-"""Accepted connections that wait for ``accept``."""
+"""Greeted connections that may wait for ``accept``."""
 
 
 def serving(certificate: Path, key: Path) -> ssl.SSLContext:
-    """What a listener shows; UsageError where certificate or key cannot be read or do not belong together."""
+    """The TLS context of a listener; UsageError if certificate or key cannot be read or do not belong together."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
@@ -42,7 +42,7 @@ def serving(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 class Listener:
-    """Listens at an address; gives channels of peers that showed the token."""
+    """Listens at an address, and gives channels to peers that showed the token."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Listener:
         self._limits, self._frame_s = limits or Limits(), frame_s
         self._socket = _bound(address)
         self.address = Address(address.host, self._socket.getsockname()[1])
-        """Where it listens, with the port that it got."""
+        """The address, with the port that the system gave."""
         self.refused: deque[str] = deque(maxlen=100)
-        """Why the last strangers were turned away."""
+        """Why the last peers were turned away."""
         self.refusals = 0
-        """How many were."""
+        """Number of peers that were turned away."""
         self._ready: queue.Queue[StreamChannel] = queue.Queue(WAITING)
         self._greeters = threading.Semaphore(GREETERS)
         self._closing = threading.Event()
@@ -70,13 +70,13 @@ class Listener:
         self._thread.start()
 
     def accept(self, timeout_s: float) -> StreamChannel | None:
-        """The next peer that showed the token, None where none came in time."""
+        """The next peer that showed the token; None if none came in time."""
         with suppress(queue.Empty):
             return self._ready.get(timeout=timeout_s) if timeout_s > 0 else self._ready.get_nowait()
         return None
 
     def close(self) -> None:
-        """Listen no more; channels that were given are their holders' affair."""
+        """Stop listening. Channels that ``accept`` gave stay open."""
         self._closing.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -96,7 +96,7 @@ class Listener:
                 threading.Thread(target=self._greet, args=(connection, peer), daemon=True).start()
             else:
                 connection.close()
-                self._tell(peer, "too many strangers at once")
+                self._note_refusal(peer, "too many peers at once")
 
     def _greet(self, plain: socket.socket, peer: Any) -> None:
         try:
@@ -104,14 +104,14 @@ class Listener:
             secured = secure(plain, self._context, self._greeting_s, server_side=True)
             self._admit(StreamChannel(Tls(secured), f"{peer[0]}:{peer[1]}", STRANGER, self._greeting_s))
         except (OSError, ValueError, WireError, queue.Full) as error:
-            self._tell(peer, "nobody accepts" if isinstance(error, queue.Full) else str(error))
+            self._note_refusal(peer, "nobody accepts" if isinstance(error, queue.Full) else str(error))
         finally:
             self._greeters.release()
 
     def _admit(self, channel: StreamChannel) -> None:
         try:
             hello = expect(channel, "hello", self._greeting_s).document
-            if not same(hello.get("token"), self._token):
+            if not is_token(hello.get("token"), self._token):
                 raise _refuse(channel, "wrong token", "both sides read --token-file: the files differ")
             if hello.get("protocol") != PROTOCOL:
                 raise _refuse(channel, "another version of perflaw", f"this side speaks {PROTOCOL}")
@@ -122,7 +122,7 @@ class Listener:
             channel.close()
             raise
 
-    def _tell(self, peer: Any, why: str) -> None:
+    def _note_refusal(self, peer: Any, why: str) -> None:
         self.refusals += 1
         self.refused.append(f"{peer[0]}: {why}")
 

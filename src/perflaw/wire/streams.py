@@ -1,4 +1,4 @@
-"""A channel over any stream of bytes that does not block: pipes, local sockets, TLS. Every wait is bounded."""
+"""Channels over non-blocking streams of bytes: pipes, local sockets, TLS. Every wait is bounded."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from typing import Any, Final, Protocol
 from perflaw.wire.channel import Closed, Decoder, Limits, Message, WireError, encode
 
 FRAME_S: Final = 30.0
-"""Longest time that a message may take from its first byte to its last, either way."""
+"""Longest time that a message may take from its first byte to its last, in either direction."""
 _READ: Final = 1 << 18
 
 
 class WantRead(Exception):  # noqa: N818 (a state, not an error)
-    """Nothing to be had before the stream is readable."""
+    """The stream has to become readable first."""
 
 
 class WantWrite(Exception):  # noqa: N818 (a state, not an error)
-    """Nothing can be done before the stream is writable."""
+    """The stream has to become writable first."""
 
 
 class Stream(Protocol):
-    """Bytes both ways without blocking; may raise WantRead and WantWrite, and OSError where the connection broke."""
+    """Bytes in both directions without blocking. May raise WantRead and WantWrite, and OSError if the connection broke."""
 
     def read(self, most: int) -> bytes:
-        """Some bytes, at most so many; empty at the end."""
+        """Read up to ``most`` bytes; empty at the end."""
 
     def write(self, data: memoryview) -> int:
-        """Take some bytes; how many."""
+        """Write some of the bytes; gives their number."""
 
     def descriptors(self) -> tuple[int, int]:
-        """What to wait on before reading, and before writing."""
+        """Descriptors to wait for before reading, and before writing."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the stream."""
 
 
 class StreamChannel:
@@ -46,7 +46,7 @@ class StreamChannel:
 
     def __init__(self, stream: Stream, name: str, limits: Limits | None = None, frame_s: float = FRAME_S) -> None:
         self.name = name
-        """Who is at the other end, for messages of failure."""
+        """Name of the other side, for errors."""
         self.limits = limits or Limits()
         self.frame_s = frame_s
         self._stream = stream
@@ -74,13 +74,13 @@ class StreamChannel:
         while True:
             if self._decoder.begun and not self._wanted():
                 message = self._decoder.take()
-                self._begun_at = time.monotonic()  # of what came after it
+                self._begun_at = time.monotonic()  # for the bytes after it
                 return message
             if not self._more(deadline):
                 return None
 
     def widen(self, limits: Limits, frame_s: float) -> None:
-        """Trust the other side with more: it has shown the token."""
+        """Allow larger messages and longer times, once the other side has shown the token."""
         self.limits = self._decoder.limits = limits
         self.frame_s = frame_s
 
@@ -107,7 +107,7 @@ class StreamChannel:
             raise
 
     def _more(self, deadline: float) -> bool:
-        """Read once; False where nothing came before the deadline."""
+        """Read once; False if nothing came before the deadline."""
         begun = self._decoder.begun
         try:
             data = self._checked().read(_READ)
@@ -153,11 +153,8 @@ class StreamChannel:
         return Closed(f"{self.name}: the connection broke", error.strerror or str(error))
 
 
-# ---- Channels between processes of one machine: a pair of local sockets, or a pipe each way.
-
-
 class Descriptors:
-    """A descriptor to read and one to write, which may be one. Owned: closed with the channel."""
+    """A stream over a descriptor to read and one to write, which may be the same. It owns and closes them."""
 
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing = reading, writing
@@ -191,12 +188,12 @@ class Descriptors:
 def over(
     reading: int, writing: int, name: str, limits: Limits | None = None, frame_s: float = FRAME_S
 ) -> StreamChannel:
-    """A channel over descriptors that this process has: its standard input and output, or one it was given."""
+    """A channel over descriptors of this process: its standard input and output, or a descriptor that it was given."""
     return StreamChannel(Descriptors(reading, writing), name, limits, frame_s)
 
 
 def pair(name: str = "pair") -> tuple[StreamChannel, StreamChannel]:
-    """Two channels, each the other's end."""
+    """The two ends of a connection."""
     ours, theirs = (one.detach() for one in socket.socketpair())
     return over(ours, ours, name), over(theirs, theirs, name)
 
@@ -204,9 +201,9 @@ def pair(name: str = "pair") -> tuple[StreamChannel, StreamChannel]:
 def spawn(
     argv: Sequence[str], name: str, environment: Mapping[str, str] | None = None
 ) -> tuple[subprocess.Popen[bytes], StreamChannel]:
-    """Start a process that speaks over a descriptor, whose number stands for ``{channel}`` in its arguments.
+    """Start a process with a channel to it, over a descriptor whose number replaces ``{channel}`` in its arguments.
 
-    It is in a session of its own: Ctrl-C at the terminal is for this process, which then tells it.
+    The process has its own session, so that Ctrl-C at the terminal reaches only this process, which then stops the other.
     """
     ours, theirs = socket.socketpair()
     with theirs:

@@ -1,4 +1,4 @@
-"""A connection to a listener on another machine: TCP, TLS, then the token. And TLS as a stream of bytes."""
+"""Connections to a listener on another machine: TCP, TLS, then the token."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ from perflaw.errors import UsageError
 from perflaw.wire.channel import Limits, WireError, expect
 from perflaw.wire.streams import FRAME_S, StreamChannel, WantRead, WantWrite
 
-# ---- The secret that both sides have: read from a file, shown first of all, compared in constant time.
-
-LEAST: Final = 16
+MIN_TOKEN: Final = 16
 """Characters that a token has at least."""
-MOST: Final = 1024
-"""Characters that it has at most."""
+MAX_TOKEN: Final = 1024
+"""Characters that a token has at most."""
+PROTOCOL: Final = 1
+"""Version of the messages after the token; another version is refused."""
+GREETING_S: Final = 5.0
+"""Longest time from the connection to the welcome."""
+_SILENT_MS: Final = 20_000
+"""A peer that confirms nothing for this time has gone (its machine lost power, or a cable was pulled)."""
 
 
 def read_token(path: Path) -> str:
-    """The token in a file; UsageError where it cannot be read, is open to others, or is too short to be a secret."""
+    """The token in a file; UsageError if it cannot be read, is readable by others, or is too short to be a secret."""
     make = f"(umask 077; openssl rand -hex 32 > {path})"
     try:
         with path.open("rb") as file:
-            mode, text = stat.S_IMODE(path.stat().st_mode), file.read(MOST + 2)
+            mode, text = stat.S_IMODE(path.stat().st_mode), file.read(MAX_TOKEN + 2)
     except OSError as error:
         raise UsageError(f"{path}: the token cannot be read", error.strerror or str(error), make) from error
     if mode & 0o077:
         raise UsageError(f"{path}: others may read the token", f"its mode is {mode:03o}", f"chmod 600 {path}")
     token = text.decode(errors="replace").strip()
-    if not LEAST <= len(token) <= MOST or not token.isprintable():
-        raise UsageError(f"{path}: not a token", f"wanted: one line of {LEAST} to {MOST} characters", make)
+    if not MIN_TOKEN <= len(token) <= MAX_TOKEN or not token.isprintable():
+        raise UsageError(
+            f"{path}: not a token", f"one line of {MIN_TOKEN} to {MAX_TOKEN} characters was expected", make
+        )
     return token
 
 
-def same(shown: object, token: str) -> bool:
-    """Whether what a peer showed is the token; takes the same time whatever it showed."""
-    text = shown if isinstance(shown, str) else ""
-    return hmac.compare_digest(_digest(text), _digest(token))
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode(errors="replace")).digest()
-
-
-# ---- ``HOST:PORT`` as people write it.
+def is_token(shown: object, token: str) -> bool:
+    """Whether a peer showed the token; the comparison takes the same time for every text."""
+    texts = (shown if isinstance(shown, str) else "", token)
+    first, second = (hashlib.sha256(text.encode(errors="replace")).digest() for text in texts)
+    return hmac.compare_digest(first, second)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where somebody listens."""
+    """Address of a listener."""
 
     host: str
-    """Name or number of the machine; empty: every one of this machine's."""
+    """Name or number of the machine; empty for all addresses of this machine."""
     port: int
-    """Port; 0: any that is free."""
+    """Port; 0 for any free port."""
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -74,20 +74,12 @@ def parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535 or (":" in bare and bare == host):
-        raise UsageError(f"address {text!r}", "wanted: HOST:PORT", "127.0.0.1:7000")
+        raise UsageError(f"address {text!r}", "HOST:PORT was expected", "127.0.0.1:7000")
     return Address(bare, int(port))
 
 
-PROTOCOL: Final = 1
-"""Version of what is said after the token; another one is refused."""
-GREETING_S: Final = 5.0
-"""Longest time from the connection to the welcome."""
-_SILENT_MS: Final = 20_000
-"""A peer that does not confirm what was sent for so long has gone (its machine lost power, a cable was pulled)."""
-
-
 class Tls:
-    """A TLS connection that does not block. OpenSSL takes one call at a time, so a lock keeps sender and receiver apart."""
+    """A TLS connection as a stream. OpenSSL takes one call at a time, so sender and receiver share a lock."""
 
     def __init__(self, connection: ssl.SSLSocket) -> None:
         self._connection, self._lock = connection, threading.Lock()
@@ -122,12 +114,12 @@ class Tls:
     def close(self) -> None:
         """See :class:`~perflaw.wire.streams.Stream`."""
         with suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)  # wakes whoever waits for it in another thread
+            self._connection.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for the connection
         self._connection.close()
 
 
 def notice_silence(connection: socket.socket) -> None:
-    """Let the kernel end a connection whose peer has vanished without a word; send small messages at once."""
+    """Let the kernel end a connection whose peer has vanished; send small messages at once."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for name, value in (
@@ -141,7 +133,7 @@ def notice_silence(connection: socket.socket) -> None:
 
 
 def secure(plain: socket.socket, context: ssl.SSLContext, seconds: float, **options: Any) -> ssl.SSLSocket:
-    """TLS over a connection, which is closed where that fails; TimeoutError where the peer takes longer in all."""
+    """TLS over a connection, which is closed if that fails; TimeoutError if the peer takes longer in all."""
     try:
         secured = context.wrap_socket(plain, do_handshake_on_connect=False, **options)
     except (OSError, ValueError):
@@ -166,14 +158,14 @@ def _shake_hands(connection: ssl.SSLSocket, deadline: float) -> None:
             wanted = select.POLLOUT
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("no TLS within the time for it")
+            raise TimeoutError("no TLS in time")
         poll = select.poll()
         poll.register(connection, wanted)
         poll.poll(int(left * 1000) + 1)
 
 
 def trusting(authority: Path) -> ssl.SSLContext:
-    """What a client believes: certificates signed by this authority (or the server's own) that name the host."""
+    """The TLS context of a client: it trusts certificates that this authority (or the server itself) signed for the host."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
@@ -192,7 +184,7 @@ def connect(
     limits: Limits | None = None,
     frame_s: float = FRAME_S,
 ) -> StreamChannel:
-    """A channel to the listener at ``address``; WireError says which step failed and what to do about it."""
+    """A channel to the listener at ``address``; WireError says which step failed and what to do."""
     context, name = trusting(authority), str(address)
     try:
         plain = socket.create_connection((address.host, address.port), timeout_s)

@@ -10,7 +10,7 @@ import pytest
 from perflaw.errors import UsageError
 from perflaw.wire.channel import HEADER, MAGIC, Closed, Limits, WireError, encode
 from perflaw.wire.listener import GREETERS, Listener, serving
-from perflaw.wire.tls import Address, connect, parse_address, read_token, same, trusting
+from perflaw.wire.tls import Address, connect, is_token, parse_address, read_token, trusting
 from tests.record.wire.conftest import TOKEN, make_certificate
 
 WRONG = "f" * 32
@@ -84,9 +84,9 @@ def test_a_wrong_token_is_refused_and_said_so(listener, secrets):
 
 
 def test_tokens_that_are_no_texts_are_wrong_ones():
-    assert same(TOKEN, TOKEN)
+    assert is_token(TOKEN, TOKEN)
     for shown in (None, 7, [TOKEN], "", TOKEN + "x", TOKEN[:-1], "\ud800"):
-        assert not same(shown, TOKEN)
+        assert not is_token(shown, TOKEN)
 
 
 def test_another_version_is_refused(secured):

@@ -244,9 +244,10 @@ def _annotation(found: StudyResult, recordings: list[Recording], entry: tuple[tu
     from perflaw.learn.exploring.laws import metric_law
     from perflaw.store.evidence import measured
     from perflaw.types import Annotation, Scope
+    from perflaw.types.studies import configuration_key
 
     (_, name), evidence = entry
-    settings = {one.run: repr(sorted(one.configuration.items())) for one in found.trials}
+    settings = {trial.run: configuration_key(trial.configuration) for trial in found.trials}
     groups = np.array([settings[run] for run in evidence.run.tolist()])
     features = {feature: values for feature, values in evidence.features.items() if np.isfinite(values).all()}
     depends = any(one.shares for one in found.importance if one.metric == name)

@@ -139,4 +139,4 @@ def _check_space(study: Study, constraints: DocumentNode) -> None:
 def _refuse_constraints(study: Study, space: Space, where: DocumentNode) -> NoReturn:
     alone = [text for text in study.constraints if not len(Space(study.knobs, [text]).search.pool)]
     which = f"nothing satisfies {alone[0]!r}" if alone else f"nothing satisfies all {len(study.constraints)} together"
-    where.refuse(f"{which} {space.search.words()}", "a weaker constraint, or wider ranges")
+    where.refuse(f"{which} {space.search.description()}", "a weaker constraint, or wider ranges")

@@ -8,19 +8,20 @@ import perflaw
 
 ROOT = Path(perflaw.__file__).parent
 ALLOWED = {
+    "confidence": set(),
     "errors": set(),
     "documents": {"errors"},
     "laws": {"errors"},
     "types": {"laws"},
     "specs": {"errors", "documents", "types"},
-    "learn": {"errors", "types", "laws"},
+    "learn": {"confidence", "errors", "types", "laws"},
     "store": {"errors", "types"},
     "wire": {"errors", "types"},
     "record": {"errors", "documents", "types", "store", "wire", "decorator"},
     "imports": {"errors", "documents", "types", "store", "record"},
-    "check": {"errors", "types", "learn", "laws", "specs"},
-    "explore": {"errors", "documents", "types", "store", "record", "wire", "learn"},
-    "report": {"errors", "types", "laws", "specs"},
+    "check": {"confidence", "errors", "types", "learn", "laws", "specs"},
+    "explore": {"confidence", "errors", "documents", "types", "store", "record", "wire", "learn"},
+    "report": {"confidence", "errors", "types", "laws", "specs"},
     "cli": {
         "errors",
         "types",
@@ -36,7 +37,7 @@ ALLOWED = {
         "explore",
         "decorator",
     },
-    "pytest_plugin": {"errors", "types", "store", "record", "learn", "report"},
+    "pytest_plugin": {"confidence", "errors", "types", "store", "record", "learn", "report"},
     "decorator": set(),
     "probes": set(),
     "__init__": {"decorator"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from perflaw.laws.evaluation import evaluate
 from perflaw.laws.reading import parse_distribution, parse_expression
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number, Unary
 from perflaw.laws.trees import distribution_tree, expression_tree
+from perflaw.report.page.html import program
 from tests.conftest import examples
 
 VALUES: dict[str, float | str] = {"n": 7.0, "docs.len": 300.0, "calls.app.<lambda>": 0.0, "x.type": "int"}
@@ -25,7 +25,7 @@ VALUES: dict[str, float | str] = {"n": 7.0, "docs.len": 300.0, "calls.app.<lambd
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Page:
-    source = "\n".join((files("perflaw.report") / "page" / f"{name}.js").read_text() for name in ("evaluate", "labels"))
+    source = program(["evaluate", "labels"])
     tab = browser.new_page()
     tab.add_script_tag(content=source)
     return tab

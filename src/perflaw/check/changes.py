@@ -8,10 +8,11 @@ from math import exp, hypot, log
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from perflaw.check.claims import Claim
 from perflaw.check.records import Array, Records
+from perflaw.confidence import HIGH
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import show
 from perflaw.laws.terms import terms_of
@@ -41,7 +42,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A term's coefficient with its 95 % interval; null ends where one run alone stands behind it."""
+    """A term's coefficient with its confidence interval; null ends where one run alone stands behind it."""
 
     term: str
     """What it is multiplied by; empty for the intercept."""
@@ -104,7 +105,7 @@ def _of_clause(law: Distribution, records: Records) -> list[Coefficient]:
 
 
 def _jackknife(columns: Array, records: Records, weight: Array) -> Sequence[float] | None:
-    """Half widths of the coefficients' 95 % intervals: least squares with each run left out in turn."""
+    """Half widths of the coefficients' confidence intervals: least squares with each run left out in turn."""
     names, run = np.unique(records.run, return_inverse=True)
     size, count = names.size, len(columns)
     if size < 2 or not np.isfinite(columns).all():
@@ -119,7 +120,7 @@ def _jackknife(columns: Array, records: Records, weight: Array) -> Sequence[floa
         return None
     left_out = np.linalg.solve(rest, right[:, :, None])[:, :, 0] / scale
     variance = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0) * (size - 1) / size
-    return [float(half) for half in stats.t.ppf(0.975, size - 1) * np.sqrt(variance)]
+    return [float(half) for half in stdtrit(size - 1, HIGH) * np.sqrt(variance)]
 
 
 LEAST_RATIO = 1.1
@@ -186,7 +187,7 @@ def coefficients_of(claim: Claim, number: int) -> dict[str, Coefficient]:
 
 
 def _ratio_interval(ratio: float, old: Coefficient, new: Coefficient) -> tuple[float | None, float | None]:
-    """95 % interval of a ratio of two coefficients, by their relative errors; none where one has no interval."""
+    """Confidence interval of a ratio of two coefficients, by their relative errors; none where one has no interval."""
     if old.low is None or old.high is None or new.low is None or new.high is None:
         return None, None
     half = hypot((old.high - old.low) / (2 * abs(old.value)), (new.high - new.low) / (2 * abs(new.value)))

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from perflaw.confidence import HIGH, LOW
+
 Array = NDArray[np.float64]
 
 TAU = np.geomspace(0.002, 3.0, 48)
@@ -32,7 +34,7 @@ LEAST_SCALE, MOST_FREEDOM = 0.02, 16.0
 _EDGES = np.concatenate([[0.0], np.geomspace(0.03, 6.0, 15)])
 """Bins of the effect beyond the minimum one, each equally likely under the alternative, uniform inside."""
 _INSIDE = np.linspace(-1.0, 1.0, 9)
-WANTED = np.array([0.5, 0.025, 0.975])
+WANTED = np.array([0.5, LOW, HIGH])
 """Median and ends of the interval."""
 DEEPEST = 20.0
 """Log effects beyond this are not told apart."""
@@ -79,7 +81,7 @@ class Evidence:
     shift: float
     """Estimated δ."""
     low: float
-    """Lower end of its 95 % interval."""
+    """Lower end of its confidence interval."""
     high: float
     """Upper end of it."""
 
@@ -151,7 +153,7 @@ def _alternative(shift: Array, sd: Array, least: float, down: float) -> Array:
 
 
 def _interval(shift: Array, sd: Array, log_tau: Array) -> tuple[float, float, float]:
-    """Median and 95 % interval of δ under a flat prior: quantiles of a mixture over τ of normals."""
+    """Median and confidence interval of δ under a flat prior: quantiles of a mixture over τ of normals."""
     weight = np.exp(log_tau - logsumexp(log_tau))
     likely = weight > 1e-6
     shift, sd, weight = shift[likely], sd[likely], weight[likely]

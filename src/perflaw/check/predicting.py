@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from perflaw.check.claims import Claim, claim_of_document, clause_names
+from perflaw.confidence import HIGH, LOW
 from perflaw.laws import distributions
 from perflaw.laws.evaluation import evaluate, truth
 from perflaw.laws.tree import Clause
@@ -138,7 +139,7 @@ def _answer(claim: Claim, point: Point, of: Literal["run", "call"]) -> Forecast:
     if widths:
         limits, message = (mean * widths[0], mean * widths[1], mean * widths[2], mean * widths[3]), ""
     else:
-        ends = np.ravel([distributions.quantile(clause, p, mine) for p in (0.025, 0.975)]) * claim.factor
+        ends = np.ravel([distributions.quantile(clause, p, mine) for p in (LOW, HIGH)]) * claim.factor
         low, high = (max(float(end), 0.0) if np.isfinite(end) else None for end in ends)
         limits = (None, None, low, high)
         message = "text alone: the interval is the scatter the law states"

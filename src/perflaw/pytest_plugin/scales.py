@@ -1,6 +1,6 @@
 """``assert_scales``: checks a function's growth against a bound. It fails on growth, never on noise.
 
-The rule has three steps. (1) A law is learnt from all measurements; its local exponent at the largest size has a 95 %
+The rule has three steps. (1) A law is learnt from all measurements; its local exponent at the largest size has a confidence
 interval over all laws that fit equally well. (2) If the interval lies above the bound's own exponent there by more than a
 margin, everything is measured again, and it is a violation only if both samples say so. (3) If the interval lies below,
 the bound holds; if it contains both, the answer is inconclusive, which warns and does not fail.
@@ -19,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 
+from perflaw.confidence import WORDS
 from perflaw.errors import UsageError
 from perflaw.learn.series import Series, learn
 from perflaw.pytest_plugin.measure import Clock, Function, Make, Measurement, Sample, Subject, measure
@@ -146,7 +147,7 @@ class Scaling:
         local = self.bound.local_exponent(self.top)
         rows = len(self.measurements)
         return (
-            f"{self.name} grows as n^{now:.2f} (95 %: {low:.2f} to {high:.2f}) at n = {number(self.top)};"
+            f"{self.name} grows as n^{now:.2f} ({WORDS}: {low:.2f} to {high:.2f}) at n = {number(self.top)};"
             f" {self.bound.text} is n^{local:.2f} there, and up to n^{self.allowed:.2f} is allowed\n"
             f"law: {law_text(self.law, 'ns')}, {self.law.family}, from {rows} measurements\n"
             + _table(self.measurements)

@@ -158,7 +158,7 @@ def _growth(law: Law) -> str:
 
 
 def slope_interval(law: Law) -> str:
-    """95 % interval of the local exponent, such as ``(1.94–2.02)``; empty where the law has no feature or several.
+    """Confidence interval of the local exponent, such as ``(1.94–2.02)``; empty where the law has no feature or several.
 
     Where an intercept still weighs, the growth at the upper end of the data is not the leading term's: it stands before.
     Two points have no interval.

@@ -18,7 +18,7 @@ NoticeKind = Literal["hidden lock", "invalid", "contaminated", "stopped", "few",
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its 95 % interval."""
+    """A number with its confidence interval."""
 
     value: float
     """The estimate."""
@@ -80,9 +80,9 @@ class VarianceShare:
     share: float
     """Part of the variance over the space, 0 to 1."""
     low: float
-    """Lower end of its 95 % interval."""
+    """Lower end of its confidence interval."""
     high: float
-    """Upper end of its 95 % interval."""
+    """Upper end of its confidence interval."""
     sure: bool
     """Whether the data establish that the share is above zero."""
 

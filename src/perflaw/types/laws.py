@@ -31,7 +31,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A law's answer at one point, with 95 % intervals of two kinds."""
+    """A law's answer at one point, with confidence intervals of two kinds."""
 
     features: Mapping[str, float]
     """Where the law is asked."""
@@ -63,7 +63,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """Where one regime of a piecewise law ends and the next begins, with its 95 % interval."""
+    """Where one regime of a piecewise law ends and the next begins, with its confidence interval."""
 
     feature: str
     """Feature whose value decides."""
@@ -90,7 +90,7 @@ class Law:
     slope: Mapping[str, float]
     """d log y / d log x per feature at the upper end of the data: the local exponent."""
     slope_low: Mapping[str, float]
-    """Lower ends of the slopes' 95 % intervals, over all laws not told apart."""
+    """Lower ends of the slopes' confidence intervals, over all laws not told apart."""
     slope_high: Mapping[str, float]
     """Upper ends of the same."""
     noise: Noise

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PowerLaw:
-    """The paper's model, cost = coefficient · x^exponent, by least squares on logarithms; intervals are of 95 %."""
+    """The paper's model, cost = coefficient · x^exponent, by least squares on logarithms; with confidence intervals."""
 
     coefficient: float
     """Cost at x = 1."""
@@ -55,7 +55,7 @@ class Overtake:
     at: float
     """Value of the feature from which on the laws' means have changed places."""
     low: float
-    """Earliest value the laws' 95 % bands allow; the feature's smallest value where they allow it in all the data."""
+    """Earliest value the laws' confidence bands allow; the feature's smallest value where they allow it in all the data."""
     high: float | None
     """Latest value they allow; null where they still overlap at the end of what was looked at."""
 

@@ -26,7 +26,7 @@ class Deadline:
     observed: float
     """Part of the recorded invocations that exceeded it."""
     low: float
-    """95 % interval of the probability."""
+    """Confidence interval of the probability."""
     high: float
     """Its upper end."""
 
@@ -42,7 +42,7 @@ class Bound:
     observed: float | None
     """The same as recorded; None where too few invocations say."""
     low: float | None
-    """95 % interval by order statistics."""
+    """Confidence interval by order statistics."""
     high: float | None
     """Its upper end; None where even the slowest does not bound it."""
 
@@ -148,7 +148,7 @@ class BudgetRow:
     share: float
     """Part of the difference of X; the rows add up to 1."""
     share_low: float | None
-    """95 % bootstrap interval, None where it could not be drawn."""
+    """Bootstrap interval, None where it could not be drawn."""
     share_high: float | None
     """Its upper end."""
     off_cpu: float | None
@@ -294,7 +294,7 @@ class Explanation:
     off_cpu: float | None
     """Share of the variance of the time that comes about off the CPU."""
     off_cpu_low: float | None
-    """Its 95 % bootstrap interval."""
+    """Its bootstrap interval."""
     off_cpu_high: float | None
     """The upper end."""
     parts: tuple[Part, ...]

@@ -30,9 +30,9 @@ class CheckVerdict:
     effect: float | None
     """Cost over what the law says; null where nothing was compared."""
     effect_low: float | None
-    """Lower end of its 95 % interval."""
+    """Lower end of its confidence interval."""
     effect_high: float | None
-    """Upper end of its 95 % interval."""
+    """Upper end of its confidence interval."""
     e_value: float | None = None
     """Evidence against the law: at most 1 on average while it holds."""
     since: str = ""
@@ -66,9 +66,9 @@ class SpecVerdict:
     effect: float | None
     """Share of the calls slower than the border, now minus what the specification says: -1 to 1."""
     effect_low: float | None
-    """Lower end of its 95 % interval."""
+    """Lower end of its confidence interval."""
     effect_high: float | None
-    """Upper end of its 95 % interval."""
+    """Upper end of its confidence interval."""
     e_value: float | None = None
     """Evidence against the shares: at most 1 on average while they hold."""
     group: str = ""
@@ -106,7 +106,7 @@ class Change:
     ratio: float | None = None
     """New over old, where both are numbers."""
     low: float | None = None
-    """Lower end of the ratio's 95 % interval, null where the laws give none."""
+    """Lower end of the ratio's confidence interval, null where the laws give none."""
     high: float | None = None
     """Upper end of it."""
 
@@ -142,9 +142,9 @@ class DiffVerdict:
     effect: float | None
     """Cost by the new law over cost by the old one at the sizes of the data."""
     effect_low: float | None
-    """Lower end of its 95 % interval."""
+    """Lower end of its confidence interval."""
     effect_high: float | None
-    """Upper end of its 95 % interval."""
+    """Upper end of its confidence interval."""
     changes: tuple[Change, ...] = ()
     """What differs, the most telling first; empty where nothing does."""
     better: bool = False
@@ -172,11 +172,11 @@ class Forecast:
     mean: float | None
     """Expected cost; null where the law refuses."""
     mean_low: float | None
-    """Lower end of the 95 % interval for the mean; null for text alone, which has none."""
+    """Lower end of the confidence interval for the mean; null for text alone, which has none."""
     mean_high: float | None
     """Upper end of it."""
     new_low: float | None
-    """Lower end of the 95 % interval for one new run or call."""
+    """Lower end of the confidence interval for one new run or call."""
     new_high: float | None
     """Upper end of it."""
     condition: str

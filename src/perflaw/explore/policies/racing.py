@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perflaw.confidence import WORDS
 from perflaw.explore.policies.designs import Sobol
 from perflaw.explore.policy import Policy, Proposal
 from perflaw.learn.exploring.observations import usable
@@ -45,7 +46,7 @@ class Racing(Policy):
         values, _ = self._values(history)
         if len(self.tried(history)) < self._racers() or not values or to_repeat(values, self.objective.sign):
             return ""
-        return "the race is decided: all other configurations are worse (with 95 % confidence)"
+        return f"the race is decided: all other configurations are worse (with {WORDS} confidence)"
 
     def _racers(self) -> int:
         wanted = self.study.options.get("configurations")

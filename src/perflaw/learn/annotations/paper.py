@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtr
 
+from perflaw.confidence import HIGH, LOW, normal_quantile
 from perflaw.laws.build import combination
 from perflaw.laws.catalogue import CONSTANT, FAMILIES, Family
 from perflaw.laws.tree import Name
@@ -53,8 +54,8 @@ class Regression:
     def band(self, at: Mapping[str, Array]) -> Band:
         """Mean, percentiles of its bootstrap distribution, and those with the residuals' scatter; (k,) each."""
         means = self.design(at) @ self.repeats.T
-        low, high = np.percentile(means, [2.5, 97.5], axis=1)
-        reach = 1.96 * self.scale
+        low, high = np.percentile(means, [100 * LOW, 100 * HIGH], axis=1)
+        reach = normal_quantile(2) * self.scale
         mean = self.mean(at)
         limits = (low, high, low - reach, high + reach)
         return (mean, *(np.maximum(limit, 0.0) for limit in limits))

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from perflaw.confidence import HIGH, LOW
 from perflaw.learn.exploring.observations import (
     Array,
     ConfigurationSpace,
@@ -63,7 +64,7 @@ class Field:
     def estimate(self, place: int) -> Estimate:
         """Return the expected value of a configuration, in the metric's unit."""
         values = self.mean()[:, place]
-        low, middle, high = np.quantile(np.exp(values) if self.logarithm else values, [0.025, 0.5, 0.975])
+        low, middle, high = np.quantile(np.exp(values) if self.logarithm else values, [LOW, 0.5, HIGH])
         return Estimate(float(middle), float(low), float(high))
 
     def margin(self, share: float) -> float:

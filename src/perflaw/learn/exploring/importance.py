@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from perflaw.confidence import HIGH, LOW
 from perflaw.learn.exploring.gaussian_process import (
     EffectVariances,
     GaussianProcess,
@@ -102,7 +103,7 @@ def _shares(effects: EffectVariances, names: list[str]) -> tuple[tuple[VarianceS
     variances = np.concatenate([effects.mains, effects.pairs, effects.triples[:, None]], axis=1)
     parts = variances / np.maximum(variances.sum(axis=1, keepdims=True), 1e-300)
     means = parts.mean(axis=0).tolist()
-    lows, highs = np.quantile(parts, [0.025, 0.975], axis=0).tolist()
+    lows, highs = np.quantile(parts, [LOW, HIGH], axis=0).tolist()
     knobs = [(name,) for name in names] + list(combinations(names, 2))
     rows = zip(knobs, means[:-1], lows[:-1], highs[:-1], strict=True)
     shares = [VarianceShare(which, mean, low, high, low > LEAST_SHARE) for which, mean, low, high in rows]

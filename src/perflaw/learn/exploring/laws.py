@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.confidence import normal_quantile
 from perflaw.learn.exploring.gaussian_process import one_thread
 from perflaw.learn.exploring.loglinear import LogLinear, fit_loglinear, foreseen
 from perflaw.learn.exploring.observations import Array
@@ -114,6 +115,7 @@ def _slopes(
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """Local exponents d log y / d log x at the upper end of the data, with its interval."""
     top = {name: float(values.max()) for name, values in features.items()}
+    reach = normal_quantile(2)
     slope, low, high = {}, {}, {}
     for feature in found.features:
         gradient = np.zeros(len(found.coefficients))
@@ -123,7 +125,7 @@ def _slopes(
                     others = [one.value(np.array([top[one.feature]]))[0] for one in term if one is not factor]
                     gradient[place] += factor.slope(top[feature]) * float(np.prod(others))
         value, error = float(gradient @ found.coefficients), float(np.sqrt(gradient @ found.covariance @ gradient))
-        slope[feature], low[feature], high[feature] = value, value - 1.96 * error, value + 1.96 * error
+        slope[feature], low[feature], high[feature] = value, value - reach * error, value + reach * error
     return slope, low, high
 
 

@@ -11,8 +11,9 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
+from perflaw.confidence import HIGH
 from perflaw.laws.build import combination, number
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.exploring.observations import Array
@@ -150,11 +151,11 @@ class LogLinear:
         return Call("exp", (combination([(coefficients[0] + self.scale**2 / 2, []), *terms]),))
 
     def limits(self, features: Mapping[str, Array], count: int) -> tuple[Array, Array, Array, Array, Array]:
-        """Mean, the ends of its 95 % interval, and those of a new run's, (count,) each."""
+        """Mean, the ends of its confidence interval, and those of a new run's, (count,) each."""
         design = self.design(features, count)
         middle = design @ self.coefficients + self.scale**2 / 2
         variance = np.einsum("ij,jk,ik->i", design, self.covariance, design)
-        wide = stats.t.ppf(0.975, max(self.freedom, 1))
+        wide = float(stdtrit(max(self.freedom, 1), HIGH))
         own, new = wide * np.sqrt(variance), wide * np.sqrt(variance + self.scale**2)
         centre = middle - self.scale**2 / 2
         return tuple(

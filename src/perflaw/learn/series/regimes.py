@@ -6,6 +6,7 @@ Where not even a dependence is established, permuting the responses has to confi
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
+from perflaw.confidence import LEVEL
 from perflaw.laws.build import number, product
 from perflaw.laws.tree import Binary, Expression, Name
 from perflaw.learn.series.band import Band, Fitted
@@ -109,8 +111,8 @@ def piecewise_mean(breakpoints: Sequence[Breakpoint], means: Sequence[Expression
 
 # ---- From a fitted partition to a law: breakpoints with intervals, the segments' laws, words and verdict.
 
-LIKELIHOOD = 7.35
-"""95 % point of the likelihood ratio of a breakpoint's place (Hansen 2000, table 1)."""
+LIKELIHOOD = round(-2.0 * math.log(1.0 - math.sqrt(LEVEL)), 2)
+"""Quantile of the likelihood ratio of a breakpoint's place at the confidence level (Hansen 2000, table 1)."""
 
 CROSSING = 64
 """Points between two sizes at which regimes are compared for their crossing."""

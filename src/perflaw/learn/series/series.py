@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from perflaw.confidence import LEVEL
 from perflaw.errors import DataError
 
 Array = NDArray[np.float64]
@@ -29,7 +30,7 @@ def quiet() -> np.errstate:
 class Options:
     """What a person may choose about learning."""
 
-    confidence: float = 0.95
+    confidence: float = LEVEL
     """Nominal coverage of every interval."""
     alpha: float = 0.01
     """Error of the null control: how often pure noise may get anything but a constant."""

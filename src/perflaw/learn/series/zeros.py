@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import chdtrc, expit, ndtri
 
+from perflaw.confidence import HIGH
 from perflaw.laws.build import number
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.series.band import Band
@@ -88,7 +89,7 @@ class TwoPart:
         mean, low, high, new_low, new_high = self.positive.band(at)
         few, share, many = (self._chance(at, shift) for shift in (-self.normal, 0.0, self.normal))
         low = few * low
-        new_low = np.where(few > 0.975, np.minimum(new_low, low), 0.0)
+        new_low = np.where(few > HIGH, np.minimum(new_low, low), 0.0)
         return share * mean, low, many * high, new_low, np.maximum(new_high, many * high)
 
     def _chance(self, at: Columns, shift: float) -> Array:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.confidence import LEVEL
 from perflaw.errors import DataError
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series import Options as LawOptions
 from perflaw.learn.series.learnt import FACTORS, percentile95
-from perflaw.learn.trend.data import CONFIDENCE, Array, TrendData, TrendOptions
+from perflaw.learn.trend.data import Array, TrendData, TrendOptions
 from perflaw.types import Law, Prediction
 
 Point = Mapping[str, float]
@@ -82,7 +83,7 @@ def law_options(workloads: int, *, full: bool) -> LawOptions:
     usual limit 77–86 % of intervals at 2 and 10 times the 95th percentile covered bytes^b of an odd b, with log n 95.
     """
     delta = max(2.0, float(np.log(workloads)))
-    return LawOptions(confidence=CONFIDENCE, delta=delta, regimes=full, several=full)
+    return LawOptions(confidence=LEVEL, delta=delta, regimes=full, several=full)
 
 
 @dataclass(frozen=True, slots=True)

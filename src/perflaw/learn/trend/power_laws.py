@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from perflaw.learn.trend.data import CONFIDENCE, Array, TrendOptions
+from perflaw.confidence import LEVEL
+from perflaw.learn.trend.data import Array, TrendOptions
 from perflaw.types import PowerLaw, Prediction
 
 MIN_WORKLOADS = 3
@@ -25,7 +26,7 @@ MAX_LOGARITHM = 690.0
 """Logarithms of predictions are cut there."""
 BATCH = 128
 """Number of clusters that are resampled at a time."""
-PERCENTILES = (50.0 * (1.0 - CONFIDENCE), 50.0 * (1.0 + CONFIDENCE))
+PERCENTILES = (50.0 * (1.0 - LEVEL), 50.0 * (1.0 + LEVEL))
 """Percentiles of the resamples that are the limits."""
 
 
@@ -172,7 +173,7 @@ def student_limits(lines: LogLines, log_points: Array, workload: NDArray[np.intp
     between = (size * mean**2).sum(axis=1) / degrees
     n = size.sum(axis=1)
     single = np.maximum((lines.residual**2).sum(axis=1) / np.maximum(n - 2, 1.0), between)
-    t = np.where(known, stdtrit(degrees, 0.5 + CONFIDENCE / 2.0), np.nan)
+    t = np.where(known, stdtrit(degrees, 0.5 + LEVEL / 2.0), np.nan)
     squares = np.where(lines.squares > 0, lines.squares, np.nan)
     distance = np.concatenate([[0.0], log_points])[None] - lines.centre_u[:, None]
     variance = between[:, None] * (1.0 / np.maximum(n, 1.0)[:, None] + distance**2 / squares[:, None])

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from perflaw.confidence import HIGH, LOW, normal_quantile
 from perflaw.learn.variance.sampled import sampled
 from perflaw.learn.variance.sums import Stats, log_bucket, middle
 from perflaw.learn.variance.tree import Tree
@@ -16,8 +17,7 @@ from perflaw.learn.variance.weighted import Floats
 from perflaw.types.recordings import TIME
 from perflaw.types.variance import Bound, Deadline
 
-Z: Final = 1.959963984540054
-SIDE: Final = 0.025
+Z: Final = normal_quantile()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,11 +92,11 @@ def _bucket_bounds(
 
 
 def _beta(hits: float, of: float) -> tuple[float, float]:
-    """Clopper and Pearson's 95 % interval of a probability."""
+    """Clopper and Pearson's interval of a probability."""
     from scipy.special import betaincinv
 
-    low = float(betaincinv(hits, of - hits + 1, SIDE)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1, of - hits, 1 - SIDE)) if hits < of else 1.0
+    low = float(betaincinv(hits, of - hits + 1, LOW)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, of - hits, HIGH)) if hits < of else 1.0
     return low, high
 
 

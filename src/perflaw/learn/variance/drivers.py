@@ -167,7 +167,7 @@ def off_cpu(tree: Tree, heads: Sequence[int], stats: Mapping[str, Stats], option
 
 
 def off_cpu_interval(tree: Tree, heads: Sequence[int], stats: Mapping[str, Stats], options: Options) -> Share:
-    """The same with a 95 % interval where samples give one."""
+    """The same with a confidence interval where samples give one."""
     share = off_cpu(tree, heads, stats, options)
     some = sampled(tree, heads)
     if share is None or some is None:

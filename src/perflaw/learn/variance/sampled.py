@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.confidence import HIGH, LOW
 from perflaw.learn.variance.parts import OWN, Key
 from perflaw.learn.variance.tree import Tree
 from perflaw.learn.variance.weighted import Floats
@@ -89,9 +90,9 @@ def resampled(some: Sampled) -> Iterator[Floats]:
 
 
 def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """The middle 95 % of bootstrap values; None where too few could be drawn."""
+    """The confidence interval of bootstrap values; None where too few could be drawn."""
     finite = [value for value in values if np.isfinite(value)]
     if len(finite) < REPLICATES // 2:
         return None, None
-    low, high = np.quantile(finite, [0.025, 0.975])
+    low, high = np.quantile(finite, [LOW, HIGH])
     return float(low), float(high)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 
+from perflaw.confidence import WORDS
 from perflaw.laws.printing import learnt_text
 from perflaw.report.law_words import grows_as, prediction_text, scope_pairs, slope_interval, steepest, verdict
 from perflaw.report.quantity import count, number, percent, quantity
@@ -212,7 +213,7 @@ def _details(law: Law, colour: bool) -> str:
     rows = [
         [_where(law, one), _estimate(one), f"{_round(one.new_low)}–{_round(one.new_high)}"] for one in law.predictions
     ]
-    table = text_table(["at", "predicted (95 %)", "one new run (95 %)"], rows, right=(), colour=colour)
+    table = text_table(["at", f"predicted ({WORDS})", f"one new run ({WORDS})"], rows, right=(), colour=colour)
     evidence = f"distribution {short(learnt_text(law.expression))}, from {count(law.n)} rows, {count(law.runs)} runs"
     return "\n" + table + _wrapped([evidence, *_notes(law)])
 

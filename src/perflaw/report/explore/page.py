@@ -9,7 +9,7 @@ from typing import Any
 from perflaw.laws.printing import learnt_text
 from perflaw.laws.trees import distribution_tree
 from perflaw.report.explore import words
-from perflaw.report.page.html import as_json, asset
+from perflaw.report.page.html import as_json, asset, program
 from perflaw.types.documents import finite
 from perflaw.types.explored import Choice, FrontPoint, Importance, MetricLaw, StudyResult, Surface
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value
@@ -242,6 +242,6 @@ def render_study(found: StudyResult, seed: int = 0) -> str:
         "title": html.escape(f"{found.study.name} – perflaw explore"),
         "css": asset("page.css") + asset("explore.css"),
         "data": as_json(explore_data(found, seed)),
-        "js": "\n".join(asset(f"{name}.js") for name in _SCRIPTS),
+        "js": program(_SCRIPTS),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match.group(1)], asset("explore.html"))

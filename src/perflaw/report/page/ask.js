@@ -60,10 +60,10 @@ const swatch = (scope) => {
 function intervalWords(data, model, holding, values) {
   const ends = intervalAt(data, model, values);
   const unit = data.metricUnit;
-  if (ends) return element("span", { class: "quiet" }, `95 % of the mean ${span(ends.meanLow, ends.meanHigh, unit)}, of a new run ${span(ends.newLow, ends.newHigh, unit)}`);
+  if (ends) return element("span", { class: "quiet" }, `${CONFIDENCE.words} of the mean ${span(ends.meanLow, ends.meanHigh, unit)}, of a new run ${span(ends.newLow, ends.newHigh, unit)}`);
   if (holding.length > 1) return element("span", { class: "quiet" }, "on average");
   const [low, high] = noiseAt(holding[0].law, values);
-  return element("span", { class: "quiet" }, `95 % of calls ${span(low, high, unit)} by its noise alone; perflaw predict tells the intervals`);
+  return element("span", { class: "quiet" }, `${CONFIDENCE.words} of calls ${span(low, high, unit)} by its noise alone; perflaw predict tells the intervals`);
 }
 
 // The learner's bands at a value of the only feature, between two points of its curve; null beyond it.

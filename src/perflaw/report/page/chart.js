@@ -46,9 +46,9 @@ function lawLine(data, feature, x, scale) {
 }
 
 function bandTraces(line, log) {
-  const noise = line.meanLow ? "95 % of a new run" : "95 % of calls, by the law's noise";
+  const noise = line.meanLow ? `${CONFIDENCE.words} of a new run` : `${CONFIDENCE.words} of calls, by the law's noise`;
   return [...band(line, "newLow", "newHigh", colour("new"), { name: noise, legendrank: 4 }, log),
-    ...band(line, "meanLow", "meanHigh", colour("band"), { name: "95 % of the mean", legendrank: 3 }, log)];
+    ...band(line, "meanLow", "meanHigh", colour("band"), { name: `${CONFIDENCE.words} of the mean`, legendrank: 3 }, log)];
 }
 
 // Bands of many laws cover each other and the points: then only when asked for.

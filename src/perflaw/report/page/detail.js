@@ -74,7 +74,7 @@ function chartSwitches(data) {
   const change = (field) => (value) => { view[field] = value; view.redraw(); remember(); };
   return [
     model.several ? choiceOf("Colour of the points", [["scope", "by law"], ["run", "by run"]], view.colour, change("colour")) : "",
-    model.several ? tick("bands", bandsShown(model), "95 % of calls", change("bands")) : "",
+    model.several ? tick("bands", bandsShown(model), `${CONFIDENCE.words} of calls`, change("bands")) : "",
     others ? tick("alternatives", view.alternatives, `${plural(others, "law")} not told apart`, change("alternatives")) : "",
   ];
 }

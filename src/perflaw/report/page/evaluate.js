@@ -76,9 +76,8 @@ function below(z) {
   return z > 0 ? 1 - half : half;
 }
 
-// 1 − Φ(z), for the three z the page asks: the ends and the middle of 95 %.
-const tail = (z) => (z < 0 ? 0.975 : z > 0 ? 0.025 : 0.5);
-const Z95 = 1.959964;
+// 1 − Φ(z), for the three z the page asks: the ends and the middle of a confidence interval.
+const tail = (z) => (z < 0 ? 1 - CONFIDENCE.low : z > 0 ? CONFIDENCE.low : 0.5);
 
 // A law that can be asked, from the tree of its distribution; null where there is none: the page then draws less, and fails nowhere.
 const lawOfTree = (tree, factor = 1) => tree && { name: tree[0], args: tree.slice(1).map(nodeOf), factor };
@@ -87,4 +86,4 @@ const lawOfTree = (tree, factor = 1) => tree && { name: tree[0], args: tree.slic
 const argumentsAt = (law, values) => law.args.map((one) => Number(evaluate(one, values)));
 const meanAt = (law, values) => Math.max(0, DISTRIBUTIONS[law.name].mean(...argumentsAt(law, values))) * law.factor;
 const densityAt = (law, y, values) => DISTRIBUTIONS[law.name].density(y / law.factor, ...argumentsAt(law, values)) / law.factor;
-const noiseAt = (law, values) => [-Z95, Z95].map((z) => Math.max(0, DISTRIBUTIONS[law.name].quantile(z, ...argumentsAt(law, values))) * law.factor);
+const noiseAt = (law, values) => [-CONFIDENCE.z, CONFIDENCE.z].map((z) => Math.max(0, DISTRIBUTIONS[law.name].quantile(z, ...argumentsAt(law, values))) * law.factor);

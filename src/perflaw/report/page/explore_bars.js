@@ -7,7 +7,7 @@ function importanceCard() {
   if (one.reason) return card(title, "importance", named("p", { class: "reason" }, one.reason));
   const sure = one.shares.filter((share) => share.sure), rest = one.shares.filter((share) => !share.sure);
   const most = Math.max(...one.shares.map(({ high }) => high), 0.01);
-  const words = [`share of its ${one.kind} over the whole space, with 95 % intervals`, one.exact ? "every combination of levels was tried" : "interpolated between trials", one.noise].filter(Boolean).join(" · ");
+  const words = [`share of its ${one.kind} over the whole space, with ${CONFIDENCE.words} intervals`, one.exact ? "every combination of levels was tried" : "interpolated between trials", one.noise].filter(Boolean).join(" · ");
   const others = rest.length ? element("p", { class: "small quiet" }, "Not established: ", rest.slice(0, 8).map(({ knobs }) => knobs).join(", "), rest.length > 8 ? ", …" : "",
     ` (each at most ${Math.max(0.1, ...rest.map(({ high }) => high * 100)).toFixed(1)} %)`) : "";
   return card(title, "importance", element("p", { class: "small quiet" }, words), element("div", { class: "shares", role: "list" }, sure.map((share) => shareRow(share, most))), others);

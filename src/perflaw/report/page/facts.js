@@ -16,7 +16,7 @@ function factList(facts) {
 
 function predictionTable(rows) {
   if (!rows.length) return "";
-  const heads = ["at", "expected", "95 % of the mean", "95 % of a new run"];
+  const heads = ["at", "expected", `${CONFIDENCE.words} of the mean`, `${CONFIDENCE.words} of a new run`];
   return element("table", { class: "plain predictions" },
     element("thead", null, element("tr", null, heads.map((text, i) =>
       element("th", { scope: "col", class: i ? "number" : null }, text)))),

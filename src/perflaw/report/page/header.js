@@ -15,10 +15,10 @@ function showHeader(header) {
 }
 
 const TREND_HELP = "Each row is a cluster: places of the program whose counts vary together over the runs, and the law their sum follows. "
-  + "Select one (click, or ↑ ↓) for its plots and its lines (n and p step through them); brackets hold 95 % intervals.";
+  + "Select one (click, or ↑ ↓) for its plots and its lines (n and p step through them); brackets hold " + CONFIDENCE.words + " intervals.";
 
 const help = (metric) => `Each row is a function: the share of the recorded ${metric} spent in it, and the law its ${metric} follows. `
-  + "Select one (click, or ↑ ↓) to see the evidence; brackets hold 95 % intervals.";
+  + "Select one (click, or ↑ ↓) to see the evidence; brackets hold " + CONFIDENCE.words + " intervals.";
 
 function recorded(header) {
   const incomplete = header.runs.filter((run) => !run.complete).length;

@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterable
 from importlib.resources import files
 
+from perflaw.confidence import LOW, WORDS, normal_quantile
 from perflaw.report.page.data import document
 from perflaw.report.page.model import Page
 
@@ -65,10 +67,16 @@ def render(page: Page) -> str:
         "css": "".join(asset(f"{name}.css") for name in _styles(page)),
         "data": as_json(document(page)),
         "plotly": _plotly() if page.annotations or page.trend else "",
-        "js": "\n".join(asset(f"{name}.js") for name in _scripts(page)),
+        "js": program(_scripts(page)),
     }
     # One pass with a function: what was put in is not searched again, and backslashes stay what they are.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], asset("page.html"))
+
+
+def program(scripts: Iterable[str]) -> str:
+    """The page's program: the confidence level, then the files of these names."""
+    level = {"words": WORDS, "low": LOW, "z": normal_quantile(6)}
+    return "\n".join([f"const CONFIDENCE = {as_json(level)};", *(asset(f"{name}.js") for name in scripts)])
 
 
 def _scripts(page: Page) -> list[str]:

@@ -31,7 +31,7 @@ function clusterWords(one) {
       element("div", { class: "expression" }, named("code", null, one.law.expression), copyButton(one.law.expression))) : "",
     law ? lawSection(one.joint ? `in ${shortName(name)} alone: ` : "", { ...law, alternatives: [], facts: law.facts.filter(([, value]) => value) }, named("span", { class: "readable" }, law.flat ? `no law in ${name}` : law.text)) : "",
     power ? element("section", { class: "law" }, element("h4", null, "power law of the paper"), named("p", { class: "readable" }, power.text),
-      element("p", { class: "quiet" }, ["95 % interval of the exponent in brackets", `R² ${power.r2} over ${plural(power.n, "run")}`, power.zeros].filter(Boolean).join(" · "))) : "",
+      element("p", { class: "quiet" }, [`${CONFIDENCE.words} interval of the exponent in brackets`, `R² ${power.r2} over ${plural(power.n, "run")}`, power.zeros].filter(Boolean).join(" · "))) : "",
     others.length ? element("section", { class: "law" }, element("h4", null, "in other features"), element("ul", { class: "places" }, others.map(([other, its]) => named("li", null, `${its.text}${powerBeside(one.powers[other])}`)))) : "",
     membersSection(one),
   ];

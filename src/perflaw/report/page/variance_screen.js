@@ -29,8 +29,8 @@ function budgetPanel({ budget }) {
   return wide(panel(title,
     element("p", null, `A call beyond p99 costs ${budget.tail}, one near the median ${budget.median}: ${budget.more} more, divided by call path; the shares add up to 100 %.`),
     stackedBar(budget.rows),
-    element("p", { class: "legend small quiet" }, element("span", { class: "key k-budget" }), "share of the difference, line: 95 % interval  ", element("span", { class: "key k-net" }), "cf_net: share of the variance over all calls"),
-    element("div", { class: "budget" }, foldedTable(["call path", "", "share", "95 %", "of variance", "because of", "off CPU"], rows, [2, 3, 4, 6])),
+    element("p", { class: "legend small quiet" }, element("span", { class: "key k-budget" }), `share of the difference, line: ${CONFIDENCE.words} interval  `, element("span", { class: "key k-net" }), "cf_net: share of the variance over all calls"),
+    element("div", { class: "budget" }, foldedTable(["call path", "", "share", CONFIDENCE.words, "of variance", "because of", "off CPU"], rows, [2, 3, 4, 6])),
     [budget.left, budget.estimated ? "* divided as the covariances say: samples hold direct callees alone" : "", ...budget.further].filter(Boolean).map((words) => element("p", { class: "small quiet" }, words))));
 }
 
@@ -81,8 +81,8 @@ function contextsPanel({ contexts }) {
 function deadlinePanel({ deadlines }) {
   if (!deadlines) return panel("Deadlines");
   return panel("Deadlines: P(cost > d)", deadlineCurve(deadlines),
-    element("p", { class: "legend small quiet" }, element("span", { class: "key k-seen" }), "recorded, with 95 % interval  ", element("span", { class: "key k-bound" }), "at most, by Chebyshev"),
-    plainTable(["calls that miss", "recorded deadline", "95 %", "by Chebyshev"], deadlines.bounds, [0, 1, 2, 3]));
+    element("p", { class: "legend small quiet" }, element("span", { class: "key k-seen" }), `recorded, with ${CONFIDENCE.words} interval  `, element("span", { class: "key k-bound" }), "at most, by Chebyshev"),
+    plainTable(["calls that miss", "recorded deadline", CONFIDENCE.words, "by Chebyshev"], deadlines.bounds, [0, 1, 2, 3]));
 }
 
 function exemplarsPanel({ exemplars, perfetto }, name) {

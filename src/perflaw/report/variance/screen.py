@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perflaw.confidence import WORDS
 from perflaw.report.quantity import count, interval, percent, quantity, significant
 from perflaw.report.tables import broken, paragraph, printable, text_table
 from perflaw.types.variance import Budget, BudgetRow, Exemplar, Explanation, Step
@@ -44,7 +45,7 @@ def _budget(one: Explanation, colour: bool) -> str:
     more = quantity(budget.tail - budget.median, unit)
     text = paragraph(f"a call beyond p99 costs {more} more than one near the median:")
     rows = [_row(row, one) for row in budget.rows[:MOST_ROWS]]
-    headings = ["share", "(95 %)", "where", "of variance", "because of", "off CPU"]
+    headings = ["share", f"({WORDS})", "where", "of variance", "because of", "off CPU"]
     text += text_table(headings, rows, right=(0, 3, 5), colour=colour)
     left = budget.rows[MOST_ROWS:]
     if left:

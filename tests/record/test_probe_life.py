@@ -131,7 +131,7 @@ def test_errno_is_the_programs(life):
 
 def test_it_is_switched_from_outside(tmp_path):
     """Enabled, subsampled and disabled while the program runs."""
-    from perflaw.record.probes.areas import Area as Reader
+    from perflaw.record.probes.areas import AttachedArea as Reader
 
     folder = tmp_path / "areas"
     environment = {"PERFLAW_PROBES": str(folder)}

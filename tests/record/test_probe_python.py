@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from perflaw.record.probes import layout
-from perflaw.record.probes.areas import Area as Reader
+from perflaw.record.probes.areas import AttachedArea as Reader
 from tests.record.probe_areas import areas, count_of, probe_of, thread_of, type_of
 from tests.record.probe_programs import produced
 
@@ -184,13 +184,13 @@ def test_counters_are_read_where_there_are_any(live, tmp_path):
     """A made up counter: 3, 8, 15, …"""
     made = """
 import os, struct
-from perflaw.probes import counters
+from perflaw.probes import kinds
 def made(kind, config):
     file = os.memfd_create("counter")
     os.write(file, b"".join(struct.pack("=Q", at * (at + 2)) for at in range(1, 99)))
     os.lseek(file, 0, 0)
     return file
-counters.perf_event_open = made
+kinds.perf_event_open = made
 """
     [area], _ = live(made + TABLE)
     assert area.of(9) == [(4 * at + 5,) for at in range(10)], "8 - 3, 24 - 15, …"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perflaw.record.probes import layout
-from perflaw.record.probes.areas import Area as Reader
+from perflaw.record.probes.areas import AttachedArea as Reader
 from tests.record.probe_areas import count_of, cpu_of, probe_of, thread_of, type_of
 from tests.record.probe_programs import CXX, C, built, run
 

@@ -17,8 +17,8 @@ from perflaw.cli.options import json_option, note
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from perflaw.record.probes.control import Host, Running
-    from perflaw.record.probes.metrics import LiveView, Row
+    from perflaw.record.probes.control import Host, RunningProcess
+    from perflaw.record.probes.metrics import LiveView, ProbeRow
     from perflaw.record.probes.tracer import Tracer
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -122,7 +122,7 @@ def list_probes(
     return 0
 
 
-def _print_process(host: Host, process: Running) -> None:
+def _print_process(host: Host, process: RunningProcess) -> None:
     """Print one process and the table of its probes."""
     from perflaw.report.tables import printable, text_table
 
@@ -211,11 +211,11 @@ def _switch(
     executions: int | None,
 ) -> int:
     """Switch the chosen probes on every machine, and say which these were."""
-    from perflaw.record.probes.control import Chosen
+    from perflaw.record.probes.control import ProbeSelection
 
     with open_hosts(context, addresses) as hosts:
         for host in hosts:
-            switched = host.switch(Chosen(names, pids), enabled, executions)
+            switched = host.switch(ProbeSelection(names, pids), enabled, executions)
             for pid, number in sorted(Counter(pid for pid, _ in switched).items()):
                 probes = ", ".join(name for process, name in switched if process == pid)
                 click.echo(f"{done} {counted(number, 'probe')} of {pid}{_on(host)}: {probes}")
@@ -270,7 +270,7 @@ def watch(
 
 def _views(
     hosts: Sequence[Host], tracer: Tracer, view: LiveView, interval: float, seconds: float | None
-) -> Iterator[list[Row]]:
+) -> Iterator[list[ProbeRow]]:
     """One view for each interval; ends after ``seconds``, or when all processes have ended."""
     begin = last = time.monotonic()
     while True:
@@ -289,7 +289,7 @@ def _views(
             time.sleep(_PAUSE_S)
 
 
-def _show(rows: Sequence[Row], tracer: Tracer, as_json: bool) -> None:
+def _show(rows: Sequence[ProbeRow], tracer: Tracer, as_json: bool) -> None:
     """Print one view, as a table or as a JSON document of one line."""
     tally = tracer.tally
     if as_json:
@@ -301,7 +301,7 @@ def _show(rows: Sequence[Row], tracer: Tracer, as_json: bool) -> None:
     from perflaw.report.quantity import count, quantity, significant
     from perflaw.report.tables import text_table
 
-    def value(number: float | None, row: Row) -> str:
+    def value(number: float | None, row: ProbeRow) -> str:
         return quantity(number, "ns") if row.value == "ns" else "—" if number is None else significant(number)
 
     colour = sys.stdout.isatty()

@@ -37,29 +37,29 @@ __all__ = [
 ]
 
 _DEPTH = 64
-"""Executions of one probe that may be open in a thread: more were left by exceptions."""
+"""Open executions of one probe in a thread; older ones were left by exceptions and are dropped."""
 _writer = this_process()
 
 
 def PERFLAW_PROBE(probe: int, name: str, unit: str = "") -> None:
-    """Name a probe, and the unit of its values; ValueError: no id from 0 to 1023."""
+    """Name a probe, and the unit of its values; ValueError if the id is not from 0 to 1023."""
     _writer.register(probe, 0, name, unit)
 
 
 def PERFLAW_FIELDS(probe: int, names: str) -> None:
-    """Name the values of a SNAPSHOT probe, with commas between."""
+    """Name the values of a SNAPSHOT probe, separated by commas."""
     _writer.register(probe, 0, "", "", names)
 
 
 def SET_PERFCNTR(pcid: int, event: int, mask: int) -> None:
-    """Say which event counter ``pcid`` counts, by the processor's own numbers; ValueError: no pcid from 0 to 7."""
+    """Set the event of counter ``pcid``, by the processor's numbers; ValueError if pcid is not from 0 to 7."""
     if not 0 <= pcid < 8:
         raise ValueError(f"numbers of counters are 0 to 7, not {pcid}")
     _writer.counters[pcid] = event | mask << 8
 
 
 def SNAPSHOT_PROBE(probe: int, sc: int = 1, *values: int) -> None:
-    """Record up to 6 whole numbers of 64 bits; ValueError: more of them."""
+    """Record up to 6 whole numbers of 64 bits; ValueError if there are more."""
     if len(values) > 6:
         raise ValueError(f"a SNAPSHOT_PROBE has at most 6 values, not {len(values)}")
     every = _writer.every(probe, SNAPSHOT, sc)
@@ -69,13 +69,13 @@ def SNAPSHOT_PROBE(probe: int, sc: int = 1, *values: int) -> None:
 
 
 def _begin(made: type[Probe]) -> Callable[..., None]:
-    """The BEGIN function of a type."""
+    """The BEGIN function of a type of probe."""
 
     def begin(probe: int, sc: int = 1, pcid: int = 0) -> None:
         """Begin an execution of the enclosed code."""
         one = made(probe, sc, pcid)
-        waiting = _writer.here.mine.open.setdefault((made.kind, probe), [])
-        if one.begin() or waiting:  # an inner one that is not measured must not end an outer one
+        waiting = _writer.here.state.open.setdefault((made.kind, probe), [])
+        if one.begin() or waiting:  # the end of an inner execution that is not measured must not end an outer one
             waiting.append(one)
             del waiting[:-_DEPTH]
 
@@ -83,11 +83,11 @@ def _begin(made: type[Probe]) -> Callable[..., None]:
 
 
 def _end(made: type[Probe]) -> Callable[[int], None]:
-    """The END function of a type."""
+    """The END function of a type of probe."""
 
     def end(probe: int) -> None:
-        """End the execution that this thread began last; nothing where it is not measured."""
-        waiting = _writer.here.mine.open.get((made.kind, probe))
+        """End the execution that this thread began last, if it is measured."""
+        waiting = _writer.here.state.open.get((made.kind, probe))
         if waiting:
             waiting.pop().__exit__(None, None, None)
 

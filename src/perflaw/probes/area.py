@@ -1,7 +1,8 @@
-"""The area of a Python program with probes: the file that it shares with whoever collects its records.
+"""The area of a Python program with probes: the file that it shares with the collector of its records.
 
 The layout is that of ``native/include/perflaw/layout.h``; a test compares them. The clock is CLOCK_MONOTONIC, in ns, so that
-a program with probes in C as well has two areas. Standard library only; no failure is ever raised: there are no probes then.
+a program that also has probes in C has two areas. It uses only the standard library. No failure is raised: the program then
+has no probes.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ FRONT_BYTES = HEAD_BYTES + PROBES * ENTRY_BYTES
 RINGS, RECORDS = 256, 4096
 NANOSECONDS = 2
 LOST_NO_RING, CONFLICTS, ENABLE_ALL, USED, REFUSAL = 48, 56, 60, 96, 100
-"""Places in the head."""
+"""Offsets in the head."""
 REGISTERED, TYPE, CONFLICT, SUBSAMPLE, NAME, UNIT, FIELDS, EVERY, REFUSED = 1, 2, 3, 4, 8, 56, 72, 120, 124
-"""Places in an entry; its byte 0 says whether the probe is enabled."""
+"""Offsets in an entry; its byte 0 says whether the probe is enabled."""
 STATE, THREAD, LOST_NESTED, HEAD = 0, 4, 8, 64
-"""Places in a ring."""
+"""Offsets in a ring."""
 IN_USE, ENDED = 1, 2
 _HEAD = struct.Struct("<IIIIIIQqQII16sQIII")
 _NO_FOLLOW = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -33,7 +34,7 @@ class Area:
     """An area of this process, mapped."""
 
     def __init__(self, file: int, path: str, rings: int, records: int) -> None:
-        """Fill an empty file; OSError where there is no space."""
+        """Fill an empty file; OSError if there is no space."""
         self.path, self.rings, self.records = path, rings, records
         self.ring_bytes = RING_HEAD_BYTES + RECORD_BYTES * records
         size = FRONT_BYTES + rings * self.ring_bytes
@@ -50,13 +51,13 @@ class Area:
         self.words[0] = MAGIC
 
     def add(self, place: int, count: int = 1) -> int:
-        """Raise a number of 32 bits; the new value."""
+        """Increase a number of 32 bits; gives the new value."""
         value: int = struct.unpack_from("<I", self.map, place)[0] + count
         struct.pack_into("<I", self.map, place, value & 0xFFFFFFFF)
         return value
 
     def text(self, place: int, most: int, text: str) -> bool:
-        """Keep a text in an entry that has none; whether it has another one."""
+        """Write a text into an entry that has none; whether the entry has a different text."""
         said = text.encode()[: most - 1]
         kept = self.map[place : place + most].split(b"\0")[0]
         if said and not kept:
@@ -64,7 +65,7 @@ class Area:
         return bool(said and kept and said != kept)
 
     def ring(self, number: int) -> int:
-        """Allocate ring ``number``; where it begins. OSError where the disk is full or the file has gone."""
+        """Allocate a ring; gives its offset. OSError if the disk is full or the file is gone."""
         begin = FRONT_BYTES + number * self.ring_bytes
         file = os.open(self.path, os.O_RDWR | _NO_FOLLOW)
         try:
@@ -76,7 +77,7 @@ class Area:
         return begin
 
     def leave(self) -> None:
-        """The program ends: an area without a record that nobody asked for is removed."""
+        """The program ends: remove an area without records, unless ``$PERFLAW_PROBES`` asked for it."""
         self.add(88, -1)
         if not struct.unpack_from("<I", self.map, USED)[0] and not os.environ.get("PERFLAW_PROBES"):
             with suppress(OSError):
@@ -84,7 +85,7 @@ class Area:
 
 
 def make_area() -> Area | None:
-    """An area in ``$PERFLAW_PROBES``, else ``/dev/shm/perflaw-<uid>``, under ``<pid>.<start time>``; None: not here."""
+    """A new area ``<pid>.<start time>`` in ``$PERFLAW_PROBES``, or in ``/dev/shm/perflaw-<uid>``; None if that fails."""
     try:
         folder = _folder()
         made = f"{folder}/.new-{os.getpid()}-{time.monotonic_ns()}"
@@ -99,7 +100,7 @@ def make_area() -> Area | None:
 
 
 def _folder() -> str:
-    """The folder; OSError where it is not to be trusted: the default one lies where everybody may write."""
+    """The folder of areas; OSError if it is not trustworthy, for the default one lies where every user may write."""
     told = os.environ.get("PERFLAW_PROBES")
     folder = os.path.abspath(told) if told else f"/dev/shm/perflaw-{os.geteuid()}"
     with suppress(FileExistsError):
@@ -116,7 +117,7 @@ def _identity() -> str:
 
 
 def _named(area: Area, name: str) -> Area:
-    """Link the file to its name, once it is whole; another area of this process (C's, or before exec) keeps its own."""
+    """Link the complete file to its name; another area of this process (of C, or from before exec) keeps its own name."""
     for more in range(100):
         path = f"{name}.{more}" if more else name
         with suppress(FileExistsError):

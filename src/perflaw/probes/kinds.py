@@ -1,4 +1,7 @@
-"""The types of probes that enclose code (SPEX, Table 1): what each measures, and when it makes a record."""
+"""The types of probes that enclose code (SPEX, Table 1): what each measures, and when it makes a record.
+
+Hardware counters of a thread are perf events of the kernel, which are opened when a probe first needs one.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,9 @@ from typing import Any
 
 from perflaw.probes.writer import CNT, CTXSW, FLT, LAT, LLC, PERFCNTR, TPT, this_process
 
-# ---- Hardware counters of a thread, by the kernel's perf events; opened when a probe first asks for one.
-
 _NUMBERS = {"x86_64": 298, "aarch64": 241}
 REFERENCES, MISSES = -1, -2
-"""The two of the LLC probes; others are those of SET_PERFCNTR."""
+"""Numbers of the two counters of LLC probes; the others are those of SET_PERFCNTR."""
 _HARDWARE, _RAW, _NEITHER_KERNEL_NOR_HYPERVISOR, _CLOSE_ON_EXEC = 0, 4, 0x60, 8
 
 
@@ -35,7 +36,7 @@ os.register_at_fork(after_in_child=lambda: _open.files.clear())
 
 
 def count(number: int, config: int | None) -> int:
-    """Counter ``number`` of this thread, which counts ``config`` (event | mask << 8); Refused says why it does not."""
+    """The value of counter ``number`` of this thread, which counts ``config`` (event | mask << 8); Refused if unreadable."""
     if config is None and number >= 0:
         raise Refused("SET_PERFCNTR was not called for this counter")
     key = (number, config or 0)
@@ -59,8 +60,8 @@ def _opened(kind: int, config: int) -> int | Refused:
 
 
 def perf_event_open(kind: int, config: int) -> int:
-    """A descriptor; OSError where it is refused."""
-    import ctypes  # only who asks for counters pays for it
+    """The descriptor of a counter; OSError if it is refused."""
+    import ctypes  # only probes of counters need it
 
     if not (number := _NUMBERS.get(platform.machine())):
         raise OSError(errno.ENOSYS, "no counters on this machine")
@@ -73,7 +74,7 @@ def perf_event_open(kind: int, config: int) -> int:
 
 
 def reason(error: OSError) -> str:
-    """In words."""
+    """Why the kernel refused a counter, in words."""
     if error.errno in (errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP):
         return "this machine has no such counter"
     if error.errno in (errno.EACCES, errno.EPERM):
@@ -91,17 +92,17 @@ class Probe:
     kind = 0
 
     def __init__(self, probe: int, sc: int = 1, pcid: int = 0) -> None:
-        """Which probe, and how many executions make a record."""
+        """``probe``: id; ``sc``: executions for one record; ``pcid``: number of the counter."""
         self.id, self.sc, self.counter, self.every = probe, sc, pcid, 0
         self.began: tuple[int, ...] = ()
 
     def begin(self) -> bool:
-        """Whether this execution is measured."""
+        """Begin an execution; whether it is measured."""
         self.every = _writer.every(self.id, self.kind, self.sc)
         return self.every > 0
 
     def end(self) -> None:
-        """Record it."""
+        """End a measured execution, and record it if it is due."""
 
     def __enter__(self) -> None:
         self.begin()
@@ -112,13 +113,13 @@ class Probe:
 
 
 class CNT_PROBE(Probe):
-    """How often the enclosed code was executed since the last record."""
+    """Counts the executions of the enclosed code since the last record."""
 
     __slots__ = ()
     kind = CNT
 
     def end(self) -> None:
-        """One more."""
+        """Count an execution."""
         counted = _writer.tally(self.id)
         if counted[0] >= self.every:
             _writer.write(self.id, CNT, monotonic_ns(), (counted[0],))
@@ -126,7 +127,7 @@ class CNT_PROBE(Probe):
 
 
 class TPT_PROBE(Probe):
-    """How often it was executed since the last record, and for how many ns."""
+    """Counts the executions of the enclosed code since the last record, and their time in ns."""
 
     __slots__ = ()
     kind = TPT
@@ -137,7 +138,7 @@ class TPT_PROBE(Probe):
         return self.every > 0
 
     def end(self) -> None:
-        """Read it again."""
+        """Read the clock again."""
         now = monotonic_ns()
         counted = _writer.tally(self.id, 1, now - self.began[0])
         if counted[0] >= self.every:
@@ -146,16 +147,16 @@ class TPT_PROBE(Probe):
 
 
 class _Sampled(Probe):
-    """A probe that measures the executions that make a record, and no others."""
+    """A probe that measures only those executions that make a record."""
 
     __slots__ = ()
 
     def read(self) -> tuple[int, ...]:
-        """What is measured, now; Refused says why it cannot be."""
+        """The present values of what is measured; Refused if they cannot be read."""
         return ()
 
     def begin(self) -> bool:
-        """Read, where this execution makes a record."""
+        """Read the values, if this execution makes a record."""
         if super().begin():
             try:
                 self.began = self.read() if in_turn(self.id, self.every) else ()
@@ -166,7 +167,7 @@ class _Sampled(Probe):
         return self.every > 0
 
     def end(self) -> None:
-        """Read again, and record the difference."""
+        """Read the values again, and record the differences."""
         try:
             fields = tuple(after - before for after, before in zip(self.read(), self.began, strict=True))
         except Refused as why:
@@ -175,13 +176,13 @@ class _Sampled(Probe):
 
 
 class LAT_PROBE(Probe):
-    """How many ns the enclosed code took."""
+    """Measures the time of the enclosed code in ns."""
 
     __slots__ = ()
     kind = LAT
 
     def begin(self) -> bool:
-        """Read the clock, where this execution makes a record."""
+        """Read the clock, if this execution makes a record."""
         every = self.every = _writer.every(self.id, LAT, self.sc)
         if every == 1 or (every and in_turn(self.id, every)):
             self.began = (monotonic_ns(),)
@@ -190,59 +191,59 @@ class LAT_PROBE(Probe):
         return False
 
     def end(self) -> None:
-        """Read it again."""
+        """Read the clock again."""
         now = monotonic_ns()
         _writer.write(self.id, LAT, now, (now - self.began[0],))
 
 
 class FLT_PROBE(_Sampled):
-    """Minor and major page faults of this thread."""
+    """Measures the minor and major page faults of this thread."""
 
     __slots__ = ()
     kind = FLT
 
     def read(self) -> tuple[int, ...]:
-        """What the kernel counts."""
+        """The counts of the kernel."""
         use = _usage()
         return (use.ru_minflt, use.ru_majflt)
 
 
 class CTXSW_PROBE(_Sampled):
-    """Voluntary and involuntary context switches of this thread."""
+    """Measures the voluntary and involuntary context switches of this thread."""
 
     __slots__ = ()
     kind = CTXSW
 
     def read(self) -> tuple[int, ...]:
-        """What the kernel counts."""
+        """The counts of the kernel."""
         use = _usage()
         return (use.ru_nvcsw, use.ru_nivcsw)
 
 
 class LLC_PROBE(_Sampled):
-    """References to the last-level cache, and misses."""
+    """Measures the references to the last-level cache, and its misses."""
 
     __slots__ = ()
     kind = LLC
 
     def read(self) -> tuple[int, ...]:
-        """What the processor counts."""
+        """The counts of the processor."""
         return (count(REFERENCES, None), count(MISSES, None))
 
 
 class PERFCNTR_PROBE(_Sampled):
-    """A counter that SET_PERFCNTR set up."""
+    """Measures the counter that SET_PERFCNTR set up."""
 
     __slots__ = ()
     kind = PERFCNTR
 
     def read(self) -> tuple[int, ...]:
-        """What the processor counts."""
+        """The counts of the processor."""
         return (count(self.counter, _writer.counters.get(self.counter)),)
 
 
 def in_turn(probe: int, every: int) -> bool:
-    """Whether this execution makes a record, of a probe that makes one in ``every``; counted by thread."""
+    """Whether this execution makes a record of a probe that makes one for ``every`` executions of a thread."""
     if every == 1:
         return True
     counted = _writer.tally(probe)
@@ -253,6 +254,6 @@ def in_turn(probe: int, every: int) -> bool:
 
 
 def _usage() -> Any:
-    import resource  # only who asks for it pays for it
+    import resource  # only two types of probes need it
 
     return resource.getrusage(resource.RUSAGE_THREAD)

@@ -1,7 +1,7 @@
-"""Which probes there are, whether they are enabled, and the ring that each thread writes into.
+"""The writer's side of the area: registered probes, and the ring that each thread writes into.
 
-A thread's ring is claimed with its first record and left when the thread ends. Nothing waits and nothing is raised: what
-finds no place is counted in the area.
+A thread claims a ring with its first record and leaves it when the thread ends. Nothing waits and nothing is raised: records
+without room are counted in the area.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from perflaw.probes.area import Area, make_area
 
 CNT, LAT, TPT, LLC, FLT, CTXSW, PERFCNTR, SNAPSHOT = 1, 2, 3, 4, 5, 6, 7, 8
 _RECORDS = [struct.Struct(f"{2 + count}Q") for count in range(7)]
-_UNKNOWN_CPU = 0xFFFF << 24  # Python does not tell, and a call to ask would cost more than the record
+_UNKNOWN_CPU = 0xFFFF << 24  # Python does not know it, and asking the system would cost more than the record
 _ENTRIES, _ENTRY = places.HEAD_BYTES // 8, places.ENTRY_BYTES // 8
 
 
 class Ring:
-    """A ring while it is a thread's."""
+    """The ring of a thread."""
 
     def __init__(self, area: Area, number: int) -> None:
-        """Take it; OSError where it cannot be allocated."""
+        """Take the ring; OSError if it cannot be allocated."""
         self.area, self.number, self.begin = area, number, area.ring(number)
         thread = threading.get_native_id()
         self.who = (thread & 0xFFFFFF) << 40 | _UNKNOWN_CPU
@@ -36,7 +36,7 @@ class Ring:
         struct.pack_into("<II", area.map, self.begin, places.IN_USE, thread)
 
     def append(self, kind: int, probe: int, now: int, fields: tuple[int, ...]) -> None:
-        """A record: the slot first, then the head."""
+        """Write a record: the slot first, then the head."""
         head = self.words[self.head]
         what = probe | kind << 16 | len(fields) << 20 | self.who
         place = self.first + (head & self.mask) * places.RECORD_BYTES
@@ -44,36 +44,36 @@ class Ring:
         self.words[self.head] = head + 1
 
 
-class Mine:
-    """What a thread has; ends with it, for only its local storage holds this."""
+class ThreadState:
+    """The state of a thread; it ends with the thread, for only the thread's local storage holds it."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer, self.process = writer, os.getpid()
         self.ring: Ring | None = None
         self.busy = False
-        """While a record is written: a signal handler's probe then makes none."""
+        """Whether a record is being written; a probe of a signal handler then makes none."""
         self.tallies: dict[int, list[int]] = {}
         self.open: dict[tuple[int, int], list[Any]] = {}
 
     def __del__(self) -> None:
-        """Tell what was counted, and leave the ring to the next thread; its records stay."""
+        """Record the remaining counts, and leave the ring to the next thread; its records stay."""
         if self.process != os.getpid():
             return
-        self.writer.tell(self)
+        self.writer.record_counts(self)
         if ring := self.ring:
             struct.pack_into("<I", ring.area.map, ring.begin, places.ENDED)
             self.writer.claimed.pop(ring.number, None)
 
 
-class Here(threading.local):
-    """What the thread that asks has."""
+class ThreadLocalState(threading.local):
+    """Holds the state of the calling thread."""
 
     def __init__(self, writer: Writer) -> None:
-        self.mine = Mine(writer)
+        self.state = ThreadState(writer)
 
 
 class Writer:
-    """The probes of this process. The area is made with the first of them."""
+    """The probes of this process. The area is made with the first probe."""
 
     def __init__(self) -> None:
         self.area: Area | None = None
@@ -83,10 +83,10 @@ class Writer:
         self.claimed: dict[int, object] = {}
         self.types: dict[int, int] = {}
         self.counters: dict[int, int] = {}
-        self.here = Here(self)
+        self.here = ThreadLocalState(self)
 
     def every(self, probe: int, kind: int, said: int) -> int:
-        """0 where the probe is disabled, else how many executions make a record."""
+        """Executions for one record; 0 if the probe is disabled. ``said`` is the number in the code."""
         if self.types.get(probe) != kind:
             self.register(probe, kind)
         if (area := self.area) is None:
@@ -99,7 +99,10 @@ class Writer:
         return control >> 32 or max(said, 1)
 
     def register(self, probe: int, kind: int = 0, name: str = "", unit: str = "", fields: str = "") -> None:
-        """Tell of a probe. What was told first stays; who says otherwise marks the entry. ValueError: an id that cannot be."""
+        """Register a probe, its type, name, unit and fields. The first values stay; different ones mark a conflict.
+
+        ValueError if the id is not possible.
+        """
         if not isinstance(probe, int) or not 0 <= probe < places.PROBES:
             raise ValueError(f"ids of probes are whole numbers from 0 to {places.PROBES - 1}, not {probe!r}")
         if not self.made:
@@ -120,117 +123,117 @@ class Writer:
             area.add(places.CONFLICTS)
         if not area.map[entry + places.REGISTERED] or name:
             area.map[entry + places.REGISTERED] = 1
-            if area.map[places.ENABLE_ALL] or asked_for(probe, name):
+            if area.map[places.ENABLE_ALL] or is_enabled_at_start(probe, name):
                 area.map[entry] = 1
 
     def _make(self) -> None:
-        with self.making:  # once, by one thread; the others wait this once, for their probes may be enabled
+        with self.making:  # by one thread; the others wait, for their probes may be enabled
             if not self.made and not self.busy:
-                self.busy = True  # a signal handler's probe in here finds none ready
+                self.busy = True  # a probe of a signal handler finds no area yet
                 self.area = self._new_area()
                 self.made, self.busy = True, False
 
     def _new_area(self) -> Area | None:
         area, parents = make_area(), self.parents
-        if area and parents:  # a fork's child goes on as its parent was
+        if area and parents:  # a forked child continues with the parent's entries
             front = slice(places.HEAD_BYTES, places.FRONT_BYTES)
             area.map[front] = parents.map[front]
             for place in (places.CONFLICTS, places.ENABLE_ALL):
                 area.map[place : place + 4] = parents.map[place : place + 4]
-        elif area and asked_for(-1, ""):
+        elif area and is_enabled_at_start(-1, ""):
             area.map[places.ENABLE_ALL] = 1
         return area
 
     def write(self, probe: int, kind: int, now: int, fields: tuple[int, ...]) -> None:
-        """A record of this thread, or a count of what is lost."""
-        self.write_to(self.here.mine, probe, kind, now, fields)
+        """Write a record of this thread, or count it as lost."""
+        self.write_to(self.here.state, probe, kind, now, fields)
 
-    def write_to(self, mine: Mine, probe: int, kind: int, now: int, fields: tuple[int, ...]) -> None:
-        """A record of the thread that ``mine`` is of."""
+    def write_to(self, state: ThreadState, probe: int, kind: int, now: int, fields: tuple[int, ...]) -> None:
+        """Write a record of the thread with this state, or count it as lost."""
         area = self.area
         if area is None:
             return
-        if mine.busy:
-            self._lose(area, mine.ring)
+        if state.busy:
+            self._lose(area, state.ring)
             return
-        mine.busy = True
+        state.busy = True
         try:
-            ring = mine.ring or self._claim(area, mine)
+            ring = state.ring or self._claim(area, state)
             if ring:
                 ring.append(kind, probe, now, fields)
             else:
                 self._lose(area, None)
         finally:
-            mine.busy = False
+            state.busy = False
 
     def _lose(self, area: Area, ring: Ring | None) -> None:
         place = (ring.begin + places.LOST_NESTED if ring else places.LOST_NO_RING) // 8
         area.words[place] += 1
 
-    def _claim(self, area: Area, mine: Mine) -> Ring | None:
-        """The first ring that is nobody's, None where there is none or no space for it."""
+    def _claim(self, area: Area, state: ThreadState) -> Ring | None:
+        """Claim the first free ring; None if there is none, or no space for it."""
         number = next((free for free in range(area.rings) if self._take(free)), None)
         if number is None:
             return None
         try:
-            mine.ring = Ring(area, number)
+            state.ring = Ring(area, number)
         except OSError:
             self.claimed.pop(number, None)
             return None
         area.add(places.USED)
-        return mine.ring
+        return state.ring
 
     def _take(self, number: int) -> bool:
-        """Whether a ring is ours now: look and claim are one call in C, between which no other thread runs."""
+        """Claim a ring if it is free; check and claim are one call in C, during which no other thread runs."""
         token = object()
         return self.claimed.setdefault(number, token) is token
 
     def tally(self, probe: int, executions: int = 1, cycles: int = 0) -> list[int]:
-        """Executions and ns of this thread since the last record of a probe, these included."""
-        counted = self.here.mine.tallies.setdefault(probe, [0, 0])
+        """Add to the executions and ns of this thread since the last record of a probe; gives the sums, which may be reset."""
+        counted = self.here.state.tallies.setdefault(probe, [0, 0])
         counted[0] += executions
         counted[1] += cycles
         return counted
 
-    def tell(self, mine: Mine) -> None:
-        """Records of what a thread counted since the last ones, so that sums are exact."""
-        for probe, (executions, cycles) in mine.tallies.items():
+    def record_counts(self, state: ThreadState) -> None:
+        """Record what a thread counted since the last records, so that sums are exact."""
+        for probe, (executions, cycles) in state.tallies.items():
             kind = self.types.get(probe, 0)
             if executions and kind in (CNT, TPT):
                 fields = (executions, cycles) if kind == TPT else (executions,)
-                self.write_to(mine, probe, kind, time.monotonic_ns(), fields)
-        mine.tallies.clear()
+                self.write_to(state, probe, kind, time.monotonic_ns(), fields)
+        state.tallies.clear()
 
     def refuse(self, probe: int, why: str) -> None:
-        """Count an execution that a counter was refused for, and keep the first reason."""
+        """Count an execution for which a counter was refused, and keep the first reason."""
         if area := self.area:
             area.add(places.HEAD_BYTES + probe * places.ENTRY_BYTES + places.REFUSED)
             if not area.map[places.REFUSAL]:
                 area.text(places.REFUSAL, 156, why)
 
     def forked(self) -> None:
-        """In a fork's child: its area is made with its next probe."""
+        """In a forked child: its area is made with its next probe."""
         self.parents, self.area, self.made, self.busy = self.area or self.parents, None, False, False
         self.making = threading.RLock()
-        self.claimed, self.types, self.here = {}, {}, Here(self)
+        self.claimed, self.types, self.here = {}, {}, ThreadLocalState(self)
 
-    def ends(self) -> None:
-        """The program ends."""
-        self.tell(self.here.mine)
+    def finish(self) -> None:
+        """Record the remaining counts when the program ends."""
+        self.record_counts(self.here.state)
         if self.area:
             self.area.leave()
 
 
-def asked_for(probe: int, name: str) -> bool:
-    """Whether ``$PERFLAW_PROBES_ENABLE`` asks for a probe: ``*``, or ids and names with commas between."""
+def is_enabled_at_start(probe: int, name: str) -> bool:
+    """Whether ``$PERFLAW_PROBES_ENABLE`` has a probe: ``*``, or ids and names separated by commas."""
     return bool({"*", str(probe), name or "*"} & set(os.environ.get("PERFLAW_PROBES_ENABLE", "").split(",")))
 
 
 _writer = Writer()
 os.register_at_fork(after_in_child=_writer.forked)
-atexit.register(_writer.ends)
+atexit.register(_writer.finish)
 
 
 def this_process() -> Writer:
-    """Its probes."""
+    """The probes of this process."""
     return _writer

@@ -74,7 +74,7 @@ HEADER: Final = struct.Struct("<4sII")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MessageLimits:
     """Maximum size of one message."""
 
     text: int = 1 << 23
@@ -83,11 +83,11 @@ class Limits:
     """Bytes of its payload."""
 
 
-STRANGER: Final = Limits(4096, 0)
+UNGREETED: Final = MessageLimits(4096, 0)
 """Limits for a peer that has not shown the token yet."""
 
 
-def encode(kind: str, document: Mapping[str, Any], payload: bytes, limits: Limits) -> bytes:
+def encode(kind: str, document: Mapping[str, Any], payload: bytes, limits: MessageLimits) -> bytes:
     """A message as bytes; WireError if it exceeds the limits, or is not expressible in JSON."""
     try:
         text = json.dumps({"kind": kind, "document": dict(document)}, allow_nan=False, separators=(",", ":")).encode()
@@ -97,7 +97,7 @@ def encode(kind: str, document: Mapping[str, Any], payload: bytes, limits: Limit
     return HEADER.pack(MAGIC, len(text), len(payload)) + text + payload
 
 
-def _check(text: int, payload: int, limits: Limits) -> None:
+def _check(text: int, payload: int, limits: MessageLimits) -> None:
     if text > limits.text or payload > limits.payload:
         why = f"{text} and {payload} bytes; at most {limits.text} and {limits.payload} are accepted"
         raise WireError("a message that is too large", why)
@@ -106,7 +106,7 @@ def _check(text: int, payload: int, limits: Limits) -> None:
 class Decoder:
     """Takes bytes as they arrive and gives whole messages. It holds at most one message and the bytes read after it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: MessageLimits) -> None:
         self.limits = limits
         self._buffer = bytearray()
 

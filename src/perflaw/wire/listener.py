@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from perflaw.errors import UsageError
-from perflaw.wire.channel import STRANGER, Limits, WireError, expect
+from perflaw.wire.channel import UNGREETED, MessageLimits, WireError, expect
 from perflaw.wire.streams import FRAME_S, StreamChannel
 from perflaw.wire.tls import GREETING_S, PROTOCOL, Address, Tls, is_token, notice_silence, secure
 
@@ -51,11 +51,11 @@ class Listener:
         context: ssl.SSLContext,
         *,
         greeting_s: float = GREETING_S,
-        limits: Limits | None = None,
+        limits: MessageLimits | None = None,
         frame_s: float = FRAME_S,
     ) -> None:
         self._token, self._context, self._greeting_s = token, context, greeting_s
-        self._limits, self._frame_s = limits or Limits(), frame_s
+        self._limits, self._frame_s = limits or MessageLimits(), frame_s
         self._socket = _bound(address)
         self.address = Address(address.host, self._socket.getsockname()[1])
         """The address, with the port that the system gave."""
@@ -102,7 +102,7 @@ class Listener:
         try:
             notice_silence(plain)
             secured = secure(plain, self._context, self._greeting_s, server_side=True)
-            self._admit(StreamChannel(Tls(secured), f"{peer[0]}:{peer[1]}", STRANGER, self._greeting_s))
+            self._admit(StreamChannel(Tls(secured), f"{peer[0]}:{peer[1]}", UNGREETED, self._greeting_s))
         except (OSError, ValueError, WireError, queue.Full) as error:
             self._note_refusal(peer, "nobody accepts" if isinstance(error, queue.Full) else str(error))
         finally:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from perflaw.wire.channel import Closed, Decoder, Limits, Message, WireError, encode
+from perflaw.wire.channel import Closed, Decoder, Message, MessageLimits, WireError, encode
 
 FRAME_S: Final = 30.0
 """Longest time that a message may take from its first byte to its last, in either direction."""
@@ -44,10 +44,12 @@ class Stream(Protocol):
 class StreamChannel:
     """A :class:`~perflaw.wire.channel.Channel` over a stream."""
 
-    def __init__(self, stream: Stream, name: str, limits: Limits | None = None, frame_s: float = FRAME_S) -> None:
+    def __init__(
+        self, stream: Stream, name: str, limits: MessageLimits | None = None, frame_s: float = FRAME_S
+    ) -> None:
         self.name = name
         """Name of the other side, for errors."""
-        self.limits = limits or Limits()
+        self.limits = limits or MessageLimits()
         self.frame_s = frame_s
         self._stream = stream
         self._decoder = Decoder(self.limits)
@@ -79,7 +81,7 @@ class StreamChannel:
             if not self._more(deadline):
                 return None
 
-    def widen(self, limits: Limits, frame_s: float) -> None:
+    def widen(self, limits: MessageLimits, frame_s: float) -> None:
         """Allow larger messages and longer times, once the other side has shown the token."""
         self.limits = self._decoder.limits = limits
         self.frame_s = frame_s
@@ -186,7 +188,7 @@ class Descriptors:
 
 
 def over(
-    reading: int, writing: int, name: str, limits: Limits | None = None, frame_s: float = FRAME_S
+    reading: int, writing: int, name: str, limits: MessageLimits | None = None, frame_s: float = FRAME_S
 ) -> StreamChannel:
     """A channel over descriptors of this process: its standard input and output, or a descriptor that it was given."""
     return StreamChannel(Descriptors(reading, writing), name, limits, frame_s)

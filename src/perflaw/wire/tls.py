@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from perflaw.errors import UsageError
-from perflaw.wire.channel import Limits, WireError, expect
+from perflaw.wire.channel import MessageLimits, WireError, expect
 from perflaw.wire.streams import FRAME_S, StreamChannel, WantRead, WantWrite
 
 MIN_TOKEN: Final = 16
@@ -181,7 +181,7 @@ def connect(
     authority: Path,
     *,
     timeout_s: float = GREETING_S,
-    limits: Limits | None = None,
+    limits: MessageLimits | None = None,
     frame_s: float = FRAME_S,
 ) -> StreamChannel:
     """A channel to the listener at ``address``; WireError says which step failed and what to do."""

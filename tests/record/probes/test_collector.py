@@ -9,10 +9,10 @@ import pytest
 
 from perflaw.errors import StoreError
 from perflaw.record.probes import layout
-from perflaw.record.probes.areas import Area, area_files
+from perflaw.record.probes.areas import AttachedArea, area_files
 from perflaw.record.probes.collector import Collector, Sender, as_message, from_message
 from perflaw.record.probes.decoding import decode, executions
-from perflaw.record.probes.rings import Clock, Tally, clock_of, moment
+from perflaw.record.probes.rings import RecordAccount, TickClock, clock_of, moment
 from perflaw.wire.channel import Message, WireError
 from tests.record.probes.fake import FakeArea, drain_all, what
 
@@ -56,7 +56,7 @@ def test_every_kind_of_loss_is_counted(tmp_path):
     area.ring(0)[0]["lost_nested"] = 3
     area.head["lost_no_ring"] = 5
     batch = drain_all(Collector([tmp_path]))[-1]
-    assert batch.tally == Tally(48, 15, 33)
+    assert batch.tally == RecordAccount(48, 15, 33)
 
 
 def test_a_process_that_has_gone_is_drained_to_its_last_record_and_its_area_removed(tmp_path):
@@ -64,7 +64,7 @@ def test_a_process_that_has_gone_is_drained_to_its_last_record_and_its_area_remo
     for number in range(16):
         area.lat(1, number, number + 1)
     batches = drain_all(Collector([tmp_path]))
-    assert batches[-1].tally == Tally(16, 16, 0)
+    assert batches[-1].tally == RecordAccount(16, 16, 0)
     assert batches[-1].sources[0].gone
     assert not area.path.exists()
 
@@ -118,7 +118,7 @@ def damage(area, name, value):
 def test_damaged_areas_are_refused(tmp_path, name, value, why):
     path = damage(FakeArea(tmp_path), name, value)
     with pytest.raises(StoreError, match=why):
-        Area(path)
+        AttachedArea(path)
     collector = Collector([tmp_path])
     assert drain_all(collector)[0].count == 0
     assert why in collector.refused[path]
@@ -145,10 +145,10 @@ def test_the_counter_of_this_machine_becomes_ns():
 
 
 def test_ticks_and_lengths():
-    clock = Clock(1000, 50, 0.5)
+    clock = TickClock(1000, 50, 0.5)
     assert clock.ns(np.array([1000, 3000], np.uint64)).tolist() == [50, 1050]
     assert clock.lengths(np.array([7, 8])).tolist() == [4, 4]
-    assert clock_of(True, 5, 6, None) == Clock()
+    assert clock_of(True, 5, 6, None) == TickClock()
 
 
 def test_batches_survive_the_way(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from perflaw.record.build import sources_folder
 from perflaw.record.probes.client import start_collector
-from perflaw.record.probes.rings import Tally
+from perflaw.record.probes.rings import RecordAccount
 from perflaw.record.probes.tracer import Tracer
 from perflaw.store.experiment import open_experiment
 from perflaw.store.probe_tables import has_probes, read_probes
@@ -183,7 +183,7 @@ def test_what_a_killed_program_wrote_is_there(probed, tmp_path):
             program.send_signal(signal.SIGKILL)
             program.wait(10)
 
-    assert collected(folder, during=run) == Tally(made(3, 600), made(3, 600), 0)
+    assert collected(folder, during=run) == RecordAccount(made(3, 600), made(3, 600), 0)
     assert not list(folder.iterdir())
 
 

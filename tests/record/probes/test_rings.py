@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.record.probes import layout
-from perflaw.record.probes.rings import Ring
+from perflaw.record.probes.rings import RingReader
 
 CAPACITY = 16
 
@@ -33,7 +33,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_every_record_is_received_or_lost(steps):
     writer = Writer()
-    ring, got = Ring(writer.head, writer.records), []
+    ring, got = RingReader(writer.head, writer.records), []
     for step, number in steps:
         if step == "write":
             writer.write(number)
@@ -52,7 +52,7 @@ def test_every_record_is_received_or_lost(steps):
 def test_what_the_writer_reaches_during_the_copy_is_lost(before, during):
     """The writer goes on between the copy and the second look at its head: the records that it reached do not count."""
     writer = Writer()
-    ring = Ring(writer.head, writer.records)
+    ring = RingReader(writer.head, writer.records)
     writer.write(before)
     copied = ring._copied
 
@@ -71,8 +71,8 @@ def test_what_the_writer_reaches_during_the_copy_is_lost(before, during):
 def test_a_full_ring_is_whole_when_nobody_writes():
     writer = Writer()
     writer.write(CAPACITY)
-    assert len(Ring(writer.head, writer.records).take(100, quiet=True)) == CAPACITY
-    ring = Ring(writer.head, writer.records)
+    assert len(RingReader(writer.head, writer.records).take(100, quiet=True)) == CAPACITY
+    ring = RingReader(writer.head, writer.records)
     assert ring.take(100)["timestamp"].tolist() == list(range(1, CAPACITY))  # the first may be at work
     assert ring.tally().lost == 1
 
@@ -81,7 +81,7 @@ def test_a_reader_that_comes_later_answers_for_what_follows():
     writer = Writer()
     writer.write(5)
     writer.head["lost_nested"] = 3
-    ring = Ring(writer.head, writer.records, from_now=True)
+    ring = RingReader(writer.head, writer.records, from_now=True)
     writer.write(2)
     writer.head["lost_nested"] = 4
     assert ring.take(100)["timestamp"].tolist() == [5, 6]
@@ -92,4 +92,4 @@ def test_a_reader_that_comes_later_answers_for_what_follows():
 def test_at_most_so_many_are_taken(most):
     writer = Writer()
     writer.write(10)
-    assert len(Ring(writer.head, writer.records).take(most)) == min(most, 10)
+    assert len(RingReader(writer.head, writer.records).take(most)) == min(most, 10)

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from perflaw.record.build import build, core
 from perflaw.record.probes import layout, trees
 from perflaw.record.probes import trees as builders
-from perflaw.record.probes.collector import Source
-from perflaw.record.probes.decoding import Decoded, Spans, innermost, nest
-from perflaw.record.probes.rings import Clock
+from perflaw.record.probes.collector import ProbeProcess
+from perflaw.record.probes.decoding import ProbeRecords, Spans, innermost, nest
+from perflaw.record.probes.rings import TickClock
 from perflaw.record.probes.trees import CoreBuilder, ProcessTree, TwinBuilder, feature_name
 from perflaw.record.tree.call_tree import objects
 from perflaw.record.tree.core_tables import Export
 from tests.conftest import examples
 
 TREES = st.recursive(st.just([]), lambda inner: st.lists(inner, max_size=3), max_leaves=25)
-SOURCE = Source(0, 1, 2, 0, (), "c", (), Clock())
+SOURCE = ProbeProcess(0, 1, 2, 0, (), "c", (), TickClock())
 
 
 def execute(shape, clock, out, probe=0):
@@ -47,7 +47,7 @@ def records(rows, shots=(), thread=1, ring=0):
     probe = np.array([row[1] for row in every], np.uint16)
     length = np.where(kind == layout.LAT, fields[:, 0].astype(np.int64), 0)
     same = np.full(len(every), thread, np.uint32)
-    return Decoded(SOURCE, ring, probe, kind, count, count.astype(np.uint16) * 0, same, at, fields, at, length)
+    return ProbeRecords(SOURCE, ring, probe, kind, count, count.astype(np.uint16) * 0, same, at, fields, at, length)
 
 
 @given(st.lists(TREES, max_size=4))
@@ -170,8 +170,8 @@ def test_throughput_of_several_executions_is_one_invocation_with_nothing_in_it()
 def test_ticks_become_ns_at_the_end():
     tree = ProcessTree(1)
     decoded = records([(1, 10, 20), (0, 0, 40)])
-    source = Source(0, 1, 2, 0, (), "c", (), Clock(0, 100, 0.5))
-    moved = Decoded(source, *(getattr(decoded, name) for name in decoded.__slots__[1:]))
+    source = ProbeProcess(0, 1, 2, 0, (), "c", (), TickClock(0, 100, 0.5))
+    moved = ProbeRecords(source, *(getattr(decoded, name) for name in decoded.__slots__[1:]))
     tree.take(moved)
     tables = tree.finish()
     assert told(tables) == [(1, 0, 1, 20), (2, 1, 1, 5)]

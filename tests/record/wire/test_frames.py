@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.wire.channel import HEADER, MAGIC, STRANGER, Decoder, Limits, Message, WireError, encode
+from perflaw.wire.channel import HEADER, MAGIC, UNGREETED, Decoder, Message, MessageLimits, WireError, encode
 
 JSON = st.recursive(
     st.none()
@@ -24,8 +24,8 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, st.lists(st.integers(1, 60), min_size=1))
 def test_every_cutting_gives_the_same_messages(said, cuts):
-    stream = b"".join(encode(*one, Limits()) for one in said)
-    decoder, got, at = Decoder(Limits()), [], 0
+    stream = b"".join(encode(*one, MessageLimits()) for one in said)
+    decoder, got, at = Decoder(MessageLimits()), [], 0
     while at < len(stream):
         step = cuts[at % len(cuts)]
         decoder.feed(stream[at : at + step])
@@ -37,7 +37,7 @@ def test_every_cutting_gives_the_same_messages(said, cuts):
 
 @given(st.binary(min_size=1, max_size=200))
 def test_garbage_is_refused_or_waited_for(data):
-    decoder = Decoder(STRANGER)
+    decoder = Decoder(UNGREETED)
     decoder.feed(data)
     try:
         for message in decoder.messages():
@@ -49,7 +49,7 @@ def test_garbage_is_refused_or_waited_for(data):
 
 @pytest.mark.parametrize(("text", "payload"), [(2**32 - 1, 0), (10, 2**32 - 1), (4097, 0), (10, 1)])
 def test_giant_lengths_are_refused_at_the_header(text, payload):
-    decoder = Decoder(STRANGER)
+    decoder = Decoder(UNGREETED)
     decoder.feed(HEADER.pack(MAGIC, text, payload))
     with pytest.raises(WireError, match="too large"):
         decoder.wanted()
@@ -63,7 +63,7 @@ def test_giant_lengths_are_refused_at_the_header(text, payload):
     ],
 )
 def test_texts_that_say_nothing_are_refused(text):
-    decoder = Decoder(STRANGER)
+    decoder = Decoder(UNGREETED)
     decoder.feed(HEADER.pack(MAGIC, len(text), 0) + text)
     with pytest.raises(WireError, match="cannot be read"):
         list(decoder.messages())
@@ -72,14 +72,14 @@ def test_texts_that_say_nothing_are_refused(text):
 def test_what_json_cannot_say_is_not_sent():
     for document in ({"x": float("nan")}, {"x": object()}):
         with pytest.raises(WireError, match="cannot be sent"):
-            encode("a", document, b"", Limits())
+            encode("a", document, b"", MessageLimits())
     with pytest.raises(WireError, match="too large"):
-        encode("a", {}, b"x" * 11, Limits(100, 10))
+        encode("a", {}, b"x" * 11, MessageLimits(100, 10))
 
 
 def test_the_layout_is_as_written():
     text = json.dumps({"kind": "a", "document": {"b": 1}}, separators=(",", ":")).encode()
     assert (
-        encode("a", {"b": 1}, b"xyz", Limits())
+        encode("a", {"b": 1}, b"xyz", MessageLimits())
         == b"plw1" + len(text).to_bytes(4, "little") + b"\3\0\0\0" + text + b"xyz"
     )

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from perflaw.wire.channel import Closed, Limits, WireError, expect
+from perflaw.wire.channel import Closed, MessageLimits, WireError, expect
 from perflaw.wire.streams import over, pair, spawn
 
 
@@ -136,8 +136,8 @@ def test_a_spawned_process_speaks_over_its_descriptor():
 
 def test_limits_hold_for_received_messages():
     ours, theirs = pair()
-    theirs.limits = Limits()
-    narrow = over(os.dup(ours.fileno()), os.dup(ours.fileno()), "narrow", Limits(1000, 10))
+    theirs.limits = MessageLimits()
+    narrow = over(os.dup(ours.fileno()), os.dup(ours.fileno()), "narrow", MessageLimits(1000, 10))
     theirs.send("big", {}, b"x" * 11)
     with pytest.raises(WireError, match="too large"):
         narrow.receive(1)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from perflaw.errors import UsageError
-from perflaw.wire.channel import HEADER, MAGIC, Closed, Limits, WireError, encode
+from perflaw.wire.channel import HEADER, MAGIC, Closed, MessageLimits, WireError, encode
 from perflaw.wire.listener import GREETERS, Listener, serving
 from perflaw.wire.tls import Address, connect, is_token, parse_address, read_token, trusting
 from tests.record.wire.conftest import TOKEN, make_certificate
@@ -91,7 +91,7 @@ def test_tokens_that_are_no_texts_are_wrong_ones():
 
 def test_another_version_is_refused(secured):
     connection = secured()
-    connection.sendall(encode("hello", {"token": TOKEN, "protocol": 99}, b"", Limits()))
+    connection.sendall(encode("hello", {"token": TOKEN, "protocol": 99}, b"", MessageLimits()))
     assert b"another version" in connection.recv(4096)
     assert ended(connection)
 
@@ -111,7 +111,7 @@ def test_a_certificate_of_another_host_is_not_trusted(listener, secrets):
 
 @pytest.mark.parametrize(
     "said",
-    [b"GET / HTTP/1.1\r\n\r\n", encode("hello", {"token": TOKEN}, b"", Limits()), b"\0" * 70000],
+    [b"GET / HTTP/1.1\r\n\r\n", encode("hello", {"token": TOKEN}, b"", MessageLimits()), b"\0" * 70000],
     ids=["HTTP", "hello", "zeros"],
 )
 def test_a_peer_without_tls_is_refused(listener, said, plain):
@@ -155,8 +155,8 @@ def test_a_crowd_of_strangers_is_turned_away_and_the_next_comes_in(listener, sec
         HEADER.pack(MAGIC, 4097, 0),
         HEADER.pack(MAGIC, 2, 0) + b"{}",
         HEADER.pack(MAGIC, 4000, 0) + b"[" * 4000,
-        encode("goodbye", {}, b"", Limits()),
-        encode("hello", {"token": TOKEN}, b"", Limits())[:-1],
+        encode("goodbye", {}, b"", MessageLimits()),
+        encode("hello", {"token": TOKEN}, b"", MessageLimits())[:-1],
     ],
     ids=["garbage", "giant", "too long", "empty", "deep", "no hello", "half"],
 )
@@ -170,7 +170,7 @@ def test_strangers_that_say_anything_else_are_refused(listener, said, secured):
 
 def test_giant_lengths_are_refused_with_the_token_as_well(listener, secured):
     connection = secured()
-    connection.sendall(encode("hello", {"token": TOKEN, "protocol": 1}, b"", Limits()))
+    connection.sendall(encode("hello", {"token": TOKEN, "protocol": 1}, b"", MessageLimits()))
     server = listener.accept(5)
     connection.sendall(HEADER.pack(MAGIC, 10, 2**31))
     with pytest.raises(WireError, match="too large"):
@@ -179,7 +179,7 @@ def test_giant_lengths_are_refused_with_the_token_as_well(listener, secured):
 
 def test_half_a_message_is_given_up(listener, secured):
     connection = secured()
-    connection.sendall(encode("hello", {"token": TOKEN, "protocol": 1}, b"", Limits()) + b"pl")
+    connection.sendall(encode("hello", {"token": TOKEN, "protocol": 1}, b"", MessageLimits()) + b"pl")
     server = listener.accept(5)
     with pytest.raises(WireError, match="half a message"):
         server.receive(30)

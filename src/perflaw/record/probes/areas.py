@@ -1,4 +1,4 @@
-"""Areas of running processes: found, attached, read and switched from outside (layout: :mod:`.layout`)."""
+"""Areas of running processes: how they are found, attached, read and switched from outside (layout: :mod:`.layout`)."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from perflaw.errors import StoreError
 from perflaw.record.probes import layout
 
 VARIABLE: Final = "PERFLAW_PROBES"
-"""Variable that says in which folder programs make their areas."""
+"""Environment variable with the folder in which programs make their areas."""
 ENABLE: Final = "PERFLAW_PROBES_ENABLE"
-"""Variable that says which probes are enabled from the start."""
+"""Environment variable with the probes that are enabled from the start."""
 RECORDS: Final = "PERFLAW_PROBES_RECORDS"
-"""Variable that says how many records a ring holds."""
+"""Environment variable with the number of records that a ring holds."""
 _NAME: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?")
-"""Process and its start; a number where it has several areas: programs one after the other, or languages."""
+"""Process and its start; a third number if it has several areas, for several programs (``exec``) or languages."""
 _MOST_RINGS, _MOST_RECORDS = 1 << 16, 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class RegisteredProbe:
     """A probe as its program registered it."""
 
     id: int
-    """0 … 1023, as the code says."""
+    """Id from 0 to 1023, as in the code."""
     name: str
-    """Name beside the id; ``probe7`` where the code gives none."""
+    """Name; ``probe7`` if the code gives none."""
     type: str
     """``LAT``, ``SNAPSHOT``, …"""
     unit: str
-    """Unit of its values, empty where the code says none."""
+    """Unit of its values; empty if the code gives none."""
     fields: tuple[str, ...]
     """Names of its fields."""
     enabled: bool
-    """Whether it writes records now."""
+    """Whether it writes records."""
     subsample: int
-    """Executions for one record, as set from outside; 0: what the code says."""
+    """Executions for one record, as set from outside; 0 for the number in the code."""
     conflict: bool
     """Whether another probe of the program has the same id."""
     every: int = 1
-    """Executions for one record that the code asks for."""
+    """Executions for one record by the code."""
     refused: int = 0
     """Executions without a record because a counter cannot be read."""
 
@@ -61,11 +61,11 @@ class Probe:
         return self.subsample or self.every
 
 
-class Area:
-    """The area of one process. Reads without ever making the process wait; what it writes are switches alone."""
+class AttachedArea:
+    """The area of a process, attached by a reader. Reading never makes the process wait; only switches are written."""
 
     def __init__(self, path: Path) -> None:
-        """Attach it; StoreError where the file is no area, damaged, or of another version."""
+        """Attach the area; StoreError if the file is no area, damaged, or of another version."""
         self.path = path
         found = _NAME.fullmatch(path.name)
         if not found:
@@ -103,9 +103,9 @@ class Area:
         self.language = _text(head["language"])
 
     def used_rings(self, first: int = 0) -> Iterator[int]:
-        """Numbers, from ``first`` on, of the rings that a thread has taken so far; those before were taken earlier.
+        """Numbers, from ``first`` on, of the rings that threads have taken so far; those before were taken earlier.
 
-        Read by ``pread``: looking at a ring that nobody took must not allocate it (on a full file system it could not).
+        They are read by ``pread``, which does not allocate a ring that no thread took (on a full file system that fails).
         """
         for ring in range(first, self.rings):
             if not any(os.pread(self._descriptor, 4, layout.ring_offset(ring, self.ring_records))):
@@ -113,28 +113,28 @@ class Area:
             yield ring
 
     def ring(self, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Head, as an array of one, and records of a ring that was taken: views of the shared memory."""
+        """Head, as an array of one, and records of a ring that was taken, as views of the shared memory."""
         offset = layout.ring_offset(number, self.ring_records)
         head = np.frombuffer(self._map, layout.RING, 1, offset)
         return head, np.frombuffer(self._map, layout.RECORD, self.ring_records, offset + layout.RING_HEAD_BYTES)
 
-    def probes(self) -> list[Probe]:
-        """The probes that are registered, by id."""
+    def probes(self) -> list[RegisteredProbe]:
+        """The registered probes, by id."""
         entries = self.entries.copy()
         return [_probe(int(number), entries[number]) for number in np.flatnonzero(entries["registered"])]
 
     def enable(self, ids: Iterable[int], on: bool = True) -> None:
-        """Switch probes; seen at their next execution."""
+        """Enable or disable probes, from their next execution on."""
         for number in ids:
             self.entries["enabled"][number] = on
 
     def enable_all(self, on: bool = True) -> None:
-        """Switch all probes, those included that register later."""
+        """Enable or disable all probes, those included that register later."""
         self.head["enable_all"][0] = on
         self.enable([probe.id for probe in self.probes()], on)
 
     def subsample(self, ids: Iterable[int], executions: int) -> None:
-        """One record for so many executions; 0: what the code says."""
+        """Set the number of executions for one record; 0 for the number in the code."""
         for number in ids:
             self.entries["subsample"][number] = executions
 
@@ -168,10 +168,10 @@ def _open(path: Path) -> int:
     return descriptor
 
 
-def _probe(number: int, entry: np.void) -> Probe:
+def _probe(number: int, entry: np.void) -> RegisteredProbe:
     kind = int(entry["type"])
     names = tuple(filter(None, (part.strip() for part in _text(entry["fields"]).split(","))))
-    return Probe(
+    return RegisteredProbe(
         number,
         _text(entry["name"]) or f"probe{number}",
         layout.TYPES.get(kind, f"type {kind}"),
@@ -195,7 +195,7 @@ def _refused(path: Path, why: str) -> StoreError:
 
 
 def start_time(pid: int) -> int:
-    """When a process began, in the system's ticks since it was booted; -1 where it has gone."""
+    """Start of a process, in the system's ticks since it was booted; -1 if it has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -204,27 +204,25 @@ def start_time(pid: int) -> int:
     return -1 if fields[0] in "ZX" else int(fields[19])
 
 
-# ---- Where areas are: the folder that programs are told of, else one of the user's own in shared memory.
-
 _SHARED: Final = Path("/dev/shm")
 _OURS: Final = "record"
-"""Folders of recordings are named ``record.<pid>.<start time>-…``: one whose recorder has gone is litter."""
+"""Folders of recordings are named ``record.<pid>.<start time>-…``; one whose recorder has ended can be removed."""
 
 
 def standing_folder() -> Path:
-    """Where programs that nobody tells otherwise make their areas."""
-    told = os.environ.get(VARIABLE)
-    return Path(told) if told else _SHARED / f"perflaw-{os.getuid()}"
+    """The folder in which programs make their areas by default."""
+    folder = os.environ.get(VARIABLE)
+    return Path(folder) if folder else _SHARED / f"perflaw-{os.getuid()}"
 
 
 def recording_folder(spool: Path) -> Path:
-    """A folder for the areas of one recording, in shared memory, which never reaches a disk; else in its spool."""
+    """A new folder for the areas of one recording: in shared memory, which is never written to a disk, or in its spool."""
     base = _SHARED / f"perflaw-{os.getuid()}"
     prefix = f"{_OURS}.{os.getpid()}.{start_time(os.getpid())}-"
     try:
         base.mkdir(mode=0o700, exist_ok=True)
         if base.stat().st_uid != os.geteuid():
-            raise PermissionError(base)  # somebody made a folder of this name before us
+            raise PermissionError(base)  # another user made a folder of this name
         _sweep(base)
         return Path(tempfile.mkdtemp(prefix=prefix, dir=base))
     except OSError:
@@ -234,7 +232,7 @@ def recording_folder(spool: Path) -> Path:
 
 
 def _sweep(base: Path) -> None:
-    """Remove what recorders left that were killed."""
+    """Remove the folders of recorders that were killed."""
     for folder in base.glob(f"{_OURS}.*.*-*"):
         _, pid, began = folder.name.partition("-")[0].split(".")
         if pid.isdigit() and start_time(int(pid)) != int(began or 0):
@@ -242,7 +240,7 @@ def _sweep(base: Path) -> None:
 
 
 def folders(base: Path | None = None) -> list[Path]:
-    """The standing folder and those of recordings that go on now."""
+    """The standing folder and those of present recordings."""
     base = base or standing_folder()
     with suppress(OSError):
         return [base, *sorted(path for path in base.iterdir() if path.is_dir() and not path.is_symlink())]
@@ -250,7 +248,7 @@ def folders(base: Path | None = None) -> list[Path]:
 
 
 def area_files(places: Iterable[Path]) -> list[Path]:
-    """Files in these folders that are named as areas are."""
+    """Files in these folders that have the name of an area."""
     found: list[Path] = []
     for folder in places:
         with suppress(OSError):

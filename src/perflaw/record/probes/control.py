@@ -1,4 +1,4 @@
-"""Probes of running processes listed and switched from outside, by name, id or glob."""
+"""Lists, switches and watches the probes of running processes, on this machine or on others, by name, id or glob."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from perflaw.errors import StoreError, TargetError, UsageError
-from perflaw.record.probes.areas import Area, Probe, area_files, folders
-from perflaw.record.probes.client import Collecting, Remote, reach
+from perflaw.record.probes.areas import AttachedArea, RegisteredProbe, area_files, folders
+from perflaw.record.probes.client import CollectorConnection, Remote, reach
 from perflaw.record.probes.collector import Batch, Collector
-from perflaw.record.probes.rings import Ring
+from perflaw.record.probes.rings import RingReader
 
 MOST_SUBSAMPLE: Final = (1 << 32) - 1
-"""Most executions for one record: the entry has 32 bits for it."""
+"""Most executions for one record, which has to fit into 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Which probes of which processes."""
+class ProbeSelection:
+    """A choice of probes."""
 
     names: tuple[str, ...] = ()
-    """Names, ids or globs; empty: all."""
+    """Names, ids or globs; all probes if empty."""
     pids: tuple[int, ...] = ()
-    """Processes; empty: all that have probes."""
+    """Processes; all that have probes if empty."""
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Chosen:
-        """As a message says it; TypeError or ValueError where it does not."""
+    def of(cls, document: Mapping[str, Any]) -> ProbeSelection:
+        """The choice in a message; TypeError or ValueError if it is damaged."""
         return cls(tuple(map(str, document.get("names", ()))), tuple(map(int, document.get("pids", ()))))
 
-    def matches(self, probe: Probe) -> bool:
-        """Whether a probe is meant."""
+    def matches(self, probe: RegisteredProbe) -> bool:
+        """Whether a probe is chosen."""
         return not self.names or any(_is(probe, name) for name in self.names)
 
 
-def _is(probe: Probe, name: str) -> bool:
+def _is(probe: RegisteredProbe, name: str) -> bool:
     return name == str(probe.id) or fnmatchcase(probe.name, name)
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A running process with probes, as it is now."""
+class RunningProcess:
+    """The present state of a running process with probes."""
 
     pid: int
-    """Its number."""
+    """Process id."""
     language: str
-    """As its probes say."""
+    """Language of the program."""
     command: str
-    """What it runs."""
-    probes: tuple[Probe, ...]
-    """Those that are registered, by id."""
+    """Its command line."""
+    probes: tuple[RegisteredProbe, ...]
+    """Registered probes, by id."""
     produced: int
-    """Records made so far."""
+    """Number of records made so far."""
     refusal: str
-    """Why a hardware counter cannot be read; empty where none was refused."""
+    """Why a hardware counter cannot be read; empty if none was refused."""
 
 
-def running(places: Sequence[Path], pids: Sequence[int], stack: ExitStack) -> list[Area]:
-    """Areas of these processes (none named: of all), by process; TargetError where there is none."""
+def running(places: Sequence[Path], pids: Sequence[int], stack: ExitStack) -> list[AttachedArea]:
+    """Areas of these processes (of all, if none is named), by process; TargetError if there is none."""
     found = []
     for path in area_files(places):
         try:
-            area = Area(path)
+            area = AttachedArea(path)
         except StoreError:
             continue  # another version's, or not whole yet
         stack.callback(area.close)
@@ -83,16 +83,16 @@ def _nobody(pids: Sequence[int], places: Sequence[Path]) -> TargetError:
     return TargetError(who, why, "perflaw record --collect probes -- COMMAND")
 
 
-def describe(places: Sequence[Path], pids: Sequence[int] = ()) -> list[Running]:
-    """The running processes and their probes; TargetError where there is none."""
+def describe(places: Sequence[Path], pids: Sequence[int] = ()) -> list[RunningProcess]:
+    """The running processes and their probes; TargetError if there is none."""
     with ExitStack() as stack:
         return [_running(area) for area in running(places, pids, stack)]
 
 
-def _running(area: Area) -> Running:
-    rings = [Ring(*area.ring(number)).tally().produced for number in area.used_rings()]
+def _running(area: AttachedArea) -> RunningProcess:
+    rings = [RingReader(*area.ring(number)).tally().produced for number in area.used_rings()]
     refusal = bytes(area.head["refusal"][0]).decode("utf-8", "replace")
-    return Running(
+    return RunningProcess(
         area.pid, area.language, command_of(area.pid), tuple(area.probes()), sum(rings) + area.lost_no_ring, refusal
     )
 
@@ -108,11 +108,11 @@ def command_of(pid: int) -> str:
 
 
 def switch(
-    places: Sequence[Path], chosen: Chosen, enabled: bool | None = None, subsample: int | None = None
+    places: Sequence[Path], chosen: ProbeSelection, enabled: bool | None = None, subsample: int | None = None
 ) -> list[tuple[int, str]]:
-    """Enable, disable or subsample; gives process and name of each probe that was meant.
+    """Enable, disable or subsample the chosen probes; gives process and name of each.
 
-    UsageError where a name is nobody's: then nothing is switched at all.
+    UsageError if no probe has one of the names; then nothing is switched.
     """
     if subsample is not None and not 0 <= subsample <= MOST_SUBSAMPLE:
         raise UsageError(
@@ -134,52 +134,49 @@ def switch(
         return [(area.pid, probe.name) for area, probe in meant]
 
 
-def _check_names(chosen: Chosen, known: Sequence[Probe]) -> None:
+def _check_names(chosen: ProbeSelection, known: Sequence[RegisteredProbe]) -> None:
     for name in chosen.names:
         if name != "*" and not any(_is(probe, name) for probe in known):
             there = ", ".join(sorted({probe.name for probe in known})) or "none yet"
             raise UsageError(f"no probe {name}", f"there are {there}", "perflaw probes list")
 
 
-# ---- One way to list, switch and watch probes, on this machine or on others.
-
-
 class Host(Protocol):
-    """A machine whose processes have probes."""
+    """A machine whose probes can be listed, switched and watched."""
 
     @property
     def name(self) -> str:
-        """Its address; empty: this one."""
+        """Its address; empty for this machine."""
 
-    def processes(self, pids: Sequence[int]) -> list[Running]:
-        """Running processes with probes; TargetError where there is none."""
+    def processes(self, pids: Sequence[int]) -> list[RunningProcess]:
+        """Running processes with probes; TargetError if there is none."""
 
-    def switch(self, chosen: Chosen, enabled: bool | None, subsample: int | None) -> list[tuple[int, str]]:
+    def switch(self, chosen: ProbeSelection, enabled: bool | None, subsample: int | None) -> list[tuple[int, str]]:
         """See :func:`perflaw.record.probes.control.switch`."""
 
     def watch(self, pids: Sequence[int]) -> None:
-        """Begin to take records from now on."""
+        """Begin to take records."""
 
     def poll(self) -> list[Batch]:
-        """What has come since."""
+        """Batches since the last call."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """End the connection."""
 
 
-class Here:
-    """The machine that we are on."""
+class LocalHost:
+    """The machine of this process."""
 
     name = ""
 
     def __init__(self) -> None:
         self._collector: Collector | None = None
 
-    def processes(self, pids: Sequence[int]) -> list[Running]:
+    def processes(self, pids: Sequence[int]) -> list[RunningProcess]:
         """See :class:`Host`."""
         return describe(folders(), pids)
 
-    def switch(self, chosen: Chosen, enabled: bool | None, subsample: int | None) -> list[tuple[int, str]]:
+    def switch(self, chosen: ProbeSelection, enabled: bool | None, subsample: int | None) -> list[tuple[int, str]]:
         """See :class:`Host`."""
         return switch(folders(), chosen, enabled, subsample)
 
@@ -202,20 +199,20 @@ class Here:
             self._collector.close()
 
 
-class There:
+class RemoteHost:
     """Another machine, through the collector that listens there."""
 
     def __init__(self, remote: Remote, number: int) -> None:
-        """WireError where it cannot be reached or refuses us."""
-        self._collecting: Collecting = reach(remote, number)
+        """WireError if it cannot be reached or refuses the connection."""
+        self._collecting: CollectorConnection = reach(remote, number)
         self.name = str(remote.address)
 
-    def processes(self, pids: Sequence[int]) -> list[Running]:
+    def processes(self, pids: Sequence[int]) -> list[RunningProcess]:
         """See :class:`Host`."""
         found = self._collecting.ask("list", {"pids": list(pids)})["processes"]
-        return [_hosts_running(one) for one in found]
+        return [_running_process(one) for one in found]
 
-    def switch(self, chosen: Chosen, enabled: bool | None, subsample: int | None) -> list[tuple[int, str]]:
+    def switch(self, chosen: ProbeSelection, enabled: bool | None, subsample: int | None) -> list[tuple[int, str]]:
         """See :class:`Host`."""
         document = {"names": chosen.names, "pids": chosen.pids, "enabled": enabled, "subsample": subsample}
         return [(int(pid), str(name)) for pid, name in self._collecting.ask("switch", document)["probes"]]
@@ -233,11 +230,11 @@ class There:
         self._collecting.close()
 
 
-def _hosts_running(document: dict[str, Any]) -> Running:
-    probes = tuple(Probe(**{**one, "fields": tuple(one["fields"])}) for one in document["probes"])
-    return Running(**{**document, "probes": probes})
+def _running_process(document: dict[str, Any]) -> RunningProcess:
+    probes = tuple(RegisteredProbe(**{**one, "fields": tuple(one["fields"])}) for one in document["probes"])
+    return RunningProcess(**{**document, "probes": probes})
 
 
 def hosts(remotes: Sequence[Remote]) -> list[Host]:
-    """The remotes, or this machine where there are none."""
-    return [There(remote, number) for number, remote in enumerate(remotes, 1)] if remotes else [Here()]
+    """The remote machines, or this machine if there are none."""
+    return [RemoteHost(remote, number) for number, remote in enumerate(remotes, 1)] if remotes else [LocalHost()]

@@ -1,4 +1,8 @@
-"""Records of the ring made columns: who, what, when in ns. No value is interpreted but ticks, which become ns."""
+"""Records of rings as columns, with times in ns, and the spans and snapshots among them.
+
+A record of a span is written when the span ends, so callees come before callers, and times alone say which span lies in
+which.
+"""
 
 from __future__ import annotations
 
@@ -9,44 +13,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.record.probes import layout
-from perflaw.record.probes.collector import Piece, Source
+from perflaw.record.probes.collector import ProbeProcess, RingRecords
 
 _LONGEST: Final = np.uint64(1 << 53)
-"""No span takes so many cycles."""
+"""Longest length of a span, in cycles; damaged records have more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """Records of one ring, in the order they were made."""
+class ProbeRecords:
+    """Records of one ring, in the order in which they were made."""
 
-    source: Source
+    source: ProbeProcess
     """The process."""
     ring: int
     """The ring's number in it."""
     probe: NDArray[Any]
-    """(n,) ids."""
+    """(n,) ids of the probes."""
     type: NDArray[Any]
     """(n,) types, as ``layout.TYPES`` numbers them."""
     count: NDArray[Any]
-    """(n,) how many fields each has."""
+    """(n,) number of fields of each."""
     cpu: NDArray[Any]
     """(n,) processors."""
     thread: NDArray[Any]
-    """(n,) the system's numbers of threads, their lower 24 bits."""
+    """(n,) the lower 24 bits of the system's thread numbers."""
     at: NDArray[np.int64]
     """(n,) CLOCK_MONOTONIC of the host, ns."""
     fields: NDArray[Any]
-    """(n, 6) values, unsigned; those of LAT and TPT that are cycles in the record are ns here."""
+    """(n, 6) unsigned values; cycles of LAT and TPT records are converted to ns."""
     ticks: NDArray[np.int64]
-    """(n,) the same as ``at`` in ticks of the process's clock since its area was made: exact."""
+    """(n,) exact time in ticks of the process's clock, since its area was made."""
     length: NDArray[np.int64]
-    """(n,) cycles of LAT and TPT; 0 of others."""
+    """(n,) cycles of LAT and TPT records; 0 for others."""
 
     def __len__(self) -> int:
         return len(self.probe)
 
-    def take(self, rows: NDArray[Any]) -> Decoded:
-        """These records alone, by number or by a mask."""
+    def take(self, rows: NDArray[Any]) -> ProbeRecords:
+        """Some of the records, by number or by a mask."""
         arrays = (
             self.probe,
             self.type,
@@ -58,11 +62,11 @@ class Decoded:
             self.ticks,
             self.length,
         )
-        return Decoded(self.source, self.ring, *(array[rows] for array in arrays))
+        return ProbeRecords(self.source, self.ring, *(array[rows] for array in arrays))
 
 
-def decode(piece: Piece, source: Source) -> Decoded:
-    """The records of a piece as columns. Counts of fields beyond the six are cut: the record has no more."""
+def decode(piece: RingRecords, source: ProbeProcess) -> ProbeRecords:
+    """The records of a ring as columns. A record has at most six fields, so larger counts of fields are cut."""
     what = piece.records["what"]
     kind = (what >> np.uint64(16) & np.uint64(15)).astype(np.uint8)
     fields, length = piece.records["fields"].copy(), np.zeros(len(what), np.int64)
@@ -70,7 +74,7 @@ def decode(piece: Piece, source: Source) -> Decoded:
         rows = kind == of
         length[rows] = np.minimum(fields[rows, place], _LONGEST).astype(np.int64)
         fields[rows, place] = source.clock.lengths(length[rows]).astype(np.uint64)
-    return Decoded(
+    return ProbeRecords(
         source,
         piece.ring,
         (what & np.uint64(0xFFFF)).astype(np.uint16),
@@ -85,8 +89,8 @@ def decode(piece: Piece, source: Source) -> Decoded:
     )
 
 
-def executions(records: Decoded) -> NDArray[np.float64]:
-    """(n,) how many executions each record tells of: counted by CNT and TPT, else one record for ``subsample`` of them."""
+def executions(records: ProbeRecords) -> NDArray[np.float64]:
+    """(n,) executions that each record stands for: as CNT and TPT count them, otherwise the executions for one record."""
     each = np.ones(1 << 16)
     for probe in records.source.probes:
         each[probe.id] = probe.executions
@@ -94,11 +98,8 @@ def executions(records: Decoded) -> NDArray[np.float64]:
     return np.where(counted, records.fields[:, 0].astype(np.float64), each[records.probe])
 
 
-# ---- Records of one thread made a tree: a span of LAT or TPT is an invocation, what lies in it is below it.
-#
-# A record is written when its span ends, so callees come before callers, and times alone say what lies in what.
-
 NOWHERE: Final = -1
+"""Stands for a span where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,80 +117,78 @@ class Spans:
         return len(self.probe)
 
     def take(self, rows: NDArray[Any]) -> Spans:
-        """These alone."""
+        """Some of them, by number or by a mask."""
         return Spans(self.probe[rows], self.begin[rows], self.end[rows])
 
 
 @dataclass(frozen=True, slots=True)
-class Shots:
-    """Values that the program told by SNAPSHOT, in order."""
+class Snapshots:
+    """Values of SNAPSHOT records, in order."""
 
     probe: NDArray[Any]
     """(m,) ids of the probes."""
     at: NDArray[np.int64]
     """(m,) ticks."""
     count: NDArray[Any]
-    """(m,) fields of each."""
+    """(m,) number of fields of each."""
     values: NDArray[Any]
-    """(m, 6) their values."""
+    """(m, 6) values."""
 
     def __len__(self) -> int:
         return len(self.probe)
 
-    def take(self, rows: NDArray[Any]) -> Shots:
-        """These alone."""
-        return Shots(self.probe[rows], self.at[rows], self.count[rows], self.values[rows])
+    def take(self, rows: NDArray[Any]) -> Snapshots:
+        """Some of them, by number or by a mask."""
+        return Snapshots(self.probe[rows], self.at[rows], self.count[rows], self.values[rows])
 
 
-def spans_of(records: Decoded) -> Spans:
-    """Spans among the records of one thread. A TPT record of several executions has no span of its own: see :func:`lumps`."""
-    latencies, single = records.type == layout.LAT, _throughput(records) & (records.fields[:, 0] == 1)
+def spans_of(records: ProbeRecords) -> Spans:
+    """Spans among the records of one thread, without the TPT records of several executions (:func:`combined_spans_of`)."""
+    latencies, single = records.type == layout.LAT, (records.type == layout.TPT) & (records.fields[:, 0] == 1)
     return _ending(records, np.flatnonzero(latencies | single))
 
 
-def lumps(records: Decoded) -> Spans:
-    """TPT records of several executions, each as one span of their time together; they may overlap, so nothing is in them."""
-    return _ending(records, np.flatnonzero(_throughput(records) & (records.fields[:, 0] > 1)))
+def combined_spans_of(records: ProbeRecords) -> Spans:
+    """TPT records of several executions, each as one span of their total time. They may overlap, so no span lies in them."""
+    return _ending(records, np.flatnonzero((records.type == layout.TPT) & (records.fields[:, 0] > 1)))
 
 
-def shots_of(records: Decoded) -> Shots:
+def snapshots_of(records: ProbeRecords) -> Snapshots:
     """Snapshots among the records of one thread."""
     rows = np.flatnonzero(records.type == layout.SNAPSHOT)
-    return Shots(records.probe[rows], records.ticks[rows], records.count[rows], records.fields[rows])
+    return Snapshots(records.probe[rows], records.ticks[rows], records.count[rows], records.fields[rows])
 
 
-def _throughput(records: Decoded) -> NDArray[np.bool_]:
-    return np.asarray(records.type == layout.TPT)
-
-
-def _ending(records: Decoded, rows: NDArray[Any]) -> Spans:
+def _ending(records: ProbeRecords, rows: NDArray[Any]) -> Spans:
     return Spans(records.probe[rows], records.ticks[rows] - records.length[rows], records.ticks[rows])
 
 
 @dataclass(frozen=True, slots=True)
-class Nested:
-    """Spans in the order in which they began, callers before callees: a tree."""
+class SpanTree:
+    """Spans of a thread as a tree, in the order in which they began, callers before callees."""
 
     order: NDArray[np.intp]
-    """(n,) which of the given spans each is."""
+    """(n,) place of each among the given spans."""
     begin: NDArray[np.int64]
     """(n,) ticks."""
     end: NDArray[np.int64]
-    """(n,) ticks, never beyond that of the span around."""
+    """(n,) ticks, never after the end of the span around it."""
     depth: NDArray[np.int64]
-    """(n,) how many spans are around each."""
+    """(n,) number of spans around each."""
     parent: NDArray[np.int64]
-    """(n,) place of the span around each; NOWHERE: none."""
+    """(n,) place of the span around each, or NOWHERE."""
     size: NDArray[np.int64]
-    """(n,) spans in each, itself included: they follow it."""
+    """(n,) number of spans in each, itself included; they follow it."""
 
 
-def nest(spans: Spans) -> Nested:
-    """Which span lies in which, for spans of one thread in the order of their ends.
+def nest(spans: Spans) -> SpanTree:
+    """The tree of the spans of one thread, given in the order of their ends.
 
-    Times are exact ticks of one clock, so none can cross; damaged records that do are cut.
+    Times are exact ticks of one clock, so spans cannot overlap partly; damaged records that do are cut.
     """
-    order = np.lexsort((-np.arange(len(spans)), -spans.end, spans.begin))  # of equal ones the last to end is around
+    order = np.lexsort(
+        (-np.arange(len(spans)), -spans.end, spans.begin)
+    )  # of spans with equal times, the last to end is the outer one
     begins, ends = spans.begin[order].tolist(), spans.end[order].tolist()
     depth, parent, size = [0] * len(ends), [NOWHERE] * len(ends), [1] * len(ends)
     around: list[int] = []
@@ -205,11 +204,11 @@ def nest(spans: Spans) -> Nested:
     for last in around:
         size[last] = len(ends) - last
     columns = (np.array(column, np.int64) for column in (ends, depth, parent, size))
-    return Nested(order, spans.begin[order], *columns)
+    return SpanTree(order, spans.begin[order], *columns)
 
 
-def innermost(nested: Nested, at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(m,) place of the innermost span around each moment; NOWHERE: none."""
+def innermost(nested: SpanTree, at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(m,) place of the innermost span around each moment, or NOWHERE."""
     if not len(nested.begin):
         return np.full(len(at), NOWHERE, np.int64)
     place = np.searchsorted(nested.begin, at, side="right").astype(np.int64) - 1

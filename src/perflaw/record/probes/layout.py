@@ -1,8 +1,9 @@
-"""The area that a process with probes shares: head, one entry a probe, one ring a thread (``native/include/perflaw.h``).
+"""The area that a process with probes shares: a head, an entry for each probe, a ring for each thread.
 
     | Head 4096 B | ProbeEntry[1024] x 128 B | (RingHead 128 B + Record 64 B x ring_records) x rings |
 
-The header and ``perflaw/probes.py`` write the same; a test compares all three. All numbers are little-endian.
+``native/include/perflaw.h`` and ``perflaw/probes`` write the same layout; a test compares all three. All numbers are
+little-endian.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from typing import Any, Final
 import numpy as np
 
 MAGIC: Final = int.from_bytes(b"perflawP", "little")
-"""First word of an area; written last, so that a reader never sees half a head."""
+"""First word of an area; it is written last, so that a reader never sees an incomplete head."""
 VERSION: Final = 1
 PROBES: Final = 1024
-"""Ids are 0 … 1023: the number of an entry is its probe's id."""
+"""Number of entries; the number of an entry, 0 to 1023, is the id of its probe."""
 RING_RECORDS: Final = 4096
-"""Records of a ring where nobody says otherwise; a power of two always."""
+"""Records of a ring by default; always a power of two."""
 RINGS: Final = 256
-"""Rings of an area where nobody says otherwise: threads that write at one time."""
+"""Rings of an area by default, which limits the threads that write at the same time."""
 FIELDS: Final = 6
+"""Fields that a record has at most."""
 TSC, NANOSECONDS = 1, 2
 """Clocks: the processor's time stamp counter, or CLOCK_MONOTONIC in ns."""
 FREE, IN_USE, ENDED = 0, 1, 2
-"""States of a ring. A ring whose thread has ended is taken by the next thread; its records stay until they are overwritten."""
+"""States of a ring. The next thread takes a ring whose thread has ended; records stay until they are overwritten."""
 
 CNT, LAT, TPT, LLC, FLT, CTXSW, PERFCNTR, SNAPSHOT = 1, 2, 3, 4, 5, 6, 7, 8
 TYPES: Final = {
@@ -48,9 +50,9 @@ FIELD_NAMES: Final[dict[int, tuple[str, ...]]] = {
     PERFCNTR: ("value",),
     SNAPSHOT: ("v0", "v1", "v2", "v3", "v4", "v5"),
 }
-"""What the fields of a record are; a SNAPSHOT probe may name its own."""
+"""Names of the fields of a record; a SNAPSHOT probe may have its own names."""
 CYCLES: Final[dict[int, int]] = {LAT: 0, TPT: 1}
-"""Types with a field in ticks of the area's clock, and which."""
+"""Type → the field that is in ticks of the area's clock."""
 
 HEAD_BYTES: Final = 4096
 ENTRY_BYTES: Final = 128
@@ -85,9 +87,9 @@ HEAD: Final = _struct(
     used=(96, "<u4"),
     refusal=(100, "S156"),
 )
-"""``tsc0`` ticks and ``ns0`` (CLOCK_MONOTONIC) were read at one moment; ``lost_no_ring``: records that found no free ring;
-``image``: which program of the process; ``copies``: programs and libraries that use the area now; ``serial``: that ever
-did; ``used``: rings ever taken; ``refusal``: why a hardware counter cannot be read."""
+"""``tsc0`` (ticks) and ``ns0`` (CLOCK_MONOTONIC) were read at the same moment; ``lost_no_ring``: records for which no ring
+was free; ``image``: the program of the process; ``copies``: programs and libraries that use the area; ``serial``: those that
+ever used it; ``used``: rings ever taken; ``refusal``: why a hardware counter cannot be read."""
 ENTRY: Final = _struct(
     ENTRY_BYTES,
     enabled=(0, "u1"),
@@ -101,10 +103,12 @@ ENTRY: Final = _struct(
     every=(120, "<u4"),
     refused=(124, "<u4"),
 )
-"""``conflict``: another probe asked for the same id; ``subsample`` 0: what the code says, which is ``every``, 0 where it has
-not said it yet; ``refused``: executions without a record because a counter cannot be read. Texts end at a zero byte."""
+"""``conflict``: another probe has the same id; ``subsample``: executions for one record as set from outside, 0 for ``every``;
+``every``: executions for one record by the code, 0 if not executed yet; ``refused``: executions without a record because a
+counter cannot be read. Texts end at a zero byte."""
 RING: Final = _struct(RING_HEAD_BYTES, state=(0, "<u4"), thread=(4, "<u4"), lost_nested=(8, "<u8"), head=(64, "<u8"))
-"""``head``: records ever produced here, on a cache line of its own; ``lost_nested``: probes in a signal handler in a probe."""
+"""``head``: records ever written to the ring, on its own cache line; ``lost_nested``: probes of a signal handler that
+interrupted a probe."""
 RECORD: Final = _struct(RECORD_BYTES, timestamp=(0, "<u8"), what=(8, "<u8"), fields=(16, ("<u8", FIELDS)))
 """``what``, from the low end: probe 16 bits, type 4, number of fields 4, CPU 16, thread 24."""
 

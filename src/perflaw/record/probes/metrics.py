@@ -1,4 +1,4 @@
-"""Metrics of a study from records: rates, means, quantiles, over short times one after the other (SPEX, §3.1: the tracer)."""
+"""Metrics from records of probes, over consecutive short windows: readings for studies, and a live view (SPEX, §3.1)."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from numpy.typing import NDArray
 from perflaw.errors import UsageError
 from perflaw.record.probes import layout
 from perflaw.record.probes.collector import Batch
-from perflaw.record.probes.decoding import Decoded, decode, executions
+from perflaw.record.probes.decoding import ProbeRecords, decode, executions
 from perflaw.types.studies import Reading, StudyMetric
 
 WINDOW_S: Final = 0.1
-"""Time that one reading is of, at least."""
+"""Shortest window of a reading."""
 MOST: Final = 1 << 16
-"""Values of a window that a quantile is of; beyond it every second one is left out, again and again."""
+"""Values of a window that are kept for quantiles; when there are more, every second one is dropped."""
 _QUANTILES: Final[dict[str, float]] = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
 _STATISTICS: Final = ("mean", *_QUANTILES)
-"""What may be asked of a field."""
+"""Statistics of a field."""
 _NEXT: Final = "{probe: query, rate: count}"
 
 
 @dataclass(slots=True)
-class _Window:
-    """What a metric has seen since its last reading."""
+class _MetricWindow:
+    """The records of a metric since its last reading."""
 
     metric: StudyMetric
     probe: str
     statistic: str
     """``rate``, or the name of a statistic."""
     of: str
-    """Field that it is of; empty: the first, and of rates of ``count`` the executions."""
+    """Field of the statistic; empty for the first field; ``count`` for the rate of executions."""
     records: int = 0
     total: float = 0.0
     values: list[NDArray[np.float64]] = field(default_factory=list)
 
-    def take(self, records: Decoded, ids: dict[int, int]) -> None:
+    def take(self, records: ProbeRecords, ids: dict[int, int]) -> None:
         """Add the records of these probes; ``ids``: id → place of the field."""
         rows = np.flatnonzero(np.isin(records.probe, list(ids)))
         if not len(rows):
@@ -57,7 +57,7 @@ class _Window:
                 self.values = [np.concatenate(self.values)[::2]]
 
     def reading(self, at_s: float, seconds: float) -> Reading | None:
-        """The metric over the window; None where there is nothing to say. The next window begins."""
+        """The metric over the window; None without records, except for rates. The next window begins."""
         records, total, values = self.records, self.total, self.values
         self.records, self.total, self.values = 0, 0.0, []
         if self.statistic == "rate":
@@ -71,25 +71,25 @@ class _Window:
 
 
 class ProbeMetrics:
-    """Turns batches into readings of the metrics whose source is a probe; others are not its affair."""
+    """Turns batches into readings of those metrics whose source is a probe."""
 
     def __init__(self, metrics: Sequence[StudyMetric], window_s: float = WINDOW_S) -> None:
-        """UsageError where a source names no statistic that there is."""
+        """UsageError if a source names no known statistic."""
         self.window_s = window_s
         self.missing: dict[str, str] = {}
-        """Metric → why it has no reading yet, or none to trust: no such probe or field, or an id that is used twice."""
+        """Metric → why it has no reading, or no reliable one: no such probe or field, or an id that is used twice."""
         self._windows = [_window(metric) for metric in metrics if "probe" in metric.source]
         self._begin: int | None = None
         self._last = 0
 
     def begin(self, at_ns: int) -> None:
-        """Time 0: the target is ready. What came before counts no more. Without it, the first batch begins."""
+        """Set time 0, when the target is ready; earlier records do not count. By default, the first batch is time 0."""
         self._begin = self._last = at_ns
         for window in self._windows:
             window.reading(0.0, 1.0)
 
     def take(self, batch: Batch) -> list[Reading]:
-        """Readings that are due after this batch; none while the window goes on."""
+        """Take a batch; gives the readings that are due after it, none if the window goes on."""
         if self._begin is None:
             self.begin(min((_earliest(batch), batch.at_ns)))
         for piece in batch.pieces:
@@ -101,7 +101,7 @@ class ProbeMetrics:
         return self.flush(batch.at_ns) if (batch.at_ns - self._last) / 1e9 >= self.window_s else []
 
     def flush(self, at_ns: int) -> list[Reading]:
-        """Readings of what has come since the last ones, up to ``at_ns``: at the end of a trial."""
+        """Readings of the records since the last readings, up to ``at_ns``, the end of a trial."""
         seconds = (at_ns - self._last) / 1e9
         if seconds <= 0:
             return []
@@ -110,13 +110,13 @@ class ProbeMetrics:
         found = (window.reading(at_s, seconds) for window in self._windows)
         return [reading for reading in found if reading is not None]
 
-    def _ids(self, records: Decoded, window: _Window) -> dict[int, int]:
+    def _ids(self, records: ProbeRecords, window: _MetricWindow) -> dict[int, int]:
         probes = [probe for probe in records.source.probes if probe.name == window.probe]
         if window.of in ("", "count"):
             return {probe.id: 0 for probe in probes}
         return {probe.id: place for probe in probes if (place := _place(probe.fields, window.of)) is not None}
 
-    def _look_for(self, window: _Window, batch: Batch) -> None:
+    def _look_for(self, window: _MetricWindow, batch: Batch) -> None:
         known = {probe.name: probe for source in batch.sources.values() for probe in source.probes}
         probe = known.get(window.probe)
         self.missing.pop(window.metric.name, None)
@@ -136,7 +136,7 @@ def _earliest(batch: Batch) -> int:
 
 
 def _place(fields: Sequence[str], name: str) -> int | None:
-    """Place of a field; ``v0`` and ``field0`` name the first whatever its name, ``ns`` the time of a span."""
+    """Place of a field; ``v0`` stands for the first field whatever its name, ``ns`` for the time of a span."""
     if name in fields:
         return fields.index(name)
     if name == "ns" and "cycles" in fields:
@@ -144,7 +144,7 @@ def _place(fields: Sequence[str], name: str) -> int | None:
     return int(name[1:]) if name[:1] == "v" and name[1:].isdigit() and int(name[1:]) < layout.FIELDS else None
 
 
-def _window(metric: StudyMetric) -> _Window:
+def _window(metric: StudyMetric) -> _MetricWindow:
     source = metric.source
     statistics = [name for name in source if name == "rate" or name in _STATISTICS]
     if len(statistics) != 1 or not isinstance(source["probe"], str):
@@ -155,41 +155,40 @@ def _window(metric: StudyMetric) -> _Window:
     if statistic == "rate" and what not in ("count", "sum"):
         raise UsageError(f"metric {metric.name}: rate: {what}", "count or sum", _NEXT)
     if statistic == "rate":
-        return _Window(metric, source["probe"], "rate", "count" if what == "count" else str(source.get("field", "")))
-    return _Window(metric, source["probe"], statistic, what)
+        return _MetricWindow(
+            metric, source["probe"], "rate", "count" if what == "count" else str(source.get("field", ""))
+        )
+    return _MetricWindow(metric, source["probe"], statistic, what)
 
-
-# ---- What goes on now, for a person who looks: rates and values of each probe over a short time. Bounded whatever
-# comes.
 
 VIEW_MOST: Final = 1 << 14
-"""Values of a probe that the quantiles of a view are of; beyond it every second one is left out, again and again."""
+"""Values of a probe that a view keeps for quantiles; when there are more, every second one is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A probe over the time of a view."""
+class ProbeRow:
+    """A probe in a live view."""
 
     name: str
-    """Its name."""
+    """Name of the probe."""
     type: str
-    """Its type."""
+    """Type of the probe."""
     value: str
-    """What the values are: name of the first field and its unit; ``ns`` of LAT and TPT an execution."""
+    """Name and unit of the first field; ``ns`` for LAT and TPT, whose values are times of one execution."""
     rate: float
-    """Executions a second."""
+    """Executions per second."""
     mean: float | None
-    """Mean of the values; None where there are none."""
+    """Mean of the values; None without values."""
     p50: float | None
-    """Half of them are no greater."""
+    """Median of the values."""
     p99: float | None
-    """99 of 100 are no greater."""
+    """99th percentile of the values."""
     most: float | None
-    """The greatest."""
+    """Largest value."""
 
 
 @dataclass(slots=True)
-class _Seen:
+class _ViewedProbe:
     value: str
     executions: float = 0.0
     count: int = 0
@@ -208,25 +207,27 @@ class _Seen:
 
 
 class LiveView:
-    """Downstream of a tracer: takes records, and gives rows for the time since the last ones."""
+    """A component downstream of a tracer that gives rows for the records since the last rows."""
 
     def __init__(self, wanted: Callable[[str], bool] = lambda name: True) -> None:
         self._wanted = wanted
-        self._seen: dict[tuple[str, str], _Seen] = {}
+        self._seen: dict[tuple[str, str], _ViewedProbe] = {}
 
-    def take(self, records: Decoded) -> None:
-        """Add records of one ring."""
+    def take(self, records: ProbeRecords) -> None:
+        """Take the records of one ring."""
         times, known = executions(records), {probe.id: probe for probe in records.source.probes}
         for number in np.unique(records.probe).tolist():
             probe = known.get(number)
             if probe is None or not self._wanted(probe.name):
                 continue
             rows = np.flatnonzero(records.probe == number)
-            seen = self._seen.setdefault((probe.name, probe.type), _Seen(_value(probe.fields, probe.unit, probe.type)))
+            seen = self._seen.setdefault(
+                (probe.name, probe.type), _ViewedProbe(_value(probe.fields, probe.unit, probe.type))
+            )
             seen.add(float(times[rows].sum()), _values(records, rows))
 
-    def rows(self, seconds: float) -> list[Row]:
-        """One a probe that had records, by name; the next view begins."""
+    def rows(self, seconds: float) -> list[ProbeRow]:
+        """One row for each probe that had records, by name; the next view begins."""
         seen, self._seen = self._seen, {}
         return [_row(*names, one, seconds) for names, one in sorted(seen.items())]
 
@@ -237,14 +238,14 @@ def _value(fields: tuple[str, ...], unit: str, kind: str) -> str:
     return f"{fields[0]} {unit}".strip() if fields else unit
 
 
-def _values(records: Decoded, rows: NDArray[Any]) -> NDArray[np.float64]:
-    """The first field of each; of TPT the time of one execution."""
+def _values(records: ProbeRecords, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """The first field of each record; for TPT, the mean time of one execution."""
     first = np.ascontiguousarray(records.fields[rows, 0]).view(np.int64).astype(np.float64)
     throughput = records.type[rows] == layout.TPT
     return np.where(throughput, records.fields[rows, 1] / np.maximum(first, 1.0), first)
 
 
-def _row(name: str, kind: str, seen: _Seen, seconds: float) -> Row:
+def _row(name: str, kind: str, seen: _ViewedProbe, seconds: float) -> ProbeRow:
     middle, high = np.quantile(np.concatenate(seen.values), [0.5, 0.99]).tolist()
     mean = seen.total / seen.count
-    return Row(name, kind, seen.value, seen.executions / max(seconds, 1e-9), mean, middle, high, seen.most)
+    return ProbeRow(name, kind, seen.value, seen.executions / max(seconds, 1e-9), mean, middle, high, seen.most)

@@ -11,11 +11,11 @@ from perflaw.wire.streams import over
 
 
 def main(arguments: list[str]) -> None:
-    """Serve the recorder at a descriptor; further arguments: records a ring and turn, seconds between turns."""
+    """Serve the recorder at a descriptor. Further arguments: records a ring and turn, and seconds between turns."""
     descriptor, folder, *bounds = arguments
     most, pause_s = (int(bounds[0]), float(bounds[1])) if bounds else (MOST, 0.0)
     number = int(descriptor)
-    # The recorder may be stopped for a while (Ctrl-Z): what it does not take meanwhile is lost in the rings, and counted.
+    # The recorder may be stopped for a while (Ctrl-Z); records that rings lose in that time are counted.
     channel = over(number, number, "recorder", frame_s=86_400.0)
     Service(channel, lambda: [Path(folder)], most=most, pause_s=pause_s).run()
 

@@ -1,7 +1,10 @@
-"""One ring drained: records copied out while the thread goes on writing, and every record accounted for.
+"""The reader's side of rings: it copies records while the thread goes on writing, and accounts for every record.
 
-The thread fills slot ``head & mask`` and then raises ``head``; it never waits. So what is copied may have been overwritten
-meanwhile: ``head`` is read again after the copy, and records that the thread may have begun to overwrite count as lost.
+The thread fills slot ``head & mask`` and then raises ``head``; it never waits. A record may thus be overwritten while it is
+copied: ``head`` is read again after the copy, and records that the thread may have begun to overwrite count as lost.
+
+Every process of a machine sees the same time stamp counter. An area has one moment read on both clocks; the collector reads
+a second one, and so knows the length of a tick.
 """
 
 from __future__ import annotations
@@ -26,29 +29,29 @@ Records = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """What happened to the records of a ring so far: ``received + lost <= produced``, equal once all is drained."""
+class RecordAccount:
+    """The account of the records of a ring: ``received + lost <= produced``, equal once all records are drained."""
 
     produced: int = 0
-    """Records that the ring's threads made, those included that found no place."""
+    """Records that the threads of the ring made, including those that were never written for lack of room."""
     received: int = 0
-    """Copied out whole."""
+    """Records that were copied whole."""
     lost: int = 0
-    """Overwritten before they were copied, or never written."""
+    """Records that were overwritten before they were copied, or never written."""
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.produced + other.produced, self.received + other.received, self.lost + other.lost)
+    def __add__(self, other: RecordAccount) -> RecordAccount:
+        return RecordAccount(self.produced + other.produced, self.received + other.received, self.lost + other.lost)
 
 
-class Ring:
+class RingReader:
     """The reader's side of a ring."""
 
     def __init__(self, head: Records, records: Records, from_now: bool = False) -> None:
-        """``from_now``: what was written before is nobody's affair; it is in no account."""
+        """``from_now``: ignore the records that were written before, in the account as well."""
         self._head, self._records = head, records
         self._base, self._base_nested = (self.head, self._nested) if from_now else (0, 0)
         self.tail = self._base
-        """Records before it are received or lost."""
+        """Records before this one are received or lost."""
         self.received = self.overwritten = 0
 
     @property
@@ -57,16 +60,16 @@ class Ring:
 
     @property
     def head(self) -> int:
-        """Records ever produced here."""
+        """Number of records ever written to the ring."""
         return int(self._head["head"][0])
 
-    def tally(self) -> Tally:
+    def tally(self) -> RecordAccount:
         """The account so far."""
         nested = self._nested - self._base_nested
-        return Tally(max(self.head, self.tail) - self._base + nested, self.received, self.overwritten + nested)
+        return RecordAccount(max(self.head, self.tail) - self._base + nested, self.received, self.overwritten + nested)
 
     def take(self, most: int, quiet: bool = False) -> Records:
-        """At most so many of the records that are new, oldest first. ``quiet``: nobody writes any more."""
+        """Up to ``most`` new records, oldest first. ``quiet``: no thread writes any more."""
         head = self.head
         self._skip_to(self._oldest(head, quiet))
         first = self.tail
@@ -81,7 +84,7 @@ class Ring:
         return taken[torn:]
 
     def _oldest(self, head: int, quiet: bool) -> int:
-        """The oldest record that is whole. While a thread writes, it may be at work on the slot of the one before."""
+        """The oldest record that is whole. A thread that is writing may be overwriting the record before it."""
         return max(0, head - len(self._records) + (not quiet))
 
     def _skip_to(self, oldest: int) -> None:
@@ -97,52 +100,47 @@ class Ring:
         return np.concatenate([self._records[at:], self._records[: at + count - capacity]])
 
 
-# ---- Ticks of a target's clock to ns. One moment read on both clocks is in the area; the collector reads a second
-# one.
-#
-# Every process of a machine sees the same time stamp counter, so the collector can read it beside CLOCK_MONOTONIC.
-
 _RDTSC: Final = bytes.fromhex("0f31 48c1e220 4809d0 c3")
 """rdtsc; shl rdx, 32; or rax, rdx; ret."""
 _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """A line through two moments: ticks and ns of each."""
+class TickClock:
+    """Conversion of a target's ticks to ns: a line through two moments that were read on both clocks."""
 
     ticks0: int = 0
     """Ticks at the first moment."""
     ns0: int = 0
-    """CLOCK_MONOTONIC then."""
+    """CLOCK_MONOTONIC at the first moment."""
     ns_per_tick: float = 1.0
     """Length of a tick."""
 
     def ns(self, ticks: NDArray[Any]) -> NDArray[np.int64]:
-        """Times (n,) of readings (n,)."""
+        """Times (n,) of readings (n,) of the counter, ns."""
         return self.since(ticks - np.uint64(self.ticks0))
 
     def since(self, ticks: NDArray[Any]) -> NDArray[np.int64]:
-        """Times (n,) of ticks (n,) after the first moment; in their order."""
+        """Times (n,) of ticks (n,) after the first moment, ns."""
         return self.ns0 + self.lengths(ticks)
 
     def lengths(self, ticks: NDArray[Any]) -> NDArray[np.int64]:
-        """Durations (n,) in ns of numbers of ticks (n,)."""
+        """Durations (n,) of numbers of ticks (n,), ns."""
         signed = ticks.astype(np.int64)
         return signed if self.ns_per_tick == 1.0 else np.rint(signed * self.ns_per_tick).astype(np.int64)
 
 
-def clock_of(kind_is_ns: bool, ticks0: int, ns0: int, now: tuple[int, int] | None) -> Clock:
-    """The clock of an area; ``now``: ticks and ns of a later moment, None where this machine's counter cannot be read."""
+def clock_of(kind_is_ns: bool, ticks0: int, ns0: int, now: tuple[int, int] | None) -> TickClock:
+    """The clock of an area. ``now``: ticks and ns of a later moment; None if the counter of this machine cannot be read."""
     if kind_is_ns:
-        return Clock()
+        return TickClock()
     if now is None or now[0] <= ticks0 or now[1] <= ns0:
-        return Clock(ticks0, ns0, _nominal())
-    return Clock(ticks0, ns0, (now[1] - ns0) / (now[0] - ticks0))
+        return TickClock(ticks0, ns0, _nominal())
+    return TickClock(ticks0, ns0, (now[1] - ns0) / (now[0] - ticks0))
 
 
 def moment() -> tuple[int, int] | None:
-    """Ticks and CLOCK_MONOTONIC of now, read so close together as can be; None where there is no counter to read."""
+    """The present ticks and CLOCK_MONOTONIC, read as close together as possible; None if there is no counter to read."""
     read = _reader()
     if read is None:
         return None
@@ -157,7 +155,7 @@ def moment() -> tuple[int, int] | None:
 
 @lru_cache(maxsize=1)
 def _reader() -> Callable[[], int] | None:
-    """A function that reads the counter: four instructions in a page of their own, for Python has none."""
+    """A function that reads the counter, as machine code in a memory page, for Python has no such function."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return None
     try:
@@ -172,7 +170,7 @@ def _reader() -> Callable[[], int] | None:
 
 @lru_cache(maxsize=1)
 def _nominal() -> float:
-    """Length of a tick as the kernel says the processor's frequency: within some percent; 1 where it says nothing."""
+    """Length of a tick by the processor's frequency in /proc/cpuinfo, off by a few per cent; 1 where that is unknown."""
     try:
         with Path("/proc/cpuinfo").open() as file:
             megahertz = next((float(line.split(":")[1]) for line in file if line.startswith("cpu MHz")), 0.0)

@@ -1,6 +1,6 @@
-"""A collector that serves a channel: it drains areas in turns, sends what it took, and switches probes when told to.
+"""A collector that serves a channel: it drains areas in turns, sends the records, and switches probes on request.
 
-A peer that is slow to read makes the collector wait and rings overflow, which is counted; nothing piles up here.
+A peer that reads slowly makes the collector wait, so that rings overflow, which is counted; memory stays bounded.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from pathlib import Path
 from typing import Any, Final
 
 from perflaw.errors import PerflawError
-from perflaw.record.probes.collector import MOST, Collector, Source, as_message
-from perflaw.record.probes.control import Chosen, describe, switch
+from perflaw.record.probes.collector import MOST, Collector, ProbeProcess, as_message
+from perflaw.record.probes.control import ProbeSelection, describe, switch
 from perflaw.wire.channel import Channel, Message, WireError
 
 LOOK_S: Final = 0.002
-"""How often new areas, rings and ends of processes are looked for."""
+"""Interval of the search for new areas and rings, and for processes that have ended."""
 IDLE_S: Final = 0.002
-"""How long to wait where nothing was new."""
+"""Wait after a turn without records."""
 ACCOUNT_S: Final = 0.2
-"""How often the account is told where no record came."""
+"""Interval at which the account is sent while no record comes."""
 LAST_TURNS: Final = 10_000
-"""Turns that the last drain takes at most."""
+"""Maximum number of turns of the last drain."""
 
 
 class Service:
-    """One peer served, until it goes."""
+    """Serves one peer until it goes."""
 
     def __init__(
         self, channel: Channel, folders: Callable[[], Sequence[Path]], *, most: int = MOST, pause_s: float = 0.0
     ) -> None:
-        """``pause_s``: wait so long after every turn, which bounds the rate at which records are drained."""
+        """``pause_s``: wait after every turn, which limits the rate of records."""
         self.channel, self.folders, self.most, self.pause_s = channel, folders, most, pause_s
         self.collector: Collector | None = None
-        self.known: Mapping[int, Source] = {}
+        self.known: Mapping[int, ProbeProcess] = {}
         self._next_look = self._next_account = 0.0
         self._busy = self._standing = False
 
@@ -51,7 +51,7 @@ class Service:
                 elif self.collector:
                     self._turn(self.collector)
         except WireError:
-            return  # the peer has gone, or says what nobody understands
+            return  # the peer has gone, or sent a message that is not understood
         finally:
             if self.collector:
                 self.collector.close()
@@ -68,7 +68,7 @@ class Service:
             time.sleep(self.pause_s)
 
     def _send(self, collector: Collector, always: bool) -> bool:
-        """Drain once and tell of it; whether there was something."""
+        """Drain once and send the batch; whether it had records."""
         batch = collector.drain()
         if batch.count or (always and batch.sources != self.known):
             self.channel.send("batch", *as_message(batch, self.known))
@@ -93,7 +93,7 @@ class Service:
             return {"processes": [asdict(one) for one in found]}
         if kind == "switch":
             done = switch(
-                self._places(document), Chosen.of(document), document.get("enabled"), document.get("subsample")
+                self._places(document), ProbeSelection.of(document), document.get("enabled"), document.get("subsample")
             )
             return {"probes": done}
         if kind == "clock":
@@ -103,7 +103,7 @@ class Service:
         raise ValueError("no such request")
 
     def _places(self, document: Mapping[str, Any]) -> Sequence[Path]:
-        """Folders of areas; ``standing``: not those of recordings that go on here, which are their recorders' affair."""
+        """Folders of areas. ``standing``: without those of recordings on this machine, whose recorders drain them."""
         found = self.folders()
         return found[:1] if document.get("standing", False) else found
 
@@ -119,7 +119,7 @@ class Service:
         return {}
 
     def _finish(self, stop: bool) -> dict[str, Any]:
-        """Drain what is there, to the last record; ``stop``: processes that live on are to write no more."""
+        """Drain to the last record. ``stop``: disable the probes of processes that are still running."""
         collector = self.collector
         if collector is None:
             return {"refused": []}

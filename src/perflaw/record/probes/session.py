@@ -1,4 +1,4 @@
-"""Probes of one recorded run: a collector beside the program, a tracer here, and what came of each process in the end."""
+"""Probes of one recorded run: a collector beside the program, a tracer here, and in the end the probes of each process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import numpy as np
 
 from perflaw.errors import TargetError
 from perflaw.record.probes.areas import ENABLE, RECORDS, VARIABLE, recording_folder
-from perflaw.record.probes.client import Collecting, Remote, reach, start_collector
-from perflaw.record.probes.collector import Batch, Source
-from perflaw.record.probes.decoding import Decoded
-from perflaw.record.probes.rings import Tally
+from perflaw.record.probes.client import CollectorConnection, Remote, reach, start_collector
+from perflaw.record.probes.collector import Batch, ProbeProcess
+from perflaw.record.probes.decoding import ProbeRecords
+from perflaw.record.probes.rings import RecordAccount
 from perflaw.record.probes.tracer import KeptRecords, Tracer
 from perflaw.record.probes.trees import ProcessTree, define
 from perflaw.record.recorded import ProbeAccount, ProbeCount, Probed, Reader, Recorded, empty_tree
@@ -33,25 +33,25 @@ from perflaw.wire.channel import WireError
 
 EVERYTHING: Final = ("*",)
 RING: Final = 1 << 15
-"""Records of a thread's ring where nobody says otherwise: 2 MB, of which a recording may well use more than a live view."""
+"""Records of a thread's ring by default: 2 MB, more than for a live view."""
 GRACE_S: Final = 0.5
-"""How long processes may outlive the program."""
+"""Time that child processes get after the program has ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """What holds for all processes of a run."""
+class SessionSummary:
+    """The outcome of a session over all processes of a run."""
 
-    tally: Tally
+    tally: RecordAccount
     """The account of all records."""
     warnings: tuple[str, ...]
-    """What a person must know: ids used twice, records not kept, counters refused."""
+    """Warnings: ids used twice, records not kept, counters refused."""
     notes: tuple[str, ...]
-    """What else is to be said: how exact the times of other hosts are."""
+    """Remarks: the error of times of other hosts."""
 
 
 class ProbeSession:
-    """From before a program starts until all its records are taken."""
+    """Collects the records of a run, from before its program starts until all records are taken."""
 
     def __init__(
         self,
@@ -61,20 +61,20 @@ class ProbeSession:
         remotes: Sequence[Remote] = (),
         bounds: Sequence[str] = (),
     ) -> None:
-        """``folder``: the run's. ``remotes``: collectors of other hosts, whose records belong to the run as well.
+        """``folder``: that of the run. ``remotes``: collectors of other hosts, whose records belong to the run as well.
 
-        ``bounds``: see :func:`start_collector`. TargetError where a collector cannot be started or reached.
+        ``bounds``: see :func:`start_collector`. TargetError if a collector cannot be started or reached.
         """
         self._seed, self._names = seed, names
-        self._others: list[Collecting] = []
+        self._others: list[CollectorConnection] = []
         self._areas = recording_folder(folder / "spool")
         self._trees: dict[int, ProcessTree] = {}
         self._problems: list[str] = []
         self._notes: list[str] = []
-        """What is to be said of the records, and is no problem."""
+        """Remarks on the records that are no problems."""
         self.records = KeptRecords(folder)
         self.tracer = Tracer([self.records.take, self._grow])
-        self._collecting: Collecting | None = None
+        self._collecting: CollectorConnection | None = None
         try:
             for number, remote in enumerate(remotes, 1):
                 self._others.append(self._begin_there(remote, number))
@@ -84,16 +84,16 @@ class ProbeSession:
             raise
 
     def environment(self) -> dict[str, str]:
-        """What programs with probes are told: where to make their areas, and what to enable."""
+        """Environment variables for programs with probes: where to make their areas, and which probes to enable."""
         told = {VARIABLE: str(self._areas), ENABLE: ",".join(self._names)}
         return told | {RECORDS: os.environ.get(RECORDS, str(RING))}
 
     def step(self) -> int:
-        """Take what has come; how many records that was."""
+        """Take the records that have come; gives their number."""
         return sum(self._take(batch) for batch in self._guarded())
 
-    def _begin_there(self, remote: Remote, number: int) -> Collecting:
-        """Have another host's collector send what its programs write from now on, and enable what is asked for."""
+    def _begin_there(self, remote: Remote, number: int) -> CollectorConnection:
+        """Make another host's collector send new records, and enable the chosen probes there."""
         collecting = reach(remote, number)
         try:
             collecting.ask("collect", {"from_now": True, "standing": True, "remove": True})
@@ -105,8 +105,8 @@ class ProbeSession:
         self._notes.append(f"times of {remote.address} are as on this machine's clock to within {exact_ms:.2g} ms")
         return collecting
 
-    def finish(self) -> Whole:
-        """Take everything that is left, the program being gone; end the collector and remove the areas."""
+    def finish(self) -> SessionSummary:
+        """Take all remaining records after the program has ended; end the collector and remove the areas."""
         self._wait_for_others()
         ours, self._collecting = self._collecting, None
         for collecting in filter(None, (*self._others, ours)):
@@ -115,7 +115,7 @@ class ProbeSession:
                     collecting.ask("switch", {"names": list(self._names), "enabled": False, "standing": True})
                 for batch in collecting.finish(stop=collecting is ours):
                     self._take(batch)
-            except TargetError as error:  # its programs have ended, or it has gone itself
+            except TargetError as error:  # its programs have ended, or the collector itself
                 self._problems.append(f"the collector of probes {collecting.sender.host}: {error}")
             collecting.close()
         self._others.clear()
@@ -124,10 +124,10 @@ class ProbeSession:
             self.records.finish()
         except OSError as error:
             self._problems.append(f"records of probes are not kept: {error}")
-        return Whole(self._settled(), tuple(self._warnings()), tuple(self._notes))
+        return SessionSummary(self._settled(), tuple(self._warnings()), tuple(self._notes))
 
     def probed(self) -> dict[tuple[str, int], list[Probed]]:
-        """Host and process id → what came of its probes: of each program that it was (``exec``), in their order."""
+        """Host and process id → its probes, for each program that the process executed (``exec``), in order."""
         found: dict[tuple[str, int], list[Probed]] = {}
         for number, source in self.tracer.sources.items():
             known, tree = Definitions(), self._trees[number].finish() if number in self._trees else None
@@ -139,7 +139,7 @@ class ProbeSession:
         return found
 
     def _guarded(self) -> list[Batch]:
-        """Batches, none from a collector that has gone: the program is recorded on without its probes."""
+        """New batches. A collector that has gone is left out, and the recording continues without its probes."""
         found: list[Batch] = []
         for collecting in list(filter(None, (*self._others, self._collecting))):
             try:
@@ -155,14 +155,14 @@ class ProbeSession:
         self.tracer.take(batch)
         return batch.count
 
-    def _grow(self, records: Decoded) -> None:
+    def _grow(self, records: ProbeRecords) -> None:
         number = records.source.number
         if number not in self._trees:
             self._trees[number] = ProcessTree(scramble(self._seed + number))
         self._trees[number].take(records)
 
     def _wait_for_others(self) -> None:
-        """Give processes that outlive the program a moment, as tracers do."""
+        """Give processes that outlive the program some time, as tracers do."""
         deadline = time.monotonic() + GRACE_S
         while self._collecting and time.monotonic() < deadline:
             self.step()
@@ -170,7 +170,7 @@ class ProbeSession:
                 return
             time.sleep(0.005)
 
-    def _counts(self, source: Source) -> tuple[ProbeCount, ...]:
+    def _counts(self, source: ProbeProcess) -> tuple[ProbeCount, ...]:
         received = self.tracer.received.get(source.number, np.zeros(0, np.int64))
         return tuple(
             ProbeCount(
@@ -180,7 +180,7 @@ class ProbeSession:
             for probe in source.probes
         )  # fmt: skip
 
-    def _account(self, source: Source) -> ProbeAccount:
+    def _account(self, source: ProbeProcess) -> ProbeAccount:
         tally = source.tally
         whole = (
             tally.produced - tally.received
@@ -190,9 +190,9 @@ class ProbeSession:
             source.clock.ns_per_tick,
         )  # fmt: skip
 
-    def _settled(self) -> Tally:
+    def _settled(self) -> RecordAccount:
         tally = self.tracer.tally
-        return Tally(tally.produced, tally.received, tally.produced - tally.received)
+        return RecordAccount(tally.produced, tally.received, tally.produced - tally.received)
 
     def _warnings(self) -> Iterator[str]:
         yield from self.tracer.conflicts()
@@ -210,18 +210,18 @@ class ProbeSession:
             yield f"hardware counters cannot be read: no records of {names}"
 
     def _unknown(self) -> Iterator[str]:
-        """Which of the probes that are asked for no program has."""
+        """A warning about chosen probes that no program has."""
         probes = [probe for source in self.tracer.sources.values() for probe in source.probes]
         known = {"*", *(probe.name for probe in probes), *(str(probe.id) for probe in probes)}
         if missing := [name for name in self._names if name not in known]:
             yield f"no probe {', '.join(missing)}"
 
     def __enter__(self) -> ProbeSession:
-        """Nothing is to be done."""
+        """Enter the session."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the collector, whatever happened."""
+        """End the collector."""
         for collecting in filter(None, (*self._others, self._collecting)):
             collecting.close()
         self._others, self._collecting = [], None
@@ -229,18 +229,16 @@ class ProbeSession:
 
 
 def _in_ns(fields: Sequence[str]) -> tuple[str, ...]:
-    """Cycles became ns on the way."""
+    """Names of the fields after the conversion of cycles to ns."""
     return tuple("ns" if name == "cycles" else name for name in fields)
 
-
-# ---- Programs of which probes alone are collected: nothing of ours enters them but what they were built with.
 
 _LANES = ("time", "cpu", "events")
 
 
 @dataclass(frozen=True, slots=True)
 class ProbesTracer:
-    """Records no calls: the collector of probes is the whole recording."""
+    """The tracer of programs of which only probes are recorded, and no calls."""
 
     reason: str = "the program has no hooks: probes alone"
     file: Path | None = None
@@ -248,48 +246,47 @@ class ProbesTracer:
     module: str = ""
 
     def environment(self, spool: Path) -> dict[str, str]:
-        """The person's own."""
+        """The environment of this process."""
         return dict(os.environ)
 
     def reader(self, spool: Path, seed: int) -> Reader:
-        """One that finds the program, and no call in it."""
+        """A reader that finds the program, and no call in it."""
         return _NoCalls()
 
 
 @dataclass(slots=True)
 class _NoCalls:
+    """The reader of a program without recorded calls."""
+
     idle_s: float = 0.002
     paths: bool = False
 
     def step(self) -> int:
-        """Nothing."""
+        """No records come."""
         return 0
 
     def finish(self, pid: int) -> Iterator[Recorded]:
-        """The program alone."""
-        yield Recorded(silent(pid, 0, ()), empty_tree(_LANES))
+        """The program, without calls."""
+        yield Recorded(definitions_without_tracer(pid, 0, ()), empty_tree(_LANES))
 
 
-def silent(pid: int, parent: int, command: tuple[str, ...]) -> Definitions:
-    """What is known of a process that told no tracer anything."""
+def definitions_without_tracer(pid: int, parent: int, command: tuple[str, ...]) -> Definitions:
+    """Definitions of a process that no tracer recorded."""
     known = Definitions(process=Process(pid, parent, command))
     known.started, known.ended = Started(0, 0, 0, ""), Ended(0, 0, 0, "", 0, 0, ())
     return known
 
 
 def nothing_recorded(pid: int, parent: int, command: tuple[str, ...], place: int) -> Recorded:
-    """A process that no tracer recorded, child of the one at ``place``."""
-    return Recorded(silent(pid, parent, command), empty_tree(_LANES), place)
-
-
-# ---- What came of probes put beside what came of calls: each process of a recording with its probes.
+    """A process that no tracer recorded, a child of the process at ``place``."""
+    return Recorded(definitions_without_tracer(pid, parent, command), empty_tree(_LANES), place)
 
 
 def with_probes(recorded: Iterator[Recorded], session: ProbeSession, program_pid: int) -> Iterator[Recorded]:
-    """The processes of a recording with their probes, then those that only probes tell of.
+    """The processes of a recording with their probes, then the processes that have only probes.
 
-    ``program_pid``: of the program itself, whose tracer may not say it. A process without a recorded call gets the call
-    tree of its probes; others have both.
+    ``program_pid``: process id of the program, which its tracer may not know. A process without a recorded call gets the
+    call tree of its probes; other processes have both trees.
     """
     program = next(recorded)
     whole = session.finish()
@@ -329,7 +326,7 @@ def _joined(one: Recorded, probed: list[Probed]) -> Recorded:
 
 
 def add_calls_of_probes(run: str, tables: Tables, recorded: Recorded) -> Tables:
-    """The tables of a run with the call trees of probes that stand beside that of its calls."""
+    """The tables of a run, merged with the call trees of its probes."""
     found, calls = [tables], recorded.tree.calls
     for probed in recorded.probed:
         if probed.tree is not None:
@@ -339,7 +336,7 @@ def add_calls_of_probes(run: str, tables: Tables, recorded: Recorded) -> Tables:
 
 
 def _numbered_after(calls: int, tree: CoreTree) -> CoreTree:
-    """The same tree, its invocations numbered behind so many others of the run."""
+    """The tree with its invocations numbered after those of other trees of the run."""
     changed = dict(tree.tables)
     for table in (Export.SAMPLES, Export.WORST):
         changed[table] = tree.tables[table].copy()
@@ -348,7 +345,7 @@ def _numbered_after(calls: int, tree: CoreTree) -> CoreTree:
 
 
 def probe_tables(recorded: Recorded) -> Tables | None:
-    """Tables of the probes themselves; None where the process has none."""
+    """Tables of the probes and their accounts; None if the process has none."""
     if not recorded.probed:
         return None
     probes, processes = [], []

@@ -1,6 +1,6 @@
 """The tracer: takes batches, hands columns downstream, counts what each probe gave (SPEX, §3.1).
 
-Downstream components are whatever takes :class:`Decoded`: the store, call trees, a live view, a callback of the explorer.
+Downstream components are whatever takes :class:`ProbeRecords`: the store, call trees, a live view, a callback of the explorer.
 One that fails is left out from then on, with its reason; the others go on.
 """
 
@@ -13,24 +13,24 @@ from typing import Any, Final
 import numpy as np
 
 from perflaw.record.probes import layout
-from perflaw.record.probes.collector import Batch, Source
-from perflaw.record.probes.decoding import Decoded, decode
-from perflaw.record.probes.rings import Tally
+from perflaw.record.probes.collector import Batch, ProbeProcess
+from perflaw.record.probes.decoding import ProbeRecords, decode
+from perflaw.record.probes.rings import RecordAccount
 from perflaw.store.probe_tables import RecordParts
 
-Downstream = Callable[[Decoded], Any]
-"""Takes the records of one ring, in order; must not keep more than it bounds."""
+Downstream = Callable[[ProbeRecords], Any]
+"""Takes the records of one ring, in order; its memory must be bounded."""
 
 
 class Tracer:
-    """Batches in, columns out."""
+    """Decodes batches, and gives their records to all components downstream."""
 
     def __init__(self, downstream: Sequence[Downstream] = ()) -> None:
         self.downstream = list(downstream)
-        self.sources: Mapping[int, Source] = {}
-        """Every process met so far, as last told."""
+        self.sources: Mapping[int, ProbeProcess] = {}
+        """The latest account of every process met so far, by number."""
         self.received: dict[int, Any] = {}
-        """Process → (1024,) records of each probe."""
+        """Process → (1024,) number of records of each probe."""
         self.failures: list[str] = []
         """Why components downstream were left out."""
 
@@ -44,7 +44,7 @@ class Tracer:
             for component in list(self.downstream):
                 self._hand(component, records)
 
-    def _hand(self, component: Downstream, records: Decoded) -> None:
+    def _hand(self, component: Downstream, records: ProbeRecords) -> None:
         try:
             component(records)
         except (OSError, MemoryError, ValueError, ArithmeticError) as error:
@@ -52,41 +52,39 @@ class Tracer:
             self.failures.append(f"{getattr(component, '__qualname__', component)}: {error}")
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RecordAccount:
         """The account over all processes."""
-        return sum((source.tally for source in self.sources.values()), Tally())
+        return sum((source.tally for source in self.sources.values()), RecordAccount())
 
     def conflicts(self) -> list[str]:
-        """Probes whose id is used twice, in words."""
+        """Warnings about probes whose id is used twice."""
         found = {
             (probe.id, probe.name) for source in self.sources.values() for probe in source.probes if probe.conflict
         }
         return [f"probe id {number} is used twice: by {name} and another" for number, name in sorted(found)]
 
 
-# ---- The tracer's downstream towards the store: records in parts of bounded size, and at most so many of them.
-
 PART: Final = 1 << 17
 """Records of a part: 14 MB in memory."""
 MOST: Final = 50_000_000
-"""Records that a run keeps; later ones still count for metrics and laws, and are told."""
+"""Records that a run keeps. Further records still count for metrics and laws, and are reported."""
 
 
 class KeptRecords:
-    """Gathers records of all processes of a run and writes them part by part."""
+    """The component downstream that writes the records of all processes of a run, part by part."""
 
     def __init__(self, folder: Path, most: int = MOST, part: int = PART) -> None:
         self.most, self.part = most, part
         self.kept: dict[int, int] = {}
-        """Number of a process → its records kept."""
+        """Number of a process → number of its records that were kept."""
         self.left_out = 0
-        """Records beyond the most."""
+        """Number of records beyond the limit."""
         self._parts = RecordParts(folder)
-        self._waiting: list[Decoded] = []
+        self._waiting: list[ProbeRecords] = []
         self._count = 0
 
-    def take(self, records: Decoded) -> None:
-        """Keep them; OSError where the disk refuses."""
+    def take(self, records: ProbeRecords) -> None:
+        """Keep records, up to the limit; OSError if the disk refuses."""
         room = self.most - sum(self.kept.values())
         if room < len(records):
             self.left_out += len(records) - room
@@ -100,7 +98,7 @@ class KeptRecords:
             self._write()
 
     def finish(self) -> None:
-        """Write the rest, and make the parts one file."""
+        """Write the remaining records, and make one file of the parts."""
         if self._count:
             self._write()
         self._parts.finish()

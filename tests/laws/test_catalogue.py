@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 from perflaw.laws.catalogue import FAMILIES, growth_in_words
+from perflaw.laws.units import METRICS
+from perflaw.record.metrics import CATALOGUE
 
 
 def test_a_new_family_is_met_everywhere():
@@ -24,3 +26,7 @@ def test_names_are_unique_and_growths_are_told():
     assert len({one.name for one in FAMILIES}) == len(FAMILIES)
     assert all(one.growth for one in FAMILIES if not one.free or one.name == "exponential")
     assert growth_in_words("piecewise") == ""
+
+
+def test_metrics_and_their_units_are_listed_once():
+    assert {name: one.metric.unit for name, one in CATALOGUE.items()} == METRICS

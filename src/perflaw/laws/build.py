@@ -45,6 +45,7 @@ def product(factors: Iterable[Expression]) -> Expression:
     """The product of at least one factor; factors that are products or quotients themselves become part of the chain.
 
     >>> from perflaw.laws.printing import show
+    >>> from perflaw.laws.tree import Name
     >>> show(product([number(3), Name("n"), Binary("/", Name("m"), number(7))]))
     '3*n*m/7'
     """
@@ -61,6 +62,7 @@ def combination(terms: Sequence[tuple[float, Sequence[Expression]]]) -> Expressi
     """The sum of coefficients times factors; a term without factors is a constant.
 
     >>> from perflaw.laws.printing import show
+    >>> from perflaw.laws.tree import Name
     >>> show(combination([(53350.31, []), (-2.1, [Name("s")])]))
     '53350.3 - 2.1*s'
     """

@@ -12,7 +12,7 @@ from perflaw.laws import tree as ast
 from perflaw.laws.errors import DEEPEST, refused, suggestion, too_deep
 from perflaw.laws.evaluation import evaluate, names
 from perflaw.laws.tree import CONSTANTS, NOT_FINITE, Expression
-from perflaw.laws.units import SIZE, TIME, dimension, size_of
+from perflaw.laws.units import dimension, size_of, units_of
 
 if TYPE_CHECKING:
     from lark import Token
@@ -173,8 +173,6 @@ def _check_constant(family: Token, what: str, argument: Expression) -> None:
         raise refused(family, f"the {what} of {family} cannot be {value:.6g}")
 
 
-UNITS = {**dict.fromkeys(("time", "cpu", "gc", "lock_wait"), TIME), "allocated_bytes": SIZE}
-"""Metrics whose units are known, and these."""
 OFF = 1e-3
 """How far the probabilities of a mixture may sum to anything but 1: people round."""
 _BINDING = re.compile(r"(.*?)([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
@@ -260,7 +258,7 @@ def _check_numbers(clauses: Sequence[ast.Clause], unit: Token | None) -> None:
 
 def check_unit(metric: Token, unit: Token | None) -> None:
     """Refuse units of size for times; what a plug-in's metric is measured in is known to the recordings."""
-    units = UNITS.get(metric)
+    units = units_of(metric)
     if unit is not None and units and unit not in units:
         raise refused(unit, f"{metric} cannot be in {unit[:40]}{suggestion(unit, units)}")
 

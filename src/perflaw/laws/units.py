@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from perflaw.errors import DataError
 from perflaw.laws.errors import suggestion
 from perflaw.laws.tree import Block
@@ -10,6 +12,30 @@ TIME = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 """Units of time in ns (µ has two code points)."""
 SIZE = {"B": 1.0, "bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 """Units of size in bytes."""
+
+
+METRICS = {
+    "time": "ns",
+    "cpu": "ns",
+    "allocated_bytes": "bytes",
+    "allocated_blocks": "blocks",
+    "gc": "ns",
+    "lock_wait": "ns",
+    "events": "calls",
+    "switches": "switches",
+    "faults": "faults",
+}
+"""Every metric that perflaw measures itself, and its unit; recordings say the unit of a plug-in's."""
+
+
+def units_of(metric: str) -> Mapping[str, float] | None:
+    """The units that a law of the metric may be written in; None where any unit may stand (counts, plug-ins).
+
+    >>> list(units_of("allocated_bytes"))[:3], units_of("faults")
+    (['B', 'bytes', 'kB'], None)
+    """
+    own = METRICS.get(metric, "")
+    return next((table for table in (TIME, SIZE) if own in table), None)
 
 
 def dimension(unit: str) -> str:
@@ -40,22 +66,6 @@ def factor(unit: str, own: str) -> float:
         known = next((list(table) for table in (TIME, SIZE) if own in table), [own])
         raise DataError(f"the unit [{unit}] of a law", f"the metric is measured in {own}{suggestion(unit, known)}")
     return size_of(unit) / size_of(own)
-
-
-# ---- Units a law file may speak in, and the metrics' own.
-
-METRICS = {
-    "time": "ns",
-    "cpu": "ns",
-    "gc": "ns",
-    "lock_wait": "ns",
-    "allocated_bytes": "bytes",
-    "allocated_blocks": "blocks",
-    "events": "calls",
-    "switches": "switches",
-    "faults": "faults",
-}
-"""Units of the metrics that laws may speak of; a plug-in's is what the recording says."""
 
 
 def factor_of(block: Block) -> tuple[float, str]:

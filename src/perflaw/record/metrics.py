@@ -11,6 +11,7 @@ from typing import Final
 
 from perflaw.errors import TargetError, UsageError
 from perflaw.types import CPU, EVENTS, TIME, Metric
+from perflaw.types.recordings import METRICS
 
 GROUP = "perflaw.metrics"
 _NATIVE, _EITHER = ("native",), ("native", "python")
@@ -37,12 +38,12 @@ CATALOGUE = {
         Measure(TIME, _EITHER, "wall time; always measured"),
         Measure(CPU, _EITHER, "time on a CPU; free with the native tracer, half as dear again with the other"),
         Measure(EVENTS, _EITHER, "recorded calls; always counted"),
-        Measure(Metric("allocated_bytes", "bytes"), _NATIVE, "bytes asked of Python's allocators; some ns each"),
-        Measure(Metric("allocated_blocks", "blocks"), _NATIVE, "blocks asked of them; comes with the bytes"),
-        Measure(Metric("gc", "ns"), _NATIVE, "pauses of the garbage collector; two clock readings a collection"),
-        Measure(Metric("lock_wait", "ns"), _NATIVE, "waiting for locks; two clock readings a contended lock"),
-        Measure(Metric("switches", "switches"), _NATIVE, "context switches; a system call an event (0.2 µs)"),
-        Measure(Metric("faults", "faults"), _NATIVE, "page faults; comes with the switches"),
+        Measure(METRICS["allocated_bytes"], _NATIVE, "bytes asked of Python's allocators; some ns each"),
+        Measure(METRICS["allocated_blocks"], _NATIVE, "blocks asked of them; comes with the bytes"),
+        Measure(METRICS["gc"], _NATIVE, "pauses of the garbage collector; two clock readings a collection"),
+        Measure(METRICS["lock_wait"], _NATIVE, "waiting for locks; two clock readings a contended lock"),
+        Measure(METRICS["switches"], _NATIVE, "context switches; a system call an event (0.2 µs)"),
+        Measure(METRICS["faults"], _NATIVE, "page faults; comes with the switches"),
     )
 }
 """Every metric that perflaw measures itself, by name."""

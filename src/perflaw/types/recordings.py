@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from perflaw.laws.units import METRICS as METRIC_UNITS
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -85,11 +87,13 @@ class Metric:
     """Unit of its values: ``ns``."""
 
 
-TIME = Metric("time", "ns")
+METRICS = {name: Metric(name, unit) for name, unit in METRIC_UNITS.items()}
+"""Every metric that perflaw measures itself, by name."""
+TIME = METRICS["time"]
 """Wall time of an invocation, without the tracer's own time."""
-CPU = Metric("cpu", "ns")
+CPU = METRICS["cpu"]
 """Time during which the invocation's thread was running on a CPU."""
-EVENTS = Metric("events", "calls")
+EVENTS = METRICS["events"]
 """Recorded calls within an invocation, itself included."""
 FEATURE_NAME: Final = re.compile(r"[A-Za-z_][\w.\[\]-]*")
 """Names that a person may give to a feature."""

@@ -42,7 +42,8 @@ def learn(
 
     >>> x = np.array([10.0, 20, 50, 100, 200, 500, 1000])
     >>> law = learn([Series("f", 3.0 * x**2, {"n": x})])[0].law
-    >>> law.family, law.verdict, law.mean
+    >>> from perflaw.laws.printing import show
+    >>> law.family, law.verdict, show(law.mean)
     ('quadratic', 'law', '3*n^2')
     """
     options = options or Options()

@@ -21,7 +21,7 @@ from perflaw.learn.series.learnt import FACTORS, Learnt, percentile95
 from perflaw.learn.series.prepare import Rows, level, p_values, prepare, within_p
 from perflaw.learn.series.regimes import regimes
 from perflaw.learn.series.series import Options, Series, quiet
-from perflaw.learn.series.several import several, several_at_once
+from perflaw.learn.series.several_features import several, several_at_once
 from perflaw.learn.series.zeros import two_parts
 from perflaw.types import Law
 

@@ -12,13 +12,13 @@ from scipy.special import fdtrc, stdtr
 
 from perflaw.laws.catalogue import FAMILIES, POWER
 from perflaw.learn.series.candidates import LEAST
+from perflaw.learn.series.feature_terms import ONE, Factor, Sample, Term, factor_of, sample_of, solve, surprise
 from perflaw.learn.series.learnt import Learnt
 from perflaw.learn.series.model import LOGNORMAL, NORMAL
 from perflaw.learn.series.prepare import Rows, Units, orders, unit
 from perflaw.learn.series.ranks import ranks
 from perflaw.learn.series.series import Array, Options
-from perflaw.learn.series.several_search import Candidate, best, fitted, independent, search, worth
-from perflaw.learn.series.several_terms import ONE, Factor, Sample, Term, factor_of, sample_of, solve, surprise
+from perflaw.learn.series.term_search import Candidate, best, fitted, independent, search, worth
 
 # ---- Tests whether a law leaves structure that another feature explains, and whether a feature is more than a lucky
 # find.
@@ -34,7 +34,7 @@ from perflaw.learn.series.several_terms import ONE, Factor, Sample, Term, factor
 SHAPES = 12.0
 """Independent shapes a feature is tried in: its own and its products with others."""
 
-LENIENT, LENIENT_MANY, SEVERAL_GATE_MANY = 0.3, 0.05, 100
+LENIENT, LENIENT_MANY, MANY_ROWS = 0.3, 0.05, 100
 """Error of the cheap test over all features; the second one from so many rows on."""
 
 CORRELATED, CONFIRMED, FEWEST = 0.3, 0.01, 20
@@ -67,7 +67,7 @@ def leftovers(residual: Array, x: Array, known: Array) -> list[int]:
     t = r * np.sqrt(freedom / np.maximum(1.0 - r**2, 1e-12))
     p = 3.0 * 2.0 * stdtr(freedom, -t)
     order = [int(f) for f in np.argsort(p, kind="stable")]
-    error = LENIENT_MANY if n >= SEVERAL_GATE_MANY else LENIENT
+    error = LENIENT_MANY if n >= MANY_ROWS else LENIENT
     return [f for i, f in enumerate(order) if p[f] * len(x) <= error or (i == 0 and n <= FEW)]
 
 
@@ -122,7 +122,7 @@ def confounded(residual: Array, x: Array, z: Array) -> bool:
     keep = some(residual.size)
     residual, x, z = residual[keep], x[keep], z[keep]
     n = residual.size
-    if n < FEWEST or (n < SEVERAL_GATE_MANY and np.abs(unit(ranks(x)) @ unit(ranks(z))) < CORRELATED):
+    if n < FEWEST or (n < MANY_ROWS and np.abs(unit(ranks(x)) @ unit(ranks(z))) < CORRELATED):
         return False
     bins = min(n // 5, 20)
     group = ((ranks(x) - 1.0) * bins / n).astype(np.intp)
@@ -290,7 +290,7 @@ class State:
     """The law and its rivals with the same features, best first; empty for the law of one feature."""
 
 
-def grown(learnt: Sequence[Learnt], options: Options) -> State | None:
+def select_features(learnt: Sequence[Learnt], options: Options) -> State | None:
     """The law of at least two features that the responses establish, or None.
 
     ``learnt`` are laws of at most one feature, smooth and piecewise: what is added has to stand against all of them.
@@ -298,10 +298,10 @@ def grown(learnt: Sequence[Learnt], options: Options) -> State | None:
     rows = learnt[0].rows
     alone = [_alone(one) for one in learnt]
     start = min(alone, key=lambda one: one.deviance + one.parameters * np.log(rows.y.size))
-    return grown_from(rows, start, options, [one for one in alone if one is not start])
+    return _forward_select(rows, start, options, [one for one in alone if one is not start])
 
 
-def several_promising(rows: Rows, strongest: int) -> bool:
+def others_promising(rows: Rows, strongest: int) -> bool:
     """Whether a parabola of the strongest feature, in logarithms where there are, leaves what others explain.
 
     It stands in for the law of that feature, to decide at a tenth of the cost whether more features are looked for
@@ -314,23 +314,30 @@ def several_promising(rows: Rows, strongest: int) -> bool:
     return bool(leftovers(response - basis @ (basis.T @ response), rows.x[others], x[None]))
 
 
-def unaided(rows: Rows, strongest: int, options: Options) -> State | None:
-    """The same where no law of one feature is known yet: the best simple one of the strongest feature stands in."""
+def select_from(rows: Rows, strongest: int, options: Options) -> State | None:
+    """The law of at least two features, selected before any law of one feature is known, or None.
+
+    The best simple law of the strongest feature is the start.
+    """
     alone = _with(rows, (strongest,))
-    return None if alone is None else grown_from(rows, replace(alone, finalists=()), options)
+    return None if alone is None else _forward_select(rows, replace(alone, finalists=()), options)
 
 
-def grown_from(rows: Rows, start: State, options: Options, rivals: Sequence[State] = ()) -> State | None:
-    """The same from the law of at most one feature, as a state, and its rivals."""
+def _forward_select(rows: Rows, start: State, options: Options, rivals: Sequence[State] = ()) -> State | None:
+    """Forward selection from a law of at most one feature; None where no second feature is established.
+
+    It adds the feature that improves the law most while that is established, then drops features no longer needed.
+    ``rivals`` are other laws of the same feature, which the second feature has to improve as well.
+    """
     state = _second(rows, start, options, rivals) if start.features else _pair(rows, start, options)
     if state is None:
         return None
     while len(state.features) < MOST_FEATURES:
-        longer = _longer(rows, state, options)
+        longer = _add_feature(rows, state, options)
         if longer is None:
             break
         state = longer
-    return _needed(rows, state, options)
+    return _prune(rows, state, options)
 
 
 def _alone(learnt: Learnt) -> State:
@@ -351,7 +358,7 @@ def _alone(learnt: Learnt) -> State:
 
 def _second(rows: Rows, start: State, options: Options, rivals: Sequence[State]) -> State | None:
     """Two features, the second one established against all laws of the first: smooth, piecewise, and sums of its terms."""
-    state = _longer(rows, start, options)
+    state = _add_feature(rows, start, options)
     if state is None:
         return None
     (feature,) = set(state.features) - set(start.features)
@@ -363,8 +370,8 @@ def _second(rows: Rows, start: State, options: Options, rivals: Sequence[State])
     return state
 
 
-def _longer(rows: Rows, state: State, options: Options) -> State | None:
-    """The state with one feature more, where one is established."""
+def _add_feature(rows: Rows, state: State, options: Options) -> State | None:
+    """The law with the feature added that improves it most; None where no feature is established."""
     others = [f for f in range(len(rows.x)) if f not in state.features]
     clear = [others[i] for i in leftovers(state.residual, rows.x[others], rows.x[list(state.features)])][:TRIED]
     tries = [(one, f) for f in clear if (one := _with(rows, (*state.features, f))) is not None]
@@ -404,8 +411,8 @@ def _pair(rows: Rows, flat: State, options: Options) -> State | None:
     return state
 
 
-def _needed(rows: Rows, state: State, options: Options) -> State:
-    """The state without features that what came later made superfluous."""
+def _prune(rows: Rows, state: State, options: Options) -> State:
+    """The law without the features that are no longer needed beside those added later."""
     for f in state.features:
         if len(state.features) < 3:
             break

@@ -1,7 +1,7 @@
 """Laws of several features: sums (5·x + 3·z), products (c·x^a·z^b) and interactions (3·x·z + 5·x), on any workloads.
 
-Order of the work: which features (:mod:`several_grow`: each has to be established), which terms
-(:mod:`several_search`, :mod:`several_product`), all rows (:mod:`several_final`), words (here).
+The order of the work: :mod:`feature_selection` finds the features, each of which has to be established;
+:mod:`term_search` finds the terms and fits them to all rows; this module makes the law.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.series.choose import MANY_ROWS
+from perflaw.learn.series.feature_selection import State, others_promising, select_features, select_from
+from perflaw.learn.series.feature_terms import SeveralLaw, is_constant, sample_of
 from perflaw.learn.series.law import new_law
 from perflaw.learn.series.learnt import FACTORS, Learnt, percentile95
 from perflaw.learn.series.prepare import Rows
 from perflaw.learn.series.series import Array, Options, quiet
-from perflaw.learn.series.several_search import Candidate, uncertain
-from perflaw.learn.series.several_selection import State, grown, several_promising, unaided
-from perflaw.learn.series.several_terms import SeveralLaw, is_constant, sample_of
+from perflaw.learn.series.term_search import Candidate, uncertain
 from perflaw.learn.series.verdict import FEWEST_SIZES, Evidence, judge
 from perflaw.types import Alternative, Law, Verdict
 
@@ -42,7 +42,7 @@ def several(learnt: Sequence[Learnt], at: Sequence[Mapping[str, float]] | None, 
     if not _possible(rows, options):
         return None
     with quiet():
-        state = grown(learnt, options)
+        state = select_features(learnt, options)
         return None if state is None else _learnt(rows, state, at, options)
 
 
@@ -60,8 +60,8 @@ def several_at_once(
     if rows.y.size < MANY_ROWS or not _possible(rows, options):
         return None
     with quiet():
-        promising = established.any() and strongest and several_promising(rows, strongest[0])
-        state = unaided(rows, strongest[0], options) if promising else None
+        promising = established.any() and strongest and others_promising(rows, strongest[0])
+        state = select_from(rows, strongest[0], options) if promising else None
         return None if state is None else _learnt(rows, state, at, options)
 
 

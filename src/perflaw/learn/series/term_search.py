@@ -16,10 +16,7 @@ from scipy.special import stdtrit
 
 from perflaw.learn.series.band import cluster_covariance, moulton
 from perflaw.learn.series.candidates import BARTLETT, INTERCEPT_WIDTH, LEAST
-from perflaw.learn.series.model import LOGNORMAL, NORMAL, NoiseModel
-from perflaw.learn.series.prepare import Rows
-from perflaw.learn.series.series import Array
-from perflaw.learn.series.several_terms import (
+from perflaw.learn.series.feature_terms import (
     ONE,
     Factor,
     Sample,
@@ -34,6 +31,9 @@ from perflaw.learn.series.several_terms import (
     spreads,
     surprise,
 )
+from perflaw.learn.series.model import LOGNORMAL, NORMAL, NoiseModel
+from perflaw.learn.series.prepare import Rows
+from perflaw.learn.series.series import Array
 
 BEAM = 6
 """Sums that are extended at each length."""

@@ -12,13 +12,6 @@ from perflaw.cli.options import note, server_options
 @click.command("agent", short_help="run trials on this machine for `perflaw explore` on another")
 @server_options
 @click.option(
-    "--token-file",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="File with the secret that explorers must show.",
-)
-@server_options
-@click.option(
     "--folder",
     default=".",
     type=click.Path(path_type=Path),

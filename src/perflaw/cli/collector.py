@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
 @click.command("collector", short_help="serve the probes of this machine to recorders on other machines")
 @server_options
-@click.option(
-    "--token-file", required=True, type=click.Path(path_type=Path), help="File with the secret that clients must show."
-)
-@server_options
 @click.option("--once", is_flag=True, help="Exit after serving one client.")
 def command(listen: str, token_file: Path, cert: Path, key: Path, once: bool) -> int:
     """Serve clients that know the token: they read the records of probes and switch probes. Ctrl-C ends it.

@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.check.made import evidence, keyed, learnt
 
-from perflaw.check.diffing import Side, compare
-from perflaw.check.effect import baseline_of
+from perflaw.check.diffing import DiffSide, compare
 from perflaw.check.judge import judge
-from perflaw.check.records import hold
+from perflaw.check.law_records import law_records
+from perflaw.check.run_effects import baseline_of
 
 MOST_MS = 20.0
 """CPU time that a component of 3,000 records may take."""
@@ -34,14 +34,14 @@ def linear(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return 5_000 + 300 * x * np.exp(rng.normal(0, 0.1, x.size))
 
 
-def sides(components: int, calls: int, tau: float) -> list[Side]:
+def sides(components: int, calls: int, tau: float) -> list[DiffSide]:
     """Laws and runs, old and new: one law, with each component's own runs behind it."""
     rng = np.random.default_rng([1, round(1000 * tau)])
     [law] = learnt(evidence("f", linear, rng, calls=1000, tau=0.01))
     out = []
     for _ in range(2):
         found = [evidence(f"f{i}", linear, rng, calls=calls, tau=tau) for i in range(components)]
-        out.append(Side([replace(law, component=one.component.name, baseline=baseline_of(law, hold(law, one)))
+        out.append(DiffSide([replace(law, component=one.component.name, baseline=baseline_of(law, law_records(law, one)))
                          for one in found], keyed(*found)))  # fmt: skip
     return out
 

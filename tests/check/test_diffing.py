@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perflaw.check.diffing import Side, compare
+from perflaw.check.diffing import DiffSide, compare
 from tests.check.made import evidence, keyed, learnt, written
 
 
@@ -20,7 +20,7 @@ def version(slope, second=0.0):
 
 def side(cost, seed, name="mysql_execute_command", **options):
     made = evidence(name, cost, np.random.default_rng(seed), sizes=(1_000, 100_000), calls=300, runs=5, **options)
-    return Side(learnt(made), keyed(made))
+    return DiffSide(learnt(made), keyed(made))
 
 
 @pytest.mark.parametrize("twins", [False, True])
@@ -54,7 +54,7 @@ def test_recordings_of_the_same_program_do_not_differ(tau):
             for number in range(40)
             for cost in [(lambda x, rng: 2_000 * x), (lambda x, rng: np.full(x.size, 50_000.0))][number % 2 :][:1]
         ]
-        return Side(learnt(*several), keyed(*several))
+        return DiffSide(learnt(*several), keyed(*several))
 
     found = compare(recorded(1), recorded(2))
     assert not [one for one in found if one.verdict == "violated" or one.better or one.changes]
@@ -63,13 +63,13 @@ def test_recordings_of_the_same_program_do_not_differ(tau):
 
 def test_one_run_on_a_side_decides_nothing():
     one = evidence("f", version(4.94), np.random.default_rng(2), sizes=(1_000, 100_000), calls=300, runs=1)
-    [found] = compare(side(version(0.86), 1, "f"), Side(learnt(one), keyed(one)))
+    [found] = compare(side(version(0.86), 1, "f"), DiffSide(learnt(one), keyed(one)))
     assert found.verdict == "inconclusive"
 
 
 def test_texts_are_taken_at_their_word():
     def diff(old, new):
-        [found] = compare(Side(written(old)), Side(written(new)))
+        [found] = compare(DiffSide(written(old)), DiffSide(written(new)))
         return found
 
     assert diff("f.time(n) { Norm(2*n, 1) }", "f.time(n) { Norm(3*n, 1) }").verdict == "violated"

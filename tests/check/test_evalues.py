@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from perflaw.check.evalues import NOTHING, TAU, Effects, Spread, e_bh, e_value, learn_spread, residual_likelihood
+from perflaw.check.evalues import NO_RUNS, TAU, Effects, RunSpread, e_bh, e_value, learn_spread, residual_likelihood
 
 LEAST = np.log(1.1)
 
@@ -60,7 +60,7 @@ def test_one_shift_among_a_thousand_components_is_found_with_three_runs(ratio):
 
 def test_looking_after_every_run_raises_no_more_alarms():
     rng = np.random.default_rng(6)
-    spread = Spread(0.05, 8.0)
+    spread = RunSpread(0.05, 8.0)
     tau = np.sqrt(8.0 * 0.05**2 / rng.chisquare(8.0, 300))
     alarms = 0
     for one in tau:
@@ -77,15 +77,15 @@ def test_the_interval_covers_the_shift():
     covered = 0
     for _ in range(500):
         old, new = runs(rng, 1.0, 0.05, 4), runs(rng, 1.3, 0.05, 3)
-        found = e_value(old, new, Spread(0.05, 8.0), LEAST)
+        found = e_value(old, new, RunSpread(0.05, 8.0), LEAST)
         covered += found.low <= np.log(1.3) <= found.high
     assert 0.92 <= covered / 500 <= 0.985
 
 
 def test_a_law_taken_at_its_word_has_no_runs_of_its_own():
     rng = np.random.default_rng(8)
-    same = e_value(NOTHING, runs(rng, 1.0, 0.03, 3), Spread(0.05, 4.0), LEAST)
-    twice = e_value(NOTHING, runs(rng, 2.0, 0.03, 3), Spread(0.05, 4.0), LEAST)
+    same = e_value(NO_RUNS, runs(rng, 1.0, 0.03, 3), RunSpread(0.05, 4.0), LEAST)
+    twice = e_value(NO_RUNS, runs(rng, 2.0, 0.03, 3), RunSpread(0.05, 4.0), LEAST)
     assert same.e < 1 < 100 < twice.e
     assert twice.low < np.log(2) < twice.high
 
@@ -99,7 +99,7 @@ def test_the_likelihood_is_that_of_the_textbook():
 
 
 def test_the_prior_is_one_of_probability():
-    assert np.exp(Spread(0.05, 4.0).log_weights()).sum() == pytest.approx(1)
+    assert np.exp(RunSpread(0.05, 4.0).log_weights()).sum() == pytest.approx(1)
     total, _ = integrate.quad(lambda x: 2 * x * stats.invgamma.pdf(x**2, 2, scale=2 * 0.05**2), 0, 3)
     assert total == pytest.approx(1, abs=1e-3)
 
@@ -108,14 +108,14 @@ def test_the_spread_of_runs_is_learnt():
     rng = np.random.default_rng(9)
     found = learn_spread([runs(rng, 1, 0.1, 4, 1e-3) for _ in range(200)])
     assert 0.08 <= found.scale <= 0.12
-    assert learn_spread([]) == Spread(0.05, 4.0)
+    assert learn_spread([]) == RunSpread(0.05, 4.0)
 
 
 def test_runs_of_few_records_are_worth_less():
     sharp = Effects(np.log([1.5, 1.5, 1.5]), np.full(3, 1e-4))
     blunt = Effects(np.log([1.5, 1.5, 1.5]), np.full(3, 0.1))
     old = Effects(np.zeros(3), np.full(3, 1e-4))
-    spread = Spread(0.03, 8.0)
+    spread = RunSpread(0.03, 8.0)
     assert e_value(old, sharp, spread, LEAST).e > 1000 > 1 > e_value(old, blunt, spread, LEAST).e
 
 

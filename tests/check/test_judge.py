@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perflaw.check.judge import Options, judge
+from perflaw.check.judge import CheckOptions, judge
 from tests.check.made import evidence, keyed, learnt, written
 
 
@@ -97,7 +97,7 @@ def test_one_run_alone_violates_nothing(law):
     found = one(judge(law, new))
     assert found.verdict == "inconclusive"
     assert "one run" in found.message
-    assert one(judge(law, new, Options(single_run=True))).verdict == "violated"
+    assert one(judge(law, new, CheckOptions(single_run=True))).verdict == "violated"
     assert one(judge(law, keyed(evidence("f", linear, np.random.default_rng(2), runs=1)))).verdict == "holds"
 
 

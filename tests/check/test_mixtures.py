@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perflaw.check.diffing import Side, compare
+from perflaw.check.diffing import DiffSide, compare
 from perflaw.check.judge import judge
 from tests.check.made import evidence, keyed, learnt, written
 
@@ -68,5 +68,5 @@ def test_by_hand_probabilities_are_taken_at_their_word():
 
 def test_a_diff_says_so_as_well():
     old, new = made(modes(0.9), 1), made(modes(0.7))
-    [found] = compare(Side(learnt(old), keyed(old)), Side(learnt(new), keyed(new)))
+    [found] = compare(DiffSide(learnt(old), keyed(old)), DiffSide(learnt(new), keyed(new)))
     assert (found.verdict, found.message[:11]) == ("violated", "mix changed")

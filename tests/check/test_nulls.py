@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from perflaw.check.diffing import Side, compare
-from perflaw.check.effect import baseline_of
+from perflaw.check.diffing import DiffSide, compare
 from perflaw.check.judge import judge
-from perflaw.check.records import hold
+from perflaw.check.law_records import law_records
+from perflaw.check.run_effects import baseline_of
 from tests.check.made import evidence, keyed, learnt
 
 COMPONENTS = 1000
@@ -25,9 +25,10 @@ def sides(tau):
     for _ in range(2):
         found = [evidence(f"f{i}", linear, rng, calls=50, tau=tau) for i in range(COMPONENTS)]
         claims = [
-            replace(law, component=one.component.name, baseline=baseline_of(law, hold(law, one))) for one in found
+            replace(law, component=one.component.name, baseline=baseline_of(law, law_records(law, one)))
+            for one in found
         ]
-        both.append(Side(claims, keyed(*found)))
+        both.append(DiffSide(claims, keyed(*found)))
     return both
 
 

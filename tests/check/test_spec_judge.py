@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from perflaw.check.spec_calls import SpecOptions, group_of, tallies_of
 from perflaw.check.spec_judge import judge_specs
-from perflaw.check.spec_tallies import SpecOptions, group_of, tallies_of
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.options import MiningOptions
 from perflaw.specs.call_paths import expression_text
@@ -105,7 +105,7 @@ def test_on_another_machine_groups_are_compared_with_each_other(specs):
     assert {one.component.name for one in verdicts if one.verdict == "holds"} == {"db.load", "db.lock"}
     assert violated(verdicts) == []
     single = next(one for one in verdicts if one.component.name == "view.item")
-    assert (single.verdict, single.message[:30]) == ("out of scope", "one group on another machine: ")
+    assert (single.verdict, single.message[:41]) == ("out of scope", "it has one group and the machine differs:")
     planted = judge_specs(specs, new(11, host=THERE, scale=4.0, planted={("db.load", 1): 0.5}))
     assert ("db.load", '"view.list -> db.load"') in violated(planted)
 
@@ -126,7 +126,7 @@ def test_calls_by_new_paths_are_sorted_by_expressions_or_told_to_belong_nowhere(
     found = new(13)
     paths = tuple(("main", "x", *path[2:]) for path in found["db.load", "time"].paths)
     verdicts = judge_specs([MinedSpec(both)], {("db.load", "time"): replace(found["db.load", "time"], paths=paths)})
-    assert {one.message for one in verdicts} == {"no call came that way"}
+    assert {one.message for one in verdicts} == {"no call by these call paths"}
 
 
 def test_a_tolerance_that_a_person_widens_excuses_more(specs):
@@ -155,7 +155,7 @@ def test_quarantined_groups_claim_nothing(specs):
 def test_few_calls_say_nothing(specs):
     verdicts = judge_specs(specs, new(17, calls=6, planted={("db.load", 1): 0.9}))
     assert violated(verdicts) == []
-    assert any("too few to tell" in one.message for one in verdicts)
+    assert any("too few calls" in one.message for one in verdicts)
 
 
 def test_calls_that_resemble_their_predecessors_count_for_fewer():

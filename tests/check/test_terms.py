@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perflaw.check.changes import coefficients, mean_terms
-from perflaw.check.records import hold
+from perflaw.check.law_records import law_records
 from perflaw.laws.reading import parse_distribution
 from tests.check.made import evidence, written
 
@@ -35,7 +35,7 @@ def test_intervals_of_coefficients_cover_the_truth_between_runs():
         rng = np.random.default_rng(seed)
         made = evidence("f", lambda x, rng: 300 * x, rng, runs=6, calls=50, tau=0.05)
         [claim] = written("f.time(n) { LogNorm(300*n, 0.05) }")
-        [[found]] = coefficients(claim, hold(claim, made))
+        [[found]] = coefficients(claim, law_records(claim, made))
         half = found.high - found.value
         fitted = float((made.cost / made.features["n"]).mean())
         covered += abs(fitted - 300) <= half
@@ -45,5 +45,5 @@ def test_intervals_of_coefficients_cover_the_truth_between_runs():
 def test_one_run_has_no_interval():
     rng = np.random.default_rng(1)
     [claim] = written("f.time(n) { Norm(300*n, 5) }")
-    [[found]] = coefficients(claim, hold(claim, evidence("f", lambda x, rng: 300 * x, rng, runs=1)))
+    [[found]] = coefficients(claim, law_records(claim, evidence("f", lambda x, rng: 300 * x, rng, runs=1)))
     assert (found.value, found.low, found.high) == (300, None, None)

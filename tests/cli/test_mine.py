@@ -79,7 +79,7 @@ def test_a_clean_run_holds_and_the_planted_one_names_its_edge(folder):
     assert [(one["component"], one["path"]) for one in violated] == [("lookups.load", EDGE)]
     assert violated[0]["effect"] == pytest.approx(0.45, abs=0.06)
     text = run(folder, check, "spec.yaml", "-e", "planted", status=1)
-    assert "follows from what it calls: lookups.load" in " ".join(text.split())
+    assert "explained by its callee lookups.load" in " ".join(text.split())
 
 
 def test_a_machine_that_is_slower_as_a_whole_violates_absolute_bounds_alone(folder):

@@ -6,7 +6,7 @@ from perflaw.laws import distributions
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import show
 from perflaw.laws.reading import parse_distribution, parse_expression
-from perflaw.learn.annotations import Options, annotate
+from perflaw.learn.annotations import AnnotationOptions, annotate
 from perflaw.types import TIME, Component, Evidence
 
 
@@ -29,7 +29,7 @@ def evidence(y, features, *, types=None, edges=None, branches=None, run=None):
 
 def learn_one(made, metric=TIME, **options):
     """The annotation of one component."""
-    [found] = annotate([made], quantum=1.0, metric=metric, options=Options(**options))
+    [found] = annotate([made], AnnotationOptions(metric=metric, **options))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Is a component's cost what its law says? Evidence as e-values over runs, and false alarms controlled over components.
+"""Evidence for changed costs as e-values over runs, with false alarms controlled over all components.
 
 The data are effects of runs: logarithms of observed over expected cost. New runs scatter about ``base + δ``, the runs
 the law was learnt from about ``base``, each with variance τ² (between runs) plus its own sampling variance. The null
@@ -27,43 +27,44 @@ Array = NDArray[np.float64]
 
 TAU = np.geomspace(0.002, 3.0, 48)
 """Grid of between-run standard deviations of log cost."""
-USUAL, USUAL_FREEDOM = 0.05, 4.0
-"""Between-run deviation where nothing else is known: 5 %, worth four degrees of freedom."""
-LEAST_SCALE, MOST_FREEDOM = 0.02, 16.0
-"""What estimation may not go below or above: few runs of one evening may resemble each other by chance."""
-_EDGES = np.concatenate([[0.0], np.geomspace(0.03, 6.0, 15)])
-"""Bins of the effect beyond the minimum one, each equally likely under the alternative, uniform inside."""
-_INSIDE = np.linspace(-1.0, 1.0, 9)
-WANTED = np.array([0.5, LOW, HIGH])
+DEFAULT_SCALE, DEFAULT_FREEDOM = 0.05, 4.0
+"""Between-run deviation without other knowledge: 5 %, worth four degrees of freedom."""
+MIN_SCALE, MAX_FREEDOM = 0.02, 16.0
+"""Limits of the estimates: a few runs of one evening may resemble each other by chance."""
+BIN_EDGES = np.concatenate([[0.0], np.geomspace(0.03, 6.0, 15)])
+"""Bins of the effect beyond the minimum effect; each is equally likely under the alternative, and uniform inside."""
+NULL_GRID = np.linspace(-1.0, 1.0, 9)
+"""Effects within the null, relative to the minimum effect."""
+QUANTILES = np.array([0.5, LOW, HIGH])
 """Median and ends of the interval."""
-DEEPEST = 20.0
-"""Log effects beyond this are not told apart."""
-REACH, PLACES, GRIDS = 6.0, 33, 4
-"""Standard deviations, and places of each of so many grids, in which an interval's ends are looked for."""
+MAX_EFFECT = 20.0
+"""Larger log effects are equal."""
+REACH, GRID_SIZE, GRIDS = 6.0, 33, 4
+"""Standard deviations in which the quantiles are searched, points of a grid, and number of nested grids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Effects of runs of one component, seen in one way."""
+    """Effects of the runs of one component, by one statistic."""
 
     value: Array
     """(R,) log of observed over expected cost."""
     variance: Array
-    """(R,) sampling variance of each: what finitely many records leave open."""
+    """(R,) sampling variance of each, which comes from the finite number of records."""
 
 
-NOTHING = Effects(np.zeros(0), np.zeros(0))
-"""No runs: the law is taken at its word."""
+NO_RUNS = Effects(np.zeros(0), np.zeros(0))
+"""The effects of no runs: the law is taken as exact."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class RunSpread:
     """Prior of the between-run deviation τ: τ² is scaled inverse χ²."""
 
     scale: float
     """Typical τ."""
     freedom: float
-    """Degrees of freedom: how much components resemble each other in it."""
+    """Degrees of freedom: the more, the more components resemble each other in τ."""
 
     def log_weights(self) -> Array:
         """Log probability of each τ of the grid, (48,)."""
@@ -73,8 +74,8 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What the runs say of one component."""
+class ChangeEvidence:
+    """Evidence for a change of one component."""
 
     e: float
     """E-value against "no relevant change"."""
@@ -87,39 +88,40 @@ class Evidence:
 
 
 def logsumexp(values: Array, axis: int | None = None) -> Array:
-    """Log of the sum of exponentials (SciPy's takes a millisecond of looking at its arguments)."""
+    """Log of the sum of exponentials (SciPy's function takes a millisecond to check its arguments)."""
     top = values.max(axis=axis, keepdims=True)
     total = np.log(np.exp(values - top).sum(axis=axis, keepdims=True)) + top
     return np.asarray(total.squeeze() if axis is None else total.squeeze(axis))
 
 
-def e_value(base: Effects, new: Effects, spread: Spread, least: float, down: float | None = None) -> Evidence:
-    """E-value of new runs against the runs of the law, ``least`` being the log of the minimum relevant effect.
+def e_value(base: Effects, new: Effects, spread: RunSpread, up: float, down: float | None = None) -> ChangeEvidence:
+    """E-value of new runs against the runs of the law; ``up`` is the log of the minimum relevant effect.
 
-    ``down`` is that of a cheaper cost where it is another; infinite where no cost can be too low.
+    ``down`` is the minimum effect of a lower cost if it differs from ``up``; infinite if no cost is too low.
 
     >>> new = Effects(np.log([1.48, 1.52, 1.5]), np.full(3, 1e-6))
     >>> old = Effects(np.log([0.98, 1.02, 1.0]), np.full(3, 1e-6))
-    >>> e_value(old, new, Spread(0.03, 8.0), np.log(1.1)).e > 1000, e_value(old, old, Spread(0.03, 8.0), np.log(1.1)).e < 1
+    >>> spread, up = RunSpread(0.03, 8.0), np.log(1.1)
+    >>> e_value(old, new, spread, up).e > 1000, e_value(old, old, spread, up).e < 1
     (True, True)
     """
     log_tau = spread.log_weights() + residual_likelihood(base) + residual_likelihood(new)
     base_mean, base_variance = _centre(base)
     mean, variance = _centre(new)
     shift, sd = mean - base_mean, np.sqrt(variance + base_variance)
-    down = least if down is None else down
-    null = np.where(_INSIDE < 0, min(down, DEEPEST), least) * _INSIDE
-    # Where the null is wide its most likely point lies between those of the grid.
-    null = np.r_[null, np.clip(shift[::8], -down, least)][:, None]
+    down = up if down is None else down
+    null = np.where(NULL_GRID < 0, min(down, MAX_EFFECT), up) * NULL_GRID
+    # The most likely point of a wide null lies between those of the grid.
+    null = np.r_[null, np.clip(shift[::8], -down, up)][:, None]
     under_null = logsumexp(log_tau - np.log(sd) - 0.5 * ((shift - null) / sd) ** 2 - 0.5 * np.log(2 * np.pi), axis=1)
-    density = _alternative(shift, sd, least, down)
+    density = _alternative(shift, sd, up, down)
     under_alternative = logsumexp(log_tau + np.log(np.maximum(density, 1e-300)))
     log_e = float(np.clip(under_alternative - under_null.max(), -600.0, 600.0))
-    return Evidence(float(np.exp(log_e)), *_interval(shift, sd, log_tau))
+    return ChangeEvidence(float(np.exp(log_e)), *_interval(shift, sd, log_tau))
 
 
 def residual_likelihood(effects: Effects) -> Array:
-    """Log likelihood of each τ of the grid by the runs' scatter about their mean, which is integrated out, (48,)."""
+    """Log likelihood of each τ of the grid, (48,), from the scatter of the runs about their mean (integrated out)."""
     if effects.value.size < 2:
         return np.zeros(TAU.size)
     precision = 1.0 / (TAU[:, None] ** 2 + effects.variance)
@@ -130,7 +132,7 @@ def residual_likelihood(effects: Effects) -> Array:
 
 
 def _centre(effects: Effects) -> tuple[Array, Array]:
-    """Mean of the runs and its variance at each τ; (48,) each, zeros where there are no runs."""
+    """Mean of the runs and its variance at each τ, (48,) each; zeros without runs."""
     if not effects.value.size:
         return np.zeros(TAU.size), np.zeros(TAU.size)
     precision = 1.0 / (TAU[:, None] ** 2 + effects.variance)
@@ -138,50 +140,51 @@ def _centre(effects: Effects) -> tuple[Array, Array]:
     return (precision * effects.value).sum(axis=1) / total, 1.0 / total
 
 
-def _alternative(shift: Array, sd: Array, least: float, down: float) -> Array:
-    """Density of the shift where the true one is beyond ``least`` or, the other way, ``down``; (48,)."""
+def _alternative(shift: Array, sd: Array, up: float, down: float) -> Array:
+    """Density of the shift if the true effect is above ``up`` or below −``down``, (48,)."""
     density = np.zeros_like(shift)
-    for sign, start in ((1.0, least), (-1.0, down)):
+    for sign, start in ((1.0, up), (-1.0, down)):
         if not np.isfinite(start):
             continue
-        edges = (start + _EDGES[:, None] - sign * shift) / sd
-        # Differences of the smaller tail keep their digits.
+        edges = (start + BIN_EDGES[:, None] - sign * shift) / sd
+        # A difference of the smaller tails keeps its digits.
         below, above = ndtr(edges), ndtr(-edges)
         mass = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
-        density += 0.5 * (mass / np.diff(_EDGES)[:, None]).mean(axis=0)
+        density += 0.5 * (mass / np.diff(BIN_EDGES)[:, None]).mean(axis=0)
     return density
 
 
 def _interval(shift: Array, sd: Array, log_tau: Array) -> tuple[float, float, float]:
-    """Median and confidence interval of δ under a flat prior: quantiles of a mixture over τ of normals."""
+    """Median and confidence interval of δ under a flat prior: quantiles of a mixture over τ of normal distributions."""
     weight = np.exp(log_tau - logsumexp(log_tau))
     likely = weight > 1e-6
     shift, sd, weight = shift[likely], sd[likely], weight[likely]
     low, high = np.full(3, (shift - REACH * sd).min()), np.full(3, (shift + REACH * sd).max())
-    every = np.arange(3)
+    rows = np.arange(3)
     for _ in range(GRIDS):
-        grid = np.linspace(low, high, PLACES, axis=1)
+        grid = np.linspace(low, high, GRID_SIZE, axis=1)
         below = ndtr((grid[..., None] - shift) / sd) @ weight / weight.sum()
-        place = np.clip((below < WANTED[:, None]).sum(axis=1), 1, PLACES - 1)
-        low, high = grid[every, place - 1], grid[every, place]
+        place = np.clip((below < QUANTILES[:, None]).sum(axis=1), 1, GRID_SIZE - 1)
+        low, high = grid[rows, place - 1], grid[rows, place]
     return float(high[0]), float(high[1]), float(high[2])
 
 
-def learn_spread(several: Sequence[Effects]) -> Spread:
-    """The prior of τ that makes the runs of all components most likely; near the usual one where they say little."""
-    informative = [one for one in several if one.value.size > 1]
+def learn_spread(components: Sequence[Effects]) -> RunSpread:
+    """The prior of τ that makes the runs of all components most likely; the default one if they say little."""
+    default = RunSpread(DEFAULT_SCALE, DEFAULT_FREEDOM)
+    informative = [effects for effects in components if effects.value.size > 1]
     if not informative:
-        return Spread(USUAL, USUAL_FREEDOM)
-    likelihood = np.array([residual_likelihood(one) for one in informative])
-    best, found = -np.inf, Spread(USUAL, USUAL_FREEDOM)
-    for freedom in (2.0, 4.0, 8.0, MOST_FREEDOM):
-        for scale in np.geomspace(LEAST_SCALE, 1.0, 24):
-            spread = Spread(float(scale), freedom)
-            fit = float(logsumexp(likelihood + spread.log_weights(), axis=1).sum())
-            fit -= 0.5 * np.log(scale / USUAL) ** 2 + 0.5 * np.log(freedom / USUAL_FREEDOM) ** 2
-            if fit > best:
-                best, found = fit, spread
-    return found
+        return default
+    likelihood = np.array([residual_likelihood(effects) for effects in informative])
+    best_score, best = -np.inf, default
+    for freedom in (2.0, 4.0, 8.0, MAX_FREEDOM):
+        for scale in np.geomspace(MIN_SCALE, 1.0, 24):
+            spread = RunSpread(float(scale), freedom)
+            score = float(logsumexp(likelihood + spread.log_weights(), axis=1).sum())
+            score -= 0.5 * np.log(scale / DEFAULT_SCALE) ** 2 + 0.5 * np.log(freedom / DEFAULT_FREEDOM) ** 2
+            if score > best_score:
+                best_score, best = score, spread
+    return best
 
 
 def e_bh(e: Array, alpha: float) -> NDArray[np.bool_]:

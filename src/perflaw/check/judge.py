@@ -2,72 +2,45 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
 
-from perflaw.check.cases import Case, Found, prepare
-from perflaw.check.claims import Claim
-from perflaw.check.effect import FEWEST_APART, Margin, View, other_scatter, totals
-from perflaw.check.evalues import NOTHING, Effects, Evidence, Spread, e_bh, e_value, learn_spread
-from perflaw.check.mix import MIX_CHANGED, changed_mix
-from perflaw.check.records import Array, Records
-from perflaw.types import CheckVerdict, Outcome
+from perflaw.check.claims import Baseline, Claim
+from perflaw.check.evalues import NO_RUNS, ChangeEvidence, Effects, RunSpread, e_bh, e_value, learn_spread
+from perflaw.check.law_records import Array, LawRecords, law_records, missing_features
+from perflaw.check.mixture_changes import MIX_CHANGED, mix_change
+from perflaw.check.run_effects import (
+    MIN_PART_RECORDS,
+    MIN_RECORDS,
+    CostView,
+    Margin,
+    cuts_of,
+    margin_of,
+    scatter_note,
+    total_effects,
+    views,
+)
+from perflaw.types import CheckVerdict, Component, Evidence, Outcome
 
-# ---- From which size on a law is violated.
-
-BINS = 12
-"""Sizes are told apart in so many groups of equally many records."""
-
-
-def since(case: Case, base: float, sign: float) -> tuple[str, Records] | None:
-    """Size from which on the cost is beyond the minimum effect, and the records from there on.
-
-    ``base`` is the log effect of the law's own runs, ``sign`` the side of the violation. None where small inputs are
-    violated as well, or where sizes do not tell.
-    """
-    records = case.records.take(case.records.inside)
-    for name in sorted(case.claim.names):
-        column = records.values[name]
-        if column.dtype.kind == "U" or np.unique(column).size < 3:
-            continue
-        values = np.asarray(column, dtype=np.float64)
-        start = _start(records, values, base, case.margin.towards(sign), sign)
-        if start is not None:
-            return f"{name} = {start:.6g}", records.take(values >= start)
-    return None
-
-
-def _start(records: Records, values: Array, base: float, least: float, sign: float) -> float | None:
-    """Smallest value from which on every group of sizes is beyond ``least``, and below which none is."""
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1)[:-1], method="inverted_cdf"))
-    group = np.searchsorted(edges, values, side="right") - 1
-    sizes = np.bincount(group, minlength=edges.size)
-    if edges.size < 2 or sizes.min() < FEWEST_APART:
-        return None
-    weight = records.weight
-    ratio = np.bincount(group, weight * records.cost) / np.bincount(group, weight * records.expected)
-    beyond = sign * (np.log(np.maximum(ratio, 1e-12)) - base) > least
-    first = int(np.argmax(beyond))
-    return float(edges[first]) if first > 0 and beyond[first:].all() else None
-
-
-def effects_of(records: Records) -> Effects:
-    """Effects of the runs over these records."""
-    names, run = np.unique(records.run, return_inverse=True)
-    return totals(records, run, names.size)
-
+EvidenceByKey = Mapping[tuple[str, str], Evidence]
+"""Evidence by component and metric."""
 
 ALPHA, MIN_EFFECT = 0.01, 1.1
-"""False alarms among violated verdicts, and the factor below which a change matters to nobody."""
+"""Share of false alarms among violated verdicts, and the smallest factor that matters."""
 DOUBT = log(2.0)
-"""A law holds where its cost is known within this factor, and does not differ from what the law says."""
+"""A law holds if its cost is known within this factor and does not differ from the law."""
+MAX_OUTSIDE = 0.5
+"""If a larger share of the invocations is outside of the law's scope, the law is not tested."""
+SIZE_BINS = 12
+"""Number of groups of equally many records by which the size is found from which on a law is violated."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CheckOptions:
     """How strict a check is."""
 
     alpha: float = ALPHA
@@ -79,93 +52,174 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """One view of a component, old and new, and what they say."""
+class LawCase:
+    """A claim with the records that it is held against."""
 
-    view: View
+    claim: Claim
+    """The law."""
+    evidence: Evidence
+    """The new evidence."""
+    records: LawRecords
+    """Its invocations under the law."""
+    baseline: Baseline
+    """Effects of the law's own runs; none for a law without runs."""
+    views: tuple[CostView, ...]
+    """Views of the new runs; the total of the whole component comes first."""
+    outside: float
+    """Share of the invocations outside of the law's scope."""
+    margin: Margin
+    """The smallest changes that matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostLook:
+    """One view of a component, in the law's own runs and in the new ones."""
+
+    view: CostView
     """The new runs."""
     base: Effects
-    """The runs of the law."""
-    spread: Spread
+    """Effects of the law's own runs."""
+    spread: RunSpread
     """How much runs differ."""
-    evidence: Evidence
+    evidence: ChangeEvidence
     """E-value, effect and interval."""
 
 
-def judge(claims: Sequence[Claim], found: Found, options: Options | None = None) -> list[CheckVerdict]:
+def judge(claims: Sequence[Claim], evidence: EvidenceByKey, options: CheckOptions | None = None) -> list[CheckVerdict]:
     """A verdict for every claim: violations first, the largest before others.
 
     Runs are the replicates. The expected share of false ones among violated verdicts is at most ``options.alpha``,
     at whatever time one looks.
     """
-    options = options or Options()
-    prepared = [prepare(claim, found, options.min_effect) for claim in claims]
-    cases = [one for one in prepared if isinstance(one, Case)]
-    spreads = _spreads(cases)
-    looks = [_looks(case, spreads) for case in cases]
-    e = np.array([np.mean([look.evidence.e for look in some]) for some in looks], dtype=np.float64)
-    enough = np.array([not _lonely(some[0], options) for some in looks], dtype=bool)
-    rejected = np.zeros(e.size, dtype=bool)
-    rejected[enough] = e_bh(e[enough], options.alpha)
-    judged = [
-        _verdict(case, some, float(value), bool(one), options)
-        for case, some, value, one in zip(cases, looks, e, rejected, strict=True)
-    ]
-    return sorted([one for one in prepared if isinstance(one, CheckVerdict)] + judged, key=_order)
-
-
-def _order(one: CheckVerdict) -> tuple[int, float, str, str]:
-    rank = ("violated", "inconclusive", "out of scope", "holds").index(one.verdict)
-    return rank, -abs(log(max(one.effect or 1.0, 1e-12))), one.component.name, one.metric.name
-
-
-def _spreads(cases: Sequence[Case]) -> dict[str, Spread]:
-    """How much runs differ, by statistic: learnt from all components, old runs and new."""
-    several: dict[str, list[Effects]] = {"total": [], "typical": []}
+    options = options or CheckOptions()
+    prepared = [prepare(claim, evidence, options.min_effect) for claim in claims]
+    cases = [one for one in prepared if isinstance(one, LawCase)]
+    by_statistic: dict[str, list[Effects]] = {"total": [], "typical": []}
     for case in cases:
         for view in case.views:
-            if view.name in several:
-                several[view.name] += [view.effects, case.baseline.effects.get(view.name, NOTHING)]
-    return {name: learn_spread(some) for name, some in several.items()}
+            if view.name in by_statistic:
+                by_statistic[view.name] += [view.effects, case.baseline.effects.get(view.name, NO_RUNS)]
+    spreads = {name: learn_spread(effects) for name, effects in by_statistic.items()}
+    looks = [_looks(case, spreads) for case in cases]
+    e = np.array([np.mean([look.evidence.e for look in of_case]) for of_case in looks], dtype=np.float64)
+    testable = np.array([not _too_few_runs(of_case[0], options) for of_case in looks], dtype=bool)
+    rejected = np.zeros(e.size, dtype=bool)
+    rejected[testable] = e_bh(e[testable], options.alpha)
+    judged = [
+        _verdict(case, of_case, float(value), bool(violated), options)
+        for case, of_case, value, violated in zip(cases, looks, e, rejected, strict=True)
+    ]
+    order = ("violated", "inconclusive", "out of scope", "holds")
+    return sorted(
+        [one for one in prepared if isinstance(one, CheckVerdict)] + judged,
+        key=lambda one: (
+            order.index(one.verdict),
+            -abs(log(max(one.effect or 1.0, 1e-12))),
+            one.component.name,
+            one.metric.name,
+        ),
+    )
 
 
-def _looks(case: Case, spreads: Mapping[str, Spread]) -> list[_Look]:
-    """Every view that old and new runs share; the whole component's total first."""
-    found = []
+def prepare(claim: Claim, evidence: EvidenceByKey, min_effect: float) -> LawCase | CheckVerdict:
+    """A claim with its records, or the verdict if they cannot be compared."""
+    new = evidence.get((claim.component, claim.metric.name))
+
+    def untested(verdict: Outcome, message: str, inside: int = 0, outside: float = 0.0) -> CheckVerdict:
+        component = new.component if new else Component(claim.component)
+        return CheckVerdict(
+            component,
+            claim.metric,
+            "",
+            verdict,
+            None,
+            None,
+            None,
+            None,
+            records=inside,
+            outside=outside,
+            message=message,
+        )
+
+    if new is None:
+        return untested("inconclusive", _absent(claim, evidence))
+    if not new.cost.size:
+        return untested("inconclusive", "no call of it was completed in the new recordings")
+    if missing := missing_features(claim, new):
+        hint = "no argument and no feature of the runs has this name (perflaw annotate --json lists them)"
+        if any(name.startswith("branch.") for name in missing):
+            hint = "record with --collect branches"
+        return untested("inconclusive", f"{', '.join(missing)} was not recorded: {hint}")
+    records = law_records(claim, new)
+    baseline = claim.baseline or Baseline(cuts_of(claim, records))
+    seen = tuple(views(claim, records, baseline.cuts, baseline.scatter))
+    inside = int(records.inside.sum())
+    outside = float(records.weight[~records.inside].sum() / max(records.weight.sum(), 1e-300))
+    if outside > MAX_OUTSIDE:
+        return untested("out of scope", _inputs_outside(claim, records), inside, outside)
+    if not seen or seen[0].name != "total":
+        return untested("inconclusive", f"{inside} calls recorded, at least {MIN_RECORDS} are needed", inside, outside)
+    return LawCase(claim, new, records, baseline, seen, outside, margin_of(claim, records, min_effect))
+
+
+def _absent(claim: Claim, evidence: EvidenceByKey) -> str:
+    """The message for a component without evidence, with the components of a similar name."""
+    names = sorted({component for component, metric in evidence if metric == claim.metric.name})
+    last = claim.component.rsplit(".", 1)[-1]
+    near = difflib.get_close_matches(claim.component, names, 3)
+    near += [name for name in names if name.rsplit(".", 1)[-1] == last and name not in near][:3]
+    similar = f"; similar: {', '.join(near[:3])}" if near else ""
+    return f"not in the new recordings: never called, renamed or left out{similar}"
+
+
+def _inputs_outside(claim: Claim, records: LawRecords) -> str:
+    """The message for inputs outside of the learnt range."""
+    sentences = []
+    for name in sorted(claim.names):
+        column, ends = records.values[name], claim.ranges.get(name)
+        if ends is None or column.dtype.kind == "U":
+            continue
+        values = np.asarray(column, dtype=np.float64)
+        low, high = np.nanmin(values), np.nanmax(values)
+        if low < ends[0] or high > ends[1]:
+            sentences.append(f"{name} {low:.6g}–{high:.6g}, learnt from {ends[0]:.6g}–{ends[1]:.6g}")
+    return "; ".join(sentences) or "none of the law's conditions is true"
+
+
+def _looks(case: LawCase, spreads: Mapping[str, RunSpread]) -> list[CostLook]:
+    """Every view that the law's own runs and the new ones share; the whole component's total first."""
+    looks = []
     for view in case.views:
-        base = case.baseline.effects.get(view.name, NOTHING)
+        base = case.baseline.effects.get(view.name, NO_RUNS)
         if view.name != "total" and case.claim.baseline is not None and not base.value.size:
             continue
         if case.margin.stated and view.name.startswith("typical"):
             continue  # The shape of a wide distribution that nobody measured is no claim.
         spread = spreads[view.name.split(" ", 1)[0]]
-        found.append(_Look(view, base, spread, e_value(base, view.effects, spread, case.margin.up, case.margin.down)))
-    return found
+        found = e_value(base, view.effects, spread, case.margin.up, case.margin.down)
+        looks.append(CostLook(view, base, spread, found))
+    return looks
 
 
-def _lonely(look: _Look, options: Options) -> bool:
-    """Whether too few runs stand on a side for a violation; a law taken at its word needs none on its own."""
-    return not options.single_run and (look.view.runs.size < 2 or look.base.value.size == 1)
+def _too_few_runs(look: CostLook, options: CheckOptions) -> bool:
+    """Whether one side has too few runs for a violation; a law without runs of its own needs none."""
+    return not options.single_run and (look.view.effects.value.size < 2 or look.base.value.size == 1)
 
 
-def _verdict(case: Case, looks: Sequence[_Look], e: float, rejected: bool, options: Options) -> CheckVerdict:
-    """What the views of a component together say."""
-    suspicious = rejected or any(_beyond(look.evidence, case.margin) for look in looks)
-    look = _telling(case, looks, options.alpha) if suspicious else looks[0]
-    evidence, sign = look.evidence, 1.0 if look.evidence.shift > 0 else -1.0
+def _verdict(case: LawCase, looks: Sequence[CostLook], e: float, rejected: bool, options: CheckOptions) -> CheckVerdict:
+    """The verdict on a component, from all of its views."""
+    suspicious = rejected or any(case.margin.beyond(look.evidence.low, look.evidence.high) for look in looks)
+    look = _telling_look(case, looks, options.alpha) if suspicious else looks[0]
     outcome, message = _outcome(case, look, rejected, suspicious, options)
-    if outcome == "violated":
-        outcome, message = _of_mix(case, look, outcome, message)
-    from_size, effects = look.view.since, look.view.effects
-    base = looks[0].base
-    whole = outcome == "violated" and look.view.clause < 0 and look.view.name.startswith("total")
-    found = since(case, _middle(base), sign) if whole else None
-    if found:
-        from_size, effects = found[0], effects_of(found[1])
-        evidence = e_value(base, effects, look.spread, case.margin.up, case.margin.down)
-    else:
-        base = look.base
-    beyond = int((sign * (effects.value - _middle(base)) > case.margin.towards(sign)).sum())
+    since, effects, evidence, base = look.view.since, look.view.effects, look.evidence, look.base
+    sign = 1.0 if evidence.shift > 0 else -1.0
+    if outcome == "violated" and look.view.clause < 0 and look.view.name.startswith("total"):
+        whole = looks[0].base
+        if found := violated_since(case, _mean_effect(whole), sign):
+            (since, records), base = found, whole
+            effects = total_effects(records)
+            evidence = e_value(base, effects, look.spread, case.margin.up, case.margin.down)
+    beyond = int((sign * (effects.value - _mean_effect(base)) > case.margin.towards(sign)).sum())
     return CheckVerdict(
         case.evidence.component,
         case.claim.metric,
@@ -176,7 +230,7 @@ def _verdict(case: Case, looks: Sequence[_Look], e: float, rejected: bool, optio
         effect_low=exp(evidence.low),
         effect_high=exp(evidence.high),
         e_value=e,
-        since=from_size,
+        since=since,
         runs=int(effects.value.size),
         runs_beyond=beyond,
         records=looks[0].view.records,
@@ -185,47 +239,70 @@ def _verdict(case: Case, looks: Sequence[_Look], e: float, rejected: bool, optio
     )
 
 
-def _telling(case: Case, looks: Sequence[_Look], alpha: float) -> _Look:
-    """The view that tells a violation: the whole component's where it is evidence enough, else the strongest."""
+def _telling_look(case: LawCase, looks: Sequence[CostLook], alpha: float) -> CostLook:
+    """The look that tells a violation: at the whole component if its evidence is enough, else the strongest one."""
     whole = looks[0].evidence
-    if whole.e >= 1.0 / alpha and _beyond(whole, case.margin):
+    if whole.e >= 1.0 / alpha and case.margin.beyond(whole.low, whole.high):
         return looks[0]
     return max(looks, key=lambda look: look.evidence.e)
 
 
-def _outcome(case: Case, look: _Look, rejected: bool, suspicious: bool, options: Options) -> tuple[Outcome, str]:
+def _outcome(
+    case: LawCase, look: CostLook, rejected: bool, suspicious: bool, options: CheckOptions
+) -> tuple[Outcome, str]:
     """The verdict and why."""
     evidence = look.evidence
     if rejected:
+        if any(len(clause.parts) > 1 for clause in case.claim.clauses):
+            change = mix_change(case.claim, case.evidence, case.records, look.spread, case.margin)
+            if change and change.other_inputs:
+                inputs = f"with the inputs ({change.other_inputs})"
+                return "out of scope", f"{MIX_CHANGED} {inputs}, each mode holds: {change.text}"
+            if change:
+                return "violated", f"{MIX_CHANGED}, each mode holds: {change.text}"
         return "violated", "the law holds no more" if evidence.shift > 0 else "cheaper than the law: learn it again"
-    if suspicious and _lonely(look, options):
-        side = "the new recordings" if look.view.runs.size < 2 else "what the law was learnt from"
+    if suspicious and _too_few_runs(look, options):
+        side = "the new recordings" if look.view.effects.value.size < 2 else "what the law was learnt from"
         return "inconclusive", f"one run in {side}: runs differ, record another one"
     if suspicious:
         return "inconclusive", "it looks changed, but not beyond doubt: record more runs"
     if not case.margin.within(evidence.low, evidence.high, DOUBT - log(options.min_effect)):
         return "inconclusive", "runs differ too much to tell: record more runs"
-    told = ["one run"] if look.view.runs.size == 1 else []
-    return "holds", "; ".join(filter(None, [*told, other_scatter(case.claim, case.records)]))
+    notes = ["one run"] if look.view.effects.value.size == 1 else []
+    return "holds", "; ".join(filter(None, [*notes, scatter_note(case.claim, case.records)]))
 
 
-def _of_mix(case: Case, look: _Look, outcome: Outcome, message: str) -> tuple[Outcome, str]:
-    """A violation told in the words of a mixture where every mode holds and only their shares changed."""
-    if all(len(clause.parts) == 1 for clause in case.claim.clauses):
-        return outcome, message
-    mix = changed_mix(case.claim, case.evidence, case.records, look.spread, case.margin)
-    if mix is None:
-        return outcome, message
-    if mix.other_inputs:
-        return "out of scope", f"{MIX_CHANGED} with the inputs ({mix.other_inputs}), each mode holds: {mix.text}"
-    return outcome, f"{MIX_CHANGED}, each mode holds: {mix.text}"
-
-
-def _beyond(evidence: Evidence, margin: Margin) -> bool:
-    """Whether the interval lies beyond the smallest change that matters."""
-    return margin.beyond(evidence.low, evidence.high)
-
-
-def _middle(base: Effects) -> float:
-    """Log effect of the law's own runs, 0 for a law taken at its word."""
+def _mean_effect(base: Effects) -> float:
+    """Mean log effect of the law's own runs, 0 without runs."""
     return float(base.value.mean()) if base.value.size else 0.0
+
+
+def violated_since(case: LawCase, base: float, sign: float) -> tuple[str, LawRecords] | None:
+    """Size from which on the cost is beyond the minimum effect, and the records from there on.
+
+    ``base`` is the mean log effect of the law's own runs, ``sign`` the side of the violation. None if the law is
+    violated for small inputs as well, or if no feature separates the sizes.
+    """
+    records = case.records.take(case.records.inside)
+    for name in sorted(case.claim.names):
+        column = records.values[name]
+        if column.dtype.kind == "U" or np.unique(column).size < 3:
+            continue
+        values = np.asarray(column, dtype=np.float64)
+        start = _first_violated(records, values, base, case.margin.towards(sign), sign)
+        if start is not None:
+            return f"{name} = {start:.6g}", records.take(values >= start)
+    return None
+
+
+def _first_violated(records: LawRecords, values: Array, base: float, margin: float, sign: float) -> float | None:
+    """Smallest value from which on every group of sizes is beyond the margin, while none below it is."""
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, SIZE_BINS + 1)[:-1], method="inverted_cdf"))
+    group = np.searchsorted(edges, values, side="right") - 1
+    if edges.size < 2 or np.bincount(group, minlength=edges.size).min() < MIN_PART_RECORDS:
+        return None
+    weight = records.weight
+    ratio = np.bincount(group, weight * records.cost) / np.bincount(group, weight * records.expected)
+    beyond = sign * (np.log(np.maximum(ratio, 1e-12)) - base) > margin
+    first = int(np.argmax(beyond))
+    return float(edges[first]) if first > 0 and beyond[first:].all() else None

@@ -6,271 +6,279 @@ what differs between any two runs on this machine is no violation; e-BH over the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perflaw.check.evalues import Effects, Evidence, Spread, e_bh, e_value, learn_spread
-from perflaw.check.spec_cases import Case, Look, case_of
-from perflaw.check.spec_tallies import FEWEST_OF_GROUP, SpecOptions, factors_of, sort_calls
+from perflaw.check.evalues import ChangeEvidence, e_bh, e_value, learn_spread
+from perflaw.check.spec_calls import MIN_GROUP_WORTH, SpecOptions, group_calls, machine_factors
+from perflaw.check.spec_looks import ShareLook, SpecCase, case_of
 from perflaw.learn.paths.edges import START, edges_of
 from perflaw.specs.call_paths import expression_text, path_text
 from perflaw.types import Component, Metric, Observed, Outcome, SpecVerdict
-from perflaw.types.specifications import CallPath, Edge, MinedSpec, PathGroup
+from perflaw.types.specifications import CallPath, Edge, MinedSpec, PathGroup, PathSpec
 
-# ---- Which call edge a deviation goes through: the one that calls which deviate have in common and others have not.
-
+DOUBT = 0.2
+"""Shares hold if they are known within the tolerance and so much more."""
 CLEAR = 0.9
-"""An edge is told where it has so much more of the deviating calls than of the others."""
+"""An edge tells calls apart if its share of the deviating calls exceeds its share of the others by this much."""
+STRONG_EVIDENCE = 1e6
+"""From this e-value on the look at the whole group tells a deviation, even if a call path has a larger one."""
 
-
-def telling_path(
-    group: PathGroup, one_of_several: bool, deviating: Mapping[CallPath, float], others: Mapping[CallPath, float]
-) -> str:
-    """Where calls deviate, in words: an edge, else the group's expression, else a call path; empty for everywhere.
-
-    Mappings are from call paths to calls; ``others`` are all calls of the function that keep to their shares.
-    """
-    if not deviating or not others:
-        return expression_text(group.expression) if one_of_several and not group.standing else ""
-    edge, score = _best_edge(deviating, others)
-    if score >= CLEAR:
-        return expression_text([((edge, True),)])
-    if group.expression and not group.standing:
-        return expression_text(group.expression)
-    worst: CallPath = max(deviating, key=lambda path: (deviating[path], path))
-    return path_text(worst)
-
-
-def _best_edge(deviating: Mapping[CallPath, float], others: Mapping[CallPath, float]) -> tuple[Edge, float]:
-    """The edge nearest to the function among those that tell the calls apart best."""
-    edges: dict[Edge, int] = {}
-    for path in deviating:
-        for distance, edge in enumerate(reversed(edges_of(path))):
-            if edge[0] != START:
-                edges[edge] = min(distance, edges.get(edge, distance))
-    scored = {edge: _share(edge, deviating) - _share(edge, others) for edge in edges}
-    if not scored:
-        return ("", ""), 0.0
-    best = min(scored, key=lambda edge: (-round(scored[edge], 6), edges[edge], edge))
-    return best, scored[best]
-
-
-def _share(edge: Edge, calls: Mapping[CallPath, float]) -> float:
-    """Share of the calls that come through the edge."""
-    through = sum(n for path, n in calls.items() if edge in edges_of(path))
-    return through / max(sum(calls.values()), 1e-9)
-
-
-def leads_to(callers: Iterable[CallPath], callees: Iterable[CallPath]) -> bool:
-    """Whether every call path of the one is the beginning of some longer one of the other."""
-    some = list(callees)
-    return all(any(len(path) < len(other) and other[: len(path)] == path for other in some) for path in callers)
-
-
-# ---- Where a deviation comes from: the call paths that deviate, and the function to blame among callers and callees.
+PathWorth = Mapping[CallPath, float]
+"""Call path → independent calls."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A group with what its looks say."""
+class JudgedGroup:
+    """A group with the evidence of its looks."""
 
-    case: Case
+    case: SpecCase
     """The group."""
-    evidence: tuple[Evidence, ...]
-    """Of each look."""
+    evidence: tuple[ChangeEvidence, ...]
+    """Evidence of each look."""
 
     @property
     def e(self) -> float:
-        """Evidence of all looks together: a mean of e-values is one."""
+        """Evidence of all looks together: a mean of e-values is an e-value."""
         return float(np.mean([one.e for one in self.evidence]))
 
     @property
     def telling(self) -> int:
-        """The look that speaks most; that of the whole group where it speaks as clearly as any needs to."""
+        """Index of the look with the largest e-value; that of the whole group if its evidence is strong."""
         best = max(range(len(self.evidence)), key=lambda place: self.evidence[place].e)
         whole = [place for place, look in enumerate(self.case.looks) if look.whole]
-        most = max(whole, key=lambda place: self.evidence[place].e)
-        return most if self.evidence[most].e >= min(1e6, self.evidence[best].e) else best
-
-
-def apart(
-    component: str, judged: Sequence[Judged], sign: float, options: SpecOptions
-) -> tuple[dict[CallPath, float], dict[CallPath, float]]:
-    """Call paths of the function that deviate to one side, and those that do not, with their calls.
-
-    Paths that deviate by a quarter to half of what the worst does are neither: they may be as steady as the others.
-    """
-    shifts: dict[CallPath, float] = {}
-    calls: dict[CallPath, float] = {}
-    for look, shift in (pair for one in judged if one.case.spec.component == component for pair in _shifts(one, sign)):
-        for path in look.paths:
-            shifts[path] = max(shifts.get(path, 0.0), shift)
-            calls[path] = look.worth / len(look.paths)
-    most = max(shifts.values(), default=0.0)
-    deviating = {path: calls[path] for path, shift in shifts.items() if shift > max(options.tolerance, most / 2)}
-    steady = {path: calls[path] for path, shift in shifts.items() if shift <= max(options.tolerance, most / 4)}
-    return deviating, {path: n for path, n in steady.items() if path not in deviating}
-
-
-def _shifts(one: Judged, sign: float) -> list[tuple[Look, float]]:
-    """Looks at single call paths where there are such, else at the group, with how far they are off to one side."""
-    every = [(look, sign * some.shift) for look, some in zip(one.case.looks, one.evidence, strict=True)]
-    return [pair for pair in every if not pair[0].whole] or every
-
-
-def explained(verdicts: Sequence[SpecVerdict], judged: Sequence[Judged], options: SpecOptions) -> list[SpecVerdict]:
-    """A function is told, not all above it: deviations of callers that are slow because of what they call."""
-    deviant = [
-        (verdict, one)
-        for verdict, one in zip(verdicts, judged, strict=True)
-        if verdict.verdict == "violated" or (verdict.verdict == "inconclusive" and _beyond(verdict, options))
-    ]
-    paths = {id(verdict): _deviating(verdict, one, judged, options) for verdict, one in deviant}
-    violated = [verdict for verdict, _ in deviant if verdict.verdict == "violated"]
-    deepest = sorted(violated, key=lambda one: -max(map(len, paths[id(one)])))
-    return [
-        _follows(one, [cause for cause in deepest if _causes(cause, one, paths)]) if id(one) in paths else one
-        for one in verdicts
-    ]
-
-
-def _beyond(verdict: SpecVerdict, options: SpecOptions) -> bool:
-    return abs(verdict.effect or 0.0) > options.tolerance
-
-
-def _causes(cause: SpecVerdict, verdict: SpecVerdict, paths: Mapping[int, Sequence[CallPath]]) -> bool:
-    """Whether the deviating calls of the one lead to those of the other, to the same side."""
-    same_side = (cause.effect or 0.0) * (verdict.effect or 0.0) > 0
-    other = cause.component.name != verdict.component.name
-    return same_side and other and leads_to(paths[id(verdict)], paths[id(cause)])
-
-
-def _follows(verdict: SpecVerdict, causes: Sequence[SpecVerdict]) -> SpecVerdict:
-    """The verdict on a caller, the first cause told; as it is where nothing it calls is violated."""
-    if not causes:
-        return verdict
-    cause = causes[0]
-    where = f" where {cause.path}" if cause.path else ""
-    message = f"follows from what it calls: {cause.component.name}{where}"
-    return replace(verdict, verdict="inconclusive", message=message, follows=cause.component.name)
-
-
-def _deviating(
-    verdict: SpecVerdict, one: Judged, judged: Sequence[Judged], options: SpecOptions
-) -> tuple[CallPath, ...]:
-    """Call paths of the group behind a violation."""
-    sign = 1.0 if (verdict.effect or 0.0) > 0 else -1.0
-    look = one.case.looks[one.telling]
-    paths, _ = apart(verdict.component.name, judged, sign, options)
-    own = {path for look in one.case.looks for path in look.paths}
-    return tuple(path for path in paths if path in own) or look.paths
-
-
-DOUBT = 0.2
-"""Shares hold where they are known within the tolerance and so much more."""
-Found = Mapping[tuple[str, str], Observed]
-"""(function, metric) → what was observed of it."""
+        best_whole = max(whole, key=lambda place: self.evidence[place].e)
+        strong = self.evidence[best_whole].e >= min(STRONG_EVIDENCE, self.evidence[best].e)
+        return best_whole if strong else best
 
 
 def judge_specs(
     specs: Sequence[MinedSpec],
-    found: Found,
+    observed: Mapping[tuple[str, str], Observed],
     options: SpecOptions | None = None,
-    places: Mapping[str, Component] | None = None,
+    components: Mapping[str, Component] | None = None,
 ) -> list[SpecVerdict]:
-    """A verdict for every group: violations first. ``places`` says where functions are, by name."""
+    """A verdict for every group: violations first.
+
+    ``observed`` has the new calls by function and metric, ``components`` the functions with file and line by name.
+    """
     options = options or SpecOptions()
-    named = {one.spec.component: (places or {}).get(one.spec.component, Component(one.spec.component)) for one in specs}
-    refused = [verdict for one in specs if (verdict := _refused(one, found, named, options))]
-    names = {(one.component.name, one.metric.name) for one in refused}
-    sorts = [
-        sort_calls(one, found[key]) for one in specs if (key := (one.spec.component, one.spec.metric)) not in names
+    known = components or {}
+    named = {one.spec.component: known.get(one.spec.component, Component(one.spec.component)) for one in specs}
+    refused: list[SpecVerdict] = []
+    functions = []
+    for mined in specs:
+        new = observed.get((mined.spec.component, mined.spec.metric))
+        reason = _incomparable(mined.spec, new, options)
+        if new is None or reason:
+            refused.append(_out_of_scope(named[mined.spec.component], mined.spec.metric, "", reason))
+        else:
+            functions.append(group_calls(mined, new))
+    factors = machine_factors(functions, options)
+    cases = [case_of(one, place, factors, options) for one in functions for place in range(len(one.groups))]
+    testable = [case for case in cases if case.worth >= MIN_GROUP_WORTH and case.group.standing != "quarantined"]
+    whole = [look for case in testable for look in case.looks if look.whole]
+    spread = learn_spread([effects for look in whole for effects in (look.base, look.new)])
+    judged = [
+        JudgedGroup(case, tuple(e_value(look.base, look.new, spread, options.tolerance) for look in case.looks))
+        for case in testable
     ]
-    factors = factors_of(sorts, options)
-    cases = [case_of(one, place, factors, options) for one in sorts for place in range(len(one.mined.spec.groups))]
-    testable = [case for case in cases if case.worth >= FEWEST_OF_GROUP and case.group.standing != "quarantined"]
-    spread = learn_spread([effects for case in testable for effects in _effects(case)])
-    judged = [Judged(case, tuple(_evidence(look, spread, options) for look in case.looks)) for case in testable]
     rejected = e_bh(np.array([one.e for one in judged], dtype=np.float64), options.alpha)
     verdicts = [_verdict(one, bool(no), judged, options, named) for one, no in zip(judged, rejected, strict=True)]
-    rest = [_untested(case, named) for case in cases if case not in testable]
-    return sorted([*explained(verdicts, judged, options), *rest, *refused], key=_order)
-
-
-def _order(one: SpecVerdict) -> tuple[int, float, str, str]:
-    rank = ("violated", "inconclusive", "out of scope", "holds").index(one.verdict)
-    return rank, -abs(one.effect or 0.0), one.component.name, one.path
-
-
-def _effects(case: Case) -> list[Effects]:
-    """Old and new runs of the group as a whole: what the scatter between runs is learnt from."""
-    return [effects for look in case.looks if look.whole for effects in (look.base, look.new)]
-
-
-def _evidence(look: Look, spread: Spread, options: SpecOptions) -> Evidence:
-    return e_value(look.base, look.new, spread, options.tolerance)
-
-
-def _refused(one: MinedSpec, found: Found, named: Mapping[str, Component], options: SpecOptions) -> SpecVerdict | None:
-    """The verdict on a function that cannot be held to its specification at all."""
-    spec = one.spec
-    new = found.get((spec.component, spec.metric))
-    why = ""
-    if new is None or not new.observations:
-        why = "not in the new recordings: gone, renamed, inlined, or not called"
-    elif not spec.borders:
-        why = "its calls are of one kind: nothing is said of shares"
-    elif options.absolute and not {p.host for p in new.platforms} & {p.host for p in spec.platforms}:
-        hosts = ", ".join(sorted({p.host for p in new.platforms}))
-        why = f"no bounds for {hosts}: check without --absolute, or mine there"
-    elif len(spec.groups) == 1 and not {p.host for p in new.platforms} & {p.host for p in spec.platforms}:
-        why = "one group on another machine: there is nothing to compare its times with"
-    return _out_of_scope(named[spec.component], spec.metric, "", why) if why else None
-
-
-def _out_of_scope(component: Component, metric: str, path: str, why: str, group: str = "") -> SpecVerdict:
-    return SpecVerdict(
-        component, Metric(metric, "ns"), path, "out of scope", None, None, None, None, group=group, message=why
+    untested = [_untested(case, named) for case in cases if case not in testable]
+    order = ("violated", "inconclusive", "out of scope", "holds")
+    return sorted(
+        [*explain(verdicts, judged, options), *untested, *refused],
+        key=lambda one: (order.index(one.verdict), -abs(one.effect or 0.0), one.component.name, one.path),
     )
 
 
-def _untested(case: Case, named: Mapping[str, Component]) -> SpecVerdict:
-    path = expression_text(case.group.expression) if len(case.spec.groups) > 1 else ""
-    why = "no call came that way"
+def _incomparable(spec: PathSpec, new: Observed | None, options: SpecOptions) -> str:
+    """Why a function cannot be held to its specification at all; empty if it can."""
+    if new is None or not new.observations:
+        return "not in the new recordings: gone, renamed, inlined, or not called"
+    if not spec.borders:
+        return "its calls are of one kind: there are no shares to compare"
+    known_host = {one.host for one in new.platforms} & {one.host for one in spec.platforms}
+    if options.absolute and not known_host:
+        hosts = ", ".join(sorted({one.host for one in new.platforms}))
+        return f"no bounds for {hosts}: check without --absolute, or mine there"
+    if len(spec.groups) == 1 and not known_host:
+        return "it has one group and the machine differs: there is nothing to compare its times with"
+    return ""
+
+
+def _out_of_scope(component: Component, metric: str, path: str, reason: str, group: str = "") -> SpecVerdict:
+    return SpecVerdict(
+        component, Metric(metric, "ns"), path, "out of scope", None, None, None, None, group=group, message=reason
+    )
+
+
+def _untested(case: SpecCase, named: Mapping[str, Component]) -> SpecVerdict:
+    """The verdict on a group with too few calls, or a quarantined one."""
     if case.group.standing == "quarantined":
-        why = "quarantined: the runs behind it contradict each other"
+        reason = "quarantined: the runs behind it contradict each other"
     elif case.calls:
-        why = f"{case.calls:,} calls came that way: too few to tell"
-    return _out_of_scope(named[case.spec.component], case.spec.metric, path, why, case.group.id)
+        reason = f"too few calls by these call paths: {case.calls:,}"
+    else:
+        reason = "no call by these call paths"
+    return _out_of_scope(named[case.spec.component], case.spec.metric, _group_path(case), reason, case.group.id)
+
+
+def _group_path(case: SpecCase) -> str:
+    """The expression of a group; empty for the only group of a function."""
+    return expression_text(case.group.expression) if len(case.spec.groups) > 1 else ""
 
 
 def _verdict(
-    one: Judged, rejected: bool, judged: Sequence[Judged], options: SpecOptions, named: Mapping[str, Component]
+    group: JudgedGroup,
+    rejected: bool,
+    judged: Sequence[JudgedGroup],
+    options: SpecOptions,
+    named: Mapping[str, Component],
 ) -> SpecVerdict:
-    case, place = one.case, one.telling
-    look, evidence = case.looks[place], one.evidence[place]
-    outcome, message = _outcome(one, evidence, rejected, options)
-    path = expression_text(case.group.expression) if len(case.spec.groups) > 1 else ""
+    case, place = group.case, group.telling
+    look, evidence = case.looks[place], group.evidence[place]
+    outcome, message = _outcome(group, evidence, rejected, options)
+    path = _group_path(case)
     if rejected:
         sign = 1.0 if evidence.shift > 0 else -1.0
-        path = telling_path(case.group, len(case.spec.groups) > 1, *apart(case.spec.component, judged, sign, options))
+        deviating, steady = deviating_paths(case.spec.component, judged, sign, options)
+        path = telling_path(case.group, len(case.spec.groups) > 1, deviating, steady)
     return SpecVerdict(
-        named[case.spec.component], Metric(case.spec.metric, "ns"), path, outcome,
-        p=min(1.0, 1.0 / max(one.e, 1e-300)), effect=evidence.shift, effect_low=max(evidence.low, -1.0),
-        effect_high=min(evidence.high, 1.0), e_value=one.e, group=case.group.id, border=look.border,
-        expected=look.expected, runs=case.runs, calls=case.calls, worth=case.worth, outside=case.outside, message=message,
-    )  # fmt: skip
+        named[case.spec.component],
+        Metric(case.spec.metric, "ns"),
+        path,
+        outcome,
+        p=min(1.0, 1.0 / max(group.e, 1e-300)),
+        effect=evidence.shift,
+        effect_low=max(evidence.low, -1.0),
+        effect_high=min(evidence.high, 1.0),
+        e_value=group.e,
+        group=case.group.id,
+        border=look.border,
+        expected=look.expected,
+        runs=case.runs,
+        calls=case.calls,
+        worth=case.worth,
+        outside=case.outside,
+        message=message,
+    )
 
 
-def _outcome(one: Judged, evidence: Evidence, rejected: bool, options: SpecOptions) -> tuple[Outcome, str]:
+def _outcome(group: JudgedGroup, telling: ChangeEvidence, rejected: bool, options: SpecOptions) -> tuple[Outcome, str]:
+    """The verdict and why."""
     tolerance = options.tolerance
     if rejected:
-        return "violated", "slower than specified" if evidence.shift > 0 else "quicker than specified: mine it again"
-    if any(abs(some.shift) > tolerance and max(some.low, -some.high) > tolerance for some in one.evidence):
+        return "violated", "slower than specified" if telling.shift > 0 else "quicker than specified: mine it again"
+    if any(abs(one.shift) > tolerance and max(one.low, -one.high) > tolerance for one in group.evidence):
         return "inconclusive", "it looks changed, but not beyond doubt: record more runs"
-    whole = [some for some, look in zip(one.evidence, one.case.looks, strict=True) if look.whole]
-    if any(some.high > tolerance + DOUBT or some.low < -tolerance - DOUBT for some in whole):
+    whole = [one for one, look in zip(group.evidence, group.case.looks, strict=True) if look.whole]
+    if any(one.high > tolerance + DOUBT or one.low < -tolerance - DOUBT for one in whole):
         return "inconclusive", "runs differ too much to tell: record more runs"
-    return "holds", "one run" if one.case.runs == 1 else ""
+    return "holds", "one run" if group.case.runs == 1 else ""
+
+
+def deviating_paths(
+    component: str, judged: Sequence[JudgedGroup], sign: float, options: SpecOptions
+) -> tuple[dict[CallPath, float], dict[CallPath, float]]:
+    """Call paths of a function that deviate to one side, and those that do not, with their independent calls.
+
+    Paths that deviate by a quarter to half of the largest deviation are neither: they may be as steady as the others.
+    """
+    deviation: dict[CallPath, float] = {}
+    worth: dict[CallPath, float] = {}
+    for group in judged:
+        if group.case.spec.component != component:
+            continue
+        looks: list[tuple[ShareLook, ChangeEvidence]] = list(zip(group.case.looks, group.evidence, strict=True))
+        for look, evidence in [pair for pair in looks if not pair[0].whole] or looks:
+            for path in look.paths:
+                deviation[path] = max(deviation.get(path, 0.0), sign * evidence.shift)
+                worth[path] = look.worth / len(look.paths)
+    largest = max(deviation.values(), default=0.0)
+    deviating = {path: worth[path] for path, shift in deviation.items() if shift > max(options.tolerance, largest / 2)}
+    steady = {
+        path: worth[path]
+        for path, shift in deviation.items()
+        if shift <= max(options.tolerance, largest / 4) and path not in deviating
+    }
+    return deviating, steady
+
+
+def telling_path(group: PathGroup, has_others: bool, deviating: PathWorth, steady: PathWorth) -> str:
+    """The call paths that deviate as text: an edge, else the group's expression, else a path; empty for all paths.
+
+    ``deviating`` are the calls that deviate, ``steady`` all calls of the function that keep to their shares.
+    """
+    if not deviating or not steady:
+        return expression_text(group.expression) if has_others and not group.standing else ""
+    edge, lead = _telling_edge(deviating, steady)
+    if lead >= CLEAR:
+        return expression_text([((edge, True),)])
+    if group.expression and not group.standing:
+        return expression_text(group.expression)
+    most: CallPath = max(deviating, key=lambda path: (deviating[path], path))
+    return path_text(most)
+
+
+def _telling_edge(deviating: PathWorth, steady: PathWorth) -> tuple[Edge, float]:
+    """The edge that tells the deviating calls from the others best, and by how much its shares of them differ.
+
+    Of equal edges the one nearest to the function is taken.
+    """
+
+    def share(edge: Edge, calls: PathWorth) -> float:
+        through = sum(n for path, n in calls.items() if edge in edges_of(path))
+        return through / max(sum(calls.values()), 1e-9)
+
+    distances: dict[Edge, int] = {}
+    for path in deviating:
+        for distance, edge in enumerate(reversed(edges_of(path))):
+            if edge[0] != START:
+                distances[edge] = min(distance, distances.get(edge, distance))
+    leads = {edge: share(edge, deviating) - share(edge, steady) for edge in distances}
+    if not leads:
+        return ("", ""), 0.0
+    best = min(leads, key=lambda edge: (-round(leads[edge], 6), distances[edge], edge))
+    return best, leads[best]
+
+
+def explain(verdicts: Sequence[SpecVerdict], judged: Sequence[JudgedGroup], options: SpecOptions) -> list[SpecVerdict]:
+    """The verdicts, where a caller whose deviation comes from a violated callee is inconclusive and names the callee."""
+    paths: dict[int, tuple[CallPath, ...]] = {}
+    violated = []
+    for verdict, group in zip(verdicts, judged, strict=True):
+        effect = verdict.effect or 0.0
+        if verdict.verdict != "violated" and (verdict.verdict != "inconclusive" or abs(effect) <= options.tolerance):
+            continue
+        deviating, _ = deviating_paths(verdict.component.name, judged, 1.0 if effect > 0 else -1.0, options)
+        own = {path for look in group.case.looks for path in look.paths}
+        here = tuple(path for path in deviating if path in own)
+        paths[id(verdict)] = here or group.case.looks[group.telling].paths
+        if verdict.verdict == "violated":
+            violated.append(verdict)
+    deepest_first = sorted(violated, key=lambda one: -max(map(len, paths[id(one)])))
+
+    def causes(callee: SpecVerdict, caller: SpecVerdict) -> bool:
+        same_side = (callee.effect or 0.0) * (caller.effect or 0.0) > 0
+        other = callee.component.name != caller.component.name
+        return same_side and other and lead_to(paths[id(caller)], paths[id(callee)])
+
+    explained = []
+    for verdict in verdicts:
+        callees = [one for one in deepest_first if causes(one, verdict)] if id(verdict) in paths else []
+        if callees:
+            callee = callees[0]
+            where = f" where {callee.path}" if callee.path else ""
+            message = f"explained by its callee {callee.component.name}{where}"
+            verdict = replace(verdict, verdict="inconclusive", message=message, follows=callee.component.name)
+        explained.append(verdict)
+    return explained
+
+
+def lead_to(callers: Sequence[CallPath], callees: Sequence[CallPath]) -> bool:
+    """Whether every call path of the callers is the beginning of a longer call path of the callees."""
+    return all(any(len(path) < len(other) and other[: len(path)] == path for other in callees) for path in callers)

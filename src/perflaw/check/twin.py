@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from perflaw.check.changes import coefficients
 from perflaw.check.claims import Claim, baseline_document
-from perflaw.check.effect import baseline_of, sample
-from perflaw.check.records import columns_of, hold, missing
+from perflaw.check.law_records import columns_of, law_records, missing_features
+from perflaw.check.run_effects import baseline_of, sample_rows
 from perflaw.types import Annotation, Component, Evidence
 
 OF_A_RUN, OF_ALL = 40, 240
@@ -26,12 +26,12 @@ def support(annotation: Annotation, found: Mapping[tuple[str, str], Evidence]) -
     """The field ``check`` of an annotation's document; null where there is no evidence to draw it from."""
     claim = Claim(annotation.component.name, annotation.metric, annotation.clauses)
     evidence = found.get((claim.component, claim.metric.name))
-    if evidence is None or not evidence.cost.size or missing(claim, evidence):
+    if evidence is None or not evidence.cost.size or missing_features(claim, evidence):
         return {"check": None}
     columns = columns_of(evidence)
     ranges = {name: _ends(columns[name]) for name in sorted(claim.names) if _numeric(columns.get(name))}
     claim = replace(claim, ranges=ranges)
-    records = hold(claim, evidence)
+    records = law_records(claim, evidence)
     several = [[asdict(one) for one in clause] for clause in coefficients(claim, records)]
     return {
         "check": {
@@ -57,7 +57,7 @@ def _sample(
     """Invocations of every run, each as likely as another, with everything a law may ask of them."""
     runs = np.unique(evidence.run)
     count = max(1, min(OF_A_RUN, OF_ALL // max(runs.size, 1)))
-    rows = np.concatenate([sample(evidence.weight, np.flatnonzero(evidence.run == run), count) for run in runs])
+    rows = np.concatenate([sample_rows(evidence.weight, np.flatnonzero(evidence.run == run), count) for run in runs])
     kept = set(claim.names) | {name for name in columns if not name.startswith(("calls.", "branch."))}
     weight = [float(evidence.weight[evidence.run == run].sum()) / (evidence.run[rows] == run).sum() for run in runs]
     by_run = dict(zip(runs.tolist(), weight, strict=True))

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from perflaw.cli.options import at_option, experiment_option, json_option, metric_option, parse_points
-from perflaw.errors import StoreError, UsageError
+from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from perflaw.store.experiment import Recording
-    from perflaw.types import Annotation
+    from perflaw.types import Annotation, Evidence, Metric
+
+
+@dataclass(frozen=True, slots=True)
+class LearntExperiment:
+    """The laws of an experiment, with the recordings and the evidence behind them."""
+
+    recordings: Sequence[Recording]
+    """The recordings that were read."""
+    metric: Metric
+    """The metric of the laws."""
+    evidence: Sequence[Evidence]
+    """What the recordings hold of each component."""
+    annotations: list[Annotation]
+    """The laws, ranked."""
 
 
 @click.command("annotate", short_help="learn the law of each function's cost")
@@ -23,9 +37,9 @@ if TYPE_CHECKING:
 @metric_option
 @at_option
 @json_option
-@click.option("--text", "as_text", is_flag=True, help="The annotations in the annotation language.")
+@click.option("--text", "as_text", is_flag=True, help="Print the annotations in the annotation language.")
 @click.option("--all", "every", is_flag=True, help="List functions of small share as well.")
-@click.option("--paper", is_flag=True, help="The choices of Freud's paper: four classes, all minima of a density.")
+@click.option("--paper", is_flag=True, help="Follow Freud's paper: four classes, all minima of a density.")
 @click.option("-o", "--output", metavar="FILE.law", help="Write the annotations to a file.")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 def command(
@@ -39,87 +53,75 @@ def command(
     output: str | None,
     runs: tuple[str, ...],
 ) -> int:
-    """Learn the law of each function's cost from the experiment's recordings (or the RUNs named), dearest first.
+    """Learn the law of each function's cost from the experiment's recordings (or the RUNs named).
 
-    With --at, functions are ranked by what a run of that size will cost in them.
+    Functions are ranked by their share of the cost; with --at, by the cost that a run of that size will have in them.
     """
     point = point_of(at)
-    recordings, annotations = learn_experiment(experiment, runs, point, metric, paper)
+    learnt = learn_experiment(experiment, runs, point, metric, paper)
+    annotations = learnt.annotations
     check_point(point, annotations)
     if output:
-        from perflaw.cli.twin import write_twin
+        from perflaw.cli.twin import write_laws
+        from perflaw.store.evidence import by_key
 
-        _write(Path(output), annotations)
-        write_twin(Path(output), annotations, recordings, metric, point)
+        evidence = by_key(learnt.evidence, learnt.metric)
+        write_laws(Path(output), annotations, learnt.recordings, evidence, point)
     if as_json:
         from perflaw.report.documents import annotate_document
         from perflaw.types.documents import dumps
 
-        click.echo(dumps(annotate_document(annotations, [one.run for one in recordings], point)))
+        click.echo(dumps(annotate_document(annotations, [one.run for one in learnt.recordings], point)))
     elif as_text:
         from perflaw.report.annotations.lawfile import law_file
 
         click.echo(law_file(annotations), nl=False)
     else:
-        _print_table(annotations, recordings, point, every)
+        from perflaw.report.annotations.table import annotations_table
+
+        click.echo(annotations_table(annotations, point, sys.stdout.isatty(), every), nl=False)
+        left_out = max(one.run.lost.library_functions for one in learnt.recordings)
+        unselected = max(one.run.lost.unselected_functions for one in learnt.recordings)
+        if left_out:
+            click.echo(f"left out: {left_out} library functions that only libraries call (--select records them)")
+        if unselected:
+            click.echo(f"left out by --select or --exclude: {unselected} functions")
     return 0
 
 
 def point_of(at: tuple[str, ...]) -> dict[str, float] | None:
-    """The point of ``--at``, None where there is none; UsageError where there are several."""
+    """The point of ``--at``, None without the option; UsageError if it is given twice."""
     points = parse_points(at)
     if len(points) > 1:
         together = ",".join(at)
-        raise UsageError("--at given twice", "functions are ranked at one point", f"--at {together}")
+        raise UsageError("--at is given twice", "functions are ranked at one point", f"--at {together}")
     return points[0] if points else None
 
 
 def learn_experiment(
-    experiment: str, runs: tuple[str, ...], at: dict[str, float] | None, name: str, paper: bool = False
-) -> tuple[Sequence[Recording], list[Annotation]]:
-    """The experiment's recordings and what is learnt from them of the metric of that name."""
-    from perflaw.learn.annotations import Options, annotate
-    from perflaw.store.evidence import gather, measured
+    experiment: str, runs: Sequence[str], at: Mapping[str, float] | None, metric_name: str, paper: bool = False
+) -> LearntExperiment:
+    """Learn the laws of an experiment's recordings, or of the runs named, in the metric of that name."""
+    from perflaw.learn.annotations import AnnotationOptions, annotate
+    from perflaw.store.evidence import find_metric, gather
     from perflaw.store.experiment import open_experiment
 
-    recordings = open_experiment(experiment).recordings(runs)
-    metric = measured(recordings, name)
+    recordings = open_experiment(experiment).recordings(tuple(runs))
+    metric = find_metric(recordings, metric_name)
     clocks = [one.run.clock for one in recordings] if metric.unit == "ns" else []
     quantum = max([1.0, *(float(one.tick_ns) for one in clocks)])
-    # Calibrations that differ from run to run shift all calls of a run.
+    # Calibrations that differ between runs shift all calls of a run.
     events = [one.event_ns for one in clocks] or [0]
     resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
-    options = Options(paper=paper, resolution=resolution)
-    return recordings, annotate(gather(recordings, metric), at, quantum, metric, options)
+    options = AnnotationOptions(metric=metric, quantum=quantum, resolution=resolution, paper=paper)
+    evidence = gather(recordings, metric)
+    return LearntExperiment(recordings, metric, evidence, annotate(evidence, options, at))
 
 
-def check_point(at: dict[str, float] | None, annotations: Sequence[Annotation]) -> None:
-    """Refuse a point none of whose features was ever recorded: it is mistyped."""
+def check_point(at: Mapping[str, float] | None, annotations: Sequence[Annotation]) -> None:
+    """Refuse a point with a feature that was never recorded: its name is mistyped."""
     known = {name for one in annotations for name in one.features}
     for name in at or {}:
         if name not in known:
-            some = ", ".join(sorted(known)[:8]) or "none"
-            raise UsageError(f"--at {name}=…: no such feature", f"recorded were: {some}", "perflaw runs")
-
-
-def _write(path: Path, annotations: Sequence[Annotation]) -> None:
-    from perflaw.report.annotations.lawfile import law_file
-
-    try:
-        path.write_text(law_file(annotations), encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written", error.strerror or str(error), "-o another/file.law") from error
-
-
-def _print_table(
-    annotations: Sequence[Annotation], recordings: Sequence[Recording], at: dict[str, float] | None, every: bool
-) -> None:
-    from perflaw.report.annotations.table import annotations_table
-
-    click.echo(annotations_table(annotations, at, sys.stdout.isatty(), every), nl=False)
-    left_out = max(one.run.lost.library_functions for one in recordings)
-    unselected = max(one.run.lost.unselected_functions for one in recordings)
-    if left_out:
-        click.echo(f"left out: {left_out} library functions that only libraries call (--select records them)")
-    if unselected:
-        click.echo(f"left out by --select or --exclude: {unselected} functions")
+            first = ", ".join(sorted(known)[:8]) or "none"
+            raise UsageError(f"--at {name}=…: no such feature", f"recorded features are {first}", "perflaw runs")

@@ -13,12 +13,11 @@ import click
 from perflaw.cli.law_files import load_laws
 from perflaw.cli.mining import read_specs
 from perflaw.cli.options import experiment_option, json_option, note, write_text
-from perflaw.cli.twin import evidence_of
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from perflaw.check.spec_tallies import SpecOptions
-    from perflaw.cli.law_files import Laws
+    from perflaw.check.spec_calls import SpecOptions
+    from perflaw.cli.law_files import LoadedLaws
     from perflaw.store.experiment import Recording
     from perflaw.types import CheckVerdict, Evidence, Observed, SpecVerdict
 
@@ -77,16 +76,16 @@ def command(
     run_ids = tuple(run.zfill(4) for run in runs)
     outputs = Outputs(sarif, github, every, as_json)
     if laws.endswith((".yaml", ".yml")):
-        from perflaw.check.spec_tallies import SpecOptions
+        from perflaw.check.spec_calls import SpecOptions
 
         return _check_specs(laws, experiment, run_ids, SpecOptions(alpha, tolerance, min_effect, absolute), outputs)
-    from perflaw.check.judge import Options, judge
+    from perflaw.check.judge import CheckOptions, judge
     from perflaw.report.annotations.verdicts import check_text
     from perflaw.report.documents import check_document
 
     loaded = load_laws(laws, metric, run_ids if laws == experiment else ())
     recordings, left_out = _new_recordings(experiment, run_ids, loaded.source, loaded.learnt_from, "the laws", "")
-    verdicts = judge(loaded.claims, _gather_evidence(loaded, recordings), Options(alpha, min_effect, single_run))
+    verdicts = judge(loaded.claims, _gather_evidence(loaded, recordings), CheckOptions(alpha, min_effect, single_run))
     if loaded.note:
         note(loaded.note)
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
@@ -148,14 +147,14 @@ def _new_recordings(
     return new, left_out
 
 
-def _gather_evidence(laws: Laws, recordings: Sequence[Recording]) -> dict[tuple[str, str], Evidence]:
+def _gather_evidence(laws: LoadedLaws, recordings: Sequence[Recording]) -> dict[tuple[str, str], Evidence]:
     """The evidence of the recordings in every metric that the laws speak of; UsageError where it does not fit."""
-    from perflaw.store.evidence import measured
+    from perflaw.store.evidence import by_key, find_metric, gather
 
     evidence: dict[tuple[str, str], Evidence] = {}
     for name in dict.fromkeys(claim.metric.name for claim in laws.claims):
         try:
-            metric = measured(recordings, name)
+            metric = find_metric(recordings, name)
         except UsageError as error:
             raise UsageError(
                 f"{laws.source}: metric {name!r} was not measured", error.why, error.next_command
@@ -167,7 +166,7 @@ def _gather_evidence(laws: Laws, recordings: Sequence[Recording]) -> dict[tuple[
                     f"the recordings measure it in {metric.unit}",
                     f"write {claim.component}.{name}(…) [{metric.unit}] {{ … }}",
                 )
-        evidence.update(evidence_of(recordings, metric))
+        evidence |= by_key(gather(recordings, metric), metric)
     return evidence
 
 

@@ -30,15 +30,17 @@ def command(
 
     Exit status 1 if a function costs more than before, beyond the minimum effect and the scatter between runs.
     """
-    from perflaw.check.diffing import Side, compare
-    from perflaw.check.judge import Options
+    from perflaw.check.diffing import DiffSide, compare
+    from perflaw.check.judge import CheckOptions
     from perflaw.report.annotations.verdicts import diff_text, github
 
     before, after = load_laws(old, metric), load_laws(new, metric)
     for remark in filter(None, (before.note, after.note)):
         note(remark)
     verdicts = compare(
-        Side(before.claims, before.evidence), Side(after.claims, after.evidence), Options(alpha, min_effect)
+        DiffSide(before.claims, before.evidence),
+        DiffSide(after.claims, after.evidence),
+        CheckOptions(alpha, min_effect),
     )
     if as_json:
         from perflaw.report.documents import diff_document

@@ -205,13 +205,13 @@ def progress(study: Study) -> Iterator[Shown]:
 # ---- The laws of a study as a ``.law`` file with its JSON twin, as ``perflaw annotate -o`` writes them.
 
 
-def write_laws(path: Path, found: StudyResult, experiment: Experiment) -> None:
+def write_study_laws(path: Path, found: StudyResult, experiment: Experiment) -> None:
     """Write the laws of all metrics over the runs of the study's trials; StoreError where that cannot be.
 
     They are learnt from what the runs hold, in the runs' own units, so that later runs can be held against them.
     """
+    from perflaw.cli.twin import write_laws
     from perflaw.learn.exploring.observations import usable
-    from perflaw.report.annotations.lawfile import law_file
 
     runs = tuple(one.run for one in usable(found.trials) if one.run)
     if not runs:
@@ -219,22 +219,20 @@ def write_laws(path: Path, found: StudyResult, experiment: Experiment) -> None:
     recordings = experiment.recordings(runs)
     evidence = _evidence(found, recordings)
     annotations = [_annotation(found, recordings, one) for one in evidence.items()]
-    try:
-        path.write_text(law_file(annotations), encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written", error.strerror or str(error), "-o another/file.law") from error
-    _write_twin(path, annotations, recordings, evidence)
+    write_laws(path, annotations, recordings, evidence)
     click.echo(f"wrote {path}: {len(annotations)} law{'s' * (len(annotations) != 1)}", err=True)
 
 
 def _evidence(found: StudyResult, recordings: list[Recording]) -> dict[tuple[str, str], Evidence]:
     """What the runs hold of every metric that has a law, by component and metric."""
-    from perflaw.cli.twin import evidence_of
-    from perflaw.store.evidence import measured
+    from perflaw.store.evidence import by_key, find_metric, gather
 
     everywhere = set.intersection(*({metric.name for metric in one.run.metrics} for one in recordings))
     names = [one.metric.name for one in found.laws if one.metric.name in everywhere]
-    return {key: one for name in names for key, one in evidence_of(recordings, measured(recordings, name)).items()}
+    evidence: dict[tuple[str, str], Evidence] = {}
+    for metric in (find_metric(recordings, name) for name in names):
+        evidence |= by_key(gather(recordings, metric), metric)
+    return evidence
 
 
 def _annotation(found: StudyResult, recordings: list[Recording], entry: tuple[tuple[str, str], Evidence]) -> Annotation:
@@ -242,7 +240,7 @@ def _annotation(found: StudyResult, recordings: list[Recording], entry: tuple[tu
     import numpy as np
 
     from perflaw.learn.exploring.laws import metric_law
-    from perflaw.store.evidence import measured
+    from perflaw.store.evidence import find_metric
     from perflaw.types import Annotation, Scope
     from perflaw.types.studies import configuration_key
 
@@ -256,7 +254,7 @@ def _annotation(found: StudyResult, recordings: list[Recording], entry: tuple[tu
     law = metric_law(name, evidence.cost, features, groups, depends, points)
     return Annotation(
         component=evidence.component,
-        metric=measured(recordings, name),
+        metric=find_metric(recordings, name),
         features=tuple(features),
         scopes=(Scope(None, 1.0, law),),
         calls=sum(cost.calls for cost in evidence.runs),
@@ -264,22 +262,6 @@ def _annotation(found: StudyResult, recordings: list[Recording], entry: tuple[tu
         share=1.0,
         self_share=1.0,
     )
-
-
-def _write_twin(
-    path: Path,
-    annotations: list[Annotation],
-    recordings: list[Recording],
-    evidence: dict[tuple[str, str], Evidence],
-) -> None:
-    from perflaw.cli.twin import twin_document, twin_path
-    from perflaw.types.documents import dumps
-
-    twin = twin_path(path)
-    try:
-        twin.write_text(dumps(twin_document(annotations, recordings, evidence)) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{twin}: cannot be written", error.strerror or str(error), "-o another/file.law") from error
 
 
 @click.command("explore", short_help="try configurations of a system and learn how its performance depends on them")
@@ -328,7 +310,7 @@ def command(
         return tell_plan(target, asked, wish, as_json)
     found, agreed = _explored(target, asked, wish, Remote(token_file, ca), page)
     if output:
-        write_laws(Path(output), found, target)
+        write_study_laws(Path(output), found, target)
     _tell(found, agreed, as_json, str(study))
     return 0
 

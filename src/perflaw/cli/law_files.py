@@ -8,52 +8,54 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perflaw.cli.twin import SCHEMA, twin_path
+from perflaw.cli.twin import SCHEMA, twin_document, twin_path
 from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from perflaw.check.claims import Claim
-    from perflaw.types import Annotation, Evidence
+    from perflaw.store.evidence import EvidenceByKey
+    from perflaw.types import Annotation
 
 Document = Mapping[str, Any]
-_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What reading a document raises that is none of ours."""
+DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""Exceptions that reading a damaged document raises."""
+WRITE_LAWS = "perflaw annotate -o perf.law"
 
 
 @dataclass(frozen=True, slots=True)
-class Laws:
-    """Laws with where they come from."""
+class LoadedLaws:
+    """Laws with their source."""
 
     source: str
-    """As the person named it."""
+    """File or experiment, as the person named it."""
     claims: tuple[Claim, ...]
-    """One a component and metric."""
+    """One claim for each component and metric."""
     learnt_from: frozenset[tuple[str, str]] = frozenset()
-    """Id and start of every run they were learnt from; empty for text alone."""
-    evidence: Mapping[tuple[str, str], Evidence] | None = None
-    """What the laws of an experiment were learnt from, by component and metric."""
+    """Id and start of every run that the laws were learnt from; empty for text alone."""
+    evidence: EvidenceByKey | None = None
+    """Evidence that the laws of an experiment were learnt from; None for laws of a file."""
     note: str = ""
-    """What a person should know: the twin says something else than the text."""
+    """A note to the person: the twin differs from the text."""
 
 
 def load_laws(
-    source: str, metric: str = "time", without: Sequence[str] = (), at: dict[str, float] | None = None
-) -> Laws:
-    """Laws of a file, or of an experiment's recordings but those in ``without``, with predictions ``at`` a point.
+    source: str, metric: str = "time", without: Sequence[str] = (), at: Mapping[str, float] | None = None
+) -> LoadedLaws:
+    """Laws of a file, or of an experiment's recordings except those in ``without``, with predictions ``at`` a point.
 
-    A PerflawError says what is wrong.
+    Raises a PerflawError that says what is wrong.
     """
     path = Path(source)
     if path.is_file():
-        return _of_document(source, read_document(path)) if path.suffix == ".json" else _of_text(path)
+        return _from_document(source, read_document(path)) if path.suffix == ".json" else _from_text(path)
     if not path.suffix and _is_experiment(source):
-        return _of_experiment(source, metric, without, at)
+        return _from_experiment(source, metric, without, at)
     if path.is_dir():
-        raise StoreError(f"{source}: is a folder", "laws are a file or an experiment", "perflaw annotate -o perf.law")
+        raise StoreError(f"{source} is a folder", "laws are in a file or an experiment", WRITE_LAWS)
     raise StoreError(
         f"{source}: no such law file, and no experiment of that name",
-        "laws are a .law file, its .json twin, or the name of an experiment",
-        "perflaw annotate -o perf.law",
+        "laws are in a .law file, its .json twin, or an experiment",
+        WRITE_LAWS,
     )
 
 
@@ -66,70 +68,77 @@ def _is_experiment(name: str) -> bool:
         return False
 
 
-def _of_text(path: Path) -> Laws:
+def _from_text(path: Path) -> LoadedLaws:
+    """Laws of a law file; its twin adds what it knows about the laws that are the same in both."""
     from perflaw.check.claims import claims_of_text
     from perflaw.laws.reading import parse
 
     file = parse(_read(path), where=str(path))
     if not file.blocks:
-        raise DataError(f"{path}: no laws in it", "the file is empty or all comment", "perflaw annotate -o perf.law")
+        raise DataError(f"{path}: no laws in it", "the file is empty or has only comments", WRITE_LAWS)
     beside = twin_path(path)
     twin = read_document(beside) if beside.is_file() else None
     try:
         claims = tuple(claims_of_text(file, twin))
     except DataError as error:
         raise DataError(f"{path}: {error.what}", error.why, error.next_command) from error
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise _damaged(str(beside), error) from error
-    other = sum(claim.document is None for claim in claims) if twin else 0
-    note = f"{other} of {len(claims)} laws differ from {beside.name}: taken at their word" if other else ""
-    return Laws(str(path), claims, _runs_of(twin) if twin else frozenset(), note=note)
+    differing = sum(claim.document is None for claim in claims) if twin else 0
+    note = f"{differing} of {len(claims)} laws differ from {beside.name}: their text counts" if differing else ""
+    return LoadedLaws(str(path), claims, _runs(twin) if twin else frozenset(), note=note)
 
 
-def _of_document(source: str, document: Document, annotations: Sequence[Annotation] = ()) -> Laws:
+def _from_document(source: str, document: Document, annotations: Sequence[Annotation] = ()) -> LoadedLaws:
     from perflaw.check.claims import claims_of_document
 
     try:
         claims = tuple(claims_of_document(document, annotations))
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise _damaged(source, error) from error
     if not claims:
-        raise DataError(f"{source}: no laws in it", "nothing was learnt", "perflaw annotate -o perf.law")
-    return Laws(source, claims, _runs_of(document))
+        raise DataError(f"{source}: no laws in it", "nothing was learnt", WRITE_LAWS)
+    return LoadedLaws(source, claims, _runs(document))
+
+
+def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping[str, float] | None) -> LoadedLaws:
+    from perflaw.cli.annotate import learn_experiment
+    from perflaw.store.evidence import by_key
+    from perflaw.store.experiment import open_experiment
+
+    runs = [run for run in open_experiment(name).ids() if run not in without]
+    if not runs:
+        raise UsageError(
+            f"{name}: no run is left to learn from",
+            "every run of it is to be checked",
+            "perflaw record -- python app.py",
+        )
+    learnt = learn_experiment(name, runs, at, metric)
+    evidence = by_key(learnt.evidence, learnt.metric)
+    document = twin_document(learnt.annotations, learnt.recordings, evidence, at)
+    return replace(_from_document(name, document, learnt.annotations), evidence=evidence)
+
+
+def _runs(document: Document) -> frozenset[tuple[str, str]]:
+    """Id and start of the runs behind a document's laws."""
+    return frozenset((str(run["id"]), str(run.get("started", ""))) for run in document.get("runs") or [])
 
 
 def _damaged(file: str, error: Exception) -> StoreError:
-    return StoreError(f"{file}: damaged", f"not what perflaw writes: {error!r}", "perflaw annotate -o perf.law")
-
-
-def _of_experiment(name: str, metric: str, without: Sequence[str], at: dict[str, float] | None) -> Laws:
-    from perflaw.cli.annotate import learn_experiment
-    from perflaw.cli.twin import evidence_of, twin_document
-    from perflaw.store.evidence import measured
-    from perflaw.store.experiment import open_experiment
-
-    left = tuple(run for run in open_experiment(name).ids() if run not in without)
-    if not left:
-        raise UsageError(
-            f"{name}: no run left to learn from", "the runs to check are all it has", "perflaw record -- python app.py"
-        )
-    recordings, annotations = learn_experiment(name, left, at, metric)
-    found = evidence_of(recordings, measured(recordings, metric))
-    document = twin_document(annotations, recordings, found, at)
-    return replace(_of_document(name, document, annotations), evidence=found)
+    return StoreError(f"{file}: damaged", f"perflaw does not write this: {error!r}", WRITE_LAWS)
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A document of ``perflaw annotate --json``; StoreError where it is another thing or of an unknown version."""
+    """A document of ``perflaw annotate --json``; StoreError for another document or an unknown version."""
     try:
         document: Any = json.loads(_read(path))
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"{path}: no JSON", str(error), "perflaw annotate -o perf.law") from error
+        raise StoreError(f"{path}: no JSON", str(error), WRITE_LAWS) from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
-        raise StoreError(f"{path}: schema {schema!r}", f"wanted is {SCHEMA!r}", "perflaw annotate -o perf.law")
+        raise StoreError(f"{path}: schema {schema!r}", f"expected {SCHEMA!r}", WRITE_LAWS)
     if not isinstance(document, dict) or not isinstance(document.get("annotations"), list):
-        raise StoreError(f"{path}: damaged", "it has no list of annotations", "perflaw annotate -o perf.law")
+        raise StoreError(f"{path}: damaged", "it has no list of annotations", WRITE_LAWS)
     return document
 
 
@@ -139,9 +148,4 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise StoreError(f"{path}: cannot be read", error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
-        raise StoreError(f"{path}: is no text", f"byte {error.start} is not UTF-8") from error
-
-
-def _runs_of(document: Document) -> frozenset[tuple[str, str]]:
-    runs = document.get("runs") or []
-    return frozenset((str(run["id"]), str(run.get("started", ""))) for run in runs)
+        raise StoreError(f"{path} is no text file", f"byte {error.start} is not UTF-8") from error

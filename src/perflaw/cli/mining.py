@@ -121,7 +121,7 @@ def _mine(observed: Observed, request: MiningRequest) -> MinedSpec:
 
 def _with_evidence(spec: PathSpec, observed: Observed) -> MinedSpec:
     """The specification together with what single runs showed, and with the durations of its groups."""
-    from perflaw.check.spec_tallies import histograms_of, tallies_of
+    from perflaw.check.spec_calls import histograms_of, tallies_of
 
     ends = [(each.start_ns, each.end_ns) for each in observed.observations] or [(0, 0)]
     span = (min(start for start, _ in ends), max(end for _, end in ends))

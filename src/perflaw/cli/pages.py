@@ -125,10 +125,10 @@ def variance_views(
     from perflaw.learn.variance.analyse import survey
     from perflaw.report.variance.page import VarianceView
     from perflaw.store.call_trees import read_call_tree
-    from perflaw.store.evidence import measured
+    from perflaw.store.evidence import find_metric
 
     names = [metric, *(name for name in _recorded(recordings) if name != metric)]
-    surveys = [survey(read_call_tree(recordings, measured(recordings, name)), options) for name in names]
+    surveys = [survey(read_call_tree(recordings, find_metric(recordings, name)), options) for name in names]
     chosen = list(dict.fromkeys([*([asked] if asked else []), *_by_turns(surveys)]))[:FULL]
     driven = frozenset(chosen[:DRIVEN])
     views = []

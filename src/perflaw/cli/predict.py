@@ -28,7 +28,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     The first interval is that of the expected cost, the second that of one new run or call. Intervals widen outside the
     range of the data; a law of uncertain shape makes no prediction there.
     """
-    from perflaw.check.predicting import forecast
+    from perflaw.check.forecasts import forecast
     from perflaw.report.annotations.verdicts import forecast_text
 
     forecasts = []

@@ -43,7 +43,8 @@ def command(
     """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network."""
     point = point_of(at)
     outcomes = _outcomes(check, diff)
-    recordings, annotations = learn_experiment(experiment, runs, point, metric)
+    learnt = learn_experiment(experiment, runs, point, metric)
+    recordings, annotations = learnt.recordings, learnt.annotations
     check_point(point, annotations)
     page = page_of(experiment, recordings, annotations, point)
     trend = _trend(experiment, runs, recordings, point)

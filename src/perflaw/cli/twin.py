@@ -1,4 +1,4 @@
-"""The JSON twin of a law file: its laws with intervals, the runs they were learnt from, and how these lie about them."""
+"""Law files and their JSON twins: a twin has the laws with intervals, their runs, and how these differ from the laws."""
 
 from __future__ import annotations
 
@@ -6,68 +6,53 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perflaw.errors import StoreError
-
 if TYPE_CHECKING:
+    from perflaw.store.evidence import EvidenceByKey
     from perflaw.store.experiment import Recording
-    from perflaw.types import Annotation, Evidence, Metric
+    from perflaw.types import Annotation
 
 SCHEMA = "perflaw.annotate/1"
 
 
 def twin_path(path: Path) -> Path:
-    """Where the twin of a law file stands: ``perf.law.json`` beside ``perf.law``."""
+    """The path of a law file's twin: ``perf.law.json`` beside ``perf.law``."""
     return path.with_name(path.name + ".json")
 
 
-def write_twin(
+def write_laws(
     path: Path,
     annotations: Sequence[Annotation],
     recordings: Sequence[Recording],
-    metric: str,
-    at: Mapping[str, float] | None,
+    evidence: EvidenceByKey,
+    at: Mapping[str, float] | None = None,
 ) -> None:
-    """Write the twin of the law file at ``path``; StoreError where that cannot be."""
-    from perflaw.store.evidence import measured
+    """Write a law file and its twin; StoreError if that is impossible."""
+    from perflaw.cli.options import write_text
+    from perflaw.report.annotations.lawfile import law_file
     from perflaw.types.documents import dumps
 
-    found = evidence_of(recordings, measured(recordings, metric))
-    twin = twin_path(path)
-    try:
-        twin.write_text(dumps(twin_document(annotations, recordings, found, at)) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{twin}: cannot be written", error.strerror or str(error), "-o another/file.law") from error
+    twin = dumps(twin_document(annotations, recordings, evidence, at)) + "\n"
+    write_text(str(path), law_file(annotations), "-o another/file.law")
+    write_text(str(twin_path(path)), twin, "-o another/file.law")
 
 
 def twin_document(
     annotations: Sequence[Annotation],
     recordings: Sequence[Recording],
-    found: Mapping[tuple[str, str], Evidence],
+    evidence: EvidenceByKey,
     at: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """The JSON twin of a law file: the laws with their intervals, and what a check needs of the runs behind them.
-
-    ``found`` is the evidence the laws were learnt from.
-    """
+    """The twin's content: the laws with their intervals, and what a check needs of the evidence behind them."""
     from perflaw.check.twin import support
     from perflaw.report.documents import annotate_document
 
-    dearest: dict[tuple[str, str], Annotation] = {}  # of components of one name, as in the law file and the evidence
-    for one in annotations:
-        dearest.setdefault((one.component.name, one.metric.name), one)
-    document = annotate_document(list(dearest.values()), [one.run for one in recordings], at)
-    for one, stated in zip(dearest.values(), document["annotations"], strict=True):
-        stated.update(support(one, found))
+    # Of several components of one name that of the largest share, as in the law file.
+    first: dict[tuple[str, str], Annotation] = {}
+    for annotation in annotations:
+        first.setdefault((annotation.component.name, annotation.metric.name), annotation)
+    document = annotate_document(list(first.values()), [one.run for one in recordings], at)
+    for annotation, content in zip(first.values(), document["annotations"], strict=True):
+        content.update(support(annotation, evidence))
     for run, recording in zip(document["runs"], recordings, strict=True):
         run["started"] = recording.run.started
     return document
-
-
-def evidence_of(recordings: Sequence[Recording], metric: Metric) -> dict[tuple[str, str], Evidence]:
-    """Evidence by component and metric; of several components of one name the dearest."""
-    from perflaw.store.evidence import gather
-
-    found: dict[tuple[str, str], Evidence] = {}
-    for one in sorted(gather(recordings, metric), key=lambda each: sum(cost.total for cost in each.runs)):
-        found[one.component.name, metric.name] = one
-    return found

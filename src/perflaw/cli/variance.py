@@ -84,7 +84,7 @@ def command(
     from perflaw.learn.variance.analyse import variance
     from perflaw.learn.variance.options import Options
     from perflaw.store.call_trees import read_call_tree
-    from perflaw.store.evidence import measured
+    from perflaw.store.evidence import find_metric
     from perflaw.store.experiment import open_experiment
 
     runs = tuple(word for word in arguments if word.isdigit())
@@ -96,7 +96,7 @@ def command(
             f"perflaw variance {names[0]}",
         )
     recordings = open_experiment(experiment).recordings(runs)
-    tree = read_call_tree(recordings, measured(recordings, metric))
+    tree = read_call_tree(recordings, find_metric(recordings, metric))
     known = {component.name: component for component in tree.components}
     component = known[find_component(names[0], known, "variance")] if names else None
     options = Options(cov, pressure=pressure, trim=trim, paper=paper)
@@ -113,7 +113,7 @@ def command(
         from perflaw.learn.variance.compare import compare
 
         before = open_experiment(against).recordings()
-        changes = compare(variance(read_call_tree(before, measured(before, metric)), options), found)
+        changes = compare(variance(read_call_tree(before, find_metric(before, metric)), options), found)
     if as_json:
         from perflaw.report.documents import variance_document
         from perflaw.types.documents import dumps

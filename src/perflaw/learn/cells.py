@@ -1,4 +1,4 @@
-"""Sampled invocations to points of equal standing: one per run and combination of feature values.
+"""From sampled invocations to cells: points of equal standing, one for each run and combination of feature values.
 
 Samples of an invocation stratum are drawn by duration, so taken one by one they would bias a law towards slow calls.
 Within a run and a cell of (nearly) equal features their weighted mean does not. Runs stay apart: they are the replicates.
@@ -6,7 +6,7 @@ Within a run and a cell of (nearly) equal features their weighted mean does not.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,18 +17,18 @@ from perflaw.types import Evidence
 Array = NDArray[np.float64]
 
 STEPS_PER_E = 25.0
-"""Features within about 4 % of each other share a cell."""
+"""Feature values within about 4 % of each other share a cell."""
 MAX_CELLS = 400
-"""Points that a law is learnt from; more are thinned evenly, run by run."""
+"""Number of cells that a law is learnt from; more are thinned evenly, run by run."""
 MIN_PRESENT = 0.9
-"""Share of the invocations a feature must have been read in to be a candidate."""
+"""Share of the invocations in which a feature must have been read to explain a law."""
 COLLINEAR = 0.999
-"""Correlation of logarithms from which two features say the same; the earlier one stays."""
+"""Two features are redundant from this correlation of their logarithms on; the earlier one stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Points to learn from; every array has one entry a cell."""
+    """Points to learn from; every array has one entry for each cell."""
 
     y: Array
     """Weighted mean cost."""
@@ -39,51 +39,45 @@ class Cells:
 
 
 def make_cells(evidence: Evidence, preferred: Collection[str] = ()) -> Cells:
-    """The cells of a component's sampled invocations; see :func:`candidates` for the features."""
-    features = candidates(evidence, preferred)
+    """The cells of a component's sampled invocations; see :func:`explaining_features` for the features."""
+    features = explaining_features(evidence, preferred)
     present = np.ones(evidence.cost.size, dtype=bool)
     for values in features.values():
         present &= ~np.isnan(values)
     if present.any() and np.ptp(evidence.weight[present]) == 0:
-        # Every invocation stands for as many: no bias to average out, so nothing but equal inputs is put together.
-        return _thinned(_averaged(evidence, features, present, _exact_codes(evidence, features, present)))
-    codes = _codes(evidence, features, present)
-    if present.any() and np.unique(codes).size > present.sum() / 2:
-        present &= evidence.uniform  # nothing to average over: only the uniform part of the sample is free of bias
-        codes = _codes(evidence, features, present)
-    return _thinned(_averaged(evidence, features, present, codes))
+        # All invocations have the same weight, so there is no bias to average out: only equal inputs share a cell.
+        return _cells(evidence, features, present, _equal(evidence.run, features.values(), present))
+    near = [np.round(_log(values) * STEPS_PER_E) for values in features.values()]
+    cell = _nearly_equal(evidence.run, near, present)
+    if present.any() and np.unique(cell).size > present.sum() / 2:
+        present &= evidence.uniform  # too few share a cell to average: only the uniform part of the sample is unbiased
+        cell = _nearly_equal(evidence.run, near, present)
+    return _cells(evidence, features, present, cell)
 
 
-def candidates(evidence: Evidence, preferred: Collection[str] = ()) -> dict[str, Array]:
-    """Features that vary and were mostly read: the arguments', then the runs' (the preferred ones first).
+def explaining_features(evidence: Evidence, preferred: Collection[str] = ()) -> dict[str, Array]:
+    """Features that vary and were mostly read: those of the arguments, then those of the runs (``preferred`` first).
 
-    Those that say the same as an earlier one are left out; an argument goes before a run's feature of its name.
+    A feature that is collinear with an earlier one is left out; an argument replaces a run's feature of its name.
     """
     of_runs = run_features(evidence)
-    order = sorted(of_runs, key=lambda name: name not in preferred)
-    named = {name: values for name, values in evidence.features.items() if _mostly_read(values, evidence.uniform)}
-    named = {**{name: of_runs[name] for name in order}, **named}
+    of_runs = {name: of_runs[name] for name in sorted(of_runs, key=lambda name: name not in preferred)}
     kept: dict[str, Array] = {}
-    told: list[_Scaled] = []
-    for name in dict.fromkeys([*evidence.features, *order]):
-        values = named.get(name)
-        if values is None or not _mostly_read(values, evidence.uniform) or np.ptp(values[~np.isnan(values)]) == 0:
+    scaled: list[_Scaled] = []
+    for name in dict.fromkeys([*evidence.features, *of_runs]):
+        columns = (evidence.features.get(name), of_runs.get(name))
+        values = next((one for one in columns if one is not None and _mostly_read(one, evidence.uniform)), None)
+        if values is None or np.ptp(values[~np.isnan(values)]) == 0:
             continue
-        mine = _scaled(values)
-        if not any(_collinear(mine, other) for other in told):
+        logs = _scale(values)
+        if not any(_collinear(logs, other) for other in scaled):
             kept[name] = values
-            told.append(mine)
+            scaled.append(logs)
     return kept
 
 
-def _mostly_read(values: Array, uniform: NDArray[np.bool_]) -> bool:
-    """Whether a feature was read of most invocations: of the uniform part, for others' features are read by chance."""
-    read = ~np.isnan(values[uniform] if uniform.any() else values)
-    return bool(np.count_nonzero(read) >= max(1.0, MIN_PRESENT * read.size) and not np.isnan(values).all())
-
-
 def run_features(evidence: Evidence) -> dict[str, Array]:
-    """Features of the whole run, given to each of its invocations."""
+    """Features of the whole run, given to each of its invocations; NaN in runs without the feature."""
     names = dict.fromkeys(name for cost in evidence.runs for name in cost.run.features)
     by_run = {cost.run.id: cost.run.features for cost in evidence.runs}
     return {
@@ -91,11 +85,17 @@ def run_features(evidence: Evidence) -> dict[str, Array]:
     }
 
 
+def _mostly_read(values: Array, uniform: NDArray[np.bool_]) -> bool:
+    """Whether a feature was read in most invocations of the uniform part; in the others it is read by chance."""
+    read = ~np.isnan(values[uniform] if uniform.any() else values)
+    return bool(np.count_nonzero(read) >= max(1.0, MIN_PRESENT * read.size) and not np.isnan(values).all())
+
+
 _Scaled = tuple[Array, Array | None]
-"""Logarithms of a feature, and these centred and of unit length where it was read everywhere."""
+"""Logarithms of a feature, and the same centred and of unit length; None for a feature with missing values."""
 
 
-def _scaled(values: Array) -> _Scaled:
+def _scale(values: Array) -> _Scaled:
     logs = _log(values)
     if np.isnan(logs).any():
         return logs, None
@@ -116,56 +116,48 @@ def _collinear(a: _Scaled, b: _Scaled) -> bool:
 
 
 def _log(values: Array) -> Array:
-    """Logarithm that takes any number: near-linear around zero, odd."""
+    """A logarithm of any number: nearly linear around zero, odd."""
     return np.asarray(np.arcsinh(values), dtype=np.float64)
 
 
-def _codes(evidence: Evidence, features: dict[str, Array], present: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Number of the cell of each present invocation."""
-    columns = [np.unique(evidence.run[present], return_inverse=True)[1]]
-    columns += [np.round(_log(values[present]) * STEPS_PER_E) for values in features.values()]
+def _nearly_equal(run: NDArray[np.str_], near: Iterable[Array], present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Number of the cell of each present invocation: equal runs and equal rounded logarithms ``near`` (n,)."""
     if not present.any():
         return np.zeros(0, dtype=np.int64)
+    columns = [np.unique(run[present], return_inverse=True)[1], *(values[present] for values in near)]
     return np.asarray(np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].ravel(), dtype=np.int64)
 
 
-def _exact_codes(evidence: Evidence, features: dict[str, Array], present: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The same with cells of equal features alone."""
-    columns = [evidence.run[present], *(values[present] for values in features.values())]
-    codes = np.zeros(int(present.sum()), dtype=np.int64)
-    for column in columns:
-        if codes.size and int(codes.max()) == codes.size - 1:
-            break  # all are told apart already
-        code = np.unique(column, return_inverse=True)[1].reshape(-1)
-        codes = np.unique(codes * (int(code.max()) + 1) + code, return_inverse=True)[1].reshape(-1)
-    return codes.astype(np.int64)
+def _equal(run: NDArray[np.str_], features: Iterable[Array], present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Number of the cell of each present invocation: equal runs and equal features."""
+    cell = np.zeros(int(present.sum()), dtype=np.int64)
+    for column in (run, *features):
+        if cell.size and int(cell.max()) == cell.size - 1:
+            break  # every invocation has a cell of its own already
+        code = np.unique(column[present], return_inverse=True)[1].reshape(-1)
+        cell = np.unique(cell * (int(code.max()) + 1) + code, return_inverse=True)[1].reshape(-1)
+    return cell.astype(np.int64)
 
 
-def _averaged(
-    evidence: Evidence, features: dict[str, Array], present: NDArray[np.bool_], codes: NDArray[np.int64]
+def _cells(
+    evidence: Evidence, features: Mapping[str, Array], present: NDArray[np.bool_], cell: NDArray[np.int64]
 ) -> Cells:
+    """Weighted means over each cell; at most ``MAX_CELLS`` cells, every run keeping its share."""
     weight = evidence.weight[present]
-    total = np.bincount(codes, weights=weight)
-    first = np.unique(codes, return_index=True)[1]
+    total = np.bincount(cell, weights=weight)
+    first = np.unique(cell, return_index=True)[1]
 
     def mean(values: Array) -> Array:
-        return np.bincount(codes, weights=weight * values[present]) / total
+        return np.bincount(cell, weights=weight * values[present]) / total
 
-    averaged = {name: _exact(mean(values), values[present][first]) for name, values in features.items()}
-    return Cells(mean(evidence.cost), averaged, evidence.run[present][first])
-
-
-def _exact(mean: Array, first: Array) -> Array:
-    """Means that differ from a value of the cell by rounding alone become that value."""
-    return np.where(np.abs(mean - first) <= 1e-12 * np.abs(first), first, mean)
-
-
-def _thinned(cells: Cells) -> Cells:
-    """At most MAX_CELLS cells, every run keeping its share; deterministic."""
-    if cells.y.size <= MAX_CELLS:
-        return cells
-    order = (
-        np.lexsort((*cells.features.values(), cells.run)) if cells.features else np.argsort(cells.run, kind="stable")
-    )
-    keep = np.sort(order[np.linspace(0, order.size - 1, MAX_CELLS).astype(np.int64)])
-    return Cells(cells.y[keep], {name: values[keep] for name, values in cells.features.items()}, cells.run[keep])
+    means = {}
+    for name, values in features.items():
+        averaged, value = mean(values), values[present][first]
+        # A mean that differs from a value of its cell by rounding alone becomes that value.
+        means[name] = np.where(np.abs(averaged - value) <= 1e-12 * np.abs(value), value, averaged)
+    y, run = mean(evidence.cost), evidence.run[present][first]
+    if y.size <= MAX_CELLS:
+        return Cells(y, means, run)
+    order = np.lexsort((*means.values(), run)) if means else np.argsort(run, kind="stable")
+    kept = np.sort(order[np.linspace(0, order.size - 1, MAX_CELLS).astype(np.int64)])
+    return Cells(y[kept], {name: values[kept] for name, values in means.items()}, run[kept])

@@ -1,14 +1,14 @@
-"""The evidence of an experiment: sampled invocations and totals per component, over all its recordings."""
+"""The evidence of an experiment: sampled invocations and totals of each component, over all recordings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from perflaw.errors import UsageError
 from perflaw.store.columns import Array, Table, grouped
@@ -16,70 +16,118 @@ from perflaw.store.experiment import Recording
 from perflaw.store.tables import read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Evidence, Metric, RunCost
 
-Key = tuple[str, str, int]
-"""Name, file and first line: what makes a component the same in two runs."""
-Parts = dict[str, list[tuple[Array, Array]]]
-"""Name → places among a component's invocations, and the values there, of each run."""
+SparseColumns = dict[str, list[tuple[Array, Array]]]
+"""Name of a column → row numbers among the component's invocations, and the values there; an entry for each run."""
+EvidenceByKey = Mapping[tuple[str, str], Evidence]
+"""Evidence by component and metric."""
 BRANCH: Final = re.compile(r"branch\.L\d+(_\d+)?\.(not_)?taken")
 """Names of features that count outcomes of a branch; a parameter may be named ``branch`` as well."""
 CALLS: Final = "calls."
-"""What names of call edges begin with."""
+"""Prefix of the names of call edges."""
+COST_COLUMNS: Final = {TIME.name: "x", CPU.name: "x_cpu", EVENTS.name: "x_events"}
+"""Metrics that have a column in the table of invocations."""
+
+
+def find_metric(recordings: Sequence[Recording], name: str) -> Metric:
+    """The metric of that name; UsageError if a recording does not have it."""
+    for recording in recordings:
+        known = {metric.name: metric for metric in recording.run.metrics}
+        if not known:
+            raise UsageError(
+                f"run {recording.run.id} has no costs of calls",
+                "it is a run of a compiled program of which only execution counts were recorded",
+                "perflaw trend",
+            )
+        if name not in known:
+            raise UsageError(
+                f"--metric {name}: not measured in run {recording.run.id}",
+                f"it has {', '.join(known)}",
+                f"perflaw record --metric {name} -- …",
+            )
+    return known[name]
+
+
+def gather(recordings: Sequence[Recording], metric: Metric = TIME) -> list[Evidence]:
+    """Evidence of each component's cost in a metric, ordered by name; StoreError if a table is missing or damaged."""
+    samples: dict[tuple[str, str, int], _ComponentSamples] = {}
+    for recording in recordings:
+        costs = {row[0]: row[2:] for row in read_table(recording.folder, "component_costs") if row[1] == metric.name}
+        whole = _cost_of_run(recording, metric)
+        by_number: dict[int, _ComponentSamples] = {}
+        for row in read_table(recording.folder, "components"):
+            number, name, file, line, language, origin, parameters, calls, _ = row
+            names = tuple(parameters.split(",")) if parameters else ()
+            component = Component(name, file, line, language, origin, names)
+            entry = samples.setdefault((name, file, line), _ComponentSamples(component))
+            total, self_total = costs.get(number, (0, 0))
+            entry.runs.append(RunCost(recording.run, calls, total, self_total, whole))
+            by_number[number] = entry
+        invocations = _gather_invocations(recording, metric, by_number)
+        _gather_features(recording, invocations, by_number)
+        _gather_edges(recording, invocations, by_number)
+    return [samples[key].evidence() for key in sorted(samples)]
+
+
+def by_key(evidence: Iterable[Evidence], metric: Metric) -> dict[tuple[str, str], Evidence]:
+    """Evidence by component and metric; of several components of one name that of the largest total cost."""
+    ordered = sorted(evidence, key=lambda one: sum(cost.total for cost in one.runs))
+    return {(one.component.name, metric.name): one for one in ordered}
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _ComponentSamples:
+    """What was gathered of a component so far; it is the same in two runs if its name, file and first line are."""
+
     component: Component
-    samples: list[Table] = field(default_factory=list)
+    invocations: list[Table] = field(default_factory=list)
     """Sampled invocations of each run that has any."""
     cost: list[Array] = field(default_factory=list)
     """Their costs."""
     run: list[str] = field(default_factory=list)
     """Run of each sampled invocation."""
-    features: Parts = field(default_factory=dict)
-    """Feature → places among the invocations, and the values there."""
-    categories: Parts = field(default_factory=dict)
-    """The same of texts."""
-    edges: Parts = field(default_factory=dict)
-    """The same of calls of callees, named ``calls.<component>``; a place may stand there more than once."""
+    features: SparseColumns = field(default_factory=dict)
+    """Numbers that were read of the invocations."""
+    categories: SparseColumns = field(default_factory=dict)
+    """Texts that were read of the invocations."""
+    edges: SparseColumns = field(default_factory=dict)
+    """Calls of callees, named ``calls.<component>``; a row number may occur more than once."""
     runs: list[RunCost] = field(default_factory=list)
 
+    def evidence(self) -> Evidence:
+        """The evidence, with every column in full length."""
+        count = len(self.run)
 
-def gather(recordings: Sequence[Recording], metric: Metric = TIME) -> list[Evidence]:
-    """Evidence per component of its cost in a metric, ordered by name. StoreError where a table is missing or damaged."""
-    found: dict[Key, _Gathered] = {}
-    for recording in recordings:
-        _gather_run(recording, metric, found)
-    return [_evidence(found[key]) for key in sorted(found)]
+        def concatenated(arrays: list[Array]) -> Array:
+            return np.concatenate(arrays) if arrays else np.empty(0)
 
+        def dense(columns: SparseColumns, missing: object, kind: DTypeLike) -> dict[str, Array]:
+            out = {}
+            for name, pieces in columns.items():
+                out[name] = np.full(count, missing, dtype=kind)
+                for places, values in pieces:
+                    out[name][places] = values
+            return out
 
-def measured(recordings: Sequence[Recording], name: str) -> Metric:
-    """The metric of that name; UsageError where a recording does not have it."""
-    for recording in recordings:
-        known = {metric.name: metric for metric in recording.run.metrics}
-        if not known:
-            what = f"run {recording.run.id}: a compiled program's, of which only execution counts are recorded"
-            raise UsageError(what, "it has no costs of calls", "perflaw trend")
-        if name not in known:
-            what, why = f"--metric {name}: not measured in run {recording.run.id}", f"it has {', '.join(known)}"
-            raise UsageError(what, why, f"perflaw record --metric {name} -- …")
-    return known[name]
-
-
-def _gather_run(recording: Recording, metric: Metric, found: dict[Key, _Gathered]) -> None:
-    costs = {row[0]: row[2:] for row in read_table(recording.folder, "component_costs") if row[1] == metric.name}
-    whole = _cost_of_run(recording, metric)
-    here: dict[int, _Gathered] = {}
-    for number, name, file, line, language, origin, parameters, calls, _ in read_table(recording.folder, "components"):
-        names = tuple(parameters.split(",")) if parameters else ()
-        entry = found.setdefault((name, file, line), _Gathered(Component(name, file, line, language, origin, names)))
-        total, self_total = costs.get(number, (0, 0))
-        entry.runs.append(RunCost(recording.run, calls, total, self_total, whole))
-        here[number] = entry
-    samples = read_table(recording.folder, "invocations")
-    places = _gather_samples(recording, samples, metric, here)
-    sampled = _Sampled(samples["sequence"], samples["component"], places, here)
-    _gather_features(recording, sampled)
-    _gather_edges(recording, sampled)
+        edges = {name: np.zeros(count) for name in self.edges}
+        for name, pieces in self.edges.items():
+            for places, values in pieces:
+                np.add.at(edges[name], places, values)
+        numbers = dense(self.features, np.nan, np.float64)
+        branches = {name: column for name, column in numbers.items() if BRANCH.fullmatch(name)}
+        # The tracer records the outcomes that are not 0, and at least one of an invocation whose branches it counted.
+        counted = np.logical_or.reduce([np.zeros(count, np.bool_), *(~np.isnan(one) for one in branches.values())])
+        return Evidence(
+            self.component,
+            concatenated(self.cost).astype(np.float64),
+            concatenated([table["weight"] for table in self.invocations]).astype(np.float64),
+            concatenated([table["uniform_key"] for table in self.invocations]) >= 0,
+            np.array(self.run, dtype=np.str_),
+            {name: column for name, column in numbers.items() if name not in branches},
+            tuple(self.runs),
+            {name: column.astype(np.str_) for name, column in dense(self.categories, "", np.object_).items()},
+            edges,
+            {name: np.where(counted, np.nan_to_num(column), np.nan) for name, column in branches.items()},
+        )
 
 
 def _cost_of_run(recording: Recording, metric: Metric) -> int:
@@ -91,127 +139,80 @@ def _cost_of_run(recording: Recording, metric: Metric) -> int:
     return max(recording.run.span_ns, busy) if metric == TIME else busy
 
 
-def _gather_samples(recording: Recording, samples: Table, metric: Metric, here: dict[int, _Gathered]) -> Array:
-    """Append a run's sampled invocations; returns the place of each among those of its component."""
-    cost = _sample_costs(recording, samples, metric)
-    places = np.empty(len(samples), np.int64)
-    for rows in _groups(samples["component"]):
-        some = samples.take(rows)
-        entry = here[int(some["component"][0])]
-        places[rows] = np.arange(len(entry.run), len(entry.run) + len(rows))
-        entry.samples.append(some)
-        entry.cost.append(cost[rows])
-        entry.run += [recording.run.id] * len(rows)
-    return places
+@dataclass(frozen=True, slots=True)
+class _RunInvocations:
+    """The sampled invocations of a run, in order of their sequence numbers."""
+
+    sequence: Array
+    """Sequence number of each."""
+    component: Array
+    """Number of the component of each."""
+    place: Array
+    """Row number of each among the invocations of its component in all runs."""
+
+    def rows(self, sequence: Array) -> Array:
+        """Numbers of the invocations with these sequence numbers."""
+        return np.searchsorted(self.sequence, sequence)
+
+
+def _gather_invocations(
+    recording: Recording, metric: Metric, by_number: Mapping[int, _ComponentSamples]
+) -> _RunInvocations:
+    """Append a run's sampled invocations to those of their components."""
+    table = read_table(recording.folder, "invocations")
+    if metric.name in COST_COLUMNS:
+        cost = table[COST_COLUMNS[metric.name]]
+    else:
+        rows = read_table(recording.folder, "invocation_costs")
+        costs = {sequence: cost for _, sequence, name, cost in rows if name == metric.name}
+        cost = np.array([costs.get(sequence, 0) for sequence in table["sequence"].tolist()], dtype=np.int64)
+    place = np.empty(len(table), np.int64)
+    for rows_of_component in _groups(table["component"]):
+        part = table.take(rows_of_component)
+        entry = by_number[int(part["component"][0])]
+        place[rows_of_component] = np.arange(len(entry.run), len(entry.run) + len(rows_of_component))
+        entry.invocations.append(part)
+        entry.cost.append(cost[rows_of_component])
+        entry.run += [recording.run.id] * len(rows_of_component)
+    return _RunInvocations(table["sequence"], table["component"], place)
 
 
 def _groups(*keys: Array) -> list[NDArray[np.intp]]:
-    """Numbers of the rows of each group of equal keys, in order."""
+    """Numbers of the rows of each group of equal keys, in the order of the keys."""
     order, starts = grouped(keys)
     return np.split(order, starts[1:]) if len(order) else []
 
 
-def _sample_costs(recording: Recording, samples: Table, metric: Metric) -> Array:
-    """Cost of each sampled invocation."""
-    column = {TIME.name: "x", CPU.name: "x_cpu", EVENTS.name: "x_events"}.get(metric.name)
-    if column is not None:
-        return samples[column]
-    rows = read_table(recording.folder, "invocation_costs")
-    costs = {sequence: cost for _, sequence, name, cost in rows if name == metric.name}
-    return np.array([costs.get(sequence, 0) for sequence in samples["sequence"].tolist()], dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sampled:
-    """The sampled invocations of a run, in order of their sequence."""
-
-    sequence: Array
-    component: Array
-    """Number of the component of each."""
-    place: Array
-    """Place of each among all of its component."""
-    here: dict[int, _Gathered]
-    """By number of a component."""
-
-    def rows_of(self, sequence: Array) -> Array:
-        """Which of them these rows of another table belong to."""
-        return np.searchsorted(self.sequence, sequence)
-
-
-def _gather_features(recording: Recording, sampled: _Sampled) -> None:
-    """Append what was read of the sampled invocations: numbers, and names of types."""
+def _gather_features(
+    recording: Recording, invocations: _RunInvocations, by_number: Mapping[int, _ComponentSamples]
+) -> None:
+    """Append the numbers and the texts (names of types) that were read of the sampled invocations."""
     table = read_table(recording.folder, "features", ("sequence", "feature", "value", "text"))
-    sample, codes, words = sampled.rows_of(table["sequence"]), table["feature"], table.columns["feature"].words or ()
+    row, codes, names = invocations.rows(table["sequence"]), table["feature"], table.columns["feature"].words or ()
     texts = np.array([*(table.columns["text"].words or ()), ""], dtype=object)
-    read = ~np.isnan(table["value"])
-    for is_number, values in ((True, table["value"]), (False, texts[table["text"]])):
-        some = np.flatnonzero(read if is_number else ~read)
-        for rows in (some[group] for group in _groups(sampled.component[sample[some]], codes[some])):
-            gathered = sampled.here[int(sampled.component[sample[rows[0]]])]
-            columns = gathered.features if is_number else gathered.categories
-            columns.setdefault(words[codes[rows[0]]], []).append((sampled.place[sample[rows]], values[rows]))
+    is_number = ~np.isnan(table["value"])
+    for chosen, values in ((is_number, table["value"]), (~is_number, texts[table["text"]])):
+        entries = np.flatnonzero(chosen)
+        for group in _groups(invocations.component[row[entries]], codes[entries]):
+            cells = entries[group]
+            samples = by_number[int(invocations.component[row[cells[0]]])]
+            columns = samples.features if chosen is is_number else samples.categories
+            columns.setdefault(names[codes[cells[0]]], []).append((invocations.place[row[cells]], values[cells]))
 
 
-def _gather_edges(recording: Recording, sampled: _Sampled) -> None:
-    """Append how often the sampled invocations called each component directly. Callees not kept apart have no edge."""
+def _gather_edges(
+    recording: Recording, invocations: _RunInvocations, by_number: Mapping[int, _ComponentSamples]
+) -> None:
+    """Append how often the sampled invocations called each component directly; callees without a node have no edge."""
     table = read_table(recording.folder, "callees", ("sequence", "node", "k"))
     table = table.take(np.flatnonzero(table["node"] > 0))
-    sample, calls = sampled.rows_of(table["sequence"]), table["k"]
+    row, calls = invocations.rows(table["sequence"]), table["k"]
     tree = read_table(recording.folder, "calltree", ("node", "component"))
     order = np.argsort(tree["node"])
     callee = tree["component"][order][np.searchsorted(tree["node"][order], table["node"])]
-    for rows in _groups(sampled.component[sample], callee):
-        columns = sampled.here[int(sampled.component[sample[rows[0]]])].edges
-        called = sampled.here[int(callee[rows[0]])].component
-        if called.line:  # else it is no function: the waiting of a generator
-            columns.setdefault(CALLS + called.name, []).append((sampled.place[sample[rows]], calls[rows]))
-
-
-def _evidence(gathered: _Gathered) -> Evidence:
-    count = len(gathered.run)
-    return Evidence(
-        gathered.component,
-        _joined(gathered.cost).astype(np.float64),
-        _joined([some["weight"] for some in gathered.samples]).astype(np.float64),
-        _joined([some["uniform_key"] for some in gathered.samples]) >= 0,
-        np.array(gathered.run, dtype=np.str_),
-        {name: _column(parts, count) for name, parts in gathered.features.items() if not BRANCH.fullmatch(name)},
-        tuple(gathered.runs),
-        {name: _texts(parts, count) for name, parts in gathered.categories.items()},
-        {name: _sums(parts, count) for name, parts in gathered.edges.items()},
-        _branches({name: parts for name, parts in gathered.features.items() if BRANCH.fullmatch(name)}, count),
-    )
-
-
-def _joined(parts: list[Array]) -> Array:
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-def _column(parts: list[tuple[Array, Array]], count: int) -> NDArray[np.float64]:
-    column = np.full(count, np.nan)
-    for places, values in parts:
-        column[places] = values
-    return column
-
-
-def _branches(outcomes: Parts, count: int) -> dict[str, NDArray[np.float64]]:
-    """Counts of every outcome. The tracer tells those that are not 0, and one in any case of an invocation it counted."""
-    columns = {name: _column(parts, count) for name, parts in outcomes.items()}
-    counted = np.zeros(count, np.bool_)
-    for column in columns.values():
-        counted |= ~np.isnan(column)
-    return {name: np.where(counted, np.nan_to_num(column), np.nan) for name, column in columns.items()}
-
-
-def _texts(parts: list[tuple[Array, Array]], count: int) -> NDArray[np.str_]:
-    column = np.full(count, "", dtype=object)
-    for places, values in parts:
-        column[places] = values
-    return column.astype(np.str_)
-
-
-def _sums(parts: list[tuple[Array, Array]], count: int) -> NDArray[np.float64]:
-    column = np.zeros(count)
-    for places, values in parts:
-        np.add.at(column, places, values)
-    return column
+    for cells in _groups(invocations.component[row], callee):
+        samples = by_number[int(invocations.component[row[cells[0]]])]
+        called = by_number[int(callee[cells[0]])].component
+        if called.line:  # a pseudo-component without a line is no function: the waiting of a generator
+            columns = samples.edges.setdefault(CALLS + called.name, [])
+            columns.append((invocations.place[row[cells]], calls[cells]))

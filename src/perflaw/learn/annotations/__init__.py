@@ -1,6 +1,6 @@
 """Annotations (Freud §3.2): regression trees with scope conditions, mixtures with probabilities. Arrays in, laws out."""
 
 from perflaw.learn.annotations.annotate import annotate
-from perflaw.learn.annotations.table import Options
+from perflaw.learn.annotations.table import AnnotationOptions
 
-__all__ = ["Options", "annotate"]
+__all__ = ["AnnotationOptions", "annotate"]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from perflaw.learn.annotations.relevant import learn_relevant, too_small
 from perflaw.learn.annotations.scopes import Scoped, asked, curves, scoped
-from perflaw.learn.annotations.table import Options, Table, representative, table_of
+from perflaw.learn.annotations.table import AnnotationOptions, Table, representative, table_of
 from perflaw.learn.annotations.tree import Node, grow, root
 from perflaw.learn.cells import Array, Cells, make_cells
 from perflaw.learn.series import Learnt, Series, learn
-from perflaw.types import TIME, Annotation, Evidence, Metric, Points, Prediction, Run
+from perflaw.types import Annotation, Evidence, Metric, Points, Prediction, Run
 
 # ---- The evidence behind an annotation, thinned for charts.
 
@@ -128,18 +128,14 @@ class _Found:
 
 
 def annotate(
-    evidence: Sequence[Evidence],
-    at: Point | None = None,
-    quantum: float = 1.0,
-    metric: Metric = TIME,
-    options: Options | None = None,
+    evidence: Sequence[Evidence], options: AnnotationOptions | None = None, at: Point | None = None
 ) -> list[Annotation]:
     """Laws of all components, ranked by predicted cost at ``at`` where given, else by share of the cost.
 
-    ``quantum`` is the smallest step of the metric (of time: the clock's tick in ns). The result is deterministic.
-    Components without a completed call are left out.
+    The result is deterministic. Components without a completed call are left out.
     """
-    options = options or Options()
+    options = options or AnnotationOptions()
+    metric, quantum = options.metric, options.quantum
     present = [one for one in evidence if one.cost.size]
     preferred = tuple(at or ())
     cells = [make_cells(one, preferred) for one in present]
@@ -165,7 +161,7 @@ def _rank(annotation: Annotation) -> tuple[float, float, str]:
 
 
 def _learn_calls(
-    evidence: Sequence[Evidence], cells: Sequence[Cells], quantum: float, options: Options
+    evidence: Sequence[Evidence], cells: Sequence[Cells], quantum: float, options: AnnotationOptions
 ) -> tuple[list[Learnt], list[bool]]:
     """The law of a call for each component, and whether a dependence was found that is too small to matter."""
     series = [

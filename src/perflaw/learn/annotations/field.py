@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from perflaw.learn.annotations.conditions import Mask
 from perflaw.learn.annotations.scan import Field, moments_of, standard, whole
-from perflaw.learn.annotations.table import Column, Options, Table
+from perflaw.learn.annotations.table import AnnotationOptions, Column, Table
 from perflaw.learn.series import Learnt
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ class _Residuals:
     """Parameters of the law's mean."""
 
 
-def field_of(table: Table, mask: Mask, learnt: Learnt, options: Options) -> Part | None:
+def field_of(table: Table, mask: Mask, learnt: Learnt, options: AnnotationOptions) -> Part | None:
     """The field of a part; None where there are too few records for two sides."""
     rows = np.flatnonzero(mask)
     if rows.size < 2 * options.fewest:
@@ -94,7 +94,12 @@ def _read(column: Column) -> float:
 
 
 def _part(
-    table: Table, rows: NDArray[np.intp], columns: Sequence[Column], tested: set[str], learnt: Learnt, options: Options
+    table: Table,
+    rows: NDArray[np.intp],
+    columns: Sequence[Column],
+    tested: set[str],
+    learnt: Learnt,
+    options: AnnotationOptions,
 ) -> Part:
     weight = table.evidence.weight[rows]
     weight = weight * (rows.size / weight.sum())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from perflaw.learn.annotations.conditions import Mask
 from perflaw.learn.annotations.relevant import learn_relevant
-from perflaw.learn.annotations.table import Options, Table, part_of
+from perflaw.learn.annotations.table import AnnotationOptions, Table, part_of
 from perflaw.learn.annotations.tree import Node
 from perflaw.learn.cells import make_cells
 from perflaw.learn.modes import apart, borders, density_minima, labels
@@ -170,7 +170,7 @@ class Share:
     """Its law."""
 
 
-def mixture(node: Node, quantum: float, options: Options) -> list[Share] | None:
+def mixture(node: Node, quantum: float, options: AnnotationOptions) -> list[Share] | None:
     """The behaviours of a part whose law is not good, the most probable first; None where there is one alone."""
     part = node.part
     if part is None or part.scatter < MIN_SCATTER or part.r2 >= options.good_r2:
@@ -192,7 +192,7 @@ def _half_told(node: Node) -> bool:
     return node.learnt.law.verdict == "law" and node.part is not None and node.part.r2 >= HALF
 
 
-def _clusters(node: Node, mask: Mask, quantum: float, options: Options, rounds: int) -> list[Mask]:
+def _clusters(node: Node, mask: Mask, quantum: float, options: AnnotationOptions, rounds: int) -> list[Mask]:
     """Records by behaviour: those that follow a feature are taken out first, the rest is looked at again."""
     rows = np.flatnonzero(mask)
     if rows.size < 2 * options.fewest or rounds == 0:
@@ -211,7 +211,7 @@ def _clusters(node: Node, mask: Mask, quantum: float, options: Options, rounds: 
     return [follows, *_clusters(node, mask & ~follows, quantum, options, rounds - 1)]
 
 
-def _of_y(node: Node, mask: Mask, quantum: float, options: Options) -> list[Mask]:
+def _of_y(node: Node, mask: Mask, quantum: float, options: AnnotationOptions) -> list[Mask]:
     """Records by clusters of y itself."""
     rows = np.flatnonzero(mask)
     y = node.table.evidence.cost[rows]
@@ -243,7 +243,7 @@ def _core(mask: Mask, view: Array, rows: NDArray[np.intp]) -> Mask:
     return out
 
 
-def _followers(node: Node, mask: Mask, masks: list[Mask], quantum: float, options: Options) -> Mask | None:
+def _followers(node: Node, mask: Mask, masks: list[Mask], quantum: float, options: AnnotationOptions) -> Mask | None:
     """All records close to the law of the largest cluster that has one of features; None where none has."""
     for one in sorted(masks, key=lambda one: -int(one.sum())):
         if np.count_nonzero(one) < options.fewest // 2:
@@ -276,7 +276,7 @@ def _deviation(node: Node, learnt: Learnt) -> Array:
     return np.where(known, out, np.inf)
 
 
-def _laws(node: Node, masks: Sequence[Mask], quantum: float, options: Options) -> list[Learnt]:
+def _laws(node: Node, masks: Sequence[Mask], quantum: float, options: AnnotationOptions) -> list[Learnt]:
     """The law of each cluster: one of features where that is good, else input-independent, of its single records."""
     evidence = node.table.evidence
     parts = [part_of(evidence, mask) for mask in masks]
@@ -289,7 +289,7 @@ def _laws(node: Node, masks: Sequence[Mask], quantum: float, options: Options) -
     return [dependent if _good(dependent, options) else constant for dependent, constant in pairs]
 
 
-def _good(learnt: Learnt, options: Options) -> bool:
+def _good(learnt: Learnt, options: AnnotationOptions) -> bool:
     law = learnt.law
     return bool(law.features) and law.verdict == "law" and (law.r2 or 0.0) >= options.good_r2
 

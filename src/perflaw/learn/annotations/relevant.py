@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from perflaw.laws.build import lognormal, number
 from perflaw.learn.annotations.paper import learn_paper
-from perflaw.learn.annotations.table import Options
+from perflaw.learn.annotations.table import AnnotationOptions
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series import Options as LawOptions
 from perflaw.types import Law, Prediction
@@ -18,7 +18,7 @@ from perflaw.types import Law, Prediction
 # ---- The learner that annotations ask: ours, or the paper's own regressions.
 
 
-def learn_laws(series: Sequence[Series], options: Options, *, regimes: bool = False) -> list[Learnt]:
+def learn_laws(series: Sequence[Series], options: AnnotationOptions, *, regimes: bool = False) -> list[Learnt]:
     """A law for each series. Without breakpoints unless asked: regimes are scopes, and the tree decides on them."""
     if not series:
         return []
@@ -36,7 +36,7 @@ OFF = 1.5
 
 
 def learn_relevant(
-    series: Sequence[Series], options: Options, *, regimes: bool = False
+    series: Sequence[Series], options: AnnotationOptions, *, regimes: bool = False
 ) -> tuple[list[Learnt], set[int]]:
     """A law for each series, and the numbers of those whose dependence is too small to matter: they get constants."""
     learnt = learn_laws(series, options, regimes=regimes)

@@ -15,7 +15,7 @@ from perflaw.learn.annotations.conditions import Condition, Mask, Test, expressi
 from perflaw.learn.annotations.mixture import mixture
 from perflaw.learn.annotations.relevant import learn_relevant, with_own_mean
 from perflaw.learn.annotations.scan import threshold
-from perflaw.learn.annotations.table import Column, Options, Table
+from perflaw.learn.annotations.table import AnnotationOptions, Column, Table
 from perflaw.learn.annotations.tree import Node
 from perflaw.learn.cells import Array
 from perflaw.learn.modes import borders, labels
@@ -78,7 +78,7 @@ ROUNDING = 1e-6
 """R² that two ways to sum squares differ by at most."""
 
 
-def cleaned(node: Node, metric: Metric, quantum: float, options: Options) -> tuple[Learnt, str] | None:
+def cleaned(node: Node, metric: Metric, quantum: float, options: AnnotationOptions) -> tuple[Learnt, str] | None:
     """A good law of selected records and what was done, where the law of all records is not good; else None."""
     part, law = node.part, node.learnt.law
     if part is None or part.r2 >= options.good_r2 or (law.features and (law.r2 or 0.0) >= TELLING):
@@ -98,12 +98,12 @@ def cleaned(node: Node, metric: Metric, quantum: float, options: Options) -> tup
     return max(good, key=lambda one: one[0].law.r2 or 0.0) if good else None
 
 
-def _good(learnt: Learnt, options: Options) -> bool:
+def _good(learnt: Learnt, options: AnnotationOptions) -> bool:
     law = learnt.law
     return bool(law.features) and law.verdict == "law" and (law.r2 or 0.0) >= options.good_r2
 
 
-def _may_be_good(series: Series, options: Options) -> bool:
+def _may_be_good(series: Series, options: AnnotationOptions) -> bool:
     """Whether a law can explain enough, seen at a fraction of the cost of learning it; zeros have laws of their own."""
     if options.paper or (series.y == 0).any() or series.y.size < 2:
         return True
@@ -293,7 +293,9 @@ class Scoped:
     """Selections of records that laws stand on."""
 
 
-def scoped(leaves: Sequence[Node], metric: Metric, quantum: float, options: Options, at: Point | None) -> Scoped:
+def scoped(
+    leaves: Sequence[Node], metric: Metric, quantum: float, options: AnnotationOptions, at: Point | None
+) -> Scoped:
     """Scopes of the leaves of a component."""
     scopes: list[Scope] = []
     learnt: list[Learnt] = []
@@ -310,7 +312,7 @@ Piece = tuple[Condition, float, Law, Learnt]
 """Condition, probability, law, and what answers for it."""
 
 
-def _of_leaf(node: Node, metric: Metric, quantum: float, options: Options, marks: list[str]) -> list[Piece]:
+def _of_leaf(node: Node, metric: Metric, quantum: float, options: AnnotationOptions, marks: list[str]) -> list[Piece]:
     """The scopes of one leaf: its behaviours, its cleaned law, its regimes, or its law."""
     shares = mixture(node, quantum, options)
     if shares is None or not any(share.learnt.law.features for share in shares):

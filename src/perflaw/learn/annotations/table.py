@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from perflaw.learn.annotations.conditions import Columns, Mask
 from perflaw.learn.cells import Array, run_features
-from perflaw.types import Evidence
+from perflaw.types import TIME, Evidence, Metric
 
 Kind = Literal["category", "feature", "run", "branch", "edge"]
 PREFERENCE: Final[tuple[Kind, ...]] = ("category", "feature", "run", "branch", "edge")
@@ -115,22 +115,23 @@ def part_of(evidence: Evidence, mask: Mask) -> Evidence:
     )
 
 
-# ---- What a person may choose about annotations.
-
-
 @dataclass(frozen=True, slots=True)
-class Options:
-    """Choices of Algorithms 1 and 2 (Freud §3.2) where the paper leaves them open."""
+class AnnotationOptions:
+    """How annotations are learnt: the metric, and the parameters of Algorithms 1 and 2 that Freud §3.2 leaves open."""
 
-    good_r2: float = 0.9
-    """R² from which a law is good, so that its part is left whole."""
-    p: float = 0.01
-    """Error of a split, over all that were looked at (Holm 1979: the best of m must reach p / m)."""
-    fewest: int = 20
-    """Records that a part has at least."""
-    depth: int = 6
-    """Tests of a condition at most."""
+    metric: Metric = TIME
+    """The metric of the costs."""
+    quantum: float = 1.0
+    """Smallest step of the metric (of time: the clock's tick in ns)."""
     resolution: float = 0.0
-    """Differences of single calls below this, in the unit of the metric, are the measurement's (0: unknown)."""
+    """Smaller differences between single calls come from the measurement, in the unit of the metric (0: unknown)."""
+    good_r2: float = 0.9
+    """R² from which on a law is good, so that its records are not split."""
+    p: float = 0.01
+    """Error probability of a split, over all candidates (Holm 1979: the best of m candidates must reach p / m)."""
+    fewest: int = 20
+    """Smallest number of records on a side of a split."""
+    depth: int = 6
+    """Largest number of comparisons in a condition."""
     paper: bool = False
-    """The paper's own choices, where ours differ."""
+    """Follow the paper wherever perflaw differs from it."""

@@ -17,7 +17,7 @@ from perflaw.learn.annotations.conditions import Condition, Mask, Test, holds
 from perflaw.learn.annotations.field import MIN_EFFECT, Part, field_of
 from perflaw.learn.annotations.relevant import learn_relevant
 from perflaw.learn.annotations.scan import Split, best_split, by_levels, sides
-from perflaw.learn.annotations.table import Column, Options, Table, part_of
+from perflaw.learn.annotations.table import AnnotationOptions, Column, Table, part_of
 from perflaw.learn.cells import Cells, make_cells
 from perflaw.learn.series import Learnt, Series
 from perflaw.types import Law
@@ -103,7 +103,7 @@ MOST_CHOICES = 4
 """Values of a feature that may be a choice."""
 
 
-def propose(part: Part, law: Law, options: Options) -> Test | None:
+def propose(part: Part, law: Law, options: AnnotationOptions) -> Test | None:
     """The test by which a part with its law is split, None where it stays whole."""
     choice = _choice(part, law, options)
     if choice is not None:
@@ -117,7 +117,7 @@ def propose(part: Part, law: Law, options: Options) -> Test | None:
     return _sure(part, options)
 
 
-def _sure(part: Part, options: Options) -> Test | None:
+def _sure(part: Part, options: AnnotationOptions) -> Test | None:
     """The best split where it is sure and matters."""
     split, tried = best_split(part.field)
     if split is None or part.criterion - split.criterion < MIN_GAIN or not _matters(part, split, options):
@@ -125,7 +125,7 @@ def _sure(part: Part, options: Options) -> Test | None:
     return split.test if p_value(part, split, sides(part.field, split)) * tried <= options.p else None
 
 
-def _choice(part: Part, law: Law, options: Options) -> Test | None:
+def _choice(part: Part, law: Law, options: AnnotationOptions) -> Test | None:
     """A feature of a few values in a law of several may be a choice and no quantity: then it parts the records.
 
     Of two values that cannot be told apart; of more it is where laws for each value explain more than the one of all.
@@ -151,7 +151,7 @@ def _values(column: Column, fewest: int) -> int:
     return int(values.size) if count.min() >= fewest else 0
 
 
-def _matters(part: Part, split: Split, options: Options) -> bool:
+def _matters(part: Part, split: Split, options: AnnotationOptions) -> bool:
     """Whether what the split explains is worth telling."""
     remains = split.rss / max(float(part.unexplained[split.response]), 1e-300)
     if remains > (REMAINS_GOOD if part.r2 >= options.good_r2 else REMAINS):
@@ -181,7 +181,7 @@ Place = tuple[int, tuple[int, ...]]
 """Component, and the way from its root to a part: 0 where a test holds."""
 
 
-def grow(roots: Sequence[Node], quantum: float, options: Options) -> list[list[Node]]:
+def grow(roots: Sequence[Node], quantum: float, options: AnnotationOptions) -> list[list[Node]]:
     """The leaves of every component, in the order of their conditions."""
     leaves: list[dict[Place, Node]] = [{} for _ in roots]
     level: dict[Place, Node] = {(i, ()): root for i, root in enumerate(roots)}
@@ -202,7 +202,7 @@ def grow(roots: Sequence[Node], quantum: float, options: Options) -> list[list[N
 
 
 def _piecewise(
-    looked: Mapping[Place, Node], tests: Mapping[Place, Test | None], quantum: float, options: Options
+    looked: Mapping[Place, Node], tests: Mapping[Place, Test | None], quantum: float, options: AnnotationOptions
 ) -> dict[Place, Node]:
     """Nodes that a good piecewise law tells whole: split by the very feature their law is of. It has intervals."""
     places = [place for place, test in tests.items() if test and _of_its_feature(looked[place], test)]
@@ -219,7 +219,7 @@ def _of_its_feature(node: Node, test: Test) -> bool:
     return isinstance(test.value, float) and not test.counts and set(node.learnt.law.features) <= {test.feature}
 
 
-def _with_outcomes(leaves: Sequence[dict[Place, Node]], quantum: float, options: Options) -> None:
+def _with_outcomes(leaves: Sequence[dict[Place, Node]], quantum: float, options: AnnotationOptions) -> None:
     """Leaves without a good law get one of branch outcomes and calls as well, if that is good; in place."""
     places = [(found, place) for found in leaves for place, node in found.items() if _wants_outcomes(node, options)]
     nodes = relearnt([found[place] for found, place in places], quantum, options, outcomes=True)
@@ -229,17 +229,17 @@ def _with_outcomes(leaves: Sequence[dict[Place, Node]], quantum: float, options:
             found[place] = looked
 
 
-def _wants_outcomes(node: Node, options: Options) -> bool:
+def _wants_outcomes(node: Node, options: AnnotationOptions) -> bool:
     if node.part is None or node.part.r2 >= options.good_r2:
         return False
     return any(column.kind in ("branch", "edge") for column in node.part.field.columns)
 
 
-def _looked_at(node: Node, options: Options) -> Node:
+def _looked_at(node: Node, options: AnnotationOptions) -> Node:
     return replace(node, part=field_of(node.table, node.mask, node.learnt, options))
 
 
-def _test(node: Node, options: Options) -> Test | None:
+def _test(node: Node, options: AnnotationOptions) -> Test | None:
     """The test a part is split by, if it is."""
     if node.part is None or len(node.condition) >= options.depth:
         return None
@@ -253,7 +253,12 @@ def _side(node: Node, test: Test) -> Node:
 
 
 def relearnt(
-    nodes: Sequence[Node], quantum: float, options: Options, *, outcomes: bool = False, with_regimes: bool = False
+    nodes: Sequence[Node],
+    quantum: float,
+    options: AnnotationOptions,
+    *,
+    outcomes: bool = False,
+    with_regimes: bool = False,
 ) -> list[Node]:
     """Parts with laws learnt from their own records; ``outcomes``: of branch outcomes and call edges as well."""
     parts = [part_of(node.table.evidence, node.mask) for node in nodes]

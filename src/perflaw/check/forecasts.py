@@ -1,0 +1,195 @@
+"""Forecasts of laws at a point: the cost with an interval for the mean and one for a new run or call, or a refusal.
+
+A twin holds intervals at 2 and 10 times the 95th percentile of the data. Nearer points get those at twice (an upper
+bound of theirs); between and beyond, the logarithm of the relative width grows with that of the distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import exp, log
+from typing import Any, Literal
+
+import numpy as np
+
+from perflaw.check.claims import Claim, claim_of_document, clause_names
+from perflaw.confidence import HIGH, LOW
+from perflaw.laws import distributions
+from perflaw.laws.evaluation import evaluate, truth
+from perflaw.types import Component, Forecast
+
+Point = Mapping[str, float]
+"""Feature → value."""
+Document = Mapping[str, Any]
+"""A law in the JSON twin."""
+Limits = tuple[float, float, float, float]
+"""Limits of the mean and of a new run, each divided by the mean: low, high, low, high."""
+
+MAX_DISTANCE = 10.0
+"""Beyond so many times the data a law of doubtful shape refuses."""
+MISFIT = 0.01
+"""p of the lack-of-fit test below which a law's shape is doubtful."""
+
+
+def forecast(claims: Sequence[Claim], points: Sequence[Point]) -> list[Forecast]:
+    """Forecasts of all laws that depend on features of the points alone, point by point.
+
+    At each point whole runs come before single calls, and the largest cost first.
+    """
+    forecasts: list[Forecast] = []
+    for point in points:
+        here = [one for claim in claims for one in _forecasts(claim, point)]
+        forecasts += sorted(here, key=lambda one: (one.of == "call", -(one.mean or 0.0), one.component.name))
+    return forecasts
+
+
+def _forecasts(claim: Claim, point: Point) -> list[Forecast]:
+    """The forecasts of the claim's law of a whole run and of its law of a call, if the point has their features."""
+    document = claim.document or {}
+    run_law = document.get("run_law")
+    about_runs = run_law and run_law["range"].keys() & point.keys()
+    found = []
+    if run_law and about_runs and set(run_law["features"]) <= point.keys():
+        scope = {"condition": "", "probability": 1.0, "law": run_law}
+        found.append(_forecast(claim_of_document({**document, "scopes": [scope], "check": None}), point, "run"))
+    if claim.names <= point.keys() and (claim.names or not about_runs):
+        found.append(_forecast(claim, point, "call"))
+    return found
+
+
+def _forecast(claim: Claim, point: Point, of: Literal["run", "call"]) -> Forecast:
+    document = claim.document or {}
+    component = Component(claim.component, document.get("file", ""), document.get("line", 0))
+    # A constant law is asked at the whole point.
+    features = {name: value for name, value in point.items() if name in claim.names} or dict(point)
+
+    def refuse(reason: str) -> Forecast:
+        none = (None, None, None, None, None)
+        return Forecast(component, claim.metric, of, features, *none, "", False, f"no forecast: {reason}")
+
+    values = {name: np.array([point[name]]) for name in claim.names}
+    number = next(
+        (
+            number
+            for number, clause in enumerate(claim.clauses)
+            if clause.condition is None or bool(np.all(truth(evaluate(clause.condition, values))))
+        ),
+        None,
+    )
+    if number is None:
+        return refuse("none of the law's conditions is true here")
+    clause, laws = claim.clauses[number], _clause_laws(claim, number)
+    own = {name: values[name] for name in clause_names(clause)}
+    mean = float(np.ravel(distributions.mean(clause, own))[0]) * claim.factor
+    if not np.isfinite(mean):
+        return refuse("the law has no finite value here")
+    message, distance = _outside(claim, point)
+    doubt = next((reason for law in laws if (reason := _doubt(law))), "")
+    if distance > MAX_DISTANCE and doubt:
+        return refuse(f"{message}, and {doubt}")
+    mean = max(mean, 0.0)
+    mean_low: float | None
+    mean_high: float | None
+    new_low: float | None
+    new_high: float | None
+    widest = widest_limits(laws, point)
+    if widest:
+        mean_low, mean_high, new_low, new_high = (mean * limit for limit in widest)
+        note = ""
+    else:
+        ends = np.ravel([distributions.quantile(clause, p, own) for p in (LOW, HIGH)]) * claim.factor
+        mean_low = mean_high = None
+        new_low, new_high = (max(float(end), 0.0) if np.isfinite(end) else None for end in ends)
+        note = "text alone: the interval is the scatter that the law states"
+    return Forecast(
+        component,
+        claim.metric,
+        of,
+        features,
+        mean,
+        mean_low,
+        mean_high,
+        new_low,
+        new_high,
+        condition=claim.condition(number),
+        inside=not message,
+        message="; ".join(filter(None, [message, note])),
+    )
+
+
+def _clause_laws(claim: Claim, number: int) -> list[Document]:
+    """The twin's laws of a clause; none for text alone."""
+    scopes = (claim.document or {}).get("scopes") or []
+    start = sum(len(clause.parts) for clause in claim.clauses[:number])
+    return [scope["law"] for scope in scopes[start : start + len(claim.clauses[number].parts)]]
+
+
+def _outside(claim: Claim, point: Point) -> tuple[str, float]:
+    """A sentence about the feature that is farthest beyond the data, and how many times it is; ("", 0) inside."""
+    farthest = ("", 0.0)
+    for name in sorted(claim.names & claim.ranges.keys()):
+        low, high = claim.ranges[name]
+        value = point[name]
+        if low <= value <= high:
+            continue
+        times = value / high if value > high > 0 else low / value if 0 < value < low else 1.0 + abs(value - low)
+        if times > farthest[1]:
+            farthest = f"{name} = {value:,.6g} is outside of the learnt range ({low:,.6g}–{high:,.6g})", times
+    return farthest
+
+
+def _doubt(law: Document) -> str:
+    """Why a law is no forecast far beyond its data; empty if it is one."""
+    p = law.get("lack_of_fit")
+    if p is not None and p < MISFIT:
+        return "the law's shape does not fit its data"
+    return "the data do not decide how it grows" if law["verdict"] == "inconclusive" and law["features"] else ""
+
+
+def widest_limits(laws: Sequence[Document], point: Point) -> Limits | None:
+    """Limits at a point: the widest of those of a mixture's laws; None if none is known."""
+    known = [limits for law in laws if (limits := _law_limits(law, point))]
+    if not known:
+        return None
+    lows, highs, new_lows, new_highs = zip(*known, strict=True)
+    return min(lows), max(highs), min(new_lows), max(new_highs)
+
+
+def _law_limits(law: Document, point: Point) -> Limits | None:
+    """Limits of one law, from those of its predictions."""
+    known: list[tuple[float, Limits]] = []
+    for one in law["predictions"]:
+        ends = [one[name] for name in ("mean_low", "mean_high", "new_low", "new_high")]
+        if not one["mean"] or None in ends:
+            continue
+        limits = (ends[0] / one["mean"], ends[1] / one["mean"], ends[2] / one["mean"], ends[3] / one["mean"])
+        if all(one["features"].get(name) == point.get(name) for name in law["features"]):
+            return limits
+        known.append((_log_distance(law, one["features"]), limits))
+    if not known:
+        return None
+    (near, first), (far, last) = min(known), max(known)
+    at = _log_distance(law, point)
+    if at <= near or near == far:
+        return first
+    part = (at - near) / (far - near)
+    low, high, new_low, new_high = (_extrapolate(a, b, part) for a, b in zip(first, last, strict=True))
+    return low, high, new_low, new_high
+
+
+def _log_distance(law: Document, point: Mapping[str, float | None]) -> float:
+    """Log of how many times the point is beyond the largest values of the data; negative inside."""
+    distances = [
+        log(max(float(point[name] or 0.0), 1e-300) / ends[1])
+        for name, ends in law["range"].items()
+        if name in law["features"] and ends[1] and ends[1] > 0 and point.get(name) is not None
+    ]
+    return max(distances, default=0.0)
+
+
+def _extrapolate(near: float, far: float, part: float) -> float:
+    """A limit between or beyond two known ones: its logarithm is linear in that of the distance, and never shrinks."""
+    if near <= 0 or far <= 0:
+        return min(near, far) if near < 1 else max(near, far)
+    a, b = log(near), log(far)
+    return exp(max(-60.0, min(60.0, a + (b - a) * part))) if abs(b) >= abs(a) else near

@@ -1,0 +1,141 @@
+"""New evidence under a law: for every sampled invocation its scope, its expected cost, and its probability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.check.claims import Claim
+from perflaw.laws import distributions
+from perflaw.laws.evaluation import evaluate, truth
+from perflaw.types import Evidence
+
+Array = NDArray[np.float64]
+Column = NDArray[np.float64] | NDArray[np.str_]
+"""Values of a feature: numbers with NaN, or texts with "", for invocations in which it was not read."""
+Rows = NDArray[np.bool_] | NDArray[np.intp]
+"""Some of the records: a mask, or their numbers."""
+
+RANGE_SLACK = 0.05
+"""Inputs beyond the learnt range by this part of it still count as inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class LawRecords:
+    """Sampled invocations of a component under its law; every array has one entry for each of n records."""
+
+    cost: Array
+    """Cost, unit of the metric."""
+    weight: Array
+    """Number of invocations that each record represents."""
+    run: NDArray[np.str_]
+    """Run of each."""
+    values: Mapping[str, Column]
+    """Feature of the law → values."""
+    clause: NDArray[np.intp]
+    """Index of the law's first clause whose condition is true; −1 if none is, or outside of the learnt range."""
+    expected: Array
+    """Mean cost by the law, unit of the metric; NaN where ``clause`` is −1."""
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """(n,) whether the law applies to the record."""
+        return self.clause >= 0
+
+    def take(self, rows: Rows) -> LawRecords:
+        """Some of the records."""
+        values = {name: column[rows] for name, column in self.values.items()}
+        return LawRecords(
+            self.cost[rows], self.weight[rows], self.run[rows], values, self.clause[rows], self.expected[rows]
+        )
+
+    def values_of(self, rows: Rows) -> dict[str, Column]:
+        """Values of the features in some of the records."""
+        return {name: column[rows] for name, column in self.values.items()}
+
+
+def columns_of(evidence: Evidence) -> dict[str, Column]:
+    """All features of the invocations: arguments, types, branch outcomes, call edges, features of the run."""
+    by_run = {cost.run.id: cost.run.features for cost in evidence.runs}
+    names = dict.fromkeys(name for features in by_run.values() for name in features)
+    of_runs = {
+        name: np.array([by_run[str(run)].get(name, np.nan) for run in evidence.run], dtype=np.float64) for name in names
+    }
+    return {**of_runs, **evidence.branches, **evidence.edges, **evidence.categories, **evidence.features}
+
+
+def missing_features(claim: Claim, evidence: Evidence) -> list[str]:
+    """Features of the law that no record has, sorted."""
+    columns = law_columns(claim, evidence)
+    return sorted(name for name, column in columns.items() if not is_read(column).any())
+
+
+def law_records(claim: Claim, evidence: Evidence) -> LawRecords:
+    """The evidence under the claim, none of whose features may be missing (:func:`missing_features`)."""
+    values = law_columns(claim, evidence)
+    count = evidence.cost.size
+    clause = np.full(count, -1, dtype=np.intp)
+    expected = np.full(count, np.nan)
+    in_range = np.ones(count, dtype=bool)
+    for name, column in values.items():
+        in_range &= is_read(column) & _within(column, claim.ranges.get(name))
+    with np.errstate(all="ignore"):
+        for number, one in enumerate(claim.clauses):
+            rows = np.flatnonzero(in_range & (clause < 0))
+            if one.condition is not None:
+                true = truth(evaluate(one.condition, {name: column[rows] for name, column in values.items()}))
+                rows = rows[np.broadcast_to(true, rows.shape)]
+            here = {name: column[rows] for name, column in values.items()}
+            mean = np.broadcast_to(distributions.mean(one, here), rows.shape) * claim.factor
+            valid = np.isfinite(mean) & (mean >= 0)
+            clause[rows[valid]] = number
+            expected[rows[valid]] = mean[valid]
+    return LawRecords(evidence.cost, evidence.weight, evidence.run, values, clause, expected)
+
+
+def law_columns(claim: Claim, evidence: Evidence) -> dict[str, Column]:
+    """Values of the law's features; a callee that was never called was called 0 times."""
+    columns, count = columns_of(evidence), evidence.cost.size
+    return {
+        name: columns.get(name, np.zeros(count) if name.startswith("calls.") else np.full(count, np.nan))
+        for name in claim.names
+    }
+
+
+def is_read(column: Column) -> NDArray[np.bool_]:
+    """Where a feature was read."""
+    return np.asarray(column != "" if column.dtype.kind == "U" else np.isfinite(column), dtype=bool)
+
+
+def _within(column: Column, ends: tuple[float, float] | None) -> NDArray[np.bool_]:
+    """Where a feature is inside the learnt range; everywhere for a law without a range."""
+    if ends is None or column.dtype.kind == "U":
+        return np.ones(column.size, dtype=bool)
+    low, high = ends
+    slack = RANGE_SLACK * max(abs(low), abs(high))
+    lowest = low * (1 - RANGE_SLACK) if low > 0 else low - slack
+    numbers = np.asarray(column, dtype=np.float64)
+    return np.asarray((numbers >= lowest) & (numbers <= high + slack), dtype=bool)
+
+
+def cost_probability(claim: Claim, records: LawRecords) -> Callable[[Array], Array]:
+    """Function from costs (…, n) to the law's probability of at most these costs (probability integral transform)."""
+    clauses = []
+    for number, one in enumerate(claim.clauses):
+        rows = np.flatnonzero(records.clause == number)
+        if rows.size:
+            clauses.append((rows, distributions.cdf_at(one, records.values_of(rows))))
+
+    def probability(cost: Array) -> Array:
+        with np.errstate(all="ignore"):
+            if len(clauses) == 1 and clauses[0][0].size == cost.shape[-1]:
+                return clauses[0][1](cost / claim.factor)
+            out = np.full(cost.shape, np.nan)
+            for rows, cdf in clauses:
+                out[..., rows] = cdf(cost[..., rows] / claim.factor)
+            return out
+
+    return probability

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, ndtri, stdtr
-from scipy.stats import rankdata
 
 from perflaw.learn.annotations.conditions import Condition, Mask, Test, holds
 from perflaw.learn.annotations.field import MIN_EFFECT, Part, field_of
@@ -20,6 +19,7 @@ from perflaw.learn.annotations.scan import Split, best_split, by_levels, sides
 from perflaw.learn.annotations.table import AnnotationOptions, Column, Table, part_of
 from perflaw.learn.cells import Cells, make_cells
 from perflaw.learn.series import Learnt, Series
+from perflaw.learn.series.ranks import ranks
 from perflaw.types import Law
 
 # ---- How sure a split is: a test that heavy tails, unequal scatter and effects of runs do not fool.
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 def p_value(part: Part, split: Split, inside: Mask) -> float:
     """Probability of such a difference of two sides by chance, for one split looked at."""
     n = part.residual.size
-    scores = ndtri((rankdata(part.residual) - 0.5) / n)
+    scores = ndtri((ranks(part.residual) - 0.5) / n)
     if _of_runs(inside, part.run):
         return _between(scores, inside, part.run)
     scores = scores - _run_means(scores, part.run)[part.run]

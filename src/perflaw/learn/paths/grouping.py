@@ -12,12 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
-from scipy.stats import chi2
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_mutual_info_score
+from scipy.special import chdtri, gammaln
 
+from perflaw.errors import UsageError
 from perflaw.learn.paths.options import MiningOptions
 
 Array = NDArray[np.float64]
@@ -87,7 +84,7 @@ class _Test:
     def of(cls, table: Array, options: MiningOptions) -> _Test:
         """For so many paths and clusters (P, C)."""
         freedom = np.arange(1, max(table.shape[1], 2))
-        return cls(chi2.isf(options.significance / max(len(table), 1), freedom), options.difference)
+        return cls(chdtri(freedom, options.significance / max(len(table), 1)), options.difference)
 
     def ratio(self, one: Array, size: float, others: Array, sizes: Array) -> Array:
         """How different a group (C,) of ``size`` paths is from others (G, C), (G,): under 1 where they may be one.
@@ -111,7 +108,7 @@ def differ(one: Array, other: Array, tests: int, options: MiningOptions) -> bool
     if one.sum() == 0 or other.sum() == 0:
         return False
     freedom = np.arange(1, max(one.size, 2))
-    test = _Test(chi2.isf(options.significance / max(tests, 1), freedom), options.difference)
+    test = _Test(chdtri(freedom, options.significance / max(tests, 1)), options.difference)
     return bool(test.ratio(one, 0.0, other[None], np.zeros(1))[0] >= 1.0)
 
 
@@ -167,20 +164,17 @@ def _numbered(labels: Labels, calls: NDArray[np.int64]) -> Labels:
     return np.where(known, rank[labels], -1)
 
 
-# ---- The paper's own grouping: k-means of the shares, with as many groups as mutual information goes on growing
-# (§3.4).
-#
-# Which two labels its "adjusted mutual information" compares is not said; here it is the group of a call's path with
-# the
-# cluster of its duration. It finds the right number in fewer than half of the cases (specs/mining.md).
-
 MOST_GROUPS, STARTS, SEED = 12, 10, 0
 MOST_CALLS = 20_000
 """Calls whose labels are compared: with more, all counts are reduced alike."""
 
 
 def paper_groups(counts: NDArray[np.int64]) -> Labels:
-    """Group of each path, (P,), from calls (P, C); -1 for paths without calls.
+    """The paper's own grouping (§3.4): group of each path, (P,), from calls (P, C); -1 for paths without calls.
+
+    k-means of the shares, with as many groups as the adjusted mutual information keeps growing for. The paper does not
+    say which two labelings it compares; here these are the group of a call's path and the cluster of its duration. It
+    finds the right number of groups in fewer than half of the cases (specs/mining.md). UsageError without scikit-learn.
 
     The paper's table of semop, of three groups, has two here:
 
@@ -207,7 +201,12 @@ def paper_groups(counts: NDArray[np.int64]) -> Labels:
 
 
 def _means(shares: NDArray[np.float64], k: int) -> Labels:
-    """k-means of the shares (P, C), every path alike."""
+    """k-means of the shares (P, C), every path with the same weight."""
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
+    except ImportError as error:
+        raise UsageError("--paper needs scikit-learn", str(error), "pip install 'perflaw[paper]'") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels = KMeans(k, n_init=STARTS, random_state=SEED).fit(shares).labels_
@@ -216,6 +215,8 @@ def _means(shares: NDArray[np.float64], k: int) -> Labels:
 
 def _information(counts: NDArray[np.int64], labels: Labels) -> float:
     """Adjusted mutual information of group and cluster, over calls (Vinh, Epps & Bailey 2010)."""
+    from sklearn.metrics import adjusted_mutual_info_score
+
     table = np.zeros((int(labels.max()) + 1, counts.shape[1]))
     np.add.at(table, labels, counts)
     whole = np.rint(table * min(1.0, MOST_CALLS / max(table.sum(), 1.0))).astype(np.int64)

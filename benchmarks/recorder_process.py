@@ -11,15 +11,14 @@ import sys
 from pathlib import Path
 
 from perflaw.cli.main import main
-from perflaw.record import tracers as core
-from perflaw.record.python import native
+from perflaw.record.python import native_reader, tracers
 
 
 def used() -> resource.struct_rusage:
     return resource.getrusage(resource.RUSAGE_SELF)
 
 
-class Reader(native.NativeReader):
+class Reader(native_reader.NativeReader):
     """Notes what it took until the target had ended."""
 
     recording_kb = 0
@@ -30,8 +29,8 @@ class Reader(native.NativeReader):
 
 
 def run(report: str, distance: str, *arguments: str) -> None:
-    native.Core = functools.partial(native.Core, max_distance=int(distance))
-    core.NativeReader = Reader
+    native_reader.Core = functools.partial(native_reader.Core, max_distance=int(distance))
+    tracers.NativeReader = Reader
     try:
         main(list(arguments))
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from perflaw.errors import UsageError
 from perflaw.record import metrics
-from perflaw.record.metrics import MetricPlugin, names_of, settings_of
+from perflaw.record.metrics import MetricPlugin, metric_names, metric_settings
 from perflaw.store.experiment import open_experiment
 from tests.conftest import PROGRAMS, costs_of
 
@@ -35,14 +35,14 @@ def plugins(monkeypatch):
 
 
 def test_names_and_groups_of_names():
-    assert settings_of(("time,cpu", "memory", "cpu"), "auto") == ("cpu", "allocated_bytes", "allocated_blocks")
-    assert settings_of((), "auto") == ()
+    assert metric_settings(("time,cpu", "memory", "cpu"), "auto") == ("cpu", "allocated_bytes", "allocated_blocks")
+    assert metric_settings((), "auto") == ()
 
 
 def test_a_plugin_is_told_to_the_tracer(plugins):
-    found = settings_of(("queries,gc",), "native")
+    found = metric_settings(("queries,gc",), "native")
     assert found == (f"plugin:queries:queries:{__file__}:queries_total", "gc")
-    assert names_of(found) == ["queries", "gc"]
+    assert metric_names(found) == ["queries", "gc"]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_plugin_is_told_to_the_tracer(plugins):
 )
 def test_what_cannot_be_measured_is_refused(plugins, asked, wish, words):
     with pytest.raises(UsageError, match=words):
-        settings_of((asked,), wish)
+        metric_settings((asked,), wish)
 
 
 def test_an_unknown_metric_ends_in_one_line(perflaw, tmp_path):

@@ -48,11 +48,11 @@ def instead(*arguments, **named):
 main(sys.argv[1:])
 """
 POINTS = {
-    "a folder is made": ("record", "module._prepare", 2, False),
-    "tables are written": ("keep", "module.save", 4, True),
-    "the program's run is kept": ("keep", "module.save", 3, False),
-    "its child's run is kept": ("keep", "module.save", 4, False),
-    "marks are being removed": ("claim", "module._unmark", 3, False),
+    "a folder is made": ("run", "module.RunClaim.with_spool", 2, False),
+    "tables are written": ("saving", "module.save", 4, True),
+    "the program's run is kept": ("saving", "module.save", 3, False),
+    "its child's run is kept": ("saving", "module.save", 4, False),
+    "marks are being removed": ("unfinished", "module.remove_mark", 3, False),
 }
 """Where the recorder is gone at once, as by SIGKILL: a function, which call of it, before or after."""
 PARENT = """

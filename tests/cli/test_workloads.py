@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from perflaw.cli.recorded import TimeLeft
+from perflaw.cli.record_messages import RemainingTime
 from perflaw.record.plan import PlannedRun
-from perflaw.record.run import Deadline
+from perflaw.record.process import TimeLimit
 
 APP = """
 import sys, time
@@ -93,7 +93,7 @@ def test_a_timeout_of_a_program_that_ends_well_is_a_failure(perflaw, tmp_path):
 
 
 def test_who_ignores_sigterm_is_killed_with_all_it_started(monkeypatch):
-    monkeypatch.setattr("perflaw.record.run.GRACE_S", 0.3)
+    monkeypatch.setattr("perflaw.record.process.GRACE_S", 0.3)
     code = (
         "import signal, subprocess, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "if len(sys.argv) == 1: print(subprocess.Popen([sys.executable, '-c', sys.orig_argv[2], 'x']).pid, flush=True)\n"
@@ -103,13 +103,13 @@ def test_who_ignores_sigterm_is_killed_with_all_it_started(monkeypatch):
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         lines = {process.stdout.readline().strip(), process.stdout.readline().strip()}
         [child] = lines - {"go"}
-        deadline = Deadline(0.01)
+        deadline = TimeLimit(0.01)
         while process.poll() is None:
             deadline.enforce(process)
             time.sleep(0.01)
         deadline.finish()
         assert process.returncode == -signal.SIGKILL
-        assert deadline.told == "ran over its 0.01 s, ended by SIGKILL"
+        assert deadline.message == "ran over its 0.01 s, ended by SIGKILL"
         assert process.stdout.read() == "", "the child has gone as well, for nobody holds its output"
         assert int(child) in deadline.family
 
@@ -132,7 +132,7 @@ def test_a_wrong_file_makes_nothing(perflaw, app):
 
 def test_time_left_goes_by_runs_of_the_same_kind():
     some = [PlannedRun((), {"n": n}) for n in ("1", "9") * 3]
-    left = TimeLeft(some)
+    left = RemainingTime(some)
     assert left.seconds() == 0, "nothing is known yet"
     for run, seconds in zip(some, (1, 80, 2, 90), strict=False):
         left.ended(run.label, seconds)

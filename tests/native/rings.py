@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perflaw.record.records import RECORD
-from perflaw.record.tree.builder import Event
+from perflaw.record.tree.records import RECORD, Event
 
 MAGIC, VERSION, START, WRITTEN, READ, STOP = 0x31474E4952465250, 1, 4096, 64, 128, 192
 """See RingHead; the last four are places in the file."""

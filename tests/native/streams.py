@@ -5,8 +5,21 @@ from __future__ import annotations
 import struct
 from random import Random
 
-from perflaw.record.records import ASIDE, CHANGE, DEAD, END, ENTER, EXIT, FEATURE, RESUME, SWITCH, THREAD, TURN, YIELD
-from perflaw.record.tree.builder import Event
+from perflaw.record.tree.records import (
+    ASIDE,
+    CHANGE,
+    DEAD,
+    END,
+    ENTER,
+    EXIT,
+    FEATURE,
+    RESUME,
+    SWITCH,
+    THREAD,
+    TURN,
+    YIELD,
+    Event,
+)
 
 Piece = tuple[int, list[Event]]
 """Ring, its next events."""

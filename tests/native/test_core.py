@@ -14,11 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perflaw.record.records import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH
 from perflaw.record.tree.builder import TreeBuilder
-from perflaw.record.tree.call_tree import CallTree, Limits, columns, objects
-from perflaw.record.tree.core import Core, load
-from perflaw.record.tree.core_tables import DTYPES
+from perflaw.record.tree.call_tree import RecordedTree, from_tables, to_tables
+from perflaw.record.tree.core import DTYPES, Core, load
+from perflaw.record.tree.records import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH, TreeLimits
 from perflaw.store.schema import OTHER
 from tests.conftest import examples
 from tests.native.rings import STOP, WRITTEN, RingFile
@@ -28,7 +27,7 @@ from tests.record.test_tree_builder import Stream, trees
 pytestmark = pytest.mark.interpreter
 
 NATIVE = Path(__file__).parents[2] / "native"
-USUAL = Limits()
+USUAL = TreeLimits()
 METRICS = ("time", "cpu", "events", "bytes", "blocks")
 
 
@@ -52,7 +51,9 @@ def make(folder: Path, *targets: str) -> str:
     return done.stdout
 
 
-def tree_of_core(library: Path, folder: Path, pieces: list[Piece], seed: int = 0, limits: Limits = USUAL) -> CallTree:
+def tree_of_core(
+    library: Path, folder: Path, pieces: list[Piece], seed: int = 0, limits: TreeLimits = USUAL
+) -> RecordedTree:
     core, rings = Core(library, seed, METRICS, limits), {}
     capacity = 1 << max(sum(len(events) for _, events in pieces), 1).bit_length()
     for number, events in pieces:
@@ -62,28 +63,30 @@ def tree_of_core(library: Path, folder: Path, pieces: list[Piece], seed: int = 0
         rings[number].append(events)
         while core.step(1000) or core.asks():
             pass
-    return objects(core.finish())
+    return from_tables(core.finish())
 
 
-def tree_of_twin(pieces: list[Piece], seed: int = 0, limits: Limits = USUAL) -> CallTree:
+def tree_of_twin(pieces: list[Piece], seed: int = 0, limits: TreeLimits = USUAL) -> RecordedTree:
     builder = TreeBuilder(seed, METRICS, limits)
     for ring, events in pieces:
         builder.feed(ring, events)
     return builder.finish()
 
 
-def assert_parity(library: Path, folder: Path, pieces: list[Piece], seed: int = 0, limits: Limits = USUAL) -> CallTree:
+def assert_parity(
+    library: Path, folder: Path, pieces: list[Piece], seed: int = 0, limits: TreeLimits = USUAL
+) -> RecordedTree:
     core, twin = tree_of_core(library, folder, pieces, seed, limits), tree_of_twin(pieces, seed, limits)
     assert len(core.nodes) == len(twin.nodes)
     for mine, its in zip(core.nodes, twin.nodes, strict=True):
         assert mine == its
     assert core == twin
-    assert objects(columns(twin)) == twin
+    assert from_tables(to_tables(twin)) == twin
     assert_identity(core)
     return core
 
 
-def assert_identity(tree: CallTree) -> None:
+def assert_identity(tree: RecordedTree) -> None:
     """ΣΣP == ΣX² on every node, in every lane."""
     for node in tree.nodes:
         for lane, sums in enumerate(node.lanes):
@@ -113,7 +116,7 @@ def test_plain_calls_give_what_the_twin_gives(library, tmp_path, calls, seed):
 
 steps = st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 10**6), st.integers(0, 10**12))
 bounds = st.builds(
-    Limits, st.integers(1, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3), spans=st.integers(0, 30)
+    TreeLimits, st.integers(1, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3), spans=st.integers(0, 30)
 )
 
 
@@ -137,7 +140,7 @@ def test_bounds_are_met_where_the_twin_meets_them(library, tmp_path, taken, limi
 
 @pytest.mark.parametrize(
     ("seed", "limits"),
-    [(1, USUAL), (2, USUAL), (3, USUAL), (4, Limits(nodes=100, links=90, pairs=80, components=5))],
+    [(1, USUAL), (2, USUAL), (3, USUAL), (4, TreeLimits(nodes=100, links=90, pairs=80, components=5))],
 )
 def test_long_random_programs_give_what_the_twin_gives(library, tmp_path, seed, limits):
     random, program = Random(seed), Program(codes=seed * 3, sites=seed + 1, more=True)
@@ -177,7 +180,7 @@ def test_contexts_beyond_the_bound_are_a_node_a_function(library, tmp_path):
     for site in range(10):
         events += [(site * 4, 1, 1, 0, -1, ENTER), (site * 4 + 1, 2, 2, site, -1, ENTER)]
         events += [(site * 4 + 2, 2, 2, -1, -1, EXIT), (site * 4 + 3, 1, 1, -1, -1, EXIT)]
-    tree = assert_parity(library, tmp_path, [(1, events)], limits=Limits(nodes=5))
+    tree = assert_parity(library, tmp_path, [(1, events)], limits=TreeLimits(nodes=5))
     assert [(node.site, node.n) for node in tree.nodes[1:]] == [(0, 10), (0, 1), (1, 1), (2, 1), (ELSEWHERE, 7)]
     assert tree.folded == 7
 

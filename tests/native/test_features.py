@@ -20,7 +20,7 @@ from tests.native.feature_probe import Both, Inline, Plain, Probe, Slotted, feat
 
 pytestmark = pytest.mark.interpreter
 
-TARGET = Path(__file__).parents[2] / "src" / "perflaw" / "collect" / "target"
+TARGET = Path(__file__).parents[2] / "src" / "perflaw" / "record" / "python" / "target"
 
 LIMITS = [1, 2, 3]
 SCALE = 7
@@ -217,7 +217,7 @@ containers = st.lists(st.integers()) | st.text() | st.binary() | st.dictionaries
 def test_the_twin_reads_the_same(arguments: list[object]) -> None:
     sys.path.insert(0, str(TARGET))
     try:
-        from _perflaw_functions import Function, Functions
+        from _perflaw_functions import Functions, TracedFunction
     finally:
         sys.path.remove(str(TARGET))
 
@@ -225,7 +225,7 @@ def test_the_twin_reads_the_same(arguments: list[object]) -> None:
 
     functions = Functions(Definitions(), {})
     values = dict(zip(("a", "b", "d", "c"), arguments, strict=True))
-    read = dict(functions.read(Function(f.__code__, "f", 1, True, functions.costs), values))
+    read = dict(functions.read(TracedFunction(f.__code__, "f", 1, True, functions.costs), values))
     names = {number: name for (_, name), number in functions.features.items()}
     twin = {names[number]: value for number, value in read.items()}
     mine = features(f, *arguments)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.record.records import CHANGE, ENTER, EXIT
 from perflaw.record.tree.builder import TreeBuilder
-from perflaw.record.tree.call_tree import columns, objects
+from perflaw.record.tree.call_tree import from_tables, to_tables
 from perflaw.record.tree.core import Core
-from perflaw.record.tree.path_twin import FEWEST, MOST_OBSERVATIONS, SHORTEST_NS, WHOLE, FunctionPaths, whole_log
+from perflaw.record.tree.path_builder import FEWEST, MOST_OBSERVATIONS, SHORTEST_NS, WHOLE, FunctionPaths, whole_log
+from perflaw.record.tree.records import CHANGE, ENTER, EXIT
 from tests.native.rings import RingFile
 from tests.native.streams import Piece, Program
 from tests.native.test_core import METRICS, library, native, shared_folder, steps
@@ -34,7 +34,7 @@ def paths_of_core(library, folder, pieces: list[Piece], with_cpu: bool = True) -
         rings[number].append(events)
         while core.step(1000) or core.asks():
             pass
-    return objects(core.finish()).paths
+    return from_tables(core.finish()).paths
 
 
 def paths_of_twin(pieces: list[Piece], with_cpu: bool = True) -> Paths:
@@ -43,7 +43,7 @@ def paths_of_twin(pieces: list[Piece], with_cpu: bool = True) -> Paths:
     for ring, events in pieces:
         builder.feed(ring, events)
     tree = builder.finish()
-    assert objects(columns(tree)).paths == tree.paths
+    assert from_tables(to_tables(tree)).paths == tree.paths
     return tree.paths
 
 

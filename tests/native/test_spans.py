@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perflaw.record.records import DEAD, ENTER, EXIT, RESUME, YIELD
-from perflaw.record.tree.call_tree import CallTree, Limits, Span, Worst
+from perflaw.record.tree.call_tree import CallSpan, LongestCall, RecordedTree
+from perflaw.record.tree.records import DEAD, ENTER, EXIT, RESUME, YIELD, TreeLimits
 from tests.conftest import examples
 from tests.native.test_core import Program, assert_parity, library, native, steps
 
@@ -69,14 +69,14 @@ def test_the_worst_and_all_that_is_in_them(library, tmp_path, calls):
         assert [(-one.time, one.sequence, told(one.spans)) for one in tree.worst[code]] == worst
 
 
-def assert_nested(tree: CallTree) -> None:
+def assert_nested(tree: RecordedTree) -> None:
     """Spans lie within their parents and beside each other, callers first; what is left out is shorter."""
     for some in tree.worst.values():
         assert len(some) <= 8
         for one in some:
             ends = {-1: 0}
             for place, span in enumerate(one.spans):
-                above = one.spans[span.parent] if span.parent >= 0 else Span(0, -1, 0, one.time)
+                above = one.spans[span.parent] if span.parent >= 0 else CallSpan(0, -1, 0, one.time)
                 assert -1 <= span.parent < place
                 assert max(above.started, ends.get(span.parent, 0)) <= span.started
                 assert span.time > 0
@@ -149,7 +149,8 @@ def test_generators_and_what_died(library, tmp_path):
     gen, dead = node[1, 2], node[1, 4]
     [one] = tree.worst[1]
     assert one.spans == (
-        Span(gen, -1, 10, 10), Span(node[gen, 3], 0, 15, 3), Span(gen, -1, 30, 5), Span(node[dead, 3], -1, 41, 3),
+        CallSpan(gen, -1, 10, 10), CallSpan(node[gen, 3], 0, 15, 3), CallSpan(gen, -1, 30, 5),
+        CallSpan(node[dead, 3], -1, 41, 3),
     )  # fmt: skip
     assert 2 not in tree.worst, "it was suspended"
     assert 4 not in tree.worst, "it never completed"
@@ -164,7 +165,7 @@ def test_bounded_memory_keeps_what_takes_most(library, tmp_path):
             for _ in range(10):
                 events += [(clock, 8, 4, 0, -1, ENTER), (clock := clock + time, 8, 4, -1, -1, EXIT)]
             events.append((clock, 9, code, -1, -1, EXIT))
-    tree = assert_parity(library, tmp_path, [(1, events)], limits=Limits(spans=80))
+    tree = assert_parity(library, tmp_path, [(1, events)], limits=TreeLimits(spans=80))
     kept = {code: sum(len(one.spans) for one in some) for code, some in tree.worst.items()}
     assert kept == {1: 30, 2: 0, 3: 0, 4: 0}
-    assert all(isinstance(one, Worst) and one.time for some in tree.worst.values() for one in some)
+    assert all(isinstance(one, LongestCall) and one.time for some in tree.worst.values() for one in some)

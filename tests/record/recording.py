@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from perflaw.record.metrics import settings_of
+from perflaw.record.metrics import metric_settings
 from perflaw.record.plan import make_plan
-from perflaw.record.run import Settings
-from perflaw.record.session import Tracers, record_all
+from perflaw.record.session import record_all
+from perflaw.record.settings import RecordSettings
+from perflaw.record.tracers import TracerChoice
 from perflaw.store.columns import Tables
 from perflaw.store.experiment import Recording, open_experiment
 from tests.conftest import assert_identities
@@ -34,9 +35,9 @@ def record_fake(
 ) -> list[Recording]:
     """Recordings of a program that moves the clock itself; the identities of their moments hold."""
     experiment = open_experiment(tracer, folder)
-    settings = Settings(tuple(select), tuple(exclude), settings_of(tuple(metrics), tracer), "fake")
+    settings = RecordSettings(tuple(select), tuple(exclude), metric_settings(tuple(metrics), tracer), "fake")
     plan = make_plan(tuple(map(str, command)), vary or {}, repeat, {})
-    for attempt in record_all(experiment, plan, Tracers(tracer, lambda text: None), settings):
+    for attempt in record_all(experiment, plan, TracerChoice(tracer, lambda text: None), settings):
         assert attempt.error is None, attempt.error
     recordings = experiment.recordings()
     for recording in recordings:

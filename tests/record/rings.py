@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 
-from perflaw.record.records import ENTER, EXIT, RECORD, THREAD
+from perflaw.record.tree.records import ENTER, EXIT, RECORD, THREAD
 
 START, CAPACITY = 4096, 1024
 WRITTEN, READ, STOP = 64, 128, 192

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from perflaw.errors import TargetError
-from perflaw.record.metrics import require
+from perflaw.record.settings import require_collectable
 from perflaw.store.evidence import gather
 from tests.record.branch_oracle import SMALL, expected, program
 
@@ -270,4 +270,4 @@ def test_what_cannot_be_collected_is_refused(perflaw, tmp_path):
     said = perflaw("record", "--collect", "branches", "--tracer", "python", "--", "app.py", status=2).stderr
     assert "only the native tracer" in said
     with pytest.raises(TargetError, match="no compiler"):
-        require(("branches",), "python", "no compiler")
+        require_collectable(("branches",), "python", "no compiler")

@@ -13,7 +13,8 @@ import pytest
 from perflaw.errors import TargetError, UsageError
 from perflaw.record import build
 from perflaw.record.python.interpreter import Interpreter, probe
-from perflaw.record.tracers import NativeTracer, PythonTracer, choose, foresee, unfit
+from perflaw.record.python.tracers import NativeTracer, PythonTracer
+from perflaw.record.tracers import choose, foresee, unfit
 
 pytestmark = pytest.mark.interpreter
 

@@ -55,6 +55,6 @@ def test_a_child_of_another_python_is_left_in_peace(perflaw, tmp_path, monkeypat
         "done = subprocess.run([sys.executable, '-c', code], env=env, capture_output=True, text=True)\n"
         "print(done.stdout, done.stderr)\n"
     )
-    from perflaw.record.launch import TARGET_FOLDER
+    from perflaw.record.python.tracers import TARGET_FOLDER
 
     assert perflaw("record", "--tracer", "nothing", "--", "app.py", TARGET_FOLDER).stdout == "None []\n \n"

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from perflaw.record.conclude import clock_step
+from perflaw.record.python.tracers import clock_step
 
 
 class Ticking:

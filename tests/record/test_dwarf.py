@@ -55,3 +55,21 @@ def test_functions_of_two_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         assert {row[1:] for row in lambdas} == {("one.cc", 4, ("y",)), ("one.cc", 5, ("z",))}
         assert all(one.language == "c++" for one in found.values() if one.line)
         assert all(str(tmp_path) == str(Path(one.file).parent) for one in found.values() if one.line)
+
+
+def test_a_cache_of_other_code_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, program = tmp_path / "cache", tmp_path / "program"
+    monkeypatch.setenv("PERFLAW_CACHE", str(cache))
+    (tmp_path / "one.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-g", "one.c", "-o", "program"], cwd=tmp_path, check=True)
+    elf = open_elf(program)
+    assert elf
+    with elf:
+        place, identity = next(one.address - elf.base for one in elf.functions() if one.symbol == "main"), elf.identity
+    assert functions_at(program, [place])[place].name == "main"
+    (kept,) = cache.iterdir()
+    assert kept.name.endswith(f"-{identity}.json")
+    kept.write_text(kept.read_text().replace('"main"', '"kept"'))
+    assert functions_at(program, [place])[place].name == "kept"
+    kept.rename(cache / f"dwarf-0123456789ab-{identity}.json")
+    assert functions_at(program, [place])[place].name == "main"

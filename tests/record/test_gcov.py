@@ -331,7 +331,7 @@ def test_gcov_of_another_version_is_told(compiled, perflaw, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [(("--notes", "nowhere"), "no such folder"), (("--source-map", "x"), "OLD=NEW is wanted")],
+    [(("--notes", "nowhere"), "no such folder"), (("--source-map", "x"), "OLD=NEW is expected")],
 )
 def test_options_that_make_no_sense(perflaw, options, said):
     assert said in refused(perflaw, "./la", options=options)

@@ -8,9 +8,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import TargetError, UsageError
-from perflaw.record.compiled.elf import instrumented
-from perflaw.record.compiled.gcov import Function, Sums
-from perflaw.record.compiled.gcov_files import Header, NotesFinder, Places, find_gcov, places_of, read_header
+from perflaw.record.compiled.gcov_counts import CountSums, SourceFunction
+from perflaw.record.compiled.gcov_files import (
+    BuildPlaces,
+    CoverageHeader,
+    NotesFinder,
+    build_places,
+    counted_program,
+    find_gcov,
+    read_header,
+)
 from tests.conftest import examples
 
 ONCE = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -27,7 +34,7 @@ WORDS = st.integers(0, (1 << 32) - 1)
 def test_a_header_is_read_as_it_was_written(tmp_path, version, stamp, rest, magic):
     path = tmp_path / "x.gcda"
     path.write_bytes(struct.pack("=III", magic, int.from_bytes(version.encode(), "big"), stamp) + rest)
-    assert read_header(path) == Header(version, stamp)
+    assert read_header(path) == CoverageHeader(version, stamp)
 
 
 @ONCE
@@ -40,7 +47,7 @@ def test_any_other_bytes_are_no_header(tmp_path, data):
     (tmp_path / "program").write_bytes(b"\x7fELF" + data)
     if b"profil" not in data:
         with pytest.raises(TargetError, match=r"no execution counts in it|compiled by clang"):
-            instrumented(tmp_path / "program")
+            counted_program(tmp_path / "program")
 
 
 def notes(path, stamp):
@@ -51,7 +58,7 @@ def notes(path, stamp):
 
 def test_of_notes_of_one_name_those_of_the_stamp_are_found(tmp_path):
     one, other = notes(tmp_path / "a/x.gcno", 1), notes(tmp_path / "b/x.gcno", 2)
-    finder = NotesFinder(Places(notes=tmp_path), Path("/usr/bin/program"))
+    finder = NotesFinder(BuildPlaces(notes=tmp_path), Path("/usr/bin/program"))
     assert finder.find("/build/a/x.gcda", 1) == (one, False)
     assert finder.find("/build/a/x.gcda", 2) == (other, False)
     assert finder.find("/build/a/x.gcda", 3) == (one, True), "of another build"
@@ -59,12 +66,12 @@ def test_of_notes_of_one_name_those_of_the_stamp_are_found(tmp_path):
 
 
 def test_the_longest_folder_that_was_mapped_decides(tmp_path):
-    places = places_of(None, ["/build=/here", "/build/lib=/there/"])
+    places = build_places(None, ["/build=/here", "/build/lib=/there/"])
     assert places.now("/build/a.c") == "/here/a.c"
     assert places.now("/build/lib/a.c") == "/there/a.c"
     assert places.now("/builder/a.c") == "/builder/a.c"
     with pytest.raises(UsageError, match="OLD=NEW"):
-        places_of(None, ["=x"])
+        build_places(None, ["=x"])
 
 
 @pytest.mark.parametrize("major", [0, 4, 8])
@@ -85,7 +92,7 @@ def test_old_compilers_are_refused(major):
     ],
 )
 def test_instantiations_of_a_template_have_one_plain_name(name, plain):
-    assert Function(1, name, "c++").plain == plain
+    assert SourceFunction(1, name, "c++").plain == plain
 
 
 def branch(count, fallthrough=False, throw=False):
@@ -105,7 +112,7 @@ def document(functions, lines):
 
 
 def test_object_files_add_up_and_calls_that_throw_are_no_branches():
-    sums = Sums(Places())
+    sums = CountSums(BuildPlaces())
     thrown = [branch(4, fallthrough=True), branch(1, throw=True), branch(3), branch(1, fallthrough=True)]
     assert sums.add(document([("f", 1, 5)], [(2, "f", 5, thrown)])) == ["/b/x.c"]
     sums.add(document([("f", 1, 2), ("g", 2, 1)], [(2, "f", 2, []), (2, "g", -1, [branch(7), branch(8)])]))

@@ -12,8 +12,9 @@ import pytest
 
 from perflaw.errors import TargetError
 from perflaw.record.plan import make_plan
-from perflaw.record.run import Settings
-from perflaw.record.session import Tracers, record_all
+from perflaw.record.session import record_all
+from perflaw.record.settings import RecordSettings
+from perflaw.record.tracers import TracerChoice
 from perflaw.store.experiment import Recording, open_experiment
 from tests.conftest import assert_identities
 
@@ -38,10 +39,10 @@ def recorded(
     select: tuple[str, ...] = (),
     exclude: tuple[str, ...] = (),
 ) -> list[Recording]:
-    settings = Settings(select, exclude, clock=clock)
+    settings = RecordSettings(select, exclude, clock=clock)
     experiment = open_experiment("hooks", folder)
     plan = make_plan(tuple(map(str, command)), {}, 1, {})
-    for attempt in record_all(experiment, plan, Tracers("auto", lambda text: None), settings):
+    for attempt in record_all(experiment, plan, TracerChoice("auto", lambda text: None), settings):
         assert attempt.error is None, attempt.error
     recordings = experiment.recordings()
     for recording in recordings:
@@ -250,6 +251,8 @@ def test_the_program_behaves_as_without_us(jumps: Path, tmp_path: Path) -> None:
 def test_programs_that_cannot_be_recorded(tmp_path: Path, flags: tuple[str, ...], words: str) -> None:
     program = built(tmp_path, "jumps.c", *flags)
     plan = make_plan((str(program),), {}, 1, {})
-    (attempt,) = record_all(open_experiment("x", tmp_path), plan, Tracers("auto", lambda text: None), Settings())
+    (attempt,) = record_all(
+        open_experiment("x", tmp_path), plan, TracerChoice("auto", lambda text: None), RecordSettings()
+    )
     assert isinstance(attempt.error, TargetError)
     assert words in str(attempt.error)

@@ -5,7 +5,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.record.records import (
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.records import (
     CHANGE,
     CPU_LANE,
     ELSEWHERE,
@@ -18,9 +19,8 @@ from perflaw.record.records import (
     TURN,
     YIELD,
     Definitions,
+    TreeLimits,
 )
-from perflaw.record.tree.builder import TreeBuilder
-from perflaw.record.tree.call_tree import Limits
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.merge import merge
 from perflaw.store.schema import OTHER, PER_STRATUM, UNIFORM
@@ -51,7 +51,7 @@ def change(lane, increase):
     return (increase, 0, lane, -1, -1, CHANGE)
 
 
-def tree_of(*events, metrics=METRICS, limits=Limits()):  # noqa: B008 (it is frozen)
+def tree_of(*events, metrics=METRICS, limits=TreeLimits()):  # noqa: B008 (it is frozen)
     builder = TreeBuilder(0, metrics, limits)
     builder.feed(1, events)
     return builder.finish()
@@ -117,7 +117,9 @@ steps = st.tuples(st.integers(0, 1), st.integers(0, 11), st.integers(0, 10**6), 
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(steps, max_size=150), st.sampled_from([Limits(), Limits(nodes=4, links=6, pairs=5, components=2)]))
+@given(
+    st.lists(steps, max_size=150), st.sampled_from([TreeLimits(), TreeLimits(nodes=4, links=6, pairs=5, components=2)])
+)
 def test_identities_hold_on_any_stream_and_within_any_bounds(taken, limits):
     program, builder = Program(), TreeBuilder(0, METRICS, limits)
     for thread, choice, argument, passed in taken:
@@ -190,7 +192,7 @@ def test_the_end_of_a_thread_leaves_its_calls_open():
 
 def test_contexts_beyond_the_bound_are_put_together_by_function():
     events = [event for n in range(5) for event in (enter(n, n + 1, 1, n), enter(n, n + 9, 2), leave(n, n + 9, 2))]
-    tree = tree_of(*events, *(leave(9, n, 1) for n in range(5, 0, -1)), limits=Limits(nodes=4))
+    tree = tree_of(*events, *(leave(9, n, 1) for n in range(5, 0, -1)), limits=TreeLimits(nodes=4))
     assert len(tree.nodes) == 6
     assert [(node.site, node.n) for node in tree.nodes if node.site == ELSEWHERE] == [(ELSEWHERE, 4), (ELSEWHERE, 3)]
     assert tree.folded == 7
@@ -199,7 +201,7 @@ def test_contexts_beyond_the_bound_are_put_together_by_function():
 
 def test_pairs_beyond_the_bound_keep_the_identity():
     calls = [event for n in range(2, 5) for event in (enter(n, n, n), leave(2 * n, n, n))]
-    tree = tree_of(enter(0, 1, 1), *calls, leave(20, 1, 1), limits=Limits(pairs=2, links=1))
+    tree = tree_of(enter(0, 1, 1), *calls, leave(20, 1, 1), limits=TreeLimits(pairs=2, links=1))
     assert len([pair for pair in tree.nodes[1].pairs if OTHER not in pair]) == 3
     assert tree.unlinked == 2
     assert_identities(tabulate("0001", tree, definitions()))

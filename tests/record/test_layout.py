@@ -6,8 +6,8 @@ import mmap
 import numpy as np
 import pytest
 
-from perflaw.record import records as layout
-from perflaw.record.launch import TARGET_FOLDER
+from perflaw.record.python.tracers import TARGET_FOLDER
+from perflaw.record.tree import records as layout
 from perflaw.store import schema
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.record.python.native import Owners, read_line_counts
-from perflaw.record.records import Definitions
+from perflaw.record.python.line_counts import LineOwners, read_line_counts
+from perflaw.record.tree.records import Definitions
 
 pytestmark = pytest.mark.interpreter
 
@@ -44,7 +44,7 @@ def test_counts_add_up(tmp_path_factory, codes):
     counts = read_line_counts(folder, known)
     assert (counts is None) == (not codes)
     if counts:
-        table = counts.table(Owners())
+        table = counts.table(LineOwners())
         assert {place.name: int(count) for place, count in zip(table.locations, table.counts, strict=True)} == expected
         assert not (folder / "1.counts").exists()
         assert {place.kind for place in table.locations} <= {"line", "block"}
@@ -53,7 +53,7 @@ def test_counts_add_up(tmp_path_factory, codes):
 def test_an_earlier_process_says_where_a_line_lies(tmp_path):
     known, _ = written(tmp_path, [(2, 7, {0: 1}, {0: 1}, 0)])
     other, _ = written(tmp_path, [(2, 7, {0: 1}, {0: 1}, 0), (1, 5, {2: 4}, {0: 1}, 0)])
-    owners = Owners()
+    owners = LineOwners()
     counts = read_line_counts(tmp_path, other)
     assert {place.line: place.function for place in counts.table(owners).locations if place.kind == "line"} == {
         7: "m.f1"

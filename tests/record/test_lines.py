@@ -10,10 +10,10 @@ import sys
 import pytest
 
 from perflaw.errors import TargetError
-from perflaw.record.metrics import require
 from perflaw.record.plan import make_plan
-from perflaw.record.run import Settings
-from perflaw.record.session import Tracers, record_all
+from perflaw.record.session import record_all
+from perflaw.record.settings import RecordSettings, require_collectable
+from perflaw.record.tracers import TracerChoice
 from perflaw.store.counts import read_counts, read_sources
 from perflaw.store.experiment import open_experiment
 from tests.record import line_programs
@@ -40,7 +40,7 @@ def record(folder, collect=("lines",), **settings):
     experiment = open_experiment("lines", folder / f"e{number}")
     plan = make_plan((sys.executable, str(folder / "app.py")), {}, 1, {})
     (attempt,) = record_all(
-        experiment, plan, Tracers("native", lambda text: None), Settings(collect=collect, **settings)
+        experiment, plan, TracerChoice("native", lambda text: None), RecordSettings(collect=collect, **settings)
     )
     assert attempt.error is None, attempt.error
     return experiment.recordings()
@@ -327,7 +327,7 @@ def test_what_cannot_be_counted_is_refused_or_told(perflaw, tmp_path):
     said = perflaw("record", "--collect", "lines", "--tracer", "python", "--", "app.py", status=2).stderr
     assert "only the native tracer counts lines" in said
     with pytest.raises(TargetError, match="no compiler"):
-        require(("lines",), "python", "no compiler")
+        require_collectable(("lines",), "python", "no compiler")
     said = perflaw("record", "--collect", "lines", "--", sys.executable, "-X", "no_debug_ranges", "app.py").stderr
     assert "lines: not all blocks counted: python -X no_debug_ranges leaves out" in said
     far = "import ast\ntree = ast.parse('x = 1\\ny = 2')\ntree.body[1].value.lineno = tree.body[1].value.end_lineno = 3000000\n"

@@ -5,13 +5,13 @@ import subprocess
 import pytest
 
 from perflaw.record import build
-from perflaw.record.claim import Claim
-from perflaw.record.conclude import What, conclude
-from perflaw.record.manifest import Process
-from perflaw.record.python.native import NativeReader, runs
-from perflaw.record.records import ENTER
-from perflaw.record.tracers import NativeTracer
-from perflaw.record.tree.call_tree import objects
+from perflaw.record.manifest import Execution
+from perflaw.record.python.native_reader import NativeReader, is_running
+from perflaw.record.python.tracers import NativeTracer
+from perflaw.record.saving import RunContext, save_recording
+from perflaw.record.tree.call_tree import from_tables
+from perflaw.record.tree.records import ENTER
+from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import open_experiment
 from tests.conftest import assert_identities
 from tests.record.rings import CAPACITY, NO_PROCESS, READ, STOP, calls, word, write_process, write_ring
@@ -39,7 +39,7 @@ def test_a_ring_is_read_as_it_was_written(spool, library):
     write_process(spool, ROOT, 1, calls(100), ended=1000)
     [program] = read(spool, library)
     assert program.definitions.process.pid == ROOT
-    assert (program.tree.calls, objects(program.tree).nodes[1].lanes[0].sum_x) == (100, 1000)
+    assert (program.tree.calls, from_tables(program.tree).nodes[1].lanes[0].sum_x) == (100, 1000)
     assert program.parent is None
     assert not program.alive
 
@@ -55,7 +55,7 @@ def test_a_ring_that_wrapped_and_was_read_before(spool, library):
 def test_rings_that_appear_while_it_reads_are_taken_in_and_room_is_given_back(spool, library):
     folder = write_process(spool, ROOT, 1, calls(3))
     reader = NativeReader(spool, 1, library)
-    reader.next_check = 1e18  # its process runs, as far as the reader knows
+    reader.next_check = 1e18  # its process is_running, as far as the reader knows
     assert reader.step() == 7
     assert word(folder / "0001.ring", READ) == 7
     write_ring(folder / "0002.ring.part", calls(2))
@@ -132,21 +132,20 @@ def test_who_has_told_its_end_is_not_waited_for(spool, library, sleeper):
 
 def test_a_dead_process_does_not_run():
     process = subprocess.Popen(["true"])
-    while runs(process.pid):
+    while is_running(process.pid):
         pass
     assert process.wait() == 0  # until here it was there, waiting to be asked
 
 
 def concluded(tmp_path, library, *, selected=False):
     experiment = open_experiment("default", tmp_path)
-    claim = Claim(experiment, "planned")
+    claim = RunClaim.with_spool(experiment, "planned", "df -h")
     spool = claim.folder / "spool"
-    spool.mkdir()
-    process = Process(("python", "app.py", "--token", "x"), "app.py", "2026-01-01T00:00:00.000+00:00", 10**9, 0)
-    what = What(experiment, NativeTracer("r", library, library), {}, {"n": 5.0}, selected, claim)
+    process = Execution(("python", "app.py", "--token", "x"), "app.py", "2026-01-01T00:00:00.000+00:00", 10**9, 0)
+    what = RunContext(claim, NativeTracer("r", library, library), {}, {"n": 5.0}, selected)
 
     def conclude_it():
-        return conclude(what, claim.folder, process, NativeReader(spool, 1, library).finish(ROOT))
+        return save_recording(what, process, NativeReader(spool, 1, library).finish(ROOT))
 
     return spool, conclude_it, experiment
 

@@ -8,12 +8,22 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.record.recorded import Recorded
-from perflaw.record.records import Definitions, Started
-from perflaw.record.tree.call_tree import CallTree, Node, columns
-from perflaw.record.tree.core_tables import CoreTree
-from perflaw.record.tree.path_twin import ON_CPU, WALL, WHOLE, FunctionPaths, Measured, Piece, Seen, merged, narrowed
-from perflaw.record.tree.paths import ALWAYS, path_tables, shares_of, summed_pieces, wilson
+from perflaw.record.reader import RecordedProcess
+from perflaw.record.tree.call_tree import RecordedTree, TreeNode, to_tables
+from perflaw.record.tree.core import TreeTables
+from perflaw.record.tree.path_builder import (
+    ON_CPU,
+    WALL,
+    WHOLE,
+    DurationSums,
+    FunctionPaths,
+    PathObservation,
+    PathPiece,
+    merged,
+    narrowed,
+)
+from perflaw.record.tree.path_tables import ALWAYS, path_tables, shares_of, summed_pieces, wilson
+from perflaw.record.tree.records import Definitions, TracerStart
 from perflaw.store.paths import PathsAbout
 from perflaw.types import CPU, Clock, Component, Losses, Run
 from perflaw.types.recordings import TIME
@@ -26,23 +36,23 @@ RUN = Run(
 )  # fmt: skip
 
 
-def piece(node: int, durations: list[int], clock: int = WALL) -> Piece:
-    measured = Measured()
+def piece(node: int, durations: list[int], clock: int = WALL) -> PathPiece:
+    measured = DurationSums()
     for x in durations:
         measured.add(x)
     scale, counts = narrowed(measured.buckets, MOST_SCALE)
-    return Piece(node, 0, clock, scale, measured.zeros, counts, measured.levels())
+    return PathPiece(node, 0, clock, scale, measured.zeros, counts, measured.levels())
 
 
-def tree(pieces: list[Piece], selves: dict[int, int] | None = None) -> CoreTree:
+def tree(pieces: list[PathPiece], selves: dict[int, int] | None = None) -> TreeTables:
     """Function 2 called from two sites of function 1 and from function 3: nodes 2, 3 and 5."""
     nodes = [
-        Node(*row, n=1)
+        TreeNode(*row, n=1)
         for row in ((-1, -1, -1, 0), (0, 0, 1, 1), (1, 0, 2, 2), (1, 8, 2, 2), (0, 0, 3, 1), (4, 0, 2, 2))
     ]
     costs = {code: [cost] * 3 for code, cost in (selves or {1: 5, 2: 10**9, 3: 5}).items()}
-    paths = {2: FunctionPaths(0, [Seen(5, 9, 4, 1)], pieces), 3: FunctionPaths(1)}
-    return columns(CallTree(("time", "cpu", "events"), nodes, costs, costs, {}, {}, paths=paths))
+    paths = {2: FunctionPaths(0, [PathObservation(5, 9, 4, 1)], pieces), 3: FunctionPaths(1)}
+    return to_tables(RecordedTree(("time", "cpu", "events"), nodes, costs, costs, {}, {}, paths=paths))
 
 
 durations = st.lists(st.integers(0, 2**40), min_size=1, max_size=20)
@@ -77,14 +87,14 @@ def test_cpu_time_of_a_site_without_any_is_its_wall_time():
 
 
 def known() -> Definitions:
-    definitions = Definitions(started=Started(3, 0, 0, ""))
+    definitions = Definitions(started=TracerStart(3, 0, 0, ""))
     for code, name in enumerate(("app.main", "app.work", "app.tiny"), 1):
         definitions.define(code, Component(name), ())
     return definitions
 
 
 def test_tables_name_paths_and_say_when():
-    recorded = Recorded(known(), tree([piece(2, [8]), piece(5, [9]), piece(WHOLE, [8, 9])]))
+    recorded = RecordedProcess(known(), tree([piece(2, [8]), piece(5, [9]), piece(WHOLE, [8, 9])]))
     tables = path_tables(recorded, RUN, (), ABOUT)
     assert tables is not None
     assert list(tables["call_paths"]) == [
@@ -97,7 +107,10 @@ def test_tables_name_paths_and_say_when():
     began = 1767225600 * 10**9
     assert list(tables["path_observations"]) == [(2, 0, began + 2, began + 6, 4, 1)]
     assert {row[3] for row in tables["path_histograms"]} == {"time"}
-    assert path_tables(Recorded(known(), columns(CallTree(("time",), [], {}, {}, {}, {}))), RUN, (), ABOUT) is None
+    assert (
+        path_tables(RecordedProcess(known(), to_tables(RecordedTree(("time",), [], {}, {}, {}, {}))), RUN, (), ABOUT)
+        is None
+    )
 
 
 def test_hot_functions_stay_and_those_that_are_named():
@@ -106,7 +119,7 @@ def test_hot_functions_stay_and_those_that_are_named():
     assert {1, 2, 3} <= shares.hot and len(shares.hot) == ALWAYS, "the most even of a run in which few are hot"
     many |= dict.fromkeys(range(100, 100 + ALWAYS), 10**9)
     assert 2 not in shares_of(tree([], many)).hot
-    recorded = Recorded(known(), tree([piece(2, [8])], many))
+    recorded = RecordedProcess(known(), tree([piece(2, [8])], many))
     assert not list((path_tables(recorded, RUN, (), ABOUT) or {})["path_functions"])
     assert list((path_tables(recorded, RUN, ("app.w*",), ABOUT) or {})["path_functions"])
 

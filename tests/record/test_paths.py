@@ -14,9 +14,10 @@ from perflaw.errors import StoreError
 from perflaw.learn.paths.borders import borders_of
 from perflaw.learn.paths.histograms import downscaled, histogram_of, merged
 from perflaw.record.plan import make_plan
-from perflaw.record.run import Settings
-from perflaw.record.session import Tracers, record_all
-from perflaw.record.tree.path_twin import whole_log
+from perflaw.record.session import record_all
+from perflaw.record.settings import RecordSettings
+from perflaw.record.tracers import TracerChoice
+from perflaw.record.tree.path_builder import whole_log
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.paths import read_observed
 from perflaw.types import Histogram, Observed
@@ -26,10 +27,10 @@ CALLS = 4000
 
 
 def recorded(folder: Path, tracer: str, *command: object, clock: str = "fake", **options: object) -> list[Recording]:
-    settings = Settings(clock=clock, collect=("paths",), **options)
+    settings = RecordSettings(clock=clock, collect=("paths",), **options)
     experiment = open_experiment(tracer, folder)
     plan = make_plan(tuple(map(str, command)), {}, 1, {})
-    for attempt in record_all(experiment, plan, Tracers(tracer, lambda text: None), settings):
+    for attempt in record_all(experiment, plan, TracerChoice(tracer, lambda text: None), settings):
         assert attempt.error is None, attempt.error
     return experiment.recordings()
 

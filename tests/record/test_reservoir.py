@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perflaw.record.records import ENTER, EXIT, Definitions
 from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.records import ENTER, EXIT, Definitions
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.schema import PER_STRATUM, UNIFORM

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.record.records import ENTER, EXIT, Definitions
 from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.records import ENTER, EXIT, Definitions
 from perflaw.record.tree.tables import tabulate
 from perflaw.types import Component
 from tests.conftest import assert_identities

@@ -123,7 +123,7 @@ WRONG = [
     ("command = 'a'\n[outputs.x]\nregex = 'y'", ":3: outputs.x.regex: unknown key; known: pattern"),
     ("command = 'a'\n[outputs.x]", ":2: outputs.x: key 'pattern' is missing"),
     ("command = 'a'\n[outputs.x]\npattern = '('", ":3: outputs.x.pattern: '(' is not a regular expression"),
-    ("command = 'a {n}'\nfeatures = { n = 1 }\n[vary]\nn = [1]", "the feature has two values"),
+    ("command = 'a {n}'\nfeatures = { n = 1 }\n[vary]\nn = [1]", "the feature would have two values"),
     ("command = 'a'\ncommand = 'b'", "line 2"),
     ("command = ", "line 1"),
     ("\ufeffcommand = 5", ":1: command: a command line"),

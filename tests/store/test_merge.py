@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.record.records import Definitions
 from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.merge import merge
 from perflaw.store.tables import read_tables, write_tables

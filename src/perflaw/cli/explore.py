@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import json_option
-from perflaw.cli.recorded import words
+from perflaw.cli.record_messages import duration_words
 from perflaw.errors import DataError, StoreError
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def _lines(plan: Plan) -> list[str]:
 def _cost(plan: Plan) -> str:
     left = "trials until time or margin end it" if plan.trials is None else f"{plan.trials} trials"
     done = f", {plan.made} are made" if plan.made else ""
-    takes = f", about {words(plan.seconds)} as earlier ones took" if plan.seconds is not None else ""
-    most = f", {words(plan.most_s)} at most by the timeouts" if plan.most_s is not None else ""
+    takes = f", about {duration_words(plan.seconds)} as earlier ones took" if plan.seconds is not None else ""
+    most = f", {duration_words(plan.most_s)} at most by the timeouts" if plan.most_s is not None else ""
     return f"to be made: {left}{done}{takes}{most}. Nothing was touched."
 
 
@@ -175,7 +175,7 @@ class Shown:
         if not trial.valid:
             parts.append(f"trial {trial.number} is no data point: {trial.reason[:60]}")
         if left := max(0, (self._total or 0) - len(made)):
-            parts.append(f"about {words(left * median(one.seconds for one in made))} left")
+            parts.append(f"about {duration_words(left * median(one.seconds for one in made))} left")
         return " · ".join(filter(None, parts))
 
     def _best(self, made: Sequence[Trial]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import experiment_option, parse_features
-from perflaw.cli.recorded import tell_build
+from perflaw.cli.record_messages import print_build
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 
@@ -43,7 +43,7 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
         if is_experiment(path):
             _import_experiment(path, target, features)
         else:
-            _report_trace(path, import_trace(target, path, features, tell_build), target.folder)
+            _report_trace(path, import_trace(target, path, features, print_build), target.folder)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +10,13 @@ import click
 
 from perflaw.cli.options import experiment_option, parse_assignments, parse_features
 from perflaw.cli.probes import remote_options
-from perflaw.cli.recorded import (
+from perflaw.cli.record_messages import (
     conclude,
-    tell_build,
-    tell_failure,
+    print_build,
+    print_failures,
+    warn,
+    warn_mixed_targets,
     warn_of_fallback,
-    warn_of_others,
     warn_uncounted,
     warn_unmeasured,
     with_progress,
@@ -25,9 +25,7 @@ from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
     from perflaw.record.plan import Plan
-    from perflaw.record.run import Settings
-    from perflaw.record.session import Attempt, Tracers
-    from perflaw.record.workload_file import RunOptions
+    from perflaw.record.settings import RecordSettings
     from perflaw.store.experiment import Experiment
 
 
@@ -108,12 +106,14 @@ def command(
     perflaw record --workloads workloads.toml --resume
     perflaw record --collect lines --vary n=100,1000,10000 -- ./compiled_with_coverage {n}
     """  # noqa: D301 (\b keeps the lines apart)
-    from perflaw.record.compiled.gcov_files import places_of
-    from perflaw.record.metrics import PATHS, PROBES, collected, settings_of
+    from perflaw.record.compiled.gcov_files import build_places
+    from perflaw.record.metrics import metric_settings
+    from perflaw.record.plan import make_plan
     from perflaw.record.probes.client import remotes
-    from perflaw.record.run import Settings
-    from perflaw.record.session import Tracers
-    from perflaw.record.workload_file import RunOptions
+    from perflaw.record.session import record_all
+    from perflaw.record.settings import PATHS, PROBES, RecordSettings, collected
+    from perflaw.record.tracers import TracerChoice
+    from perflaw.record.workload_file import RunOptions, plan_workloads, read_workloads
     from perflaw.store.experiment import open_experiment
 
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
@@ -122,74 +122,47 @@ def command(
             "options of perflaw stand before --, the command after it",
             "perflaw record --help",
         )
-    _check_timeout(timeout)
+    if timeout is not None and not 0 < timeout < math.inf:
+        raise UsageError(f"--timeout {timeout:g}", "a number of seconds above 0 is expected", "--timeout 60")
+    implied = (*(PATHS,) * bool(paths), *(PROBES,) * bool(probe or remote))
     options = RunOptions(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature), timeout)
-    also = (*(PATHS,) * bool(paths), *(PROBES,) * bool(probe or remote))
-    metrics, what = settings_of(metric, tracer), collected((*collect, *also), tracer)
-    places = places_of(notes, source_map)
-    settings = Settings(
+    settings = RecordSettings(
         select,
         exclude,
-        metrics,
+        metric_settings(metric, tracer),
         clock,
-        collect=what,
+        collect=collected((*collect, *implied), tracer),
         paths=paths,
         probes=probe,
         remotes=remotes(remote, token_file, ca),
-        places=places,
+        places=build_places(notes, source_map),
         keep_output=keep_output,
     )
-    plan = _plan(workloads, options)
-    return _record(open_experiment(experiment), plan, Tracers(tracer, tell_build), settings, resume)
-
-
-def _check_timeout(seconds: float | None) -> None:
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise UsageError(f"--timeout {seconds:g}", "a number of seconds above 0 is wanted", "--timeout 60")
-
-
-def _plan(workloads: str | None, options: RunOptions) -> Plan:
-    """The runs that the command line and the workload file, if there is one, describe."""
-    from perflaw.record.plan import make_plan
-    from perflaw.record.workload_file import plan_workloads, read_workloads
-
-    if workloads is not None:
-        return plan_workloads(read_workloads(Path(workloads)), options)
-    return make_plan(options.command, options.vary, options.repeat or 1, options.features, options.timeout)
-
-
-def _record(target: Experiment, plan: Plan, tracers: Tracers, settings: Settings, again: bool) -> int:
-    """Make the runs, tell what has to be told, and give the exit status."""
-    from perflaw.record.session import record_all
-
+    if workloads is None:
+        plan = make_plan(options.command, options.vary, options.repeat or 1, options.features, options.timeout)
+    else:
+        plan = plan_workloads(read_workloads(Path(workloads)), options)
+    target = open_experiment(experiment)
     others = {run.target for run in map(target.manifest, target.ids()) if run and not run.parent}
-    if again:
-        plan = _left(target, plan, settings)
-    attempts = _told(with_progress(record_all(target, plan, tracers, settings), plan.runs))
-    if not again:
-        warn_of_others(target.name, others, attempts)
-    warn_of_fallback(tracers.wish, attempts)
-    warn_unmeasured(settings.metrics, attempts)
-    warn_uncounted(attempts)
-    return conclude(target.folder, attempts, len(plan.runs) - len(attempts), settings.select)
+    if resume:
+        plan = _remaining(target, plan, settings)
+    attempts = record_all(target, plan, TracerChoice(tracer, print_build), settings)
+    done = print_failures(with_progress(attempts, plan.runs))
+    if not resume:
+        warn_mixed_targets(target.name, others, done)
+    warn_of_fallback(tracer, done)
+    warn_unmeasured(settings.metrics, done)
+    warn_uncounted(done)
+    return conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
 
 
-def _left(target: Experiment, plan: Plan, settings: Settings) -> Plan:
-    """The part of the plan that is still to be run, after saying what is not."""
+def _remaining(target: Experiment, plan: Plan, settings: RecordSettings) -> Plan:
+    """The part of the plan that is still to be run; says how much of it is complete."""
     from perflaw.record.session import resume
 
-    found = resume(target, plan, settings.described())
-    removed = f"; {found.discarded} that a killed recorder left unfinished begins anew" if found.discarded else ""
-    told = f"perflaw: {found.done} of {len(plan.runs)} planned runs are complete in {target.folder}{removed}"
-    click.echo(told, err=True)
-    return found.plan
-
-
-def _told(attempts: Iterator[Attempt]) -> list[Attempt]:
-    """All attempts; failures are told at once."""
-    done: list[Attempt] = []
-    told: set[str] = set()
-    for attempt in attempts:
-        done.append(attempt)
-        tell_failure(attempt, told)
-    return done
+    resumed = resume(target, plan, settings)
+    message = f"{resumed.done} of {len(plan.runs)} planned runs are complete in {target.folder}"
+    if resumed.discarded:
+        message += f"; {resumed.discarded} that a killed recorder left unfinished begins anew"
+    warn(message)
+    return resumed.plan

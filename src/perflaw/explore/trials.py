@@ -22,7 +22,7 @@ import numpy as np
 
 from perflaw.explore.agent.client import AgentConnection, InvalidTrial
 from perflaw.explore.target.scoring import RawResult, score
-from perflaw.record.claim import MARK, alone, marked
+from perflaw.record.unfinished import MARK, exclusive, mark_of
 from perflaw.store.columns import Column, Table, Tables, texts
 from perflaw.store.experiment import Experiment, discard, save
 from perflaw.store.merge import merge
@@ -164,7 +164,7 @@ def key_of(study: Study, trial: Trial) -> str:
 def begin_run(experiment: Experiment, key: str) -> Path:
     """Make a folder for the run, marked as unfinished: if perflaw is killed, the folder is found and removed."""
     experiment.make()
-    with alone(experiment):
+    with exclusive(experiment):
         folder = experiment.new_run()
         (folder / MARK).write_text(key)
     return folder
@@ -189,7 +189,7 @@ def discard_lost(experiment: Experiment, known: Mapping[str, str]) -> int:
     """
     removed = 0
     for folder in sorted(experiment.runs_folder.glob("[0-9]*")) if experiment.runs_folder.is_dir() else ():
-        key = marked(folder)
+        key = mark_of(folder)
         if key is None or not key.startswith("explore "):
             continue
         if known.get(key) == folder.name:

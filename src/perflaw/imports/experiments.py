@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perflaw.errors import DataError, StoreError
-from perflaw.record.claim import MARK, Claim
+from perflaw.record.unfinished import MARK, RunClaim
 from perflaw.store.experiment import Experiment, Recording, write_manifest
 from perflaw.types import Run
 
@@ -70,7 +70,7 @@ def _identity(run: Run) -> tuple[object, ...]:
 
 def _copy_execution(target: Experiment, execution: list[Recording], ids: dict[str, str]) -> Iterator[Run]:
     """Copy the runs of a program and its children; their new ids are added to ``ids``."""
-    with Claim(target, "") as claim:
+    with RunClaim(target, "") as claim:
         for place, recording in enumerate(execution):
             folder = claim.child() if place else claim.folder
             for file in recording.folder.iterdir():

@@ -16,7 +16,7 @@ from typing import Final
 from perflaw.errors import DataError
 from perflaw.imports.formats import ForeignFile, Format, mapping
 from perflaw.imports.tracks import Number, ProcessEvents, Trace, nanoseconds, number
-from perflaw.record.tree.builder import Event
+from perflaw.record.tree.records import Event
 from perflaw.types import Component
 
 OVERLAPS: Final = "spans overlap another one that their parent waited for: they run aside, outside it"

@@ -13,21 +13,18 @@ from typing import Final
 
 import numpy as np
 
-from perflaw.errors import StoreError
 from perflaw.imports.registry import read_trace
 from perflaw.imports.tracks import ProcessEvents, Trace
 from perflaw.record.build import BuildError, Tell, build, core
-from perflaw.record.claim import Claim
-from perflaw.record.conclude import What, conclude
-from perflaw.record.manifest import Process
-from perflaw.record.recorded import Reader, Recorded
-from perflaw.record.records import ENTER, FEATURE, RECORD, THREAD, Ended, Started
-from perflaw.record.records import Process as SpoolProcess
-from perflaw.record.tree.builder import Event, TreeBuilder
-from perflaw.record.tree.call_tree import columns
-from perflaw.record.tree.core import Core
-from perflaw.record.tree.core_tables import CoreTree
+from perflaw.record.manifest import Execution
+from perflaw.record.reader import RecordedProcess
+from perflaw.record.saving import RunContext, save_recording
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.call_tree import to_tables
+from perflaw.record.tree.core import Core, TreeTables
+from perflaw.record.tree.records import ENTER, FEATURE, RECORD, THREAD, Event, ProcessIdentity, TracerEnd, TracerStart
 from perflaw.record.tree.reservoir import scramble
+from perflaw.record.unfinished import RunClaim
 from perflaw.store.columns import Array
 from perflaw.store.experiment import Experiment
 from perflaw.types import Clock, Run
@@ -69,7 +66,7 @@ def core_file(tell: Tell) -> Path | None:
         return None
 
 
-def tree_of(process: ProcessEvents, library: Path | None, seed: int) -> CoreTree:
+def tree_of(process: ProcessEvents, library: Path | None, seed: int) -> TreeTables:
     """The call tree of a process; each track is a thread of its own.
 
     The C core builds it, or its Python twin where there is no ``library``. ``seed`` decides which calls are sampled.
@@ -79,7 +76,7 @@ def tree_of(process: ProcessEvents, library: Path | None, seed: int) -> CoreTree
         builder = TreeBuilder(seed, lanes)
         for thread, track in enumerate(tracks, 1):
             builder.feed(thread, _rows(track, seed).tolist())
-        return columns(builder.finish())
+        return to_tables(builder.finish())
     reader = Core(library, seed, lanes)
     with tempfile.TemporaryDirectory(prefix="perflaw-") as folder:
         ring = RingWriter(Path(folder) / "import.ring")
@@ -103,31 +100,28 @@ def _rows(track: list[Event], seed: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedTracer:
-    """The tracer of an imported trace; implements :class:`perflaw.record.tracers.Tracer`."""
+class TraceSource:
+    """The source of an imported recording; implements :class:`perflaw.record.reader.RecordingSource`."""
 
     reason: str
     """What wrote the trace."""
     name: str = "import"
-    module: str = ""
-    file: Path | None = None
 
-    def reader(self, spool: Path, seed: int) -> Reader:
-        """Not available: nothing is running."""
-        raise RuntimeError("a trace that was recorded elsewhere has nothing that runs")
+    def tick_ns(self) -> None:
+        """The manifest has the clock of the trace."""
 
 
 @dataclass(frozen=True, slots=True)
-class _TraceRecording(What):
+class _TraceRecording(RunContext):
     """How the runs of a trace are described: it says nothing of the machine, and its clock is that of its time stamps."""
 
-    tick_ns: int = 1
+    clock_tick_ns: int = 1
     """Step of that clock."""
 
-    def run(self, folder: Path, process: Process, recorded: Recorded) -> Run:
-        """See :class:`What`."""
-        run = What.run(self, folder, process, recorded)
-        return replace(run, clock=Clock("imported", self.tick_ns, 0, 0), host="", environment={})
+    def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
+        """See :class:`RunContext`."""
+        run = RunContext.manifest(self, folder, execution, recorded)
+        return replace(run, clock=Clock("imported", self.clock_tick_ns, 0, 0), host="", environment={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,31 +149,24 @@ def import_trace(experiment: Experiment, path: Path, features: Mapping[str, floa
     else:
         began = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     span_ns = max(map(_last_stamp, trace.processes)) - trace.first()
-    process = Process((str(path),), name, began.isoformat(timespec="milliseconds"), span_ns, 0)
-    try:
-        claim = Claim(experiment, secrets.token_hex(8))
-        (claim.folder / "spool").mkdir(mode=0o700)
-    except OSError as error:
-        why = f"{error.strerror} ({error.filename})"
-        raise StoreError(f"{experiment.folder}: cannot be written", why, "cd ~ && perflaw import FILE") from error
-    with claim:
-        tracer = ImportedTracer(f"{trace.tool} in {path.name}")
-        configuration = {"imported": path.name}
-        recording = _TraceRecording(experiment, tracer, configuration, features, False, claim, tick_ns=trace.tick_ns)
+    process = Execution((str(path),), name, began.isoformat(timespec="milliseconds"), span_ns, 0)
+    with RunClaim.with_spool(experiment, secrets.token_hex(8), "cd ~ && perflaw import FILE") as claim:
+        source, configuration = TraceSource(f"{trace.tool} in {path.name}"), {"imported": path.name}
+        context = _TraceRecording(claim, source, configuration, features, clock_tick_ns=trace.tick_ns)
         recorded = _recorded(trace, str(path), library, int(claim.folder.name))
-        outcome = conclude(recording, claim.folder, process, recorded)
+        outcome = save_recording(context, process, recorded)
     notes = sum((process.notes for process in trace.processes), start=Counter[str]())
     return ImportedTrace(outcome.run, outcome.children, notes)
 
 
-def _recorded(trace: Trace, command: str, library: Path | None, run: int) -> Iterator[Recorded]:
+def _recorded(trace: Trace, command: str, library: Path | None, run: int) -> Iterator[RecordedProcess]:
     """The processes of a trace as a tracer would have recorded them; all others are children of the first."""
     for place, process in enumerate(trace.processes):
         definitions = process.definitions
-        definitions.process = SpoolProcess(process.pid, 0, (command,))
-        definitions.started = Started(process.ordered()[0][0][0], 0, 0, "")
-        definitions.ended = Ended(_last_stamp(process), 0, 0, trace.lost, 0, 0, ())
-        yield Recorded(definitions, tree_of(process, library, run + (place << 20)), 0 if place else None)
+        definitions.process = ProcessIdentity(process.pid, 0, (command,))
+        definitions.started = TracerStart(process.ordered()[0][0][0], 0, 0, "")
+        definitions.ended = TracerEnd(_last_stamp(process), 0, 0, trace.lost, 0, 0, ())
+        yield RecordedProcess(definitions, tree_of(process, library, run + (place << 20)), 0 if place else None)
 
 
 def _last_stamp(process: ProcessEvents) -> int:

@@ -13,8 +13,7 @@ from typing import Final
 from zlib import crc32
 
 from perflaw.errors import DataError
-from perflaw.record.records import DEAD, ENTER, EXIT, FEATURE, MAX_CODE, Definitions
-from perflaw.record.tree.builder import Event
+from perflaw.record.tree.records import DEAD, ENTER, EXIT, FEATURE, MAX_CODE, Definitions, Event
 from perflaw.record.tree.reservoir import scramble
 from perflaw.types import Component
 

@@ -11,17 +11,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from perflaw.errors import PerflawError, TargetError
 from perflaw.record.build import BuildError, build, cache_folder, compiler, core
-from perflaw.record.compiled.gcov_files import OLDEST, here
+from perflaw.record.compiled.gcov_files import OLDEST, installed_gcov
 from perflaw.record.launch import understand
 from perflaw.record.python.interpreter import Interpreter, probe
-from perflaw.record.tracers import WAYS, foresee
-from perflaw.record.tree.core import way
+from perflaw.record.tracers import MECHANISMS, foresee
+from perflaw.record.tree.core import clock_words
 from perflaw.store.experiment import STORE
 
-PERF_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+PERF_PARANOID: Final = Path("/proc/sys/kernel/perf_event_paranoid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +32,30 @@ class Finding:
     what: str
     """The thing."""
     ok: bool
-    """Whether it can."""
+    """Whether it can be measured."""
     detail: str
     """How, or why not."""
 
 
 def examine() -> list[Finding]:
-    """All findings; takes about a second where many Pythons are installed, for each of them is started."""
-    tracers = [_tracer(interpreter) for interpreter in pythons()]
-    return [*tracers, _compiler(), _python(), *_clocks(), _store(), _native(), _gcov(), _counters()]
+    """All findings. Takes about a second if many Pythons are installed, because each of them is started."""
+    findings = []
+    for interpreter in pythons():
+        tracer, why = foresee(interpreter)
+        detail = f"tracer {tracer}: {why} ({interpreter.path})"
+        findings.append(Finding(f"calls of functions in Python {interpreter.version}", True, detail))
+    return [*findings, _compiler(), _default_python(), *_clocks(), _store(), _compiled_calls(), _gcov(), _counters()]
 
 
 def pythons() -> Iterator[Interpreter]:
-    """Every different Python that perflaw can record: our own, the active environment's, those on PATH and pyenv's."""
+    """Every different Python that perflaw can record: perflaw's own, the active environment's, those on PATH, pyenv's."""
     seen: set[Path] = set()
     for path in _candidates():
-        real = path.resolve()  # the interpreter of a virtual environment is that which it was made from
+        real = path.resolve()  # the interpreter of a virtual environment is a link to that of its base
         if real in seen or not os.access(real, os.X_OK):
             continue
         seen.add(real)
-        with suppress(TargetError):  # a file of that name that is no Python which starts
+        with suppress(TargetError):  # a file of that name that is no Python or does not start
             yield probe(str(path))
 
 
@@ -58,18 +63,12 @@ def _candidates() -> Iterator[Path]:
     yield Path(sys.executable)
     if active := os.environ.get("VIRTUAL_ENV"):
         yield Path(active, "bin", "python")
-    names = ("python3", *(f"python{major}.{minor}" for major, minor in WAYS))
+    names = ("python3", *(f"python{major}.{minor}" for major, minor in MECHANISMS))
     for folder in os.get_exec_path():
-        if Path(folder).name != "shims":  # pyenv's: scripts that choose one of the versions below
+        if Path(folder).name != "shims":  # of pyenv: scripts that choose one of the versions below
             yield from (Path(folder, name) for name in names)
     root = os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()
     yield from sorted(Path(root, "versions").glob("*/bin/python"))
-
-
-def _tracer(interpreter: Interpreter) -> Finding:
-    name, why = foresee(interpreter)
-    what = f"calls of functions in Python {interpreter.version}"
-    return Finding(what, True, f"tracer {name}: {why} ({interpreter.path})")
 
 
 def _compiler() -> Finding:
@@ -79,32 +78,31 @@ def _compiler() -> Finding:
     return Finding(what, True, f"{command}; kept in {cache_folder()}")
 
 
-def _python() -> Finding:
+def _default_python() -> Finding:
+    what = "scripts named without python"
     try:
-        launch = understand(("-m", "this"))
+        interpreter = understand(("-m", "this")).interpreter
     except PerflawError as error:
-        return Finding("scripts named without python", False, str(error))
-    return Finding("scripts named without python", True, f"run by {launch.argv[0]} (Python {launch.python})")
+        return Finding(what, False, str(error))
+    assert interpreter is not None
+    return Finding(what, True, f"run by {interpreter.path} (Python {interpreter.version})")
 
 
 def _clocks() -> list[Finding]:
-    """The native tracer's clocks where its core can be built, else Python's."""
+    """The native tracer's clocks if its core can be built, else Python's."""
     try:
         library = build(core())
     except BuildError:
-        return [_clock(), Finding("CPU time", False, "the pure-Python tracer reads it where asked: --metric cpu")]
-    return [Finding("wall time", True, way(library, "clock")), Finding("CPU time", True, way(library, "cpu"))]
-
-
-def _clock() -> Finding:
-    info = time.get_clock_info("perf_counter")
-    start = time.perf_counter_ns()
-    for _ in range(1000):
-        time.perf_counter_ns()
-    each = (time.perf_counter_ns() - start) / 1000
-    return Finding(
-        "wall time", True, f"{info.implementation}, tick {info.resolution * 1e9:.0f} ns, {each:.0f} ns a reading"
-    )
+        info = time.get_clock_info("perf_counter")
+        start = time.perf_counter_ns()
+        for _ in range(1000):
+            time.perf_counter_ns()
+        each = (time.perf_counter_ns() - start) / 1000
+        wall = f"{info.implementation}, tick {info.resolution * 1e9:.0f} ns, {each:.0f} ns a reading"
+        cpu = "the pure-Python tracer reads it where asked: --metric cpu"
+        return [Finding("wall time", True, wall), Finding("CPU time", False, cpu)]
+    names = {"wall time": "clock", "CPU time": "cpu"}
+    return [Finding(name, True, clock_words(library, clock)) for name, clock in names.items()]
 
 
 def _store() -> Finding:
@@ -115,16 +113,16 @@ def _store() -> Finding:
     return Finding("keeping recordings here", free > 1 << 27, f"{place.resolve()}, {free / 1e9:.1f} GB free")
 
 
-def _native() -> Finding:
+def _compiled_calls() -> Finding:
     detail = f"compiled programs are not recorded yet; this is {platform.system()} {platform.machine()}"
     return Finding("calls of C and C++ functions", False, detail)
 
 
 def _gcov() -> Finding:
-    what, found = "executions of C and C++ lines", here()
-    if found is None:
+    what, gcov = "executions of C and C++ lines", installed_gcov()
+    if gcov is None:
         return Finding(what, False, f"no gcov of gcc {OLDEST} or newer found (GCOV, gcov); apt-get install -y gcc")
-    detail = f"programs built by gcc {found.major} with --coverage, by record --collect lines ({found.path})"
+    detail = f"programs built by gcc {gcov.major} with --coverage, by record --collect lines ({gcov.path})"
     return Finding(what, True, detail)
 
 

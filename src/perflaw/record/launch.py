@@ -1,4 +1,4 @@
-"""What a command means: which interpreter runs which script, whether it can be recorded, and under which environment."""
+"""What a command runs: which interpreter and which script, and whether it can be recorded as a Python program."""
 
 from __future__ import annotations
 
@@ -9,44 +9,43 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from perflaw.errors import TargetError
 from perflaw.record.python.interpreter import Interpreter, probe
 
-# ---- What a Python interpreter's command line runs: a script, a module or code, and where the program's own
-# arguments begin.
-
-_VALUE_OPTIONS = "WX"
-_ISOLATING = "IES"
+_VALUE_OPTIONS: Final = "WX"
+_ISOLATING: Final = "IES"
+_PYTHON_NAMES: Final = ("python", "pypy")
+_NEXT: Final = "perflaw record -- python app.py"
 
 
 @dataclass(frozen=True, slots=True)
-class CommandLine:
-    """An interpreter's command line understood."""
+class PythonCommandLine:
+    """The command line of a Python interpreter."""
 
     kind: Literal["script", "module", "code", "nothing"]
     """What it runs; ``nothing``: an interactive session, or a program on standard input."""
     what: str
-    """The script's path, the module's name or the code."""
+    """Path of the script, name of the module, or the code."""
     used: int
-    """Words before the program's own arguments."""
+    """Number of words before the program's own arguments."""
     isolating: str = ""
     """The option that makes the interpreter ignore its environment, if there is one."""
 
     @property
     def name(self) -> str:
-        """Short name of the target: ``app.py``, ``-m json.tool``, ``-c``."""
+        """Short name of the program: ``app.py``, ``-m json.tool``, ``-c``."""
         if self.kind == "module":
             return f"-m {self.what}"
         return Path(self.what).name if self.kind == "script" else "-c"
 
 
-def parse(argv: Sequence[str]) -> CommandLine:
-    """Read the words of ``argv``, the interpreter first.
+def parse(argv: Sequence[str]) -> PythonCommandLine:
+    """Parse ``argv``, the interpreter first.
 
     >>> parse(["python", "-um", "json.tool", "x"])
-    CommandLine(kind='module', what='json.tool', used=3, isolating='')
+    PythonCommandLine(kind='module', what='json.tool', used=3, isolating='')
     >>> parse(["python", "-X", "dev", "app.py"]).name
     'app.py'
     """
@@ -61,75 +60,67 @@ def parse(argv: Sequence[str]) -> CommandLine:
         letters = word[1:]
         end = next((at for at, letter in enumerate(letters) if letter in _VALUE_OPTIONS + "mc"), len(letters))
         isolating = isolating or next((letter for letter in letters[:end] if letter in _ISOLATING), "")
-        attached, taken = letters[end + 1 :], index + (1 if letters[end + 1 :] else 2)
+        attached, used = letters[end + 1 :], index + (1 if letters[end + 1 :] else 2)
         if letters[end : end + 1] in ("m", "c"):
             value = attached or "".join(argv[index + 1 : index + 2])
-            return CommandLine("module" if letters[end] == "m" else "code", value, taken, isolating)
-        index = taken if end < len(letters) else index + 1
+            return PythonCommandLine("module" if letters[end] == "m" else "code", value, used, isolating)
+        index = used if end < len(letters) else index + 1
     if index >= len(argv) or argv[index] == "-":
-        return CommandLine("nothing", "", index, isolating)
-    return CommandLine("script", argv[index], index + 1, isolating)
+        return PythonCommandLine("nothing", "", index, isolating)
+    return PythonCommandLine("script", argv[index], index + 1, isolating)
 
 
-TARGET_FOLDER = Path(__file__).parent / "python" / "target"
-_PYTHON_NAMES = ("python", "pypy")
-_NEXT = "perflaw record -- python app.py"
+class NotPython(TargetError):  # noqa: N818 (it names the program, not a failure)
+    """The program can be executed but is not written in Python: it is compiled, or a script of another language."""
 
-
-class NotPython(TargetError):  # noqa: N818 (what it is, not what went wrong)
-    """A program that can be executed and is not Python's: compiled, or a script of another language."""
-
-    def __init__(self, path: Path, what: str, why: str, next_command: str) -> None:
-        super().__init__(f"{path}: {what}", why, next_command)
+    def __init__(self, path: Path, problem: str, why: str, next_command: str) -> None:
+        super().__init__(f"{path}: {problem}", why, next_command)
         self.path = path
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command understood."""
+    """A command that can be started."""
 
     argv: tuple[str, ...]
-    """What to execute."""
+    """Words to execute."""
     arguments: tuple[str, ...]
     """The program's own arguments."""
     name: str
-    """Short name of the target: ``app.py``, ``-m json.tool``."""
-    main: str
-    """Module name that functions of the main script are shown under."""
-    own: str
-    """Top-level package that is the person's own wherever it is installed, empty if none."""
-    interpreter: Interpreter
-    """What runs it."""
-
-    @property
-    def python(self) -> str:
-        """Version of the interpreter."""
-        return self.interpreter.version
+    """Short name of the program: ``app.py``, ``-m json.tool``."""
+    main: str = ""
+    """Module name under which functions of the main script are shown."""
+    own: str = ""
+    """Top-level package that belongs to the person wherever it is installed; empty if there is none."""
+    interpreter: Interpreter | None = None
+    """The Python that runs it; None for a program that is not written in Python."""
 
 
 def understand(command: tuple[str, ...]) -> Launch:
-    """Find out what ``command`` runs; TargetError with the reason where it cannot be recorded."""
+    """Find out which Python program ``command`` runs.
+
+    NotPython if it runs something else; TargetError if it runs nothing that can be recorded.
+    """
     if not command:
-        raise TargetError("no command to record", "nothing stands after --", _NEXT)
-    head, rest = command[0], command[1:]
-    if head in ("-m", "-c"):
-        return _python((_default_python(), *command))
+        raise TargetError("no command to record", "nothing follows --", _NEXT)
+    head, arguments = command[0], command[1:]
     path = Path(head)
-    if path.is_dir() or path.suffix in (".py", ".pyw"):
-        _readable(path)
-        return _python((_default_python(), *command))
-    found = shutil.which(head)
-    if found is None:
-        _readable(path)
+    if head in ("-m", "-c") or path.is_dir() or path.suffix in (".py", ".pyw"):
+        if head not in ("-m", "-c"):
+            _check_readable(path)
+        return _python_launch((_default_python(), *command))
+    executable = shutil.which(head)
+    if executable is None:
+        _check_readable(path)
         raise TargetError(
-            f"{head}: not executable", "it is no Python script by its name", f"perflaw record -- python {head}"
+            f"{head}: not executable", "its name is not that of a Python script", f"perflaw record -- python {head}"
         )
-    if Path(found).name.startswith(_PYTHON_NAMES):
-        return _python((found, *rest))
-    return _script(found, rest)
+    if Path(executable).name.startswith(_PYTHON_NAMES):
+        return _python_launch((executable, *arguments))
+    return _script_launch(executable, arguments)
 
 
-def _readable(path: Path) -> None:
+def _check_readable(path: Path) -> None:
     try:
         if not path.is_dir():
             path.open("rb").close()
@@ -140,53 +131,13 @@ def _readable(path: Path) -> None:
 
 
 def _default_python() -> str:
-    """The active virtual environment's interpreter, else perflaw's own."""
+    """The interpreter of the active virtual environment, else perflaw's own."""
     active = os.environ.get("VIRTUAL_ENV")
     candidate = Path(active) / "bin" / "python" if active else None
     return str(candidate) if candidate and candidate.exists() else sys.executable
 
 
-def _script(found: str, arguments: tuple[str, ...]) -> Launch:
-    """A console script or another file with a ``#!`` line that names Python."""
-    path = Path(found)
-    _readable(path)
-    with path.open("rb") as file:
-        text = file.read(1024)
-    if text.startswith(b"\x7fELF"):
-        raise _compiled(found, arguments)
-    lines = text.split(b"\n")
-    # pip writes "#!/bin/sh" and then "'''exec' /a/long/path/python ..." where the interpreter's path is too long.
-    interpreter = lines[0][2:] if text.startswith(b"#!") else b""
-    if interpreter.strip() == b"/bin/sh" and len(lines) > 1 and lines[1].startswith(b"'''exec'"):
-        interpreter = lines[1][len(b"'''exec'") :]
-    words = interpreter.decode(errors="replace").replace('"', " ").split()
-    if not any(Path(word).name.startswith(_PYTHON_NAMES) for word in words[:3]):
-        raise NotPython(
-            path, "not a Python program", "its first line names no Python", f"perflaw record -- python {path}"
-        )
-    python = next(word for word in words if Path(word).name.startswith(_PYTHON_NAMES))
-    run_by = probe(shutil.which(python) or python)
-    return Launch((found, *arguments), arguments, path.name, path.stem, _entry_package(text), run_by)
-
-
-def _compiled(found: str, arguments: tuple[str, ...]) -> NotPython:
-    """What a compiled program is told without ``--collect lines``."""
-    why = "perflaw counts what C and C++ execute: build it with gcc's --coverage"
-    return NotPython(
-        Path(found), "a compiled program", why, f"perflaw record --collect lines -- {shlex.join([found, *arguments])}"
-    )
-
-
-def _entry_package(text: bytes) -> str:
-    """The package a console script starts (``from pip._internal.cli.main import main``), empty if it is no such script."""
-    for line in text.decode(errors="replace").splitlines():
-        words = line.split()
-        if len(words) >= 4 and words[0] == "from" and words[2] == "import":
-            return words[1].split(".")[0]
-    return ""
-
-
-def _python(argv: tuple[str, ...]) -> Launch:
+def _python_launch(argv: tuple[str, ...]) -> Launch:
     """An interpreter with options, then a script, ``-m module`` or ``-c code``."""
     line = parse(argv)
     if line.isolating:
@@ -204,19 +155,41 @@ def _python(argv: tuple[str, ...]) -> Launch:
         main, own = line.what, line.what.split(".")[0]
     elif line.kind == "script":
         script = Path(line.what)
-        _readable(script)
+        _check_readable(script)
         name = script.resolve().name
         main = name if script.is_dir() else script.stem
     return Launch(argv, argv[line.used :], name, main, own, probe(argv[0]))
 
 
-def environment(launch: Launch, tracer: str, settings: dict[str, str]) -> dict[str, str]:
-    """The environment that lets the tracer begin before the program's first line. Settings become ``PERFLAW_TARGET_*``."""
-    env = dict(os.environ)
-    original = env.get("PYTHONPATH")
-    if original is not None:
-        env["PERFLAW_TARGET_PYTHONPATH"] = original
-    env["PYTHONPATH"] = str(TARGET_FOLDER) + (os.pathsep + original if original else "")
-    settings = {"TRACER": tracer, "MAIN": launch.main, "OWN": launch.own, **settings}
-    env.update({f"PERFLAW_TARGET_{name}": value for name, value in settings.items()})
-    return env
+def _script_launch(executable: str, arguments: tuple[str, ...]) -> Launch:
+    """A console script or another file with a ``#!`` line that names Python."""
+    path = Path(executable)
+    _check_readable(path)
+    with path.open("rb") as file:
+        text = file.read(1024)
+    if text.startswith(b"\x7fELF"):
+        why = "perflaw counts what C and C++ execute: build it with gcc's --coverage"
+        remedy = f"perflaw record --collect lines -- {shlex.join([executable, *arguments])}"
+        raise NotPython(path, "a compiled program", why, remedy)
+    lines = text.split(b"\n")
+    interpreter = lines[0][2:] if text.startswith(b"#!") else b""
+    # pip writes "#!/bin/sh" and then "'''exec' /a/long/path/python ..." if the path of the interpreter is too long.
+    if interpreter.strip() == b"/bin/sh" and len(lines) > 1 and lines[1].startswith(b"'''exec'"):
+        interpreter = lines[1][len(b"'''exec'") :]
+    words = interpreter.decode(errors="replace").replace('"', " ").split()
+    python = next((word for word in words[:3] if Path(word).name.startswith(_PYTHON_NAMES)), None)
+    if python is None:
+        raise NotPython(
+            path, "not a Python program", "its first line names no Python", f"perflaw record -- python {path}"
+        )
+    python = shutil.which(python) or python
+    return Launch((executable, *arguments), arguments, path.name, path.stem, _entry_package(text), probe(python))
+
+
+def _entry_package(text: bytes) -> str:
+    """The package that a console script starts (``from pip._internal.cli.main import main``); empty for other scripts."""
+    for line in text.decode(errors="replace").splitlines():
+        words = line.split()
+        if len(words) >= 4 and words[0] == "from" and words[2] == "import":
+            return words[1].split(".")[0]
+    return ""

@@ -1,4 +1,4 @@
-"""The runs that one ``record`` makes: every combination of ``--vary`` values, of every workload, each repeated."""
+"""The runs that one ``perflaw record`` makes: each combination of ``--vary`` values, of each workload, repeated."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class PlannedRun:
     """One run to make."""
 
     command: tuple[str, ...]
-    """The command with ``{name}`` replaced."""
+    """The command, each ``{name}`` replaced by its value."""
     varied: Mapping[str, str]
-    """The values it was replaced by."""
+    """Name → value that replaced it."""
     template: tuple[str, ...] = ()
-    """The command as given."""
+    """The command as the person gave it."""
     declared: Mapping[str, float] = field(default_factory=dict)
     """Features declared by ``--feature`` or a workload file."""
     workload: str = ""
-    """Name of its workload, empty without a workload file."""
+    """Name of its workload; empty without a workload file."""
     timeout: float | None = None
     """Seconds after which it is ended; None: never."""
     stdin: Path | None = None
@@ -32,28 +32,28 @@ class PlannedRun:
 
     @property
     def label(self) -> str:
-        """Workload and values in words: ``sort n=100``; empty where there is nothing to tell runs apart by."""
+        """Workload and values in words: ``sort n=100``; empty if nothing distinguishes the runs."""
         return " ".join(filter(None, [self.workload, *(f"{name}={value}" for name, value in self.varied.items())]))
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPattern:
-    """A feature to be read from what a program prints."""
+    """A feature to be read from the output of a program."""
 
     name: str
-    """The feature."""
+    """Name of the feature."""
     pattern: str
-    """Regular expression; its first group, or all of it, is the number."""
+    """Regular expression; its first group, or the whole match, is the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All runs of one ``record``."""
+    """All runs of one ``perflaw record``."""
 
     runs: tuple[PlannedRun, ...]
-    """In order. Repetitions are rounds over all values, so that a drift of the machine meets every value alike."""
+    """In order. Repetitions are rounds over all values, so that a drift of the machine affects all values equally."""
     outputs: tuple[OutputPattern, ...] = ()
-    """Features to be read from what the runs print."""
+    """Features to be read from the output of the runs."""
 
 
 def make_plan(
@@ -63,7 +63,7 @@ def make_plan(
     declared: Mapping[str, float],
     timeout: float | None = None,
 ) -> Plan:
-    """The plan of a recording; UsageError where ``{name}`` of a varied name stands nowhere in the command."""
+    """The plan of a command line; UsageError if ``{name}`` of a varied name occurs nowhere in the command."""
     for name in varied:
         if not stands_in(name, command):
             raise UsageError(
@@ -74,20 +74,17 @@ def make_plan(
 
 
 def one_round(planned: PlannedRun, varied: Mapping[str, Sequence[str]]) -> list[PlannedRun]:
-    """A run for every combination of values; UsageError where a varied name is a declared feature as well."""
+    """A run for each combination of values; UsageError if a varied name is also a declared feature."""
     for name in varied:
         if name in planned.declared:
-            raise UsageError(
-                f"--vary {name} and --feature {name}",
-                "the feature has two values then",
-                f"--feature other={planned.declared[name]:g}",
-            )
+            remedy = f"--feature other={planned.declared[name]:g}"
+            raise UsageError(f"--vary {name} and --feature {name}", "the feature would have two values", remedy)
     combinations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     return [_filled(planned, values) for values in combinations]
 
 
 def stands_in(name: str, words: Sequence[str]) -> bool:
-    """Whether ``{name}`` stands in one of the words."""
+    """Whether ``{name}`` occurs in one of the words."""
     return any("{" + name + "}" in word for word in words)
 
 

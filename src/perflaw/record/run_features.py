@@ -1,4 +1,4 @@
-"""Features of a whole run, found by themselves: numbers in the arguments, sizes of the files they name, standard input."""
+"""Features of a whole run that need no declaration: numbers in its arguments, sizes of the files they name, its stdin."""
 
 from __future__ import annotations
 
@@ -6,21 +6,39 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from perflaw.record.manifest import is_secret
 
-_OPTION = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
-OUTPUTS = {"o", "out", "output"}
-"""Options that name what a program writes: an earlier run's result is no feature of this one's work."""
-LINES_LIMIT = 1 << 30
-"""Files above this size are not read through to count their lines."""
+_OPTION: Final = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+OUTPUTS: Final = {"o", "out", "output"}
+"""Options that name what a program writes; the result of an earlier run is no feature of the work."""
+LINES_LIMIT: Final = 1 << 30
+"""Lines of larger files are not counted."""
+
+
+def run_features(
+    template: Sequence[str],
+    arguments: Sequence[str],
+    varied: Mapping[str, str],
+    declared: Mapping[str, float],
+) -> dict[str, float]:
+    """All features of one run: ``--vary`` values that are numbers, declared features, then those of the arguments.
+
+    Features that the person named come first: of features that are proportional, learners keep the first.
+    """
+    features = {name: number for name, text in varied.items() if (number := as_number(text)) is not None}
+    features.update(declared)
+    for name, value in argument_features(template, arguments).items():
+        features.setdefault(name, value)
+    return features
 
 
 def argument_features(template: Sequence[str], arguments: Sequence[str]) -> dict[str, float]:
     """Features of a program's arguments.
 
     ``size`` of ``--size 5``, ``argv1`` of a positional number, ``input.bytes`` and ``input.lines`` of ``--input FILE``.
-    An argument that is nothing but one ``{name}`` of ``--vary`` is that feature already and gives no second one.
+    An argument that is just ``{name}`` of ``--vary`` is a feature already and does not give a second one.
     """
     features: dict[str, float] = {}
     for name, value in _named(template, arguments):
@@ -35,7 +53,7 @@ def argument_features(template: Sequence[str], arguments: Sequence[str]) -> dict
 
 
 def _named(template: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs (name, value) of the arguments: options by their name, the rest by position as ``argv1``, ``argv2`` and so on."""
+    """Pairs (name, value) of the arguments: options by name, the others by position as ``argv1``, ``argv2`` and so on."""
     option = ""
     for position, (pattern, argument) in enumerate(zip(template, arguments, strict=True), 1):
         match = _OPTION.fullmatch(argument)
@@ -54,7 +72,7 @@ def _is_placeholder(pattern: str) -> bool:
 
 
 def as_number(text: str) -> float | None:
-    """The finite number that a text is, or None.
+    """The finite number that a text denotes, or None.
 
     >>> as_number("1e6"), as_number("-3"), as_number("nan"), as_number("x")
     (1000000.0, -3.0, None, None)
@@ -67,34 +85,18 @@ def as_number(text: str) -> float | None:
 
 
 def file_features(path: Path) -> dict[str, float]:
-    """``bytes`` and ``lines`` of a regular file, or number of files and bytes directly in a folder; empty otherwise."""
+    """``bytes`` and ``lines`` of a regular file; number and bytes of the files directly in a folder; else empty."""
     try:
         if path.is_dir():
             sizes = [entry.stat().st_size for entry in path.iterdir() if entry.is_file()]
             return {"files": float(len(sizes)), "bytes": float(sum(sizes))}
         if not path.is_file():
             return {}
-        size = path.stat().st_size
-        return {"bytes": float(size)} | ({"lines": float(_count_lines(path))} if size <= LINES_LIMIT else {})
+        features = {"bytes": float(path.stat().st_size)}
+        if features["bytes"] <= LINES_LIMIT:
+            with path.open("rb") as file:
+                blocks = iter(lambda: file.read(1 << 20), b"")
+                features["lines"] = float(sum(block.count(b"\n") for block in blocks))
+        return features
     except (OSError, ValueError):
-        return {}  # a name no file can have, or one we may not look at: then it is no feature
-
-
-def _count_lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-
-
-def run_features(
-    template: Sequence[str],
-    arguments: Sequence[str],
-    varied: Mapping[str, str],
-    declared: Mapping[str, float],
-) -> dict[str, float]:
-    """All features of one run: ``--vary`` values that are numbers, declared ones, then found ones.
-
-    What the person named comes first: of features that say the same, learners keep the first.
-    """
-    numbers = {name: number for name, text in varied.items() if (number := as_number(text)) is not None}
-    named = {**numbers, **declared}
-    return {**named, **{k: v for k, v in argument_features(template, arguments).items() if k not in named}}
+        return {}  # no file can have this name, or it may not be read

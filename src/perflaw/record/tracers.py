@@ -1,123 +1,124 @@
-"""Chooses the tracer and says why. A tracer is a module that enters the target, and a reader of what it appends."""
+"""Chooses what records a command: a tracer of Python programs, hooks or counters of compiled ones, or probes alone.
+
+A tracer puts something into the program, by its environment, that appends records; its reader, in the recorder's process,
+makes call trees and counts of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from perflaw.errors import TargetError, UsageError
 from perflaw.record.build import BuildError, Tell, build, core, extension, obstacle, ready
-from perflaw.record.python.drain import Drain
+from perflaw.record.compiled.elf import is_elf
+from perflaw.record.compiled.gcov import gcov_tracer
+from perflaw.record.compiled.hooks import hooks_tracer
+from perflaw.record.compiled.selection import Globs
+from perflaw.record.launch import Launch, NotPython, understand
+from perflaw.record.probes.session import ProbesTracer
 from perflaw.record.python.interpreter import Interpreter
-from perflaw.record.python.native import NativeReader
-from perflaw.record.recorded import Reader
+from perflaw.record.python.tracers import NativeTracer, NothingTracer, PythonTracer
+from perflaw.record.reader import Reader, RecordingSource
+from perflaw.record.settings import LINES, PATHS, PROBES, RecordSettings, require_collectable
 
-WISHES = ("auto", "native", "python", "nothing")
-_ASKED = "asked for by --tracer"
-WAYS = {(3, 11): "frame evaluation, PEP 523", (3, 12): "sys.monitoring", (3, 13): "sys.monitoring"}
-"""What the native core uses, by version of Python."""
-_MACHINES = ("x86_64-linux", "aarch64-linux")
+CHOICES: Final = ("auto", "native", "python", "nothing")
+"""Values of ``--tracer``."""
+MECHANISMS: Final = {(3, 11): "frame evaluation, PEP 523", (3, 12): "sys.monitoring", (3, 13): "sys.monitoring"}
+"""Version of Python → how the native tracer hears of calls."""
+_MACHINES: Final = ("x86_64-linux", "aarch64-linux")
 
 
-class Tracer(Protocol):
-    """One way to record a Python program."""
+class Tracer(RecordingSource, Protocol):
+    """One way to record a program."""
 
-    @property
-    def name(self) -> str:
-        """What a person calls it."""
-
-    @property
-    def module(self) -> str:
-        """The one module of ours that enters the target; its ``start(settings)`` is called."""
-
-    @property
-    def file(self) -> Path | None:
-        """Where that module is; None: in ``collect/target``."""
-
-    @property
-    def reason(self) -> str:
-        """Why this one was chosen, or how it works, in words."""
+    def environment(self, launch: Launch, settings: dict[str, str]) -> dict[str, str]:
+        """Environment of the program, in which recording begins; ``settings`` are the tracer's, the spool among them."""
 
     def reader(self, spool: Path, seed: int) -> Reader:
-        """The reading side of a recording that this tracer appends to ``spool``."""
+        """The reader of a recording that this tracer appends to ``spool``; ``seed`` decides which calls are sampled."""
 
 
-@dataclass(frozen=True, slots=True)
-class NativeTracer:
-    """An extension of the target's interpreter writes records to rings; a C library of the recorder builds the trees."""
+class TracerChoice:
+    """Chooses the tracer of each command of a session, once an interpreter: a failed build is slow and fails again."""
 
-    reason: str
-    file: Path
-    library: Path
-    """The recorder's side."""
-    name: str = "native"
-    module: str = "_perflaw_native"
+    def __init__(self, option: str, tell: Tell) -> None:
+        """``option``: ``--tracer``. ``tell`` is called with messages about a library that is being built."""
+        self.option, self.tell = option, tell
+        self._chosen: dict[Interpreter, Tracer] = {}
 
-    def reader(self, spool: Path, seed: int) -> Reader:
-        """A reader of the rings of all processes."""
-        return NativeReader(spool, seed, self.library)
-
-
-@dataclass(frozen=True, slots=True)
-class PythonTracer:
-    """``sys.setprofile`` in the target, plain records in mapped files, the tree built by the recorder in Python."""
-
-    reason: str
-    file: Path | None = None
-    name: str = "python"
-    module: str = "_perflaw_tracer"
-
-    def reader(self, spool: Path, seed: int) -> Reader:
-        """A drain of the segments."""
-        return Drain(spool, seed)
+    def for_command(self, command: tuple[str, ...], settings: RecordSettings) -> tuple[Launch, Tracer]:
+        """The launch of a command and its tracer; TargetError if no tracer collects what the settings ask for."""
+        try:
+            launch = understand(command)
+        except NotPython as error:
+            return _for_compiled(error, command, settings)
+        assert launch.interpreter is not None
+        tracer = self._chosen.get(launch.interpreter)
+        if tracer is None:
+            tracer = self._chosen[launch.interpreter] = choose(self.option, launch.interpreter, self.tell)
+        require_collectable(settings.collect, tracer.name, tracer.reason)
+        return launch, tracer
 
 
-@dataclass(frozen=True, slots=True)
-class NothingTracer:
-    """Enters the target and records nothing: the floor that overheads are measured from."""
+def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSettings) -> tuple[Launch, Tracer]:
+    """The launch and tracer of a program that is not written in Python; ``error`` says which program that is."""
+    launch = Launch(command, command[1:], error.path.name)
+    if LINES in settings.collect:
+        if PATHS in settings.collect:
+            why = "a program that counts its lines reports no calls; record paths with hooks, in another recording"
+            remedy = f"perflaw record --collect {PATHS} -- …"
+            raise TargetError(f"--collect {LINES},{PATHS}: not both at once", why, remedy)
+        return launch, _gcov_tracer(error.path, settings.places, settings.select, settings.exclude)
+    only_probes = PROBES in settings.collect
+    if not is_elf(error.path):
+        if only_probes:
+            return launch, ProbesTracer("not a program of Python or C: probes alone")
+        raise error
+    try:
+        return launch, _hooks_tracer(error.path, Globs(settings.select, settings.exclude))
+    except TargetError as refused:
+        if only_probes and not settings.select:
+            return launch, ProbesTracer(f"{refused.why}: probes alone")
+        raise
 
-    reason: str
-    file: Path | None = None
-    name: str = "nothing"
-    module: str = "_perflaw_nothing"
 
-    def reader(self, spool: Path, seed: int) -> Reader:
-        """A drain that finds no segment."""
-        return Drain(spool, seed)
+# A program is inspected once a session.
+_gcov_tracer, _hooks_tracer = cache(gcov_tracer), cache(hooks_tracer)
 
 
-def choose(wish: str, interpreter: Interpreter, tell: Tell = lambda text: None) -> Tracer:
-    """The tracer for an interpreter and a wish: ``auto``, ``native``, ``python`` or ``nothing``.
+def choose(option: str, interpreter: Interpreter, tell: Tell = lambda text: None) -> Tracer:
+    """The tracer for an interpreter and the option ``--tracer``: ``auto``, ``native``, ``python`` or ``nothing``.
 
-    The native core is built now if it was not yet, and ``tell`` hears of it. TargetError where the native one is asked
-    for and cannot be had; ``auto`` takes the pure-Python one then.
+    The native core is built now if it was not built yet. If it cannot be built, ``auto`` chooses the pure-Python tracer,
+    and ``native`` raises TargetError.
     """
-    if wish == "python":
-        return PythonTracer(_ASKED)
-    if wish == "nothing":
-        return NothingTracer(_ASKED)
-    if wish not in WISHES:
-        raise UsageError(f"--tracer {wish}", f"there are {', '.join(WISHES[:-1])} and {WISHES[-1]}", "perflaw doctor")
+    if option == "python":
+        return PythonTracer("asked for by --tracer")
+    if option == "nothing":
+        return NothingTracer("asked for by --tracer")
+    if option not in CHOICES:
+        known = f"there are {', '.join(CHOICES[:-1])} and {CHOICES[-1]}"
+        raise UsageError(f"--tracer {option}", known, "perflaw doctor")
     why_not, remedy = unfit(interpreter), "perflaw doctor"
     if not why_not:
         try:
-            return NativeTracer(way(interpreter), build(extension(interpreter), tell), build(core(), tell))
+            return NativeTracer(_mechanism(interpreter), build(extension(interpreter), tell), build(core(), tell))
         except BuildError as error:
             why_not, remedy = f"{error.what}: {error.why}", error.next_command
-    if wish == "native":
+    if option == "native":
         raise TargetError("--tracer native", why_not, remedy)
     return PythonTracer(f"{why_not}; try: {remedy}")
 
 
-def way(interpreter: Interpreter) -> str:
-    """How the native core records this Python, in words."""
-    return f"{WAYS[interpreter.numbers]} (Python {interpreter.short})"
+def _mechanism(interpreter: Interpreter) -> str:
+    return f"{MECHANISMS[interpreter.numbers]} (Python {interpreter.short})"
 
 
 def unfit(interpreter: Interpreter) -> str:
-    """Why the native core does not record this Python, in words; empty if it does, where it can be built."""
-    if interpreter.numbers not in WAYS:
+    """Why the native core cannot record this Python even if it could be built, in words; empty if it can."""
+    if interpreter.numbers not in MECHANISMS:
         return f"Python {interpreter.short} is newer than the native core knows"
     if interpreter.free_threaded:
         return f"Python {interpreter.version} is built without the global interpreter lock"
@@ -133,10 +134,10 @@ def foresee(interpreter: Interpreter) -> tuple[str, str]:
     try:
         products = extension(interpreter), core()
         if all(map(ready, products)):
-            return "native", f"{way(interpreter)}, built"
+            return "native", f"{_mechanism(interpreter)}, built"
         trouble = next(filter(None, map(obstacle, products)), None)
     except BuildError as error:
         trouble = error
     if trouble:
         return "python", f"{trouble.what}: {trouble.why}; try: {trouble.next_command}"
-    return "native", f"{way(interpreter)}, will be built at the first recording"
+    return "native", f"{_mechanism(interpreter)}, will be built at the first recording"

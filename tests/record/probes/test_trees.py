@@ -12,8 +12,8 @@ from perflaw.record.probes.collector import ProbeProcess
 from perflaw.record.probes.decoding import ProbeRecords, Spans, innermost, nest
 from perflaw.record.probes.rings import TickClock
 from perflaw.record.probes.trees import CoreBuilder, ProcessTree, TwinBuilder, feature_name
-from perflaw.record.tree.call_tree import objects
-from perflaw.record.tree.core_tables import Export
+from perflaw.record.tree.call_tree import from_tables
+from perflaw.record.tree.core import Export
 from tests.conftest import examples
 
 TREES = st.recursive(st.just([]), lambda inner: st.lists(inner, max_size=3), max_leaves=25)
@@ -81,7 +81,7 @@ def test_innermost():
 
 
 def told(tree):
-    nodes = objects(tree).nodes
+    nodes = from_tables(tree).nodes
     return sorted((node.depth, node.code - 1, node.n, node.lanes[0].sum_x) for node in nodes[1:])
 
 
@@ -116,14 +116,14 @@ def test_both_builders_give_the_same_tree(monkeypatch):
         monkeypatch.setattr(trees, "builder", make)
         tree = ProcessTree(3)
         tree.take(records(rows, shots))
-        found.append(objects(tree.finish()))
+        found.append(from_tables(tree.finish()))
     assert found[0] == found[1]
 
 
 def test_a_snapshot_is_a_feature_of_the_innermost_span_and_the_last_of_a_probe_holds():
     tree = ProcessTree(1)
     tree.take(records([(1, 10, 20), (2, 5, 50)], [(8, 7, 1), (8, 15, 2), (8, 17, 3), (9, 30, 2**64 - 4), (8, 60, 9)]))
-    samples = objects(tree.finish()).samples
+    samples = from_tables(tree.finish()).samples
     assert samples[2][0].features == ((8 * 6, 3.0),)
     assert dict(samples[3][0].features) == {8 * 6: 1.0, 9 * 6: -4.0}
 

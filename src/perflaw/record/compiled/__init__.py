@@ -1,1 +1,1 @@
-"""How compiled programs are recorded: hooks, coverage counters, and what ELF and DWARF say of a file."""
+"""How a compiled program is recorded: calls by hooks (``hooks``), lines by gcc's coverage (``gcov``), names from DWARF."""

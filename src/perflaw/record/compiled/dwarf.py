@@ -1,7 +1,7 @@
-"""What stands at an address of a compiled program: names, parameters and source lines, from its DWARF.
+"""The functions at addresses of a compiled program: names, parameters and source lines, from its DWARF.
 
-Only the compilation units that were executed are read, for pyelftools needs some 50 µs an entry; what was read once is
-kept by the file's build id.
+Only the compilation units that were executed are read, because pyelftools needs some 50 µs an entry. The result is kept by
+the file's build id and by a digest of the code that produces it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import posixpath
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from perflaw.record.build import cache_folder
+from perflaw.record.compiled import elf as elf_module
 from perflaw.record.compiled.elf import Elf, open_elf
 
 if TYPE_CHECKING:
@@ -24,69 +28,207 @@ if TYPE_CHECKING:
     from elftools.dwarf.dwarfinfo import DWARFInfo
     from elftools.dwarf.ranges import RangeLists, RangeListsPair
 
-
-# ---- Compilation units: which one an address is in, its functions with their qualified names, its table of lines.
-
-_CPLUSPLUS = (0x04, 0x1A, 0x21, 0x2B)
+_CPLUSPLUS: Final = (0x04, 0x1A, 0x21, 0x2B)
 """DW_LANG_C_plus_plus and its later standards."""
-_FROM_ZERO = 5
-"""From this version of DWARF on, tables of files begin at 0 and not at 1."""
-_SCOPES = ("DW_TAG_namespace", "DW_TAG_class_type", "DW_TAG_structure_type", "DW_TAG_union_type")
-_ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
+_FROM_ZERO: Final = 5
+"""From this version of DWARF on, file tables begin at 0 instead of 1."""
+_SCOPES: Final = ("DW_TAG_namespace", "DW_TAG_class_type", "DW_TAG_structure_type", "DW_TAG_union_type")
+_ORIGINS: Final = ("DW_AT_abstract_origin", "DW_AT_specification")
+_WHOLE: Final = (
+    *("(anonymous namespace)", "operator()", "operator->", "operator<<", "operator<=", "operator<"),
+    *("operator>>", "operator>=", "operator>", "operator "),
+)
+"""Texts in names that contain brackets or spaces and are one word."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCode:
+    """A function of a compiled program."""
+
+    name: str
+    """Qualified name as in the source, without parameters; the symbol if there is no DWARF."""
+    file: str = ""
+    """Source file; empty if unknown."""
+    line: int = 0
+    """Source line."""
+    language: str = "c"
+    """``c`` or ``c++``."""
+    parameters: tuple[str, ...] = ()
+    """Names of its parameters."""
+    lines: tuple[tuple[int, int, int], ...] = ()
+    """(first, behind last, source line) of its code, in bytes from its start."""
+
+
+def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode]:
+    """The functions that begin at these offsets of a loaded file; functions that nothing is known of are left out."""
+    elf = open_elf(module)
+    if elf is None:
+        return {}
+    with elf:
+        place = cache_folder() / f"dwarf-{_code_version()}-{elf.identity}.json"
+        known = _read_cache(place)
+        missing = [offset for offset in offsets if offset not in known]
+        if missing:
+            known.update(_read(elf, missing))
+            _write_cache(place, known)
+    return {offset: known[offset] for offset in offsets if offset in known}
+
+
+@cache
+def _code_version() -> str:
+    """Digest of the modules and packages that produce the cached functions: a fix of theirs outdates the cache."""
+    digest = blake2b(digest_size=6)
+    for file in (__file__, elf_module.__file__):
+        digest.update(Path(file).read_bytes())
+    digest.update(f"{version('pyelftools')} {version('cxxfilt')}".encode())
+    return digest.hexdigest()
+
+
+def _read_cache(place: Path) -> dict[int, FunctionCode]:
+    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):  # there is no such file, or it is damaged
+        cached: Mapping[str, Mapping[str, Any]] = json.loads(place.read_text())
+        codes = {}
+        for offset, fields in cached.items():
+            lines = tuple((first, last, line) for first, last, line in fields["lines"])
+            codes[int(offset)] = FunctionCode(**{**fields, "parameters": tuple(fields["parameters"]), "lines": lines})
+        with suppress(OSError):  # files that nobody has used for long are removed
+            place.touch()
+        return codes
+    return {}
+
+
+def _write_cache(place: Path, codes: Mapping[int, FunctionCode]) -> None:
+    with suppress(OSError):  # nobody may write to the cache: the next recording reads the DWARF again
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part = place.with_suffix(".part")
+        part.write_text(json.dumps({str(offset): asdict(code) for offset, code in codes.items()}))
+        part.replace(place)
+
+
+def _read(elf: Elf, offsets: Sequence[int]) -> dict[int, FunctionCode]:
+    """Functions from the debug information, in the program or apart from it; the others from the symbols."""
+    wanted = {offset + elf.base: offset for offset in offsets}
+    codes = _from_dwarf(elf, wanted)
+    symbols = list(elf.functions())
+    debug = open_elf(elf.debug_file)
+    if debug:
+        with debug:
+            codes |= _from_dwarf(debug, wanted.keys() - codes.keys())
+            symbols += debug.functions()
+    names: dict[int, str] = {}
+    for function in symbols:  # of several names of one function, the shortest, then the first in order
+        name = names.get(function.address, function.symbol)
+        names[function.address] = min(name, function.symbol, key=lambda name: (len(name), name))
+    for address in wanted.keys() - codes.keys():
+        if name := without_parameters(demangled(names.get(address, ""))):
+            codes[address] = FunctionCode(name)
+    return {wanted[address]: code for address, code in codes.items()}
+
+
+def demangled(symbol: str) -> str:
+    """A symbol of C++ as it was written; any other symbol as it is."""
+    if not symbol.startswith("_Z"):
+        return symbol
+    import cxxfilt
+
+    try:
+        return str(cxxfilt.demangle(symbol))
+    except cxxfilt.Error:
+        return symbol
+
+
+def without_parameters(name: str) -> str:
+    """A demangled name without its return type and up to its list of parameters.
+
+    >>> without_parameters("int ns::sum<int>(int, int) const")
+    'ns::sum<int>'
+    >>> without_parameters("(anonymous namespace)::S::operator()(int)")
+    '(anonymous namespace)::S::operator()'
+    """
+    begin = end = depth = 0
+    while end < len(name):
+        rest = name[end:]
+        whole = next((word for word in _WHOLE if rest.startswith(word)), "")
+        if whole:
+            end += len(whole)
+            continue
+        if rest[0] == "(" and depth == 0:
+            return name[begin:end]
+        if rest[0] == " " and depth == 0:
+            begin = end + 1
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(rest[0], 0)
+        end += 1
+    return name[begin:]
+
+
+def _from_dwarf(elf: Elf, addresses: Iterable[int]) -> dict[int, FunctionCode]:
+    dwarf = elf.dwarf()
+    if dwarf is None:
+        return {}
+    units = [CompilationUnit(dwarf, unit) for unit in dwarf.iter_CUs()]
+    ranges = [(low, high, unit) for unit in units for low, high in _ranges(dwarf, unit.unit, unit.unit.get_top_DIE())]
+    ranges.sort(key=lambda place: place[:2])
+    by_unit: dict[int, tuple[CompilationUnit, set[int]]] = {}
+    for address in addresses:
+        executed = next((unit for low, high, unit in ranges if low <= address < high), None)
+        if executed:
+            by_unit.setdefault(executed.offset, (executed, set()))[1].add(address)
+    return {address: code for unit, wanted in by_unit.values() for address, code in unit.codes(wanted).items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unit:
-    """A compilation unit."""
+class CompilationUnit:
+    """A compilation unit: its functions with their qualified names, and its table of lines."""
 
     dwarf: DWARFInfo
-    """What it is part of."""
+    """The debug information that it is part of."""
     unit: CompileUnit
-    """What pyelftools reads it by."""
+    """Its reader of pyelftools."""
 
     @property
     def offset(self) -> int:
-        """Its place, which is its identity."""
+        """Its place in the debug information, which identifies it."""
         return int(self.unit.cu_offset)
 
-    @property
-    def language(self) -> str:
-        """``c++``, or ``c`` for everything else."""
-        said = self.unit.get_top_DIE().attributes.get("DW_AT_language")
-        return "c++" if said and said.value in _CPLUSPLUS else "c"
-
-    def functions(self) -> Iterator[tuple[DIE, int, int]]:
-        """Every function that has code, with the addresses where that begins and ends."""
+    def codes(self, addresses: set[int]) -> dict[int, FunctionCode]:
+        """The functions that begin at these addresses."""
+        codes: dict[int, FunctionCode] = {}
+        lines = self.lines()
+        attribute = self.unit.get_top_DIE().attributes.get("DW_AT_language")
+        language = "c++" if attribute and attribute.value in _CPLUSPLUS else "c"
         for die in self.unit.iter_DIEs():
-            if die.tag == "DW_TAG_subprogram":
-                for low, high in _ranges(self.dwarf, self.unit, die)[:1]:
-                    yield die, low, high
-
-    def name(self, die: DIE) -> str:
-        """The name of an entry, also where another one says it."""
-        said = _saying(die, "DW_AT_name")
-        return said.attributes["DW_AT_name"].value.decode(errors="replace") if said else ""
+            if die.tag != "DW_TAG_subprogram":
+                continue
+            for low, high in _ranges(self.dwarf, self.unit, die)[:1]:
+                if low in addresses:
+                    name, file, line = self.identity(die)
+                    codes[low] = FunctionCode(
+                        name, file, line, language, self.parameters(die), _inside(lines, low, high)
+                    )
+        return codes
 
     def identity(self, die: DIE) -> tuple[str, str, int]:
         """Qualified name, source file and line of a function."""
-        inner = _origin(die)
-        parts = [self.name(die)]
-        scope = inner.get_parent()
+        declaration = _origin(die)
+        parts = [_name(die)]
+        scope = declaration.get_parent()
         while scope is not None and scope.tag in _SCOPES:
-            parts.append(self.name(scope) or ("(anonymous namespace)" if scope.tag == _SCOPES[0] else "(anonymous)"))
+            parts.append(_name(scope) or ("(anonymous namespace)" if scope.tag == _SCOPES[0] else "(anonymous)"))
             scope = scope.get_parent()
-        file, line = self._declared(die)
-        return "::".join(reversed(parts)), file, line
-
-    def _declared(self, die: DIE) -> tuple[str, int]:
-        """Where: of a lambda what it is called by stands nowhere, but its class does."""
-        by = die if _saying(die, "DW_AT_decl_line") else _origin(die).get_parent()
-        line, file = _saying(by, "DW_AT_decl_line"), _saying(by, "DW_AT_decl_file")
+        # A lambda's call operator has no line of its own, but its class has.
+        place = die if _with_attribute(die, "DW_AT_decl_line") else declaration.get_parent()
+        line, file = _with_attribute(place, "DW_AT_decl_line"), _with_attribute(place, "DW_AT_decl_file")
+        name = "::".join(reversed(parts))
         if line is None or file is None:
-            return "", 0
-        home = self.dwarf.get_CU_at(file.cu.cu_offset)  # with -flto another unit than this may say it
+            return name, "", 0
+        home = self.dwarf.get_CU_at(file.cu.cu_offset)  # with -flto the entry may stand in another unit
         number = file.attributes["DW_AT_decl_file"].value
-        return Unit(self.dwarf, home)._file(number), int(line.attributes["DW_AT_decl_line"].value)
+        return name, CompilationUnit(self.dwarf, home).file(number), int(line.attributes["DW_AT_decl_line"].value)
+
+    def parameters(self, die: DIE) -> tuple[str, ...]:
+        """Names of a function's parameters without those that the compiler adds (``this``)."""
+        names = [_name(child) for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter"]
+        return tuple(name for name in names if name and name not in ("this", "__closure"))
 
     def lines(self) -> list[tuple[int, int]]:
         """(address, source line) where a line begins, in order of address; line 0 behind the end of a sequence."""
@@ -94,10 +236,10 @@ class Unit:
         if program is None:
             return []
         states = (entry.state for entry in program.get_entries() if entry.state is not None)
-        return sorted({(one.address, 0 if one.end_sequence else one.line) for one in states})
+        return sorted({(state.address, 0 if state.end_sequence else state.line) for state in states})
 
-    def _file(self, number: int) -> str:
-        """A file of the unit's table; relative names are relative to where the compiler ran."""
+    def file(self, number: int) -> str:
+        """A file of the unit's file table; relative names are relative to the folder in which the compiler ran."""
         program = self.dwarf.line_program_for_CU(self.unit)
         if program is None:
             return ""
@@ -114,200 +256,52 @@ class Unit:
         return posixpath.normpath(posixpath.join(start, folder, entry.name.decode(errors="replace")))
 
 
+def _name(die: DIE) -> str:
+    """The name of an entry, which may stand at the entry that it refers to."""
+    named = _with_attribute(die, "DW_AT_name")
+    return named.attributes["DW_AT_name"].value.decode(errors="replace") if named else ""
+
+
 def _origin(die: DIE) -> DIE:
-    """The declaration that a definition is of: it stands where the name belongs."""
+    """The declaration of a definition: it stands in the scope that the name belongs to."""
     for name in _ORIGINS:
         if name in die.attributes:
             return _origin(die.get_DIE_from_attribute(name))
     return die
 
 
-def _saying(die: DIE | None, name: str) -> DIE | None:
-    """The entry that has the attribute: this one, or what it refers to; None where neither has."""
+def _with_attribute(die: DIE | None, name: str) -> DIE | None:
+    """The entry that has the attribute: this one, or one that it refers to; None if none has."""
     if die is None or name in die.attributes:
         return die
     for origin in _ORIGINS:
         if origin in die.attributes:
-            return _saying(die.get_DIE_from_attribute(origin), name)
+            return _with_attribute(die.get_DIE_from_attribute(origin), name)
     return None
 
 
 def _ranges(dwarf: DWARFInfo, unit: CompileUnit, die: DIE) -> list[tuple[int, int]]:
-    """The addresses [low, high) that an entry covers; the first begin where it is entered."""
+    """The addresses [low, high) that an entry covers; the first range begins at its entry point."""
     low, high = die.attributes.get("DW_AT_low_pc"), die.attributes.get("DW_AT_high_pc")
     if low is not None and high is not None:
         end = high.value if high.form == "DW_FORM_addr" else low.value + high.value
         return [(low.value, end)]
-    said, lists = die.attributes.get("DW_AT_ranges"), dwarf.range_lists()
-    return _listed(lists, unit, said.value) if said is not None and lists is not None else []
+    offset, lists = die.attributes.get("DW_AT_ranges"), dwarf.range_lists()
+    return _listed_ranges(lists, unit, offset.value) if offset is not None and lists is not None else []
 
 
-def _listed(lists: RangeLists | RangeListsPair, unit: CompileUnit, offset: int) -> list[tuple[int, int]]:
+def _listed_ranges(lists: RangeLists | RangeListsPair, unit: CompileUnit, offset: int) -> list[tuple[int, int]]:
     from elftools.dwarf.ranges import RangeEntry
 
     top = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
-    base, found = top.value if top else 0, []
+    base, ranges = top.value if top else 0, []
     for entry in lists.get_range_list_at_offset(offset, cu=unit):
         if isinstance(entry, RangeEntry):
             shift = 0 if entry.is_absolute else base
-            found.append((entry.begin_offset + shift, entry.end_offset + shift))
+            ranges.append((entry.begin_offset + shift, entry.end_offset + shift))
         else:
             base = entry.base_address
-    return found
-
-
-class Units:
-    """The compilation units of a file, by the addresses of their code."""
-
-    def __init__(self, dwarf: DWARFInfo) -> None:
-        units = [Unit(dwarf, unit) for unit in dwarf.iter_CUs()]
-        found = [(low, high, one) for one in units for low, high in _ranges(dwarf, one.unit, one.unit.get_top_DIE())]
-        self._code = sorted(found, key=lambda place: place[:2])
-
-    def at(self, address: int) -> Unit | None:
-        """The unit whose code the address lies in."""
-        return next((unit for low, high, unit in self._code if low <= address < high), None)
-
-
-# ---- Names of functions from tables of symbols, for files without debug information.
-
-
-class Names:
-    """Functions by their address."""
-
-    def __init__(self, symbols: Iterable[tuple[int, str]]) -> None:
-        self._names: dict[int, str] = {}
-        for address, name in symbols:  # several names of one function: the shortest, then the first in order
-            known = self._names.get(address)
-            if known is None or (len(name), name) < (len(known), known):
-                self._names[address] = name
-
-    def at(self, address: int) -> str:
-        """The name of the function that begins there, demangled and without parameters; empty where it has none."""
-        return without_parameters(demangled(self._names.get(address, "")))
-
-
-def demangled(symbol: str) -> str:
-    """A symbol of C++ as it was written; any other as it is."""
-    if not symbol.startswith("_Z"):
-        return symbol
-    import cxxfilt
-
-    try:
-        return str(cxxfilt.demangle(symbol))
-    except cxxfilt.Error:
-        return symbol
-
-
-def without_parameters(name: str) -> str:
-    """A demangled name up to its list of parameters, and without what it returns.
-
-    >>> without_parameters("int ns::sum<int>(int, int) const")
-    'ns::sum<int>'
-    >>> without_parameters("(anonymous namespace)::S::operator()(int)")
-    '(anonymous namespace)::S::operator()'
-    """
-    begin = end = depth = 0
-    while end < len(name):
-        rest = name[end:]
-        skipped = next((word for word in _WHOLE if rest.startswith(word)), "")
-        if skipped:
-            end += len(skipped)
-            continue
-        if rest[0] == "(" and depth == 0:
-            return name[begin:end]
-        if rest[0] == " " and depth == 0:
-            begin = end + 1
-        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(rest[0], 0)
-        end += 1
-    return name[begin:]
-
-
-_WHOLE = (
-    *("(anonymous namespace)", "operator()", "operator->", "operator<<", "operator<=", "operator<"),
-    *("operator>>", "operator>=", "operator>", "operator "),
-)
-"""What holds brackets or spaces and is one word."""
-
-DEBUG = Path("/usr/lib/debug/.build-id")
-"""Where distributions keep debug information apart from programs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """A function of a compiled program."""
-
-    name: str
-    """Qualified as in the source, without its parameters; the symbol where there is no DWARF."""
-    file: str = ""
-    """Source file; empty where it is not known."""
-    line: int = 0
-    """Its line there."""
-    language: str = "c"
-    """``c`` or ``c++``."""
-    parameters: tuple[str, ...] = ()
-    """Names of its parameters."""
-    lines: tuple[tuple[int, int, int], ...] = ()
-    """(first, behind last, source line) of its code, in bytes from its start."""
-
-
-def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, Code]:
-    """The functions that begin at these places of a loaded file; those that nothing is known of are left out."""
-    elf = open_elf(module)
-    if elf is None:
-        return {}
-    with elf:
-        kept = _kept(elf.identity)
-        missing = [offset for offset in offsets if offset not in kept]
-        if missing:
-            kept.update(_read(elf, missing))
-            _keep(elf.identity, kept)
-    return {offset: kept[offset] for offset in offsets if offset in kept}
-
-
-def _read(elf: Elf, offsets: Sequence[int]) -> dict[int, Code]:
-    """From the debug information, beside the program or apart; what that does not say, from the symbols."""
-    wanted = {offset + elf.base: offset for offset in offsets}
-    found = _from_dwarf(elf, wanted)
-    symbols = list(elf.symbols())
-    apart = open_elf(DEBUG / elf.identity[:2] / f"{elf.identity[2:]}.debug")
-    if apart:
-        with apart:
-            found |= _from_dwarf(apart, wanted.keys() - found.keys())
-            symbols += apart.symbols()
-    names = Names(symbols)
-    found |= {at: Code(name) for at in wanted.keys() - found.keys() if (name := names.at(at))}
-    return {wanted[address]: code for address, code in found.items()}
-
-
-def _from_dwarf(elf: Elf, addresses: Iterable[int]) -> dict[int, Code]:
-    dwarf = elf.dwarf()
-    if dwarf is None:
-        return {}
-    units = Units(dwarf)
-    by_unit: dict[int, tuple[Unit, set[int]]] = {}
-    for address in addresses:
-        unit = units.at(address)
-        if unit:
-            by_unit.setdefault(unit.offset, (unit, set()))[1].add(address)
-    return {address: code for unit, wanted in by_unit.values() for address, code in _of_unit(unit, wanted).items()}
-
-
-def _of_unit(unit: Unit, wanted: set[int]) -> dict[int, Code]:
-    found: dict[int, Code] = {}
-    lines = unit.lines()
-    for die, low, high in unit.functions():
-        if low in wanted:
-            name, file, line = unit.identity(die)
-            inside = _inside(lines, low, high)
-            found[low] = Code(name, file, line, unit.language, _parameters(unit, die), inside)
-    return found
-
-
-def _parameters(unit: Unit, die: DIE) -> tuple[str, ...]:
-    """Names of the parameters; what the compiler made up (``this``) is none of them."""
-    said = [unit.name(child) for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter"]
-    return tuple(name for name in said if name and name not in ("this", "__closure"))
+    return ranges
 
 
 def _inside(lines: Sequence[tuple[int, int]], low: int, high: int) -> tuple[tuple[int, int, int], ...]:
@@ -323,31 +317,3 @@ def _inside(lines: Sequence[tuple[int, int]], low: int, high: int) -> tuple[tupl
             inside.append((begin - low, end - low, line))
         at += 1
     return tuple(inside)
-
-
-# ---- kept by build id ----
-
-
-def _place(identity: str) -> Path:
-    return cache_folder() / f"dwarf2-{identity}.json"
-
-
-def _kept(identity: str) -> dict[int, Code]:
-    with suppress(OSError, ValueError, TypeError, AttributeError):  # none there, or no longer as we write it
-        read: Mapping[str, Mapping[str, Any]] = json.loads(_place(identity).read_text())
-        return {int(offset): _code(known) for offset, known in read.items()}
-    return {}
-
-
-def _code(known: Mapping[str, Any]) -> Code:
-    lines = tuple((first, last, line) for first, last, line in known["lines"])
-    return Code(**{**known, "parameters": tuple(known["parameters"]), "lines": lines})
-
-
-def _keep(identity: str, codes: Mapping[int, Code]) -> None:
-    place = _place(identity)
-    with suppress(OSError):  # a cache that nobody may write to: it is read again next time
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part = place.with_suffix(".part")
-        part.write_text(json.dumps({str(offset): asdict(code) for offset, code in codes.items()}))
-        part.replace(place)

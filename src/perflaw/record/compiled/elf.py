@@ -1,10 +1,8 @@
-"""Compiled files (ELF) as far as perflaw looks into them; by pyelftools, which is imported when it is needed."""
+"""Compiled files (ELF), as far as perflaw reads them. It uses pyelftools, which is imported when it is needed."""
 
 from __future__ import annotations
 
 import hashlib
-import mmap
-import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,34 +12,34 @@ from typing import IO, TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from perflaw.errors import TargetError
-
 if TYPE_CHECKING:
     from elftools.dwarf.dwarfinfo import DWARFInfo
     from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import Symbol
 
-HOOK = "__cyg_profile_func_enter"
-"""What a program that is built with ``-finstrument-functions`` calls."""
-_PAGE = 4096
-_FUNCTION = 2
-"""STT_FUNC: what kind of thing a symbol names."""
-_SYMBOL = np.dtype(
+HOOK: Final = "__cyg_profile_func_enter"
+"""Function that a program built with ``-finstrument-functions`` calls."""
+DEBUG: Final = Path("/usr/lib/debug/.build-id")
+"""Folder where distributions keep debug information apart from programs."""
+_PAGE: Final = 4096
+_FUNCTION: Final = 2
+"""STT_FUNC: the kind of symbol that names a function."""
+_SYMBOL: Final = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("in", "<u2"), ("address", "<u8"), ("size", "<u8")]
 )
-"""Elf64_Sym. Read as an array, for pyelftools needs 10 µs a symbol."""
+"""Elf64_Sym. Read as an array, because pyelftools needs 10 µs a symbol."""
+_SYSTEM: Final = ("/lib", "/usr/lib")
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A function as a table of symbols has it."""
+class FunctionSymbol:
+    """A function in a symbol table."""
 
     address: int
-    """In the file's own addresses."""
+    """Address in the file."""
     size: int
-    """Bytes of its code; 0 where it is not said."""
+    """Bytes of its code; 0 if the table does not say."""
     symbol: str
-    """Its name, mangled."""
+    """Mangled name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,9 @@ class Elf:
     """An open ELF file."""
 
     path: Path
-    """Where it is."""
+    """Its path."""
     file: ELFFile
-    """What pyelftools reads it by."""
+    """Its reader of pyelftools."""
     stream: IO[bytes]
     """The open file."""
 
@@ -65,13 +63,13 @@ class Elf:
 
     @property
     def base(self) -> int:
-        """Address in the file that stands at the beginning of where it is loaded."""
-        loaded = [one["p_vaddr"] for one in self.file.iter_segments() if one["p_type"] == "PT_LOAD"]
+        """Address in the file that corresponds to the start of the loaded image."""
+        loaded = [segment["p_vaddr"] for segment in self.file.iter_segments() if segment["p_type"] == "PT_LOAD"]
         return int(min(loaded, default=0)) // _PAGE * _PAGE
 
     @property
     def identity(self) -> str:
-        """Build id in hexadecimal; where the linker gave none, a digest of what tells one file from another."""
+        """Build id in hexadecimal; a digest of path, size and time of the file if the linker gave none."""
         from elftools.elf.segments import NoteSegment
 
         for segment in self.file.iter_segments():
@@ -85,26 +83,28 @@ class Elf:
     @property
     def is_dynamic(self) -> bool:
         """Whether the loader starts it, so that a library can be preloaded."""
-        return any(one["p_type"] == "PT_INTERP" for one in self.file.iter_segments())
+        return any(segment["p_type"] == "PT_INTERP" for segment in self.file.iter_segments())
 
+    @property
     def calls_hooks(self) -> bool:
-        """Whether it was built with ``-finstrument-functions``; also a stripped file says so."""
-        return any(symbol.name == HOOK for symbol in self._symbols(".dynsym"))
-
-    def _symbols(self, table: str) -> Iterator[Symbol]:
+        """Whether it was built with ``-finstrument-functions``; a stripped file tells too."""
         from elftools.elf.sections import SymbolTableSection
 
-        section = self.file.get_section_by_name(table)
-        if isinstance(section, SymbolTableSection):
-            yield from section.iter_symbols()
+        section = self.file.get_section_by_name(".dynsym")
+        return isinstance(section, SymbolTableSection) and any(one.name == HOOK for one in section.iter_symbols())
 
     @property
     def has_symbols(self) -> bool:
         """Whether it names all its functions, not only those that it exports."""
         return self.file.get_section_by_name(".symtab") is not None
 
-    def functions(self) -> Iterator[Function]:
-        """Every function that a table of symbols names."""
+    @property
+    def debug_file(self) -> Path:
+        """Place where the distribution keeps the symbols and debug information of this file, if it does."""
+        return DEBUG / self.identity[:2] / f"{self.identity[2:]}.debug"
+
+    def functions(self) -> Iterator[FunctionSymbol]:
+        """Every function in a symbol table."""
         for name in (".symtab", ".dynsym"):
             table = self.file.get_section_by_name(name)
             if table is not None and self.file.elfclass == 64:
@@ -112,19 +112,16 @@ class Elf:
                 rows = np.frombuffer(table.data(), _SYMBOL)
                 rows = rows[(rows["info"] & 15 == _FUNCTION) & (rows["address"] != 0)]
                 for at, address, size in zip(*(rows[of].tolist() for of in ("name", "address", "size")), strict=True):
-                    yield Function(address, size, names[at : names.index(b"\0", at)].decode(errors="replace"))
-
-    def symbols(self) -> Iterator[tuple[int, str]]:
-        """Address and name of each of them."""
-        return ((one.address, one.symbol) for one in self.functions())
+                    symbol = names[at : names.index(b"\0", at)].decode(errors="replace")
+                    yield FunctionSymbol(address, size, symbol)
 
     def dwarf(self) -> DWARFInfo | None:
-        """Its debug information; None where it has none."""
+        """Its debug information; None if it has none."""
         return self.file.get_dwarf_info() if self.file.has_dwarf_info() else None
 
 
 def open_elf(path: Path) -> Elf | None:
-    """The file at ``path``; None where it cannot be read or is not an ELF file."""
+    """The file at ``path``; None if it cannot be read or is not an ELF file."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
@@ -139,33 +136,8 @@ def open_elf(path: Path) -> Elf | None:
         return None
 
 
-# ---- Which commands are compiled programs with gcc's coverage in them, and what the program says of itself.
-#
-# Nothing is asked of the build: ``--coverage`` links libgcov into the program, and each of its object files names
-# there
-# the data file (``.gcda``) that it will write. Both are found as bytes, so a stripped program is recognised as well.
-
-LAUNCHERS: Final = ("sh", "bash", "dash", "zsh", "env", "timeout", "nice", "setsid", "stdbuf", "xargs", "make", "ninja")
-"""Programs that are not counted themselves and start those that are."""
-_LIBGCOV: Final = (b"libgcov profiling error", b"profiling:%s:")
-"""What every version of libgcov can say."""
-_CLANG: Final = b"llvm_gcda_"
-_DATA: Final = re.compile(rb"(/[^\0\n]{1,4096}?\.gcda)\0")
-_SYSTEM: Final = ("/lib", "/usr/lib")
-
-
-@dataclass(frozen=True, slots=True)
-class Instrumented:
-    """A program whose executions can be counted."""
-
-    path: Path
-    """Its file."""
-    data: tuple[str, ...]
-    """Data files that it will write at its end; empty where only the programs it starts will."""
-
-
 def is_elf(path: Path) -> bool:
-    """Whether a file begins as compiled programs do; False where it cannot be read."""
+    """Whether a file begins like a compiled program; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(4) == b"\x7fELF"
@@ -173,50 +145,11 @@ def is_elf(path: Path) -> bool:
         return False
 
 
-def instrumented(path: Path) -> Instrumented:
-    """The program at ``path``; TargetError where it is compiled and has no coverage of gcc's in it.
-
-    Scripts, shells and the like are taken at their word: what they start may have it.
-    """
-    if not is_elf(path) or path.name in LAUNCHERS:
-        return Instrumented(path, ())
-    data = _data_files(path)
-    if data is None:
-        found = [_data_files(library) for library in libraries(path)]
-        if not any(one is not None for one in found):
-            raise _without(path)
-        data = {name for one in found for name in one or ()}
-    return Instrumented(path, tuple(sorted(data)))
-
-
-def _data_files(path: Path) -> set[str] | None:
-    """Names of the data files that this program or library writes itself; None where it has no libgcov in it."""
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if content.find(_CLANG) >= 0:
-                raise _of_clang(path)
-            if not any(content.find(words) >= 0 for words in _LIBGCOV):
-                return None
-            return {match[1].decode(errors="surrogateescape") for match in _DATA.finditer(content)}
-    except (OSError, ValueError):  # ValueError: an empty file cannot be mapped
-        return None
-
-
 def libraries(path: Path) -> list[Path]:
-    """The person's own shared libraries that the program is linked with; none where the loader does not tell."""
+    """The person's own shared libraries that the program is linked with; empty if the loader does not tell."""
     try:
-        told = subprocess.run(["ldd", str(path)], capture_output=True, text=True, errors="replace", timeout=20)
+        answer = subprocess.run(["ldd", str(path)], capture_output=True, text=True, errors="replace", timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    named = [Path(word) for line in told.stdout.splitlines() for word in line.split() if word.startswith("/")]
+    named = [Path(word) for line in answer.stdout.splitlines() for word in line.split() if word.startswith("/")]
     return [library for library in named if not str(library).startswith(_SYSTEM)]
-
-
-def _without(path: Path) -> TargetError:
-    why = "it was compiled without --coverage (gcc's -fprofile-arcs -ftest-coverage), so it counts nothing"
-    return TargetError(f"{path}: no execution counts in it", why, "make clean && make CFLAGS='-O0 -g --coverage'")
-
-
-def _of_clang(path: Path) -> TargetError:
-    why = "its coverage is clang's, whose format of counts is another one; perflaw reads gcc's"
-    return TargetError(f"{path}: compiled by clang", why, "make clean && make CC=gcc CFLAGS='-O0 -g --coverage'")

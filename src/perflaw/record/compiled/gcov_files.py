@@ -1,12 +1,14 @@
 """The files of gcc's coverage: counts that a run wrote (``.gcda``) and notes that the compiler wrote (``.gcno``).
 
-Both begin with a magic, the version of gcc (``B22*``: 12.2) and the stamp of the compilation, 4 bytes each in the order
-of the machine. Counts belong to notes of equal stamp and to no others.
+Both begin with a magic number, the version of gcc (``B22*``: 12.2) and the stamp of the compilation, 4 bytes each in the
+byte order of the machine. Counts belong only to notes of equal stamp. gcc's ``gcov`` reads them; it has to fit the
+compiler.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 import shutil
@@ -21,6 +23,62 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from perflaw.errors import TargetError, UsageError
+from perflaw.record.compiled.elf import is_elf, libraries
+
+LAUNCHERS: Final = ("sh", "bash", "dash", "zsh", "env", "timeout", "nice", "setsid", "stdbuf", "xargs", "make", "ninja")
+"""Programs that are not counted themselves and start programs that are."""
+_LIBGCOV: Final = (b"libgcov profiling error", b"profiling:%s:")
+"""Texts of which every version of libgcov contains one."""
+_CLANG: Final = b"llvm_gcda_"
+_DATA_NAME: Final = re.compile(rb"(/[^\0\n]{1,4096}?\.gcda)\0")
+
+
+@dataclass(frozen=True, slots=True)
+class CountedProgram:
+    """A program whose executions can be counted."""
+
+    path: Path
+    """Its file."""
+    data: tuple[str, ...]
+    """Data files that it will write when it ends; empty if only the programs that it starts will."""
+
+
+def counted_program(path: Path) -> CountedProgram:
+    """The program at ``path``; TargetError if it is compiled and contains no coverage of gcc's.
+
+    ``--coverage`` links libgcov into the program, and each object file contains the name of its data file. Both are found
+    as bytes, so a stripped program is recognised too. Scripts, shells and the like may start programs with coverage, so
+    they are accepted.
+    """
+    if not is_elf(path) or path.name in LAUNCHERS:
+        return CountedProgram(path, ())
+    data = _data_files(path)
+    if data is None:
+        linked = [names for library in libraries(path) if (names := _data_files(library)) is not None]
+        if not linked:
+            why = "it was compiled without --coverage (gcc's -fprofile-arcs -ftest-coverage), so it counts nothing"
+            raise TargetError(
+                f"{path}: no execution counts in it", why, "make clean && make CFLAGS='-O0 -g --coverage'"
+            )
+        data = set().union(*linked)
+    return CountedProgram(path, tuple(sorted(data)))
+
+
+def _data_files(path: Path) -> set[str] | None:
+    """Names of the data files that this program or library writes itself; None if it contains no libgcov."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content.find(_CLANG) >= 0:
+                why = "its coverage is clang's, whose counts have another format; perflaw reads gcc's"
+                raise TargetError(
+                    f"{path}: compiled by clang", why, "make clean && make CC=gcc CFLAGS='-O0 -g --coverage'"
+                )
+            if not any(content.find(words) >= 0 for words in _LIBGCOV):
+                return None
+            return {match[1].decode(errors="surrogateescape") for match in _DATA_NAME.finditer(content)}
+    except (OSError, ValueError):  # ValueError: an empty file cannot be mapped
+        return None
+
 
 _DATA, _NOTES = 0x67636461, 0x67636E6F
 """``gcda`` and ``gcno``."""
@@ -28,70 +86,27 @@ _HEADER: Final = struct.Struct("=III")
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """How a file of coverage begins."""
+class CoverageHeader:
+    """Beginning of a coverage file."""
 
     version: str
     """``B22*``."""
     stamp: int
-    """Tells one compilation from another."""
+    """Distinguishes one compilation from another."""
 
     @property
     def major(self) -> int:
-        """Major version of gcc, 0 where it is older than 5 or not gcc (clang says 4.08).
+        """Major version of gcc; 0 if it is older than 5 or not gcc (clang writes 4.08).
 
-        >>> Header("B22*", 0).major, Header("A93*", 0).major, Header("408*", 0).major
+        >>> CoverageHeader("B22*", 0).major, CoverageHeader("A93*", 0).major, CoverageHeader("408*", 0).major
         (12, 9, 0)
         """
         first, second = self.version[0], self.version[1]
         return 10 * (ord(first) - ord("A")) + int(second) if first.isalpha() and second.isdigit() else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
-    """The counts of one object file and the notes they are read by."""
-
-    data: Path
-    """Its ``.gcda`` in the run's spool."""
-    notes: Path
-    """Its ``.gcno``."""
-    major: int
-    """Major version of the gcc that compiled it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where things are that were built elsewhere or moved since."""
-
-    maps: tuple[tuple[str, str], ...] = ()
-    """Folder at the time of the build → where it is now, as ``--source-map`` says."""
-    notes: Path | None = None
-    """Folder to look for notes in, as ``--notes`` says."""
-
-    def now(self, path: str) -> str:
-        """Where a file of the build is now: the longest folder that was mapped decides."""
-        for old, new in sorted(self.maps, key=lambda pair: -len(pair[0])):
-            if path == old or path.startswith(old.rstrip("/") + "/"):
-                return os.path.normpath(new + "/" + path[len(old) :])
-        return path
-
-
-def places_of(notes: str | None, maps: Iterable[str]) -> Places:
-    """The options ``--notes DIR`` and ``--source-map OLD=NEW``; UsageError where they make no sense."""
-    if notes is not None and not Path(notes).is_dir():
-        raise UsageError(f"--notes {notes}: no such folder", "it is where the .gcno files are now", f"ls {notes}")
-    pairs = []
-    for text in maps:
-        old, equals, new = text.partition("=")
-        if not (old and equals and new):
-            example = "perflaw record --collect lines --source-map /build/app=. -- ./app"
-            raise UsageError(f"--source-map {text}", "OLD=NEW is wanted: a folder then, and where it is now", example)
-        pairs.append((os.path.normpath(old), str(Path(new).absolute())))
-    return Places(tuple(pairs), Path(notes) if notes is not None else None)
-
-
-def read_header(path: Path) -> Header | None:
-    """How a file begins; None where it is no file of coverage, or torn."""
+def read_header(path: Path) -> CoverageHeader | None:
+    """The beginning of a file; None if it is no coverage file, or torn."""
     try:
         with path.open("rb") as file:
             magic, version, stamp = _HEADER.unpack(file.read(_HEADER.size))
@@ -99,21 +114,52 @@ def read_header(path: Path) -> Header | None:
         return None
     if magic not in (_DATA, _NOTES):
         return None
-    return Header(version.to_bytes(4, "big").decode("latin-1"), stamp)
+    return CoverageHeader(version.to_bytes(4, "big").decode("latin-1"), stamp)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlaces:
+    """Present places of files that were built elsewhere or moved since."""
+
+    maps: tuple[tuple[str, str], ...] = ()
+    """Folder at the time of the build → present folder (``--source-map``)."""
+    notes: Path | None = None
+    """Folder of notes (``--notes``)."""
+
+    def now(self, path: str) -> str:
+        """Present place of a file of the build: the longest mapped folder decides."""
+        for old, new in sorted(self.maps, key=lambda pair: -len(pair[0])):
+            if path == old or path.startswith(old.rstrip("/") + "/"):
+                return os.path.normpath(new + "/" + path[len(old) :])
+        return path
+
+
+def build_places(notes: str | None, maps: Iterable[str]) -> BuildPlaces:
+    """The options ``--notes DIR`` and ``--source-map OLD=NEW``; UsageError if they make no sense."""
+    if notes is not None and not Path(notes).is_dir():
+        raise UsageError(f"--notes {notes}: no such folder", "it is where the .gcno files are now", f"ls {notes}")
+    pairs = []
+    for text in maps:
+        old, equals, new = text.partition("=")
+        if not (old and equals and new):
+            example = "perflaw record --collect lines --source-map /build/app=. -- ./app"
+            why = "OLD=NEW is expected: a folder of the build, and where it is now"
+            raise UsageError(f"--source-map {text}", why, example)
+        pairs.append((os.path.normpath(old), str(Path(new).absolute())))
+    return BuildPlaces(tuple(pairs), Path(notes) if notes is not None else None)
 
 
 class NotesFinder:
-    """Finds the notes that belong to counts: where they were made, as mapped, or by name in a folder of notes."""
+    """Finds the notes that belong to counts: at their original or mapped place, beside the program, or in a folder."""
 
-    def __init__(self, places: Places, program: Path) -> None:
+    def __init__(self, places: BuildPlaces, program: Path) -> None:
         self.places = places
-        """What was moved."""
         self.beside = program.parent
         """Notes may have been moved together with the program."""
         self._index: dict[str, list[Path]] | None = None
 
     def find(self, data: str, stamp: int | None) -> tuple[Path | None, bool]:
-        """Notes for the data file of that original path, and whether they are of another build (``stamp`` None: any do)."""
+        """Notes for the data file of that original path, and whether they are of another build (no stamp: any will do)."""
         stale = None
         for path in self._candidates(data.removesuffix(".gcda") + ".gcno"):
             header = read_header(path)
@@ -133,44 +179,47 @@ class NotesFinder:
             for path in sorted(self.places.notes.rglob("*.gcno")):
                 self._index.setdefault(path.name, []).append(path)
         same = self._index.get(Path(name).name, [])
-        return sorted(same, key=lambda path: -_common(path, PurePath(name)))
+        return sorted(same, key=lambda path: -_common_parts(path.absolute(), PurePath(name)))
 
 
-def _common(one: PurePath, other: PurePath) -> int:
-    """How many of their last parts two paths share."""
-    pairs = zip(
-        reversed(one.absolute().parts if isinstance(one, Path) else one.parts), reversed(other.parts), strict=False
-    )
-    count = 0
-    for mine, its in pairs:
-        if mine != its:
-            break
-        count += 1
-    return count
+def _common_parts(path: PurePath, other: PurePath) -> int:
+    """Number of equal last parts of two paths."""
+    pairs = list(zip(reversed(path.parts), reversed(other.parts), strict=False))
+    return next((count for count, (mine, its) in enumerate(pairs) if mine != its), len(pairs))
 
 
-# ---- gcc's ``gcov``: the one that fits the compiler, run over the files of one run in a folder of its own.
+@dataclass(frozen=True, slots=True)
+class CountedObject:
+    """The counts of one object file and the notes that explain them."""
+
+    data: Path
+    """Its ``.gcda`` in the run's spool."""
+    notes: Path
+    """Its ``.gcno``."""
+    major: int
+    """Major version of the gcc that compiled it."""
+
 
 OLDEST: Final = 9
 """The first gcc whose gcov writes JSON."""
 _BATCH: Final = 64
-"""Object files for each call of gcov at most."""
+"""Maximum number of object files for one call of gcov."""
 _VERSION: Final = re.compile(r"(\d+)\.\d+(?:\.\d+)?\s*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Gcov:
-    """A gcov that fits."""
+    """An installed gcov."""
 
     path: str
     """Its executable."""
     major: int
-    """Major version of the gcc it belongs to."""
+    """Major version of its gcc."""
 
 
 @cache
 def find_gcov(major: int) -> Gcov:
-    """The gcov for counts of that gcc: ``$GCOV``, ``gcov-12``, then ``gcov``. TargetError where there is none that fits."""
+    """The gcov for counts of that gcc: ``$GCOV``, ``gcov-12``, then ``gcov``. TargetError if none fits."""
     if major < OLDEST:
         why = f"gcc {major}" if major else "clang, or a gcc before 5"
         message = f"compiled by {why}: its counts cannot be read"
@@ -187,8 +236,8 @@ def find_gcov(major: int) -> Gcov:
     raise TargetError(message, f"the program was compiled by gcc {major}, and {why}", f"sudo apt install gcc-{major}")
 
 
-def here() -> Gcov | None:
-    """The gcov that would be tried for programs of this machine's gcc; None where there is none that writes JSON."""
+def installed_gcov() -> Gcov | None:
+    """The gcov that is tried first for programs of this machine's gcc; None if there is none that writes JSON."""
     for path in filter(None, map(shutil.which, filter(None, (os.environ.get("GCOV"), "gcov")))):
         if (major := _major_of(path)) >= OLDEST:
             return Gcov(path, major)
@@ -196,28 +245,28 @@ def here() -> Gcov | None:
 
 
 def _major_of(path: str) -> int:
-    """Major version of a gcov, 0 where it is none: llvm-cov answers otherwise."""
+    """Major version of a gcov; 0 if it is none (llvm-cov answers otherwise)."""
     try:
-        told = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=20).stdout
+        answer = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    first = told.partition("\n")[0]
+    first = answer.stdout.partition("\n")[0]
     match = _VERSION.search(first)
     return int(match[1]) if match and first.startswith("gcov") else 0
 
 
-def read_documents(gcov: Gcov, objects: Sequence[Object]) -> Iterator[tuple[Object, dict[str, Any]]]:
-    """What gcov says of each object file; those that it cannot read are left out. TargetError where gcov itself fails.
+def read_documents(gcov: Gcov, objects: Sequence[CountedObject]) -> Iterator[tuple[CountedObject, dict[str, Any]]]:
+    """Gcov's JSON document of each object file that it can read. TargetError if gcov itself fails.
 
-    gcov wants counts and notes side by side under one name: they are linked into a temporary folder, where nothing is
-    written, so that several recorders may do so at once.
+    gcov needs counts and notes side by side under one name: they are linked into a temporary folder, to which nothing is
+    written, so several recorders can do so at once.
     """
     with tempfile.TemporaryDirectory(prefix="perflaw-gcov-") as folder:
-        for number, one in enumerate(objects):
-            (Path(folder) / f"{number}.gcda").symlink_to(one.data.resolve())
-            (Path(folder) / f"{number}.gcno").symlink_to(one.notes.resolve())
-        starts = range(0, len(objects), _BATCH)
-        batches = [[f"{number}.gcda" for number in range(at, min(at + _BATCH, len(objects)))] for at in starts]
+        for number, each in enumerate(objects):
+            (Path(folder) / f"{number}.gcda").symlink_to(each.data.resolve())
+            (Path(folder) / f"{number}.gcno").symlink_to(each.notes.resolve())
+        names = [f"{number}.gcda" for number in range(len(objects))]
+        batches = [names[at : at + _BATCH] for at in range(0, len(names), _BATCH)]
         with ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1) or 1) as pool:
             for text in pool.map(lambda batch: _run(gcov, folder, batch), batches):
                 for document in _documents(gcov, text):
@@ -230,15 +279,14 @@ def _run(gcov: Gcov, folder: str, names: Sequence[str]) -> bytes:
     command = [gcov.path, "--json-format", "--branch-probabilities", "--stdout", *names]
     done = subprocess.run(command, cwd=folder, capture_output=True, env={**os.environ, "LC_ALL": "C"}, check=False)
     if done.returncode and not done.stdout:
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        raise TargetError(
-            f"{gcov.path}: failed", words[-1] if words else f"exit status {done.returncode}", "gcov --version"
-        )
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"exit status {done.returncode}"
+        raise TargetError(f"{gcov.path}: failed", why, "gcov --version")
     return done.stdout
 
 
 def _documents(gcov: Gcov, text: bytes) -> Iterator[dict[str, Any]]:
-    """One document a line."""
+    """The documents, one a line."""
     for line in text.splitlines():
         try:
             document = json.loads(line)

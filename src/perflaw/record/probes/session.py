@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from perflaw.errors import TargetError
+from perflaw.record.launch import Launch
 from perflaw.record.probes.areas import ENABLE, RECORDS, VARIABLE, recording_folder
 from perflaw.record.probes.client import CollectorConnection, Remote, reach, start_collector
 from perflaw.record.probes.collector import Batch, ProbeProcess
@@ -20,9 +21,9 @@ from perflaw.record.probes.decoding import ProbeRecords
 from perflaw.record.probes.rings import RecordAccount
 from perflaw.record.probes.tracer import KeptRecords, Tracer
 from perflaw.record.probes.trees import ProcessTree, define
-from perflaw.record.recorded import ProbeAccount, ProbeCount, Probed, Reader, Recorded, empty_tree
-from perflaw.record.records import Definitions, Ended, Process, Started
-from perflaw.record.tree.core_tables import CoreTree, Export
+from perflaw.record.reader import ProbeAccount, ProbeCount, ProbedProcess, Reader, RecordedProcess, empty_tree
+from perflaw.record.tree.core import Export, TreeTables
+from perflaw.record.tree.records import Definitions, definitions_without_tracer
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.columns import Tables
@@ -126,15 +127,15 @@ class ProbeSession:
             self._problems.append(f"records of probes are not kept: {error}")
         return SessionSummary(self._settled(), tuple(self._warnings()), tuple(self._notes))
 
-    def probed(self) -> dict[tuple[str, int], list[Probed]]:
+    def probed(self) -> dict[tuple[str, int], list[ProbedProcess]]:
         """Host and process id → its probes, for each program that the process executed (``exec``), in order."""
-        found: dict[tuple[str, int], list[Probed]] = {}
+        found: dict[tuple[str, int], list[ProbedProcess]] = {}
         for number, source in self.tracer.sources.items():
             known, tree = Definitions(), self._trees[number].finish() if number in self._trees else None
             define(known, source)
             kept = self.records.kept.get(number, 0)
             found.setdefault((source.host, source.pid), []).append(
-                Probed(known, tree, self._counts(source), self._account(source), kept)
+                ProbedProcess(known, tree, self._counts(source), self._account(source), kept)
             )
         return found
 
@@ -233,25 +234,23 @@ def _in_ns(fields: Sequence[str]) -> tuple[str, ...]:
     return tuple("ns" if name == "cycles" else name for name in fields)
 
 
-_LANES = ("time", "cpu", "events")
-
-
 @dataclass(frozen=True, slots=True)
 class ProbesTracer:
     """The tracer of programs of which only probes are recorded, and no calls."""
 
     reason: str = "the program has no hooks: probes alone"
-    file: Path | None = None
     name: str = "probes"
-    module: str = ""
 
-    def environment(self, spool: Path) -> dict[str, str]:
+    def environment(self, launch: Launch, settings: dict[str, str]) -> dict[str, str]:
         """The environment of this process."""
         return dict(os.environ)
 
     def reader(self, spool: Path, seed: int) -> Reader:
         """A reader that finds the program, and no call in it."""
         return _NoCalls()
+
+    def tick_ns(self) -> None:
+        """Unknown: probes bring their own clocks."""
 
 
 @dataclass(slots=True)
@@ -265,24 +264,19 @@ class _NoCalls:
         """No records come."""
         return 0
 
-    def finish(self, pid: int) -> Iterator[Recorded]:
+    def finish(self, pid: int) -> Iterator[RecordedProcess]:
         """The program, without calls."""
-        yield Recorded(definitions_without_tracer(pid, 0, ()), empty_tree(_LANES))
+        yield RecordedProcess(definitions_without_tracer(pid), empty_tree())
 
 
-def definitions_without_tracer(pid: int, parent: int, command: tuple[str, ...]) -> Definitions:
-    """Definitions of a process that no tracer recorded."""
-    known = Definitions(process=Process(pid, parent, command))
-    known.started, known.ended = Started(0, 0, 0, ""), Ended(0, 0, 0, "", 0, 0, ())
-    return known
-
-
-def nothing_recorded(pid: int, parent: int, command: tuple[str, ...], place: int) -> Recorded:
+def nothing_recorded(pid: int, parent: int, command: tuple[str, ...], place: int) -> RecordedProcess:
     """A process that no tracer recorded, a child of the process at ``place``."""
-    return Recorded(definitions_without_tracer(pid, parent, command), empty_tree(_LANES), place)
+    return RecordedProcess(definitions_without_tracer(pid, parent, command), empty_tree(), place)
 
 
-def with_probes(recorded: Iterator[Recorded], session: ProbeSession, program_pid: int) -> Iterator[Recorded]:
+def with_probes(
+    recorded: Iterator[RecordedProcess], session: ProbeSession, program_pid: int
+) -> Iterator[RecordedProcess]:
     """The processes of a recording with their probes, then the processes that have only probes.
 
     ``program_pid``: process id of the program, which its tracer may not know. A process without a recorded call gets the
@@ -308,12 +302,12 @@ def with_probes(recorded: Iterator[Recorded], session: ProbeSession, program_pid
         yield _joined(nothing_recorded(pid, account.parent, account.command, parent), probed)
 
 
-def _chain(first: Recorded, rest: Iterator[Recorded]) -> Iterator[Recorded]:
+def _chain(first: RecordedProcess, rest: Iterator[RecordedProcess]) -> Iterator[RecordedProcess]:
     yield first
     yield from rest
 
 
-def _joined(one: Recorded, probed: list[Probed]) -> Recorded:
+def _joined(one: RecordedProcess, probed: list[ProbedProcess]) -> RecordedProcess:
     grown = [each for each in probed if each.tree is not None]
     if grown and len(one.tree.nodes) < 2:
         known, first = one.definitions, grown[0]
@@ -325,7 +319,7 @@ def _joined(one: Recorded, probed: list[Probed]) -> Recorded:
     return replace(one, probed=tuple(probed))
 
 
-def add_calls_of_probes(run: str, tables: Tables, recorded: Recorded) -> Tables:
+def add_calls_of_probes(run: str, tables: Tables, recorded: RecordedProcess) -> Tables:
     """The tables of a run, merged with the call trees of its probes."""
     found, calls = [tables], recorded.tree.calls
     for probed in recorded.probed:
@@ -335,7 +329,7 @@ def add_calls_of_probes(run: str, tables: Tables, recorded: Recorded) -> Tables:
     return merge(found) if len(found) > 1 else tables
 
 
-def _numbered_after(calls: int, tree: CoreTree) -> CoreTree:
+def _numbered_after(calls: int, tree: TreeTables) -> TreeTables:
     """The tree with its invocations numbered after those of other trees of the run."""
     changed = dict(tree.tables)
     for table in (Export.SAMPLES, Export.WORST):
@@ -344,7 +338,7 @@ def _numbered_after(calls: int, tree: CoreTree) -> CoreTree:
     return replace(tree, tables=changed)
 
 
-def probe_tables(recorded: Recorded) -> Tables | None:
+def probe_tables(recorded: RecordedProcess) -> Tables | None:
     """Tables of the probes and their accounts; None if the process has none."""
     if not recorded.probed:
         return None

@@ -32,11 +32,10 @@ from perflaw.record.probes.decoding import (
     spans_of,
 )
 from perflaw.record.probes.rings import TickClock
-from perflaw.record.records import ENTER, EXIT, FEATURE, RECORD, THREAD, Definitions
-from perflaw.record.tree.builder import ALWAYS, TreeBuilder
-from perflaw.record.tree.call_tree import columns
-from perflaw.record.tree.core import Core
-from perflaw.record.tree.core_tables import CoreTree
+from perflaw.record.tree.builder import TreeBuilder
+from perflaw.record.tree.call_tree import to_tables
+from perflaw.record.tree.core import Core, TreeTables
+from perflaw.record.tree.records import DEFAULT_LANES, ENTER, EXIT, FEATURE, RECORD, THREAD, Definitions
 from perflaw.types import Component
 
 CAPACITY: Final = 1 << 13
@@ -55,7 +54,7 @@ class Builder(Protocol):
     def feed(self, ring: int, events: NDArray[Any]) -> None:
         """The next events (n,) of a thread."""
 
-    def finish(self) -> CoreTree:
+    def finish(self) -> TreeTables:
         """The tree; no events may follow."""
 
 
@@ -63,7 +62,7 @@ class CoreBuilder:
     """Builds by the C core, which reads ring files in a temporary folder."""
 
     def __init__(self, library: Path, seed: int) -> None:
-        self._core = Core(library, seed, ALWAYS)
+        self._core = Core(library, seed, DEFAULT_LANES)
         self._folder = tempfile.TemporaryDirectory(prefix="perflaw-")
         self._rings: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
 
@@ -78,7 +77,7 @@ class CoreBuilder:
             while self._core.step():
                 pass
 
-    def finish(self) -> CoreTree:
+    def finish(self) -> TreeTables:
         """See :class:`Builder`."""
         tree = self._core.finish()
         self._rings.clear()
@@ -112,9 +111,9 @@ class TwinBuilder:
         names = ("value", "frame", "code", "site", "key", "kind")
         self._builder.feed(ring, zip(*(events[name].tolist() for name in names), strict=True))
 
-    def finish(self) -> CoreTree:
+    def finish(self) -> TreeTables:
         """See :class:`Builder`."""
-        return columns(self._builder.finish())
+        return to_tables(self._builder.finish())
 
 
 def builder(seed: int) -> Builder:
@@ -258,7 +257,7 @@ class ProcessTree:
         self._builder.feed(ring, events_of(spans, nested, features, self._clock, keys, self._frame))
         self._frame += count
 
-    def finish(self) -> CoreTree | None:
+    def finish(self) -> TreeTables | None:
         """The call tree of all records; None if there was no LAT or TPT record."""
         for ring, held in self._waiting.items():
             self._feed_tree(ring, held.spans, nest(held.spans), held.shots)

@@ -1,1 +1,1 @@
-"""How Python programs are recorded: tracers, what enters the target, and what is read of it."""
+"""How a Python program is recorded: its interpreter, what enters it (``target/``), and the readers of what that appends."""

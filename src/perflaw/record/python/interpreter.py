@@ -1,15 +1,16 @@
-"""What is known of a target's interpreter: one call of it tells all, and is remembered for the session."""
+"""Properties of a program's interpreter: one start of it tells them all, and they are remembered for the session."""
 
 from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from perflaw.errors import TargetError
 
-OLDEST = (3, 11)
-_QUESTION = """
+OLDEST: Final = (3, 11)
+_QUESTION: Final = """
 import sys, sysconfig
 from importlib.machinery import EXTENSION_SUFFIXES
 version = '.'.join(map(str, sys.version_info[:3]))
@@ -19,7 +20,7 @@ print(sys.implementation.name, version, EXTENSION_SUFFIXES[0], sysconfig.get_pat
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python that can run a target."""
+    """A Python that can run a program."""
 
     path: str
     """Its executable."""
@@ -28,7 +29,7 @@ class Interpreter:
     version: str
     """``3.13.0``."""
     suffix: str
-    """How the file of an extension for it ends: ``.cpython-313-x86_64-linux-gnu.so``."""
+    """Suffix of its extension modules: ``.cpython-313-x86_64-linux-gnu.so``."""
     include: str
     """Folder of its ``Python.h``, whether that is installed or not."""
 
@@ -45,21 +46,21 @@ class Interpreter:
 
     @property
     def free_threaded(self) -> bool:
-        """Whether it is a build without the global interpreter lock, whose ABI is another one."""
+        """Whether it is a build without the global interpreter lock, which has another ABI."""
         return f"-{self.numbers[0]}{self.numbers[1]}t" in self.suffix
 
 
 @cache
 def probe(python: str) -> Interpreter:
-    """Ask an interpreter what it is; TargetError where it does not start or is not one that perflaw records."""
+    """Start an interpreter to learn what it is; TargetError if it does not start or perflaw cannot record it."""
     try:
         answer = subprocess.run([python, "-I", "-S", "-c", _QUESTION], capture_output=True, text=True, timeout=60)
         name, version, *rest = answer.stdout.strip().split(" ", 3)
         suffix, include = [*rest, "", ""][:2]
-        found = Interpreter(python, name, version, suffix, include)
-        numbers = found.numbers
+        interpreter = Interpreter(python, name, version, suffix, include)
+        numbers = interpreter.numbers
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise TargetError(f"{python}: does not start", str(error), f"{python} --version") from error
     if name != "cpython" or numbers < OLDEST:
         raise TargetError(f"{python}: {name} {version}", "perflaw records CPython 3.11 and newer", "perflaw doctor")
-    return found
+    return interpreter

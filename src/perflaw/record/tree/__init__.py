@@ -1,1 +1,1 @@
-"""From events to the call tree: exact moments, samples, spans and durations by call path."""
+"""How events become a call tree: ``records`` (the events), ``core`` (the C core) or ``builder`` (its twin), ``tables``."""

@@ -1,26 +1,136 @@
-"""The C core of the call tree (native/core.h) as the recorder uses it: rings go in, a :class:`CoreTree` comes out.
+"""The C core of the call tree (native/core.h): rings go in, the tables of a finished call tree come out.
 
-ctypes lets go of the GIL for the length of a call, so several cores can work at once; one core belongs to one thread.
+ctypes releases the GIL during a call, so several cores can work at once; one core belongs to one thread. A test compares
+the sizes of the tables' rows with those of native/export.h.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from perflaw.record.tree.call_tree import Limits
-from perflaw.record.tree.core_tables import DTYPES, CoreTree, Export
+from perflaw.record.tree.records import DEFAULT_LANES, MAX_DISTANCE, TreeLimits
+from perflaw.store.columns import WIDE, Array, Column
 
-MAX_DISTANCE: Final = 16
-"""How far links reach."""
+
+class Export(IntEnum):
+    """Numbers of the exported tables, as in native/core.h."""
+
+    HEAD = 0
+    NODES = 1
+    NODE_LANES = 2
+    PAIRS = 3
+    PAIR_LANES = 4
+    LINKS = 5
+    LINK_LANES = 6
+    HISTOGRAM = 7
+    WAITS = 8
+    CODES = 9
+    CODE_LANES = 10
+    SAMPLES = 11
+    COSTS = 12
+    CALLEES = 13
+    FEATURES = 14
+    WORST = 15
+    SPANS = 16
+    PATH_CODES = 17
+    PATH_SEEN = 18
+    PATH_PIECES = 19
+    PATH_BUCKETS = 20
+    PATH_BATCHES = 21
+
+
+_COLUMNS: Final[dict[Export, str]] = {
+    Export.HEAD: "lanes calls seen first last folded links_left_out pairs_left_out lost full memory",
+    Export.NODES: "parent site code depth n open",
+    Export.NODE_LANES: "sum_x: sum_xx: min_x max_x",
+    Export.PAIRS: "node i j",
+    Export.PAIR_LANES: "sum_yy:",
+    Export.LINKS: "ancestor descendant n n_once sum_k: sum_kk:",
+    Export.LINK_LANES: "sum_ky: sum_y: sum_yy: sum_yx:",
+    Export.HISTOGRAM: "node bucket count",
+    Export.WAITS: "node n sum_w: sum_ww: least most",
+    Export.CODES: "code closed recorded",
+    Export.CODE_LANES: "total: self:",
+    Export.SAMPLES: "code sequence node started uniform_key stratum_key callees features",
+    Export.COSTS: "cost",
+    Export.CALLEES: "node calls time cpu",
+    Export.FEATURES: "number value*",
+    Export.WORST: "code sequence node started time cpu events spans",
+    Export.SPANS: "node parent started time",
+    Export.PATH_CODES: "code dropped",
+    Export.PATH_SEEN: "code observation begin end points nested",
+    Export.PATH_PIECES: "code node observation clock scale zeros buckets levels",
+    Export.PATH_BUCKETS: "index count",
+    Export.PATH_BATCHES: "batches sum squares:",
+}
+"""Columns of each table: int64; a sum of 128 bits (``:``), low word first; or float64 (``*``)."""
+
+
+def _dtype(columns: str) -> np.dtype[Any]:
+    kinds: dict[str, Any] = {":": WIDE, "*": "<f8"}
+    return np.dtype([(name.rstrip(":*"), kinds.get(name[-1], "<i8")) for name in columns.split()])
+
+
+DTYPES: Final = {table: _dtype(columns) for table, columns in _COLUMNS.items()}
+"""Row of each table."""
+
+
+def rows_of(table: Array) -> Iterator[Any]:
+    """The rows of an exported table as tuples of Python's numbers."""
+    return zip(*(Column(table[name]).plain() for name in table.dtype.names or ()), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeTables:
+    """A finished call tree in columns. The tables of a recording are made from it without an object a row."""
+
+    metrics: tuple[str, ...]
+    """Metric of each lane."""
+    tables: dict[Export, Array]
+    """All tables. A table of lanes has a row a lane for every row of the table before it."""
+
+    def head(self, name: str) -> int:
+        """The value of a column of the table HEAD, which has one row."""
+        return int(self.tables[Export.HEAD][name][0])
+
+    @property
+    def calls(self) -> int:
+        """Number of completed invocations."""
+        return self.head("calls")
+
+    @property
+    def first(self) -> int | None:
+        """Stamp of the first entry or exit; None if there was none."""
+        return self.head("first") if self.head("seen") else None
+
+    @property
+    def nodes(self) -> Array:
+        """The nodes by number; 0 is the root."""
+        return self.tables[Export.NODES]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the tree has no node but the root: no call was recorded."""
+        return len(self.nodes) < 2
+
+    def by_lane(self, table: Export) -> Array:
+        """A table of lanes with shape (rows of the table before it, lanes)."""
+        return self.tables[table].reshape(-1, len(self.metrics))
+
+
 PATHS_BYTES: Final = 64 << 20
-"""What durations by call path may take of memory: the functions of least time are dropped beyond it."""
+"""Memory for durations by call path; beyond it, the functions of least time are dropped."""
 STEP: Final = 1 << 16
-"""Records that one step takes at most: a few milliseconds."""
+"""Maximum number of records that one step takes: a few milliseconds."""
 
 _HANDLE, _U64, _U32, _SIZE = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_size_t
 _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
@@ -45,7 +155,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def load(library: Path) -> ctypes.CDLL:
-    """The shared library, its functions declared; OSError if it cannot be loaded."""
+    """The shared library with its functions declared; OSError if it cannot be loaded."""
     loaded = ctypes.CDLL(str(library))
     for name, (result, *arguments) in _FUNCTIONS.items():
         function = getattr(loaded, name)
@@ -53,12 +163,13 @@ def load(library: Path) -> ctypes.CDLL:
     return loaded
 
 
-def way(library: Path, of: str) -> str:
-    """How this machine's ``clock`` or ``cpu`` time is known to the native tracer, in words."""
-    return str(load(library).core_way(of.encode()).decode())
+def clock_words(library: Path, clock: str) -> str:
+    """How the native tracer reads the ``clock`` or the ``cpu`` time on this machine, in words."""
+    return str(load(library).core_way(clock.encode()).decode())
 
 
-def tick(library: Path) -> float:
+@cache
+def clock_tick(library: Path) -> float:
     """Step of the native tracer's clock on this machine, ns."""
     return float(load(library).core_tick())
 
@@ -70,8 +181,8 @@ class Core:
         self,
         library: Path,
         seed: int,
-        metrics: tuple[str, ...] = ("time", "cpu", "events"),
-        limits: Limits | None = None,
+        metrics: tuple[str, ...] = DEFAULT_LANES,
+        limits: TreeLimits | None = None,
         max_distance: int = MAX_DISTANCE,
     ) -> None:
         self.metrics = metrics
@@ -89,21 +200,21 @@ class Core:
             self.close()
 
     def collect_paths(self, with_cpu: bool, most_bytes: int = PATHS_BYTES) -> None:
-        """Keep durations by call path too, of CPU time as well where that is measured; before the first step."""
+        """Also keep durations by call path, of CPU time too if ``with_cpu``. Call it before the first step."""
         if error := self._library.core_paths(self._handle, 1 + with_cpu, most_bytes):
             raise MemoryError(os.strerror(error))
 
     def attach(self, path: Path) -> None:
-        """Read this ring from now on; OSError if it cannot be read or is of another version."""
+        """Read this ring from now on; OSError if it cannot be read or has another version."""
         if error := self._library.core_ring(self._handle, os.fsencode(path)):
             raise OSError(error, os.strerror(error), str(path))
 
     def step(self, most: int = STEP) -> int:
-        """Take in what has arrived, at most so many records, some of each ring in turn; how many there were."""
+        """Read the records that have arrived, at most ``most``, some of each ring in turn; returns their number."""
         return int(self._library.core_step(self._handle, most))
 
     def asks(self) -> bool:
-        """Whether a record waits for rings that are not attached yet; the next step takes it in anyway."""
+        """Whether a record waits for a ring that is not attached yet; the next step reads it in any case."""
         return bool(self._library.core_asks(self._handle))
 
     def stop(self) -> None:
@@ -114,20 +225,20 @@ class Core:
         """Unmap all rings; the tree stays."""
         self._library.core_leave(self._handle)
 
-    def finish(self) -> CoreTree:
-        """The call tree; what is still open is counted and gives no sample. The core is closed then."""
+    def finish(self) -> TreeTables:
+        """The call tree. Open invocations are counted and give no sample. The core is closed afterwards."""
         self._library.core_finish(self._handle)
         tables = {table: self._export(table) for table in Export}
         self.close()
-        return CoreTree(self.metrics, tables)
-
-    def close(self) -> None:
-        """Give everything back; nothing else may be called afterwards."""
-        self._library.core_close(self._handle)
-        self._handle = None
+        return TreeTables(self.metrics, tables)
 
     def _export(self, table: Export) -> np.ndarray[Any, np.dtype[Any]]:
         size = self._library.core_export(self._handle, table, None, 0)
         rows = np.empty(size // DTYPES[table].itemsize, DTYPES[table])
         self._library.core_export(self._handle, table, rows.ctypes.data, size)
         return rows
+
+    def close(self) -> None:
+        """Free everything; nothing else may be called afterwards."""
+        self._library.core_close(self._handle)
+        self._handle = None

@@ -1,34 +1,34 @@
 """The stratified reservoir: a uniform sample of a function's invocations, and some of every order of magnitude.
 
-Both are bottom-k samples: every invocation has a random priority and the smallest are kept. So samples of several runs
-merge in any order to the same result. A stratum is a power of two of the duration.
+Both are bottom-k samples: every invocation has a random priority, and those with the smallest are kept. So samples of
+several runs merge in any order to the same result. A stratum is a power of two of the duration.
 """
 
 from __future__ import annotations
 
-from perflaw.record.records import CPU_LANE, TIME_LANE
-from perflaw.record.tree.call_tree import Sample
+from perflaw.record.tree.call_tree import SampledCall
+from perflaw.record.tree.records import CPU_LANE, TIME_LANE
 from perflaw.record.tree.stacks import Invocation
 from perflaw.store.schema import sample_sizes
 
 
-class Bottom:
-    """Keeps the ``size`` samples of smallest priority; amortised constant cost an offer."""
+class BottomSample:
+    """Keeps the ``size`` samples of smallest priority, at amortised constant cost for each added one."""
 
     __slots__ = ("bound", "kept", "size")
 
     def __init__(self, size: int) -> None:
         self.size, self.bound = size, 1 << 62
-        self.kept: list[tuple[int, int, Sample]] = []
+        self.kept: list[tuple[int, int, SampledCall]] = []
 
-    def add(self, key: int, sample: Sample) -> None:
-        """Keep a sample whose priority is below ``bound``, for now."""
+    def add(self, key: int, sample: SampledCall) -> None:
+        """Keep a sample, whose priority is below ``bound``, for now."""
         self.kept.append((key, sample.sequence, sample))
         if len(self.kept) >= 2 * self.size:
             self.trim()
 
-    def trim(self) -> list[Sample]:
-        """The ``size`` samples of smallest priority, and nothing else, from now on."""
+    def trim(self) -> list[SampledCall]:
+        """Keep only the ``size`` samples of smallest priority, and return them."""
         self.kept.sort(key=lambda entry: entry[:2])
         del self.kept[self.size :]
         if len(self.kept) == self.size:
@@ -39,17 +39,15 @@ class Bottom:
 class Reservoir:
     """The samples of one function in one run."""
 
-    __slots__ = ("counts", "per_stratum", "seed", "strata", "uniform")
+    __slots__ = ("per_stratum", "seed", "strata", "uniform")
 
     def __init__(self, seed: int, sizes: tuple[int, int]) -> None:
         self.seed, self.per_stratum = seed, sizes[1]
-        self.uniform = Bottom(sizes[0])
-        self.strata: dict[int, Bottom] = {}
-        self.counts: dict[int, int] = {}
-        """Stratum → completed invocations in it."""
+        self.uniform = BottomSample(sizes[0])
+        self.strata: dict[int, BottomSample] = {}
 
     def shrink(self, sizes: tuple[int, int]) -> None:
-        """Keep fewer from now on. A bottom-k sample is exact whenever it is cut."""
+        """Keep fewer samples from now on. A bottom-k sample stays exact whenever it is cut."""
         self.uniform.size, self.per_stratum = sizes
         for bottom in self.strata.values():
             bottom.size = self.per_stratum
@@ -57,24 +55,35 @@ class Reservoir:
             bottom.trim()
 
     def offer(self, sequence: int, invocation: Invocation) -> None:
-        """Consider a completed invocation. Its uniform priority was drawn at entry, where its features were read."""
+        """Consider a completed invocation. Its uniform priority was drawn at entry, when its features were read."""
         stratum = invocation.costs[TIME_LANE].bit_length()
         bottom = self.strata.get(stratum)
         if bottom is None:
-            bottom = self.strata[stratum] = Bottom(self.per_stratum)
-            self.counts[stratum] = 0
-        self.counts[stratum] += 1
+            bottom = self.strata[stratum] = BottomSample(self.per_stratum)
         stratum_key = scramble(sequence ^ self.seed)
         uniform = 0 <= invocation.key < self.uniform.bound
-        if uniform or stratum_key < bottom.bound:
-            sample = _sample(sequence, invocation, stratum_key)
-            if uniform:
-                self.uniform.add(invocation.key, sample)
-            if stratum_key < bottom.bound:
-                bottom.add(stratum_key, sample)
+        if not uniform and stratum_key >= bottom.bound:
+            return
+        callees = (
+            (node, work[0], work[1 + TIME_LANE], work[1 + CPU_LANE]) for node, work in invocation.callees.items()
+        )
+        sample = SampledCall(
+            sequence,
+            invocation.node,
+            invocation.started,
+            invocation.key,
+            stratum_key,
+            tuple(invocation.costs),
+            tuple(callees),
+            tuple(invocation.features),
+        )
+        if uniform:
+            self.uniform.add(invocation.key, sample)
+        if stratum_key < bottom.bound:
+            bottom.add(stratum_key, sample)
 
-    def finish(self) -> list[Sample]:
-        """Every kept sample once, in order of completion; only those of the uniform part have a uniform key."""
+    def finish(self) -> list[SampledCall]:
+        """Every kept sample once, in order of completion; only those of the uniform sample have a uniform key."""
         uniform = {sample.sequence: sample for sample in self.uniform.trim()}
         kept = {sample.sequence: sample for bottom in self.strata.values() for sample in bottom.trim()}
         for sequence in kept.keys() - uniform.keys():
@@ -84,39 +93,25 @@ class Reservoir:
 
 
 class Reservoirs:
-    """The samples of all functions: fewer of each where there are more than ``many`` of them."""
+    """The samples of all functions: fewer of each if there are more than ``many`` functions."""
 
     def __init__(self, seed: int, many: int) -> None:
         self.seed, self.many = seed, many
         self.sizes = sample_sizes(0, many)
         self.of: dict[int, Reservoir] = {}
+        """Function → its samples."""
 
     def offer(self, code: int, sequence: int, invocation: Invocation) -> None:
         """Consider a completed invocation of function ``code``."""
-        found = self.of.get(code)
-        if found is None:
-            self._shrink(sample_sizes(len(self.of) + 1, self.many))
-            found = self.of[code] = Reservoir(self.seed, self.sizes)
-        found.offer(sequence, invocation)
-
-    def _shrink(self, sizes: tuple[int, int]) -> None:
-        if sizes != self.sizes:
-            self.sizes = sizes
-            for reservoir in self.of.values():
-                reservoir.shrink(sizes)
-
-
-def _sample(sequence: int, invocation: Invocation, stratum_key: int) -> Sample:
-    return Sample(
-        sequence,
-        invocation.node,
-        invocation.started,
-        invocation.key,
-        stratum_key,
-        tuple(invocation.costs),
-        tuple((node, kid[0], kid[1 + TIME_LANE], kid[1 + CPU_LANE]) for node, kid in invocation.kids.items()),
-        tuple(invocation.features),
-    )
+        reservoir = self.of.get(code)
+        if reservoir is None:
+            sizes = sample_sizes(len(self.of) + 1, self.many)
+            if sizes != self.sizes:
+                self.sizes = sizes
+                for each in self.of.values():
+                    each.shrink(sizes)
+            reservoir = self.of[code] = Reservoir(self.seed, sizes)
+        reservoir.offer(sequence, invocation)
 
 
 def scramble(number: int) -> int:

@@ -1,4 +1,4 @@
-"""The do-nothing tracer: enters the target like the real one and records nothing. What is left is the floor of the cost."""
+"""The do-nothing tracer: enters the program like the real one and records nothing. Its cost is the floor of overheads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from _perflaw_spool import Spool
 
 
 def start(settings: dict[str, str]) -> None:
-    """Say that the recording began, and at exit that it ended."""
+    """Define the beginning of the recording, and at exit its end."""
     spool = Spool(settings["PERFLAW_TARGET_SPOOL"])
     spool.define("start", time.perf_counter_ns(), 0, 0, sys.version.split()[0])
     atexit.register(lambda: spool.define("end", time.perf_counter_ns(), 0, 0, "", 0, 0, ()))

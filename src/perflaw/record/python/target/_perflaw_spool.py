@@ -1,16 +1,16 @@
 """The files that a recording is appended to, and the layout of their records.
 
-Record, 32 bytes, little endian (``collect/layout.py`` reads it, a test compares the two)::
+A record has 32 bytes, little endian (``record/tree/records.py`` has the same layout, a test compares the two)::
 
     0       8        16      20      24      28     32
     | value | frame  | code  | site  | key   | kind |
 
-    value  FEATURE: float64; CHANGE: increase; TURN: ns taken out; all others: clock in ns, the tracer's own time taken out
-    frame  identity of the frame (its address): pairs the events of one invocation; TURN: number of the turn
-    code   number of the function's definition; FEATURE: of the feature; CHANGE: of the metric
-    site   bytecode offset of the call in the caller, -1 unknown
+    value  FEATURE: float64; CHANGE: increase; TURN: ns taken out; other kinds: clock in ns without the tracer's own time
+    frame  identity of the frame (its address), common to the events of one invocation; TURN: number of the turn
+    code   number of the function; FEATURE: of the feature; CHANGE: of the metric
+    site   bytecode offset of the call in the caller; -1 if unknown
     key    sampling priority if the reservoir may keep the invocation, else -1
-    kind   written last, 0 = not written yet
+    kind   written last; 0: not written yet
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ pack_event, pack_feature = Struct("<qqiiii").pack_into, Struct("<dqiiii").pack_i
 
 
 class Spool:
-    """The files that a recording is appended to. A failure to write stops the recording, never the target.
+    """The files that a recording is appended to. A failure to write stops the recording, never the program.
 
-    No descriptor of ours stays where the target would meet it: its first file is still number 3, and what it closes
-    or duplicates wholesale is its own.
+    No descriptor of ours stays among the low numbers: the program's first file still has number 3, and a program that
+    closes or duplicates all descriptors meets only its own.
     """
 
     def __init__(self, folder: str) -> None:
         self.folder, self.segments = folder, 0
 
     def define(self, *fields: object) -> None:
-        """Append one definition line: the kind, a number, and what it stands for."""
+        """Append one line to the definitions: the kind, then its fields."""
         file = open_file(self.folder + "/definitions", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             write(file, f"{fields!r}\n".encode("utf-8", "backslashreplace"))
@@ -52,7 +52,7 @@ class Spool:
             close(file)
 
     def segment(self, thread: int) -> mmap:
-        """A new zeroed segment, its disk space allocated before it is mapped (a full disk must not become SIGBUS)."""
+        """A new zeroed segment. Its disk space is allocated before it is mapped, so that a full disk raises no SIGBUS."""
         self._wait_for_reader()
         self.segments += 1
         path = f"{self.folder}/{self.segments:06d}-{thread}-{get_native_id()}"
@@ -66,12 +66,12 @@ class Spool:
         return mapped
 
     def _full(self) -> int:
-        """Segments that the reader has not removed, but for the newest of each thread, which it cannot."""
+        """Number of segments that the reader has yet to remove: all but the newest of each thread."""
         names = [name for name in listdir(self.folder) if name.endswith(".events")]
         return len(names) - len({name.partition("-")[2] for name in names})
 
     def _wait_for_reader(self) -> None:
-        """Bound the disk: where the reader is far behind, wait for it a while, then give the recording up."""
+        """Bound the disk space: wait a while for a reader that is far behind, then give the recording up."""
         deadline = monotonic() + PATIENCE_S
         while self._full() > PENDING_SEGMENTS:
             if monotonic() > deadline:
@@ -80,7 +80,7 @@ class Spool:
 
 
 def _mapped(file: int) -> mmap:
-    """Map a segment. Up to 3.12 the mapping keeps a descriptor: the low numbers are taken meanwhile, so that it is high."""
+    """Map a segment. Up to Python 3.12 the mapping keeps a descriptor; the low numbers are occupied to give it a high one."""
     if sys.version_info >= (3, 13):
         return mmap(file, SEGMENT, trackfd=False)
     low: list[int] = []

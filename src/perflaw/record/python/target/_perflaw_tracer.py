@@ -1,12 +1,11 @@
-"""The readable pure-Python tracer: the only module of ours inside a recorded program; imports the standard library alone.
+"""The readable pure-Python tracer, the only module of perflaw in a recorded program; it imports the standard library only.
 
-It is written in three files (``_perflaw_spool``, ``_perflaw_functions``, this one), which ``sitecustomize`` makes one:
-of them ``sys.modules`` holds this alone. It appends fixed-layout records of function calls to mapped files; the
-recorder drains them from another process (``collect/drain.py``) and builds the call tree there. What was appended
-survives the death of the target.
+It is written in three files (``_perflaw_spool``, ``_perflaw_functions``, this one); ``sitecustomize`` loads them so that
+``sys.modules`` holds only this one. It appends records of function calls to mapped files; the recorder, another process,
+reads them (``record/python/segment_reader.py``) and builds the call tree. Records survive the death of the program.
 
-Nothing here may raise into the target, run the target's code, or change what it sees. Builtins are a private copy and
-functions of other modules are bound at import, because a target may replace them.
+Nothing here may raise into the program, run the program's code, or change what it sees. Builtins are a private copy and
+functions of other modules are bound at import, because a program may replace them.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ import os
 import sys
 from itertools import count
 from time import perf_counter_ns, thread_time_ns
-from typing import TYPE_CHECKING
 
-from _perflaw_functions import ALWAYS, FROM_OWN, Function, Functions
+from _perflaw_functions import ALWAYS, FROM_OWN, Functions, TracedFunction
 from _perflaw_spool import (
     CHANGE,
     DEAD,
@@ -35,20 +33,19 @@ from _perflaw_spool import (
     pack_feature,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-TYPE_CHECKING = False
-
 RESERVOIR = 512
 NEAR = 8
-CPU, LEAST_CHANGE_NS = 1, 1000  # number of the metric; what is less is told with the next change
+CPU, LEAST_CHANGE_NS = 1, 1000  # number of the metric; smaller changes are added to the next record
 setprofile, getprofile, getpid = sys.setprofile, sys.getprofile, os.getpid
 _fake_now = [0, 0]
 
 
 def advance(ns: int, busy: bool = True) -> None:
-    """Move the fake clock (``--clock fake``) forward by ``ns``, on the CPU or off it; programs of known cost call it."""
+    """Move the fake clock (``--clock fake``) forward by ``ns``, on the CPU if ``busy``. Programs of known cost call it."""
     _fake_now[0] += ns
     _fake_now[1] += ns * busy
 
@@ -77,45 +74,45 @@ class Recorder:
         self.threads = self.missed = 0
         self.own: list[Any] = []
         self.turns = count(1)
-        """Numbers of turns: threads take them as the interpreter lets them."""
+        """Numbers of turns; a thread takes one when it writes after another thread."""
         self.turn = 0
-        """The thread that has the present one."""
+        """Number of the thread whose turn it is."""
         self.active, self.lost, self.pid = True, "", getpid()
         self.paused: Any = None
 
     def stop(self, why: str) -> None:
-        """End the recording for good, remembering why; the target goes on untraced."""
+        """End the recording for the given reason; the program goes on untraced."""
         self.active = False
         self.lost = self.lost or why
         setprofile(None)
 
     def pause(self) -> None:
-        """Before a fork: no event may reach the child, whose records would overwrite the parent's."""
+        """Before a fork: stop tracing, because records of the child would overwrite those of the parent."""
         self.paused = getprofile() if _is_handler(getprofile()) else None
         if self.paused is not None:
             setprofile(None)
 
     def go_on(self) -> None:
-        """After a fork, in the parent."""
+        """After a fork, in the parent: trace again."""
         if self.paused is not None and self.active:
             setprofile(self.paused)
 
     def leave(self) -> None:
-        """After a fork, in the child: it is not recorded."""
+        """After a fork, in the child, which is not recorded: trace none of its threads."""
         self.active = False
         threading = sys.modules["threading"]
         if threading._profile_hook == self.start_thread:
             threading._profile_hook = None  # type: ignore[attr-defined]  # private, and the only way back
 
     def start_thread(self, frame: Any, event: str, arg: Any) -> None:
-        """The profile function of a new thread: gives the thread its own handler."""
+        """First event of a new thread: give the thread a handler of its own."""
         handler = self.new_handler() if self.active else None
         setprofile(handler)
         if handler is not None:
             handler(frame, event, arg)
 
     def new_handler(self) -> Any:
-        """A profile function with segments and a clock offset of its own, or None where the disk refuses."""
+        """A profile function with its own segments and clock offset; None if the disk refuses."""
         self.threads += 1
         try:
             handler = _make_handler(self, self.threads)
@@ -126,16 +123,16 @@ class Recorder:
         return handler
 
     def calibrate(self, handler: Any, own: Any) -> None:
-        """Measure what events cost beyond the handler's own clock reads; see :class:`Costs`.
+        """Measure the cost of events beyond the handler's own clock readings; see :class:`Costs`.
 
-        Loops of calls are held against the same loops without the handler, recorded like any of the target's functions
-        (the reader drops records of function 0), in frames of no variables and of many.
+        Loops of calls are timed with and without the handler, in frames with no variables and with many. They are recorded
+        like functions of the program; the reader drops records of function 0.
         """
         if self.fake:
             return
         known, costs = self.functions.known, self.functions.costs
         for trial in (_nothing, _nothing_wide):
-            known[id(trial.__code__)] = Function(trial.__code__, "", ALWAYS, True, costs)
+            known[id(trial.__code__)] = TracedFunction(trial.__code__, "", ALWAYS, True, costs)
             known[id(trial.__code__)].bound = 1 << 15  # most calls are not sampled, as in a long run
         narrow, wide = _extra(_calls, handler, own), _extra(_calls_wide, handler, own)
         foreign, foreign_wide = _extra(_foreign_calls, handler, own), _extra(_foreign_calls_wide, handler, own)
@@ -144,7 +141,7 @@ class Recorder:
         costs.foreign_variable_ns = max(0.0, foreign_wide - foreign) / _VARIABLES
 
     def finish(self) -> None:
-        """At exit: say that the end was reached, and what the recording cost."""
+        """At exit: define the end of the recording and its cost."""
         if getpid() != self.pid:
             return
         if self.active and not _is_handler(getprofile()):
@@ -155,11 +152,11 @@ class Recorder:
         self.say("end", self.clock(), spent, self.missed, self.lost, *self.functions.left_out())
 
     def say(self, *fields: object) -> None:
-        """Tell the reader, if the disk lets us; it sees what is missing."""
+        """Append a definition; without effect on a full disk, where the reader notices that it is missing."""
         try:
             self.spool.define(*fields)
         except OSError:
-            pass  # the end is missing then, and the manifest says so
+            pass  # the manifest says that the end is missing
 
 
 _TRIAL_CALLS, _TRIALS, _VARIABLES = 200, 9, 10
@@ -195,7 +192,7 @@ def _foreign_calls_wide() -> None:
 
 
 def _extra(body: Any, handler: Any, own: Any) -> float:
-    """What an event of a loop costs more under the handler, beyond what that takes out itself: the median of trials."""
+    """Extra cost of an event under the handler, beyond the time that the handler takes out itself: median of trials."""
     extra: list[int] = []
     for _ in range(_TRIALS):
         plain = _timed(body)
@@ -214,7 +211,7 @@ def _timed(body: Any) -> int:
 
 
 def _reading_ns(clock: Any, cpu_clock: Any) -> int:
-    """What reading the CPU clock at both ends costs beyond what it shows itself: the median of trials."""
+    """Cost of reading the CPU clock at both ends, beyond the time that it shows itself: median of trials."""
     extra: list[int] = []
     for _ in range(99):
         begin = clock()
@@ -225,7 +222,7 @@ def _reading_ns(clock: Any, cpu_clock: Any) -> int:
 
 
 def _is_ours(error: OSError) -> bool:
-    """Whether the error comes from the spool's own calls: then no frame between them and the handler is the target's."""
+    """Whether the error comes from the spool: then no frame between the handler and the error is the program's."""
     trace = error.__traceback__
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_HERE):
@@ -235,7 +232,7 @@ def _is_ours(error: OSError) -> bool:
 
 
 def _is_handler(function: Any) -> bool:
-    """Whether a profile function is one of ours. Nothing keeps them: with a thread, its handler and segment go."""
+    """Whether a profile function is one of ours. No list holds them, so a thread's handler and segment end with it."""
     return getattr(function, "__qualname__", "") == "_make_handler.<locals>.handler"
 
 
@@ -243,14 +240,14 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _make_handler(recorder: Recorder, thread: int) -> Any:
-    """The profile function of one thread. Long and flat, because every name it reads is a local or a cell: this is hot."""
+    """The profile function of one thread. Long and flat: every name it reads is a local or a cell, because it is hot."""
     now, fake, functions = recorder.clock, recorder.fake, recorder.functions
     known, look_up = functions.known, functions.look_up
     segment, position, taken_out, last = recorder.spool.segment(thread), 0, 0, 0
-    cpu_now, cpu_taken_out, off_told = recorder.cpu_clock, 0, 0
+    cpu_now, cpu_taken_out, off_written = recorder.cpu_clock, 0, 0
     reading_ns = _reading_ns(now, cpu_now) if cpu_now else 0
     opened: list[int] = []
-    alive: set[int] = set()  # the same as ``opened``: most returns are of frames that are not in it
+    alive: set[int] = set()  # the frames in ``opened``, because most returns are of other frames
     seed = recorder.seed + thread * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
 
     def room(records: int) -> None:
@@ -259,7 +256,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
         if position + records * RECORD > SEGMENT:
             segment, position = recorder.spool.segment(thread), 0
 
-    def sampling_key(function: Function) -> int:
+    def sampling_key(function: TracedFunction) -> int:
         """Draw a priority; keep the invocation if it is among the smallest RESERVOIR of its function so far."""
         nonlocal seed
         seed = (seed * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
@@ -274,7 +271,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             function.bound = keys[-1] + 1
         return key
 
-    def write_record(kind: int, frame: Any, function: Function, site: int, key: int, stamp: int) -> None:
+    def write_record(kind: int, frame: Any, function: TracedFunction, site: int, key: int, stamp: int) -> None:
         nonlocal position
         room(1 + 2 * len(function.parameters))
         pack_event(segment, position, stamp, id(frame), function.number, site, key, kind)
@@ -284,20 +281,20 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                 pack_feature(segment, position, value, id(frame), feature, -1, -1, FEATURE)
                 position += RECORD
 
-    def tell_off(off: int) -> None:
-        """Tell for how long the thread was off the CPU since this was told last, if that is worth a record.
+    def write_off(off: int) -> None:
+        """Write how long the thread was off the CPU since the last such record, if that is worth a record.
 
-        The first of a thread is the distance of two clocks and meets nothing open.
+        The first record of a thread holds the distance of two clocks; no call is open then.
         """
-        nonlocal position, off_told
-        if abs(off - off_told) >= (1 if fake else LEAST_CHANGE_NS):
+        nonlocal position, off_written
+        if abs(off - off_written) >= (1 if fake else LEAST_CHANGE_NS):
             room(1)
-            pack_event(segment, position, off - off_told, 0, CPU, -1, -1, CHANGE)
+            pack_event(segment, position, off - off_written, 0, CPU, -1, -1, CHANGE)
             position += RECORD
-            off_told = off
+            off_written = off
 
     def take_turn() -> None:
-        """Tell that another thread wrote since this one did."""
+        """Write that another thread wrote since this one did."""
         nonlocal position
         room(1)
         recorder.turn = thread
@@ -305,12 +302,12 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
         position += RECORD
 
     def bury(identity: int) -> None:
-        """Forget the frames above this one: they died without an event."""
+        """Forget the frames above this one, which ended without an event."""
         above = opened.index(identity) + 1
         alive.difference_update(opened[above:])
         del opened[above:]
 
-    def called(frame: Any, function: Function, stamp: int) -> None:
+    def called(frame: Any, function: TracedFunction, stamp: int) -> None:
         site, back = -1, frame.f_back
         if function.mode == FROM_OWN and (back is None or not look_up(back).own):
             return
@@ -318,7 +315,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             if id(back) == opened[-1]:
                 site = back.f_lasti
             elif id(back) in opened[-NEAR:]:
-                # The caller lies deeper: frames above it died without an event, of an exception through the handler.
+                # Frames above the caller ended without an event, by an exception through the handler.
                 bury(id(back))
                 site = back.f_lasti
                 write_record(DEAD, back, function, -1, -1, stamp)
@@ -331,12 +328,12 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
         else:
             write_record(ENTER, frame, function, site, sampling_key(function), stamp)
 
-    def returned(frame: Any, function: Function, stamp: int) -> None:
+    def returned(frame: Any, function: TracedFunction, stamp: int) -> None:
         identity = id(frame)
         if identity not in alive:
             return
         if opened[-1] != identity:
-            bury(identity)  # the reader closes what was above when this one ends
+            bury(identity)  # the reader closes the frames above when this one ends
         opened.pop()
         alive.discard(identity)
         write_record(YIELD if frame.f_lasti in function.yields else EXIT, frame, function, -1, -1, stamp)
@@ -358,13 +355,13 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                 if recorder.turn != thread:
                     take_turn()
                 if cpu_now:
-                    tell_off(last - (cpu_begin - cpu_taken_out))
+                    write_off(last - (cpu_begin - cpu_taken_out))
                 (called if event == "call" else returned)(frame, function, last)
         except RecursionError:
-            recorder.missed += 1  # the target stands at its limit and will see so itself; this call has no sample
+            recorder.missed += 1  # the program is at its recursion limit and will notice; this call has no sample
         except OSError as error:
             if not _is_ours(error):
-                raise  # a signal handler of the target's raised it while we ran
+                raise  # a signal handler of the program raised it while this ran
             recorder.stop(f"cannot write: {error.strerror}")
         if not fake:
             event_ns = function.event_ns if function else 0
@@ -377,7 +374,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
 
 
 def start(settings: dict[str, str]) -> None:
-    """Begin to record this process as the recorder's settings say; called once, before the target's first line."""
+    """Begin to record this process by the recorder's settings; called once, before the program's first line."""
     recorder = Recorder(settings)
     handler = recorder.new_handler()
     if handler is None:

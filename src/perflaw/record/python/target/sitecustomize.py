@@ -1,11 +1,11 @@
-"""Run by the target's interpreter at start: begins recording, then leaves no trace of itself.
+"""Begins recording when the program's interpreter starts, then leaves no trace of itself.
 
-It stands first on PYTHONPATH, so ``import sitecustomize`` in ``site`` finds it. It restores what it changed (environment,
-``sys.path``, ``sys.modules``), starts the tracer that ``PERFLAW_TARGET_TRACER`` names, and hands over to the target's own
-sitecustomize, or reports that there is none exactly as Python would.
+Its folder is first on PYTHONPATH, so ``import sitecustomize`` in ``site`` finds it. It restores what the recorder changed
+(environment, ``sys.path``, ``sys.modules``), starts the tracer that ``PERFLAW_TARGET_TRACER`` names, and imports the
+program's own sitecustomize, or raises exactly what Python would if there is none.
 
-The import system is met in its frozen modules, which every interpreter has loaded: ``importlib.util`` and its like
-would be ours alone in the target's ``sys.modules``.
+It uses the frozen modules of the import system, which every interpreter has loaded. ``importlib.util`` and the like would
+add modules to the program's ``sys.modules``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-TYPE_CHECKING = False
-
 
 def _restore_environment(here: str) -> dict[str, str]:
-    """Undo what the recorder put into the environment, and give it: a tracer hands it on to Python children itself."""
+    """Remove the recorder's settings from the environment and return them; a tracer passes them on to Python children."""
     settings = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PERFLAW_TARGET_")}
     original = settings.get("PERFLAW_TARGET_PYTHONPATH")
     if original is None:
@@ -35,10 +33,10 @@ def _restore_environment(here: str) -> dict[str, str]:
 
 
 def _load_tracer(here: str, name: str) -> Any:
-    """Load the one module of ours that enters the target, by its path: ``sys.path`` stays the target's.
+    """Load the one module of perflaw that stays in the program, by its path, without changing ``sys.path``.
 
-    Its builtins are a copy, so that a target that replaces some does not meet us. The files it is written in import
-    each other by name while they load, and stand in ``sys.modules`` no longer than that.
+    Its builtins are a copy, so that a program that replaces some does not affect it. Its files import each other by name
+    while they load, and are in ``sys.modules`` only for that time.
     """
     from _frozen_importlib import module_from_spec
     from _frozen_importlib_external import spec_from_file_location
@@ -62,10 +60,10 @@ _PARTS = {
 
 
 def _load_extension(name: str, path: str) -> Any:
-    """Load the tracer that is an extension; None where it was built for another interpreter than this one.
+    """Load the tracer that is an extension; None if it was built for another interpreter than this one.
 
-    It looks into the interpreter's own structures, so the exact version counts, which its file's name tells
-    (``collect/build.py``). A child of a recorded program may be of any version, and is then left in peace.
+    It reads structures of the interpreter, so it fits one exact version, which is in its file's name
+    (``record/build.py``). A child of a recorded program may run any version; it is then not recorded.
     """
     from _frozen_importlib import module_from_spec
     from _frozen_importlib_external import EXTENSION_SUFFIXES, spec_from_file_location
@@ -82,7 +80,7 @@ def _load_extension(name: str, path: str) -> Any:
 
 
 def _start_extension(name: str, settings: dict[str, str]) -> None:
-    """Start the native tracer. What goes wrong is told to the recorder, never to the target."""
+    """Start the native tracer. Failures are reported to the recorder, never to the program."""
     try:
         tracer = _load_extension(name, settings["PERFLAW_TARGET_TRACER_FILE"])
         if tracer is not None:
@@ -97,7 +95,7 @@ def _start_extension(name: str, settings: dict[str, str]) -> None:
 
 
 def _report(spool: str, why: str) -> None:
-    """Leave the reason where the recorder looks for this process's definitions."""
+    """Write the reason where the recorder looks for the definitions of this process."""
     folder = f"{spool}/{os.getpid()}-0"
     os.mkdir(folder, 0o700)
     file = os.open(f"{folder}/definitions", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -108,9 +106,9 @@ def _report(spool: str, why: str) -> None:
 
 
 def _name_child(settings: dict[str, str]) -> None:
-    """A child runs a main module of its own: name it as the recorder names the program's (``collect/launch.py``).
+    """Name the main module of a child as the recorder names the program's (``record/launch.py``).
 
-    Children of multiprocessing run the main module of their parent, and keep its name.
+    Children of multiprocessing run the main module of their parent and keep its name.
     """
     words, arguments = sys.orig_argv, sys.argv
     what = words[-len(arguments)] if 0 < len(arguments) <= len(words) else ""
@@ -129,12 +127,12 @@ _HELPER, _WORKERS = "from multiprocessing.resource_tracker", "from multiprocessi
 
 
 def _is_helper() -> bool:
-    """Whether this process is one that multiprocessing starts for itself: none of the program's code runs in it."""
+    """Whether multiprocessing started this process for itself; none of the program's code runs in it."""
     return sys.argv[:1] == ["-c"] and any(word.startswith(_HELPER) for word in sys.orig_argv)
 
 
 def _hand_over() -> None:
-    """Import the target's own sitecustomize in our place; raises the ImportError that ``site`` expects if it has none."""
+    """Import the program's own sitecustomize instead; raises the ImportError that ``site`` expects if there is none."""
     from _frozen_importlib import module_from_spec
     from _frozen_importlib_external import PathFinder
 

@@ -1,0 +1,210 @@
+"""What ``perflaw record`` prints: warnings, progress, the line that ends every recording; and its exit status."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perflaw.record.plan import PlannedRun
+    from perflaw.record.saving import Outcome
+    from perflaw.record.session import Attempt
+    from perflaw.types import Run
+
+OVER: Final = 124
+"""Exit status for a run over its time limit that ended with status 0 nevertheless; ``timeout`` uses the same."""
+
+
+def warn(message: str) -> None:
+    """Print a message to standard error."""
+    click.echo(f"perflaw: {message}", err=True)
+
+
+def print_build(text: str) -> None:
+    """Print what is being compiled, which takes a while once, for a person who waits."""
+    if sys.stderr.isatty():
+        click.echo(text, nl=False, err=True)
+
+
+def warn_mixed_targets(experiment: str, others: set[str], attempts: Sequence[Attempt]) -> None:
+    """Warn if an experiment mixes recordings of several programs; a law over two programs describes neither."""
+    recorded = {attempt.outcome.run.target for attempt in attempts if attempt.outcome}
+    if others - recorded and recorded:
+        names = ", ".join(sorted(others - recorded))
+        warn(f"experiment {experiment} holds runs of {names} as well; -e NAME keeps programs apart")
+
+
+def warn_unmeasured(metrics: tuple[str, ...], attempts: Sequence[Attempt]) -> None:
+    """Warn about metrics that were asked for and could not be measured."""
+    from perflaw.record.metrics import metric_names
+
+    for run in [attempt.outcome.run for attempt in attempts if attempt.outcome][:1]:
+        missing = [name for name in metric_names(metrics) if name not in {metric.name for metric in run.metrics}]
+        if missing:
+            why = run.words.get("metrics") or f"the tracer cannot ({run.tracer})"
+            warn(f"not measured: {', '.join(missing)}: {why}")
+
+
+def warn_uncounted(attempts: Sequence[Attempt]) -> None:
+    """Print the tracer's messages about missing branches, lines and probes."""
+    for topic in ("branches", "lines", "probes"):
+        messages = {attempt.outcome.run.words.get(topic, "") for attempt in attempts if attempt.outcome}
+        for message in sorted(filter(None, messages)):
+            warn(f"{topic}: {message}")
+
+
+def warn_of_fallback(tracer: str, attempts: Sequence[Attempt]) -> None:
+    """Say why the native tracer was not available; the pure-Python one slows a program down far more."""
+    for used in sorted({attempt.outcome.run.tracer for attempt in attempts if attempt.outcome}):
+        name, _, why = used.partition(": ")
+        if tracer == "auto" and name == "python":
+            warn(f"recorded by the slower pure-Python tracer: {why}")
+
+
+def print_failures(attempts: Iterator[Attempt]) -> list[Attempt]:
+    """All attempts; prints at once what went wrong with a run, the same failure of later runs only once."""
+    done: list[Attempt] = []
+    printed: set[str] = set()
+    for attempt in attempts:
+        done.append(attempt)
+        outcome, label = attempt.outcome, f" of {attempt.planned.label}" if attempt.planned.label else ""
+        if attempt.error and str(attempt.error) not in printed:
+            printed.add(str(attempt.error))
+            warn(f"run{label}: {attempt.error}")
+        elif outcome and not outcome.run.complete:
+            warn(f"run {outcome.run.id}{label} is incomplete: {outcome.run.ended}; what completed is kept")
+        elif outcome:
+            for problem in outcome.problems:
+                warn(f"run {outcome.run.id}{label}: {problem}")
+    return done
+
+
+def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple[str, ...]) -> int:
+    """Print the line that ends every recording; returns the exit status. ``left``: planned runs that were not begun."""
+    from perflaw.report.quantity import counted
+
+    outcomes = [attempt.outcome for attempt in attempts if attempt.outcome]
+    kept = [outcome for outcome in outcomes if outcome.folder]
+    if outcomes and not kept and not any(outcome.run.status for outcome in outcomes):
+        seen = ", ".join(outcomes[0].unselected[:5]) or "nothing"
+        problem = "nothing selected: no function that ran matches " + " or ".join(select)
+        remedy = "perflaw record without --select, then perflaw annotate"
+        raise UsageError(problem, f"seen among others: {seen}", remedy)
+    if kept:
+        click.echo(_summary(folder, outcomes), err=True)
+    interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
+    if interrupted is not None:
+        if left:
+            warn(f"{counted(left, 'planned run')} left: --resume goes on with them")
+        return 128 + interrupted
+    failed = next((status for outcome in outcomes if (status := outcome.run.status or OVER * outcome.over)), 0)
+    errors = [attempt.error for attempt in attempts if attempt.error]
+    unread = any(outcome.problems for outcome in outcomes if outcome.run.complete)
+    return failed or next((error.status for error in errors if error.status), 2 if errors or unread else 0)
+
+
+def _summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
+    """What was recorded, what it cost, what is missing, and where it is."""
+    from perflaw.report.quantity import counted
+
+    runs = [outcome.run for outcome in outcomes if outcome.folder]
+    children = [run for outcome in outcomes for run in outcome.children]
+    every = runs + children
+    recorded = f"{counted(len(runs), 'run')} of {runs[0].target}"
+    if children:
+        recorded += f" and {counted(len(children), 'child process')}"
+    parts = [counted(max(run.functions for run in every), "function"), counted(sum(run.calls for run in every), "call")]
+    if lines := max(outcome.lines for outcome in outcomes):
+        parts.append(f"{counted(lines, 'line')} counted")
+    if records := sum(outcome.probe_records for outcome in outcomes):
+        probes = max(outcome.probes for outcome in outcomes)
+        parts.append(f"{counted(records, 'record')} of {counted(probes, 'probe')}")
+    slowdown = f"slowdown {statistics.median(run.slowdown for run in runs):.1f}x"
+    if not any(run.metrics for run in runs):
+        slowdown = "execution counts alone"  # gcc's coverage does not say what it costs
+    return f"recorded {', '.join([recorded, *parts])} · {slowdown} · {_missing(runs, every)} · {folder}"
+
+
+def _missing(runs: list[Run], every: list[Run]) -> str:
+    """What is missing, in words, with exact numbers. How a child ended is its parent's affair: only programs are incomplete."""
+    lost = [run.lost for run in every]
+    incomplete = sum(not run.complete for run in runs)
+    opened, missed = sum(each.open_invocations for each in lost), sum(each.missed_calls for each in lost)
+    folded, records = sum(each.folded_calls for each in lost), sum(each.probe_records for each in lost)
+    messages = [
+        f"{incomplete} incomplete" * bool(incomplete),
+        f"{opened} call{'s' * (opened != 1)} had not ended" * bool(opened),
+        f"{missed} call{'s' * (missed != 1)} missed" * bool(missed),
+        f"{records} record{'s' * (records != 1)} of probes lost" * bool(records),
+        f"contexts of {folded} call{'s' * (folded != 1)} not kept apart" * bool(folded),
+    ]
+    return ", ".join(filter(None, messages)) or "nothing lost"
+
+
+class RemainingTime:
+    """Estimates the time that the rest of a plan will take from the runs made so far."""
+
+    def __init__(self, planned: Sequence[PlannedRun]) -> None:
+        self.left = [run.label for run in planned]
+        self.took: dict[str, list[float]] = {}
+        """Workload and values → seconds of each run."""
+
+    def ended(self, label: str, seconds: float) -> None:
+        """The first of the remaining runs has ended."""
+        self.left.pop(0)
+        self.took.setdefault(label, []).append(seconds)
+
+    def seconds(self) -> float:
+        """A run takes as long as earlier runs of its workload and values, else as long as the longest run so far.
+
+        The longest, because sizes are mostly given in rising order; so the estimate tends to be low in the first round.
+
+        >>> from perflaw.record.plan import PlannedRun
+        >>> remaining = RemainingTime([PlannedRun((), {"n": n}) for n in ("1", "2", "1", "2")])
+        >>> for label, seconds in (("n=1", 1), ("n=2", 4), ("n=1", 2)): remaining.ended(label, seconds)
+        >>> remaining.seconds()
+        4
+        """
+        longest = max((max(times) for times in self.took.values()), default=0.0)
+        return sum(statistics.median(self.took[label]) if label in self.took else longest for label in self.left)
+
+
+def duration_words(seconds: float) -> str:
+    """A time to wait, in words.
+
+    >>> duration_words(0.4), duration_words(75), duration_words(4000), duration_words(200_000)
+    ('a second', '1 min 15 s', '1 h 6 min', '2 d 7 h')
+    """
+    whole = round(seconds)
+    for unit, name, below, lower in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= unit:
+            return f"{whole // unit} {name} {whole % unit // below} {lower}"
+    return f"{whole} s" if whole > 1 else "a second"
+
+
+def with_progress(attempts: Iterator[Attempt], planned: Sequence[PlannedRun]) -> Iterator[Attempt]:
+    """The same attempts; meanwhile a progress bar if there are several runs and a person to see it."""
+    remaining = RemainingTime(planned)
+    hidden = len(planned) < 2 or not sys.stderr.isatty()
+    with click.progressbar(
+        length=len(planned),
+        label="recording",
+        file=sys.stderr,
+        hidden=hidden,
+        show_eta=False,
+        show_pos=True,
+        item_show_func=lambda text: text,
+    ) as bar:
+        for attempt in attempts:
+            seconds = attempt.outcome.run.wall_ns / 1e9 if attempt.outcome else 0.0
+            remaining.ended(attempt.planned.label, seconds)
+            yield attempt
+            bar.update(1, f"about {duration_words(remaining.seconds())} left" if remaining.left else "")

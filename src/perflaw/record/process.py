@@ -1,0 +1,294 @@
+"""What surrounds a recorded program: signals to the recorder, a time limit, its standard input, its kept output."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO, Any, Final
+
+from perflaw.errors import DataError, StoreError
+from perflaw.record.output_tee import FIRST, LAST
+from perflaw.record.plan import OutputPattern
+from perflaw.store.output import STREAMS, find_number, output_path, read_output
+
+RELAYED: Final = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that reach the recorder alone, so it passes them on. Ctrl-C reaches the program too: same process group."""
+
+
+class SignalRelay:
+    """While entered, a signal to the recorder goes to the program, and the recorder stays to keep what was recorded."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> SignalRelay:
+        for number in (signal.SIGINT, *RELAYED):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores it: that stays
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
+        if number in RELAYED and self.process is not None:
+            self.process.send_signal(number)
+
+
+GRACE_S = 3.0
+"""Seconds between SIGTERM and SIGKILL."""
+ProcessStarts = dict[int, str]
+"""Process id → when the process began; the system gives an id to another process later."""
+
+
+class TimeLimit:
+    """The time limit of one run. After it, the program and everything it started get SIGTERM, and later SIGKILL.
+
+    Like ``timeout``, which signals its whole process group; here that group is also the recorder's.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.begun = time.monotonic()
+        self.family: ProcessStarts = {}
+        """The processes that SIGTERM was sent to."""
+        self.sent: signal.Signals | None = None
+        """The strongest signal sent so far."""
+
+    @property
+    def message(self) -> str:
+        """How the run was ended, in words; empty if it kept to its time."""
+        return f"ran over its {self.seconds:g} s, ended by {self.sent.name}" if self.sent else ""
+
+    def enforce(self, process: subprocess.Popen[bytes]) -> None:
+        """Send a signal if it is due; call this often while the program runs."""
+        if self.seconds is None:
+            return
+        passed = time.monotonic() - self.begun
+        if self.sent is None and passed >= self.seconds:
+            self.family = _family(process.pid)
+            self._send(signal.SIGTERM)
+        elif self.sent is signal.SIGTERM and passed >= self.seconds + GRACE_S:
+            self._send(signal.SIGKILL)
+
+    def finish(self) -> None:
+        """Give what the ended program started the rest of the grace period to end as well."""
+        while self.sent and self._alive() and time.monotonic() < self.begun + (self.seconds or 0) + GRACE_S:
+            time.sleep(0.01)
+        if self.sent and self._alive():
+            self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        self.sent = number
+        for pid in self._alive():
+            with suppress(ProcessLookupError, PermissionError):  # it has ended, or belongs to another user by now
+                os.kill(pid, number)
+
+    def _alive(self) -> list[int]:
+        """Ids of the processes that are still the same and have not ended."""
+        states = ((pid, began, _state(pid)) for pid, began in self.family.items())
+        return [pid for pid, began, state in states if state and state[1] == began and state[2] != "Z"]
+
+
+def _family(pid: int) -> ProcessStarts:
+    """A process and its descendants."""
+    pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    everyone = {number: state for number in pids if (state := _state(number))}
+    family: ProcessStarts = {}
+    waiting = [pid]
+    while waiting:
+        number = waiting.pop()
+        if number in everyone and number not in family:
+            family[number] = everyone[number][1]
+            waiting += [child for child, (parent, _, _) in everyone.items() if parent == number]
+    return family
+
+
+def _state(pid: int) -> tuple[int, str, str] | None:
+    """Parent, start and state of a process; None if there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = text[text.rindex(b")") + 2 :].split()
+    return int(fields[1]), fields[19].decode(), fields[0].decode()
+
+
+class StandardInput:
+    """The standard input of a session, given to each of its programs.
+
+    A terminal or device is inherited. A file is opened anew for each run. A pipe is read only as fast as the programs read
+    it, because it may never end; what was read is kept and comes first in the next run.
+    """
+
+    def __init__(self, descriptor: int = 0) -> None:
+        self.descriptor = descriptor
+        try:
+            mode = os.fstat(descriptor).st_mode
+        except OSError:  # it is closed
+            mode = 0
+        self.is_file = stat.S_ISREG(mode)
+        is_pipe = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+        self.kept: IO[bytes] | None = tempfile.TemporaryFile() if is_pipe else None  # noqa: SIM115 (lives as long as this)
+        self.size: int | None = None
+
+    def open(self) -> tuple[int | None, Feeder | None]:
+        """Standard input for a run: a descriptor to inherit (None: the recorder's own), and for a pipe its feeder."""
+        if self.is_file:
+            copy = os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY)
+            self.size = os.fstat(copy).st_size
+            return copy, None
+        if self.kept is not None:
+            reading, writing = os.pipe()
+            return reading, Feeder(self, self.kept, writing)
+        return None, None
+
+
+class Feeder:
+    """Copies the kept part and then the session's standard input into one run's pipe, in a thread of its own."""
+
+    def __init__(self, source: StandardInput, kept: IO[bytes], writing: int) -> None:
+        self.source, self.kept, self.writing, self.count = source, kept, writing, 0
+        self.stopped, self._stop = os.pipe()
+        self.thread = threading.Thread(target=self._copy, daemon=True)
+        self.thread.start()
+
+    def finish(self) -> int:
+        """Stop after the program has ended; returns the number of bytes that it was given."""
+        os.write(self._stop, b"x")
+        self.thread.join(5)
+        os.close(self._stop)
+        os.close(self.stopped)
+        return self.count
+
+    def _copy(self) -> None:
+        with contextlib.suppress(OSError):  # the program no longer reads: nothing waits for the rest
+            self.kept.seek(0)
+            while block := self.kept.read(1 << 16):
+                self._give(block)
+            while block := self._next():
+                self.kept.write(block)
+                self._give(block)
+        os.close(self.writing)
+
+    def _give(self, block: bytes) -> None:
+        view = memoryview(block)
+        while view:
+            written = os.write(self.writing, view)
+            self.count += written
+            view = view[written:]
+
+    def _next(self) -> bytes:
+        """The next block of the session's standard input; empty at its end or when the run is over."""
+        ready, _, _ = select.select([self.source.descriptor, self.stopped], [], [])
+        return b"" if self.stopped in ready else os.read(self.source.descriptor, 1 << 16)
+
+
+TEE: Final = Path(__file__).parent / "output_tee.py"
+WAIT_S: Final = 0.5
+"""Time for which the output of children is waited for once the program has ended."""
+_HELPERS: Final[list[subprocess.Popen[bytes]]] = []
+"""Helpers that still pass on the output of children that outlive their program."""
+
+
+class KeptOutput:
+    """The output of one run, standard output and standard error apart. It goes through a pipe.
+
+    Where the recorder's own output is a terminal, it goes through a terminal instead. Made before the program starts.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files: list[IO[bytes]] = []
+        self.targets: list[int] = []
+        """Descriptors of the program's standard output and standard error."""
+        with ExitStack() as ours:
+            words, passed = [], []
+            for sink, name in enumerate(STREAMS, 1):
+                source, target = _channel(sink)
+                self.targets.append(target)
+                ours.callback(os.close, source)
+                path = folder / f"{name}.part"
+                try:
+                    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b")
+                except OSError as error:
+                    raise StoreError(f"{path}: cannot be written", error.strerror or str(error), "df -h") from error
+                self.files.append(file)
+                words.append(f"{source}:{sink}:{file.fileno()}")
+                passed += [source, file.fileno()]
+            command = [sys.executable, "-I", "-S", str(TEE), *words]
+            self.helper = subprocess.Popen(command, pass_fds=passed, stdin=subprocess.DEVNULL)
+
+    def started(self) -> None:
+        """The program has its descriptors; close the recorder's, so that the end of the output is noticed."""
+        while self.targets:
+            os.close(self.targets.pop())
+
+    def finish(self) -> None:
+        """Write the output of the ended program into the run's folder."""
+        try:
+            self.helper.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            _HELPERS.append(self.helper)
+        for name, file in zip(STREAMS, self.files, strict=True):
+            with file, suppress(OSError):  # a full disk costs the output, not the recording
+                path = output_path(self.folder, name)
+                path.touch(0o600)
+                path.write_bytes(_first_and_last(file.fileno()))
+            (self.folder / f"{name}.part").unlink(missing_ok=True)
+
+
+def _channel(sink: int) -> tuple[int, int]:
+    """Two ends, the recorder's first: of a terminal like ours if the person sees the output on one, else of a pipe."""
+    if not os.isatty(sink):
+        return os.pipe()
+    ours, theirs = os.openpty()
+    modes = termios.tcgetattr(sink)
+    modes[1] &= ~termios.OPOST  # the real terminal processes the output again
+    termios.tcsetattr(theirs, termios.TCSANOW, modes)
+    termios.tcsetwinsize(theirs, termios.tcgetwinsize(sink))
+    return ours, theirs
+
+
+def _first_and_last(descriptor: int) -> bytes:
+    """The first and last part of an output that the helper kept; a line between them says how much is left out."""
+    count = int.from_bytes(os.pread(descriptor, 8, FIRST + LAST), "little")
+    first = os.pread(descriptor, min(count, FIRST), 0)
+    beyond = max(0, count - FIRST)
+    if beyond <= LAST:
+        return first + os.pread(descriptor, beyond, FIRST)
+    ring = os.pread(descriptor, LAST, FIRST)
+    turn = beyond % LAST
+    return first + f"\n[… {beyond - LAST} bytes left out …]\n".encode() + ring[turn:] + ring[:turn]
+
+
+def printed_features(folder: Path, patterns: Sequence[OutputPattern]) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Features read from the kept output by these patterns, and a message for each that it does not contain."""
+    texts: list[str] = (read_output(folder) or []) if patterns else []
+    features: dict[str, float] = {}
+    problems = []
+    for each in patterns:
+        try:
+            features[each.name] = find_number(texts, each.pattern)
+        except DataError as error:
+            problems.append(f"feature {each.name}: {error} (pattern {each.pattern!r})")
+    return features, tuple(problems)

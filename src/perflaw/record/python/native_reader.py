@@ -1,0 +1,194 @@
+"""Reads what the native tracer and the hooks append: a folder for each process in the spool, in it a ring for each thread.
+
+Each process has a call tree, which the C core builds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from perflaw.record.python.line_counts import LineCounts, LineOwners, read_line_counts
+from perflaw.record.reader import ExecutionCounts, RecordedProcess, empty_tree
+from perflaw.record.tree.core import Core
+from perflaw.record.tree.records import CPU_LANE, DefinitionsReader
+
+LOOK_S: Final = 0.001
+"""Interval at which new processes and rings are looked for."""
+CHECK_S: Final = 0.05
+"""Interval at which ended processes are looked for."""
+GRACE_S: Final = 0.5
+"""Time for which children may outlive the program and still be recorded."""
+
+
+class ProcessSpool:
+    """The spool folder of one process: its definitions, its rings, and the call tree built from them."""
+
+    def __init__(self, folder: Path, library: Path, seed: int, paths: bool = False) -> None:
+        self.folder, self.library, self.seed, self.paths = folder, library, seed, paths
+        self.pid, self.serial = map(int, folder.name.split("-"))
+        self.definitions = DefinitionsReader(folder / "definitions")
+        self.core: Core | None = None
+        self.rings: set[str] = set()
+        self.lines: LineCounts | None = None
+        self.gone = False
+        """Whether nothing can arrive any more and everything has been read."""
+
+    def look(self) -> None:
+        """Attach new rings. All metrics are defined before the first ring appears, so the core is made then."""
+        for name in sorted(set(_names(self.folder)) - self.rings):
+            if name.endswith(".ring"):
+                if self.core is None:
+                    known = self.definitions.update()
+                    self.core = Core(self.library, self.seed, known.lanes())
+                    if self.paths:
+                        self.core.collect_paths(CPU_LANE in known.metrics)
+                self.rings.add(name)
+                with suppress(OSError):  # the program removed it meanwhile
+                    self.core.attach(self.folder / name)
+
+    def step(self) -> int:
+        """Read records. One that waits for an unknown entry may find it in a new ring."""
+        if not self.core or self.gone:
+            return 0
+        taken = self.core.step()
+        if self.core.asks():
+            self.look()
+            taken += self.core.step()
+        return taken
+
+    def take_rest(self) -> None:
+        """Read everything that is left of a process that has ended, or is left alone; free its memory and disk."""
+        if self.gone:
+            return
+        self.look()
+        while self.step():
+            pass
+        self.lines = read_line_counts(self.folder, self.definitions.update())
+        self.gone = True
+        if self.core:
+            self.core.leave()
+        for name in self.rings:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def alive(self) -> bool:
+        """Whether the process still runs and records."""
+        return not self.gone and self.definitions.update().ended is None and is_running(self.pid)
+
+    def recorded(self, parent: int | None, alive: bool, owners: LineOwners) -> RecordedProcess:
+        """Everything recorded of the process. ``owners``: see :meth:`LineCounts.table`."""
+        known = self.definitions.definitions
+        tree = self.core.finish() if self.core else empty_tree(known.lanes())
+        self.core = None
+        counted = ExecutionCounts(self.lines.table(owners), self.lines.sources()) if self.lines else None
+        return RecordedProcess(known, tree, parent, alive, counted)
+
+    @property
+    def began(self) -> tuple[bool, int]:
+        """When it began to record, for sorting; processes that never did come last."""
+        started = self.definitions.definitions.started
+        return (started is None, started.clock if started else 0)
+
+
+class NativeReader:
+    """Reads the recording of a program and its child processes."""
+
+    idle_s = LOOK_S
+    paths = False
+
+    def __init__(self, spool: Path, seed: int, library: Path) -> None:
+        self.spool, self.seed, self.library = spool, seed, library
+        self.processes: dict[str, ProcessSpool] = {}
+        self.next_look = self.next_check = 0.0
+
+    def step(self) -> int:
+        """Read what has arrived; returns the number of records."""
+        now = time.monotonic()
+        if now >= self.next_look:
+            self._look()
+            self.next_look = now + LOOK_S
+        if now >= self.next_check:
+            self._check()
+            self.next_check = now + CHECK_S
+        return sum(process.step() for process in self.processes.values())
+
+    def finish(self, pid: int) -> Iterator[RecordedProcess]:
+        """See :class:`Reader`. Children that outlive the program get a moment, then are asked to stop recording."""
+        deadline = time.monotonic() + GRACE_S
+        self._look()
+        while time.monotonic() < deadline and any(one.alive() for one in self.processes.values() if one.pid != pid):
+            if not self.step():
+                time.sleep(LOOK_S)
+            self._look()
+        alive = {name for name, process in self.processes.items() if process.pid != pid and process.alive()}
+        for name in alive:
+            core = self.processes[name].core
+            if core:
+                core.stop()
+        for process in self.processes.values():
+            process.take_rest()
+        owners: LineOwners = {}
+        for process, parent in _with_parents(list(self.processes.values()), pid):
+            yield process.recorded(parent, process.folder.name in alive, owners)
+        if not self.processes:
+            known = DefinitionsReader(self.spool / "definitions").definitions
+            yield RecordedProcess(known, empty_tree(known.lanes()))
+
+    def _look(self) -> None:
+        for name in sorted(set(_names(self.spool)) - self.processes.keys()):
+            if name.replace("-", "").isdigit():
+                self.processes[name] = ProcessSpool(self.spool / name, self.library, self.seed, self.paths)
+        for process in self.processes.values():
+            if not process.gone:
+                process.look()
+
+    def _check(self) -> None:
+        """Finish with processes that have ended, because a program may have thousands of short-lived children."""
+        newest = {one.pid: one.serial for one in sorted(self.processes.values(), key=lambda one: one.serial)}
+        for process in self.processes.values():
+            replaced = newest[process.pid] != process.serial  # by exec: the same process runs another program
+            if not process.gone and (replaced or not is_running(process.pid)):
+                process.take_rest()
+
+
+def _with_parents(processes: list[ProcessSpool], pid: int) -> list[tuple[ProcessSpool, int | None]]:
+    """The processes, that of ``pid`` first, parents before children, each with the index of its parent in the list."""
+    if not processes:
+        return []
+    root = min(processes, key=lambda one: (one.pid != pid, *one.began, one.serial))
+    order: list[tuple[ProcessSpool, int | None]] = [(root, None)]
+    left = sorted((one for one in processes if one is not root), key=lambda one: one.began)
+    parents = {id(one): _parent(one, processes) or root for one in left}
+    for place, (parent, _) in enumerate(order):  # the list grows during the loop
+        order += [(one, place) for one in left if parents[id(one)] is parent]
+    known = {id(one) for one, _ in order}
+    return order + [(one, 0) for one in left if id(one) not in known]  # reused process ids can form a circle
+
+
+def _parent(child: ProcessSpool, processes: list[ProcessSpool]) -> ProcessSpool | None:
+    """The process that started this one, or was it before exec; None if it was not recorded itself."""
+    if child.serial > 1:
+        return next((one for one in processes if (one.pid, one.serial) == (child.pid, child.serial - 1)), None)
+    identity = child.definitions.definitions.process
+    before = [one for one in processes if identity and one.pid == identity.ppid and one.began <= child.began]
+    return max(before, key=lambda one: one.began, default=None)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; a zombie, which only waits for its parent to read its status, does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text[text.rfind(")") + 2 :][:1] not in ("Z", "X")
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 (only names are needed, a thousand times a second)
+    except OSError:
+        return []  # the program removed it; rings that are attached stay readable

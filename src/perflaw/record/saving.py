@@ -1,0 +1,275 @@
+"""Saves a recording: the program, and each child with a recorded call, becomes a run of the experiment."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from perflaw.errors import StoreError, TargetError
+from perflaw.record.compiled.elf import open_elf
+from perflaw.record.manifest import Execution, child_execution, describe
+from perflaw.record.probes.session import add_calls_of_probes, probe_tables
+from perflaw.record.reader import ExecutionCounts, RecordedProcess, RecordingSource
+from perflaw.record.tree.core import Export
+from perflaw.record.tree.path_tables import dropped, path_tables
+from perflaw.record.tree.records import Definitions
+from perflaw.record.tree.tables import tabulate
+from perflaw.record.unfinished import RunClaim
+from perflaw.store.columns import Tables
+from perflaw.store.counts import write_counts
+from perflaw.store.experiment import discard, save
+from perflaw.store.paths import PathsAbout, write_paths
+from perflaw.store.probe_tables import write_probes
+from perflaw.types import Run
+
+UNCERTAIN: Final = 5
+"""The mean cost of recording a call is taken out of its callers' time; single costs differ from it by a fifth or more."""
+_NEVER_BEGAN: Final = {
+    "native": "the tracer never began: the program did not start Python, or its environment was replaced",
+    "hooks": "no function with hooks ran, or the program refuses preloaded libraries (it is setuid)",
+}
+"""Tracer → why a recording may have never begun; other tracers have the reason of ``native``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one recorded run."""
+
+    run: Run
+    """The manifest."""
+    folder: Path | None
+    """Folder of the recording; None if nothing was recorded and nothing was kept."""
+    unselected: tuple[str, ...] = ()
+    """Names of some functions that ran and were left out by the selection."""
+    children: tuple[Run, ...] = ()
+    """Runs of its child processes."""
+    silent: int = 0
+    """Number of child processes without a recorded call or a counted line; they are not kept."""
+    interrupted: int | None = None
+    """Signal that asked the recorder to end."""
+    over: bool = False
+    """Whether it ran over its time limit."""
+    probes: int = 0
+    """Number of probes of all its processes from which a record was received."""
+    probe_records: int = 0
+    """Number of records received from them."""
+    lines: int = 0
+    """Number of lines whose executions were counted in the program's own process."""
+    problems: tuple[str, ...] = ()
+    """Messages about features that could not be read from its output."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """How a run was recorded: the same for all its processes."""
+
+    claim: RunClaim
+    """The folders of the run and its children, which are marked until all of them are kept."""
+    source: RecordingSource
+    """What recorded it."""
+    configuration: Mapping[str, str]
+    """Settings of the recorder."""
+    features: Mapping[str, float]
+    """Features of the workload. They describe the whole execution, so children have them as well."""
+    selected: bool = False
+    """Whether functions were selected; a program in which none of them ran is not kept."""
+    workload: str = ""
+    """Name of the workload."""
+    paths: tuple[str, ...] = ()
+    """Globs of functions whose durations by call path are kept, hot or not."""
+
+    def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
+        """The manifest of one process of the run."""
+        run = describe(folder.name, execution, self.features, self.source, self.configuration, recorded)
+        return replace(run, workload=self.workload, planned="" if execution.parent else self.claim.key)
+
+
+def save_recording(context: RunContext, execution: Execution, processes: Iterator[RecordedProcess]) -> Outcome:
+    """Save the run of an ended program and those of its children. ``processes``: the program first.
+
+    TargetError if the recording never began; StoreError if nothing can be written.
+    """
+    probes = _ProbeTotals()
+    processes = probes.counting(processes)
+    program, folder = next(processes), context.claim.folder
+    known = program.definitions
+    if known.started is None:
+        why = known.failed or _NEVER_BEGAN.get(context.source.name, _NEVER_BEGAN["native"])
+        if not (folder / "spool").exists():
+            why = f"{folder / 'spool'} was removed while the program ran"
+        discard(folder)
+        status = execution.status
+        problem = f"{execution.name}: nothing was recorded (exit status {status})"
+        raise TargetError(problem, why, "perflaw doctor", status=status)
+    run = context.manifest(folder, execution, program)
+    # The program's own run is saved first, whatever happens to those of the children.
+    kept: Path | None = _save(folder, run, _contents(context, run, program))
+    children, silent = _save_children(context, run, execution, known.started.clock, processes)
+    if context.selected and not run.functions and not children:
+        discard(folder)
+        kept = None
+    places = program.counted.counts.locations if program.counted else ()
+    return Outcome(
+        run,
+        kept,
+        known.ended.names if known.ended else (),
+        children,
+        silent,
+        probes=len(probes.names),
+        probe_records=probes.records,
+        lines=sum(place.kind == "line" for place in places),
+    )
+
+
+def _save_children(
+    context: RunContext, program: Run, execution: Execution, began: int, children: Iterator[RecordedProcess]
+) -> tuple[tuple[Run, ...], int]:
+    """Save the runs of all children; returns them, and the number of children in which nothing was recorded."""
+    runs: list[Run] = [program]
+    """By the child's index in the recording. If a child is not kept, its parent's run stands for it."""
+    for child in children:
+        parent = runs[child.parent or 0]
+        if child.is_silent:
+            runs.append(parent)
+            continue
+        try:
+            folder = context.claim.child()
+        except OSError as error:
+            problem = f"{context.claim.experiment.folder}: cannot be written"
+            why = f"{error.strerror}; the program's own run is kept, a child's is not"
+            raise StoreError(problem, why, "df -h") from error
+        run = context.manifest(folder, child_execution(child, parent, execution, began), child)
+        _save(folder, run, _contents(context, run, child))
+        runs.append(run)
+    kept = {run.id: run for run in runs if run is not program}
+    return tuple(kept.values()), len(runs) - 1 - len(kept)
+
+
+@dataclass(slots=True)
+class _ProbeTotals:
+    """Probes of all processes of a run."""
+
+    names: set[str] = field(default_factory=set)
+    """Names of the probes from which a record was received."""
+    records: int = 0
+    """Number of records received."""
+
+    def counting(self, processes: Iterator[RecordedProcess]) -> Iterator[RecordedProcess]:
+        """The same processes, counting their probes as they pass."""
+        for process in processes:
+            for probed in process.probed:
+                self.records += probed.account.received
+                self.names |= {probe.name for probe in probed.counts if probe.received}
+            yield process
+
+
+@dataclass(frozen=True, slots=True)
+class _RunContents:
+    """Everything that is written of a process beside its manifest."""
+
+    tables: Tables
+    """Tables that every run has."""
+    counted: ExecutionCounts | None
+    """Its execution counts, if there are any."""
+    paths: Tables | None
+    """Durations by call path, if they were collected."""
+    probes: Tables | None
+    """Its probes, if they were collected."""
+
+    def write(self, folder: Path, run: Run) -> None:
+        """Write everything; the manifest, which says that the run is whole, comes last."""
+        if self.counted:
+            write_counts(folder, self.counted.counts, self.counted.sources)
+        if self.paths:
+            write_paths(folder, self.paths)
+        if self.probes:
+            write_probes(folder, self.probes)
+        save(folder, run, self.tables)
+
+
+def _contents(context: RunContext, run: Run, recorded: RecordedProcess) -> _RunContents:
+    key = f"{run.id}-{secrets.token_hex(4)}"
+    tables = add_calls_of_probes(key, tabulate(key, recorded.tree, recorded.definitions), recorded)
+    about = _about_paths(context, run, recorded)
+    paths = path_tables(recorded, run, context.paths, about) if about else None
+    return _RunContents(tables, recorded.counted, paths, probe_tables(recorded))
+
+
+def _about_paths(context: RunContext, run: Run, recorded: RecordedProcess) -> PathsAbout | None:
+    """Where durations by call path were measured: times compare only within one build and one clock. None if none were."""
+    if not len(recorded.tree.tables[Export.PATH_CODES]):
+        return None
+    build, lost = build_of(recorded.definitions), dropped(recorded.tree)
+    tick_ns = context.source.tick_ns() if run.clock.name != "fake" else None
+    if tick_ns is None:
+        tick_ns = float(run.clock.tick_ns)
+    return PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
+
+
+def build_of(known: Definitions) -> str:
+    """Build id of a compiled program; digest of the modules of a Python program; empty if neither is known.
+
+    Durations compare only within one build. A program's modules are its own files whose top level was executed; if that
+    was not recorded, all its own files.
+    """
+    if known.addresses:
+        return _joint(
+            _build_id(Path(module)) for module in sorted({module for module, _, _ in known.addresses.values()})
+        )
+    own = [component for component in known.components.values() if component.origin == "own" and component.file]
+    modules = {one.file for one in own if one.name.endswith("<module>")} or {one.file for one in own}
+    return _joint(map(_digest, sorted(modules)))
+
+
+def _joint(identities: Iterable[str]) -> str:
+    """A single identity as it is; a digest of several."""
+    known = [identity for identity in identities if identity]
+    if len(known) < 2:
+        return "".join(known)
+    return blake2b("\n".join(known).encode(), digest_size=20).hexdigest()
+
+
+def _build_id(module: Path) -> str:
+    elf = open_elf(module)
+    if elf is None:
+        return ""
+    with elf:
+        return elf.identity
+
+
+def _digest(file: str) -> str:
+    try:
+        return blake2b(Path(file).read_bytes(), digest_size=20).hexdigest()
+    except OSError:
+        return ""  # code made by the program, or a file removed since
+
+
+def _save(folder: Path, run: Run, contents: _RunContents) -> Path:
+    """Write the recording to its folder; on a full disk, in the space of its spool, or to the temporary folder."""
+    for spool_stays in (True, False):
+        if not spool_stays:
+            shutil.rmtree(folder / "spool", ignore_errors=True)
+        try:
+            contents.write(folder, run)
+        except OSError as error:
+            reason = error
+        else:
+            shutil.rmtree(folder / "spool", ignore_errors=True)
+            return folder
+    refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
+    refuge.mkdir(mode=0o700)
+    try:
+        contents.write(refuge, run)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} and {refuge}: cannot be written", f"the recording is lost ({error})", "df -h"
+        ) from error
+    discard(folder)
+    remedy = f"mkdir -p {folder.parent} && mv {refuge} {folder}"
+    raise StoreError(f"{folder}: cannot be written", f"{reason}; the recording is in {refuge}", remedy)

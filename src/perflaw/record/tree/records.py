@@ -1,0 +1,262 @@
+"""The records that a tracer appends, one an event, and the definitions of the numbers in them.
+
+A test compares the layout with the packing of the pure-Python tracer; the C core has the same layout in
+``native/record.h`` and ``layout.h``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from perflaw.types import CPU, EVENTS, TIME, Component, Metric
+
+ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+ASIDE = 12
+"""Kinds of records.
+
+ENTER, EXIT: a call begins, ends. YIELD, RESUME: a generator or coroutine is suspended, continued. FEATURE: a feature of
+the call that was entered last. DEAD: all invocations above this frame's ended without an event; frame 0: all of the
+stack. CHANGE: the thread's counter of metric ``code`` rose by ``value`` since the last record. SWITCH: the following
+records belong to the thread's stack with serial number ``frame``; 0 is its first stack. THREAD: thread ``value`` writes
+from here on. END: the thread has ended. TURN: the following records belong to turn ``frame``, a number that all threads
+share; ``value`` is the time in ns that the tracer has taken out of the thread's clock so far. ASIDE: like ENTER, for work
+of the interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled.
+"""
+
+RECORD: Final = np.dtype(
+    [("value", "<i8"), ("frame", "<i8"), ("code", "<i4"), ("site", "<i4"), ("key", "<i4"), ("kind", "<i4")]
+)
+"""A record has 32 bytes: value, frame, code, site, key, kind. ``kind`` is written last; 0 means not yet written."""
+
+Event = tuple[int, int, int, int, int, int]
+"""One record as a tuple: value, frame, code, site, key, kind."""
+
+TIME_LANE, CPU_LANE, EVENTS_LANE = 0, 1, 2
+"""A lane is the number of a metric.
+
+CHANGE records of the CPU lane give the time that the thread was off the CPU; the tree builder counts the events itself.
+"""
+DEFAULT_LANES: Final = ("time", "cpu", "events")
+"""Metrics of the lanes that every call tree has."""
+
+ROOT = 0
+"""Number of the root node, which stands for everything outside recorded calls."""
+ELSEWHERE = -2
+"""Call site of the nodes that take the calls from new contexts once the limit of contexts is reached."""
+MAX_DISTANCE = 16
+"""Moments of ancestor and descendant are kept up to this distance in the call tree."""
+MAX_KIDS_APART = 64
+"""Number of cost parts of one invocation that the pair moments keep apart; smaller parts are added to OTHER."""
+MAX_CODE = 1 << 20
+"""Numbers of functions are smaller than this."""
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """Bounds of a builder's memory, whatever the program does. The C core has the same limits in native/layout.h."""
+
+    nodes: int = 1 << 15
+    """Beyond it, a call from a new context goes to the node (root, site -2, function)."""
+    links: int = 1 << 17
+    """Beyond it, no new link is made; existing links continue."""
+    pairs: int = 1 << 18
+    """Beyond it, the product of a new pair is added to the node's pair (OTHER, OTHER), twice if i != j."""
+    components: int = 256
+    """Beyond it, every function keeps a quarter of the samples, and half of that each time the number doubles."""
+    spans: int = 1 << 19
+    """Beyond it, functions of least total time drop the spans of their longest calls until half remains."""
+
+
+# The definitions file of a spool: one line a definition, written by the tracer as it goes.
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """The process that a spool belongs to."""
+
+    pid: int
+    """Process id."""
+    ppid: int
+    """Process id of its parent."""
+    argv: tuple[str, ...]
+    """Command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracerStart:
+    """State of the tracer when it begins."""
+
+    clock: int
+    """Its clock, ns."""
+    event_ns: int
+    """Calibrated cost of a call event beyond the handler's own clock readings."""
+    foreign_ns: int
+    """Calibrated cost of an event that is no Python call."""
+    python: str
+    """Version of the interpreter; empty for a compiled program."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracerEnd:
+    """State of the tracer when the program ends."""
+
+    clock: int
+    """Its clock, ns."""
+    own_ns: int
+    """Time that it took out of the clocks of all threads."""
+    missed: int
+    """Calls it missed because the program was at its recursion limit."""
+    lost: str
+    """Why it stopped before the program did; empty if it did not."""
+    library: int
+    """Number of library functions left out."""
+    unselected: int
+    """Number of functions left out by the selection."""
+    names: tuple[str, ...]
+    """Names of some functions left out by the selection."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedCode:
+    """A code object whose lines are counted, and the place of its counters: one a line, then two a branch."""
+
+    component: int
+    """Number of its function."""
+    file: int
+    """Number of the counter file in the spool."""
+    place: int
+    """Index of the first counter in that file."""
+    first: int
+    """Source line of that counter."""
+    span: int
+    """Number of line counters. The branch counters follow: not taken, taken, for each branch."""
+    lines: tuple[int, ...]
+    """Lines that have code, relative to ``first``."""
+    blocks: tuple[tuple[int, int, int], ...]
+    """(branch, line, rank of the branch on its line) of the counted branches."""
+
+
+@dataclass(slots=True)
+class Definitions:
+    """All definitions of a tracer so far; they grow while the program runs."""
+
+    components: dict[int, Component] = field(default_factory=dict)
+    """Number of a function → component."""
+    same: dict[int, int] = field(default_factory=dict)
+    """Number of a function → first number of the same component, for code that was made again by reload or exec."""
+    lines: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    """Number of a function → (first offset, offset behind the last, line) of its bytecode or machine code."""
+    addresses: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    """Number of a compiled function → loaded file, offset in it, exported symbol or an empty text."""
+    unselected: list[tuple[str, int]] = field(default_factory=list)
+    """File and offset of some compiled functions that the selection left out."""
+    features: dict[int, str] = field(default_factory=dict)
+    """Number of a feature → name."""
+    types: dict[int, str] = field(default_factory=dict)
+    """Number of a dynamic type → name."""
+    metrics: dict[int, Metric] = field(default_factory=lambda: {TIME_LANE: TIME, EVENTS_LANE: EVENTS})
+    """Number of a measured metric → metric. Time and events are always measured."""
+    counted: list[CountedCode] = field(default_factory=list)
+    """Code whose lines are counted."""
+    words: dict[str, str] = field(default_factory=dict)
+    """Messages of the tracer for the manifest, by topic: ``clock``, ``cpu``, ``tracer``, ``end``, …"""
+    process: ProcessIdentity | None = None
+    """The process; None if the tracer does not name it."""
+    started: TracerStart | None = None
+    """How the recording began; None if it never began."""
+    failed: str = ""
+    """Why the tracer could not begin."""
+    ended: TracerEnd | None = None
+    """How the recording ended; None if the program never reached its end."""
+    _known: dict[tuple[str, str, int], int] = field(default_factory=dict)
+
+    def define(self, number: int, component: Component, lines: Sequence[tuple[int, int, int]]) -> None:
+        """Define the function of this number; ``lines`` as in the field of that name."""
+        self.same[number] = self._known.setdefault((component.name, component.file, component.line), number)
+        self.components[number] = component
+        self.lines[number] = [(a, b, line) for a, b, line in lines if line]
+
+    def take(self, line: str) -> None:
+        """Read one line of the definitions file. A torn line is skipped: its numbers stay unknown."""
+        try:
+            kind, *fields = ast.literal_eval(line)
+        except (SyntaxError, ValueError):
+            return  # a crash of the machine tore it
+        if kind == "code":
+            number, name, file, first_line, origin, parameters, lines = fields
+            names = tuple(map(_clean, parameters))
+            self.define(number, Component(_clean(name), _clean(file), first_line, "python", origin, names), lines)
+        elif kind == "address":
+            number, module, offset, symbol = fields
+            self.addresses[number] = (_clean(module), offset, _clean(symbol))
+        elif kind == "unselected":
+            module, offset, _ = fields
+            self.unselected.append((_clean(module), offset))
+        elif kind == "feature":
+            self.features[fields[0]] = _clean(fields[2])
+        elif kind == "type":
+            self.types[fields[0]] = _clean(fields[1])
+        elif kind == "metric":
+            self.metrics[fields[0]] = Metric(_clean(fields[1]), _clean(fields[2]))
+        elif kind == "counts":
+            self.counted.append(CountedCode(*fields))
+        elif kind == "say":
+            self.words[fields[0]] = _clean(fields[1])
+        elif kind == "process":
+            pid, ppid, argv = fields
+            self.process = ProcessIdentity(pid, ppid, tuple(map(_clean, argv)))
+        elif kind == "start":
+            self.started = TracerStart(*fields)
+        elif kind == "failed":
+            self.failed = fields[0]
+        elif kind == "end":
+            self.ended = TracerEnd(*fields)
+
+    def lanes(self) -> tuple[str, ...]:
+        """Metric of each lane of the call tree. All metrics of a process are defined before its first record."""
+        known = {CPU_LANE: CPU, **self.metrics}
+        return tuple(known[lane].name if lane in known else "" for lane in range(max(known) + 1))
+
+    def line_at(self, code: int, offset: int) -> int:
+        """Source line of a call site, 0 if unknown."""
+        if offset < 0:
+            return 0
+        return next((line for first, last, line in self.lines.get(code, ()) if first <= offset < last), 0)
+
+
+def definitions_without_tracer(pid: int, parent: int = 0, command: tuple[str, ...] = ()) -> Definitions:
+    """Definitions of a process without a tracer, which began and ended regularly."""
+    known = Definitions(process=ProcessIdentity(pid, parent, command))
+    known.started, known.ended = TracerStart(0, 0, 0, ""), TracerEnd(0, 0, 0, "", 0, 0, ())
+    return known
+
+
+def _clean(text: str) -> str:
+    """A name that every file and terminal can hold: lone surrogates are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class DefinitionsReader:
+    """Reads a definitions file while it grows; an incomplete last line is left for the next reading."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.position, self.definitions = path, 0, Definitions()
+
+    def update(self) -> Definitions:
+        """Everything defined until now."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                file.seek(self.position)
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            self.position += len(whole)
+            for line in whole.decode().split("\n"):
+                if line:
+                    self.definitions.take(line)
+        return self.definitions

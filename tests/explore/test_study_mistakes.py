@@ -21,7 +21,7 @@ BAD = [
     ("range: [1, 4]", "range: [4, 4]", r":4: knobs.n.range: it is empty"),
     ("range: [1, 4]", "range: [1]", r"two ends"),
     ("range: [1, 4]", "range: [1, x]", r"a number .* was expected, not 'x'"),
-    ("range: [1, 4]", "range: [1.5, 4]", r"no whole number"),
+    ("range: [1, 4]", "range: [1.5, 4]", r"not a whole number"),
     ("range: [1, 4]", "range: [10ms, 4KiB]", r"is in B, but the knob's unit is s"),
     ("range: [1, 4]", "range: [1, 4KiB], unit: s", r"4KiB is in B, but the knob's unit is s"),
     ("range: [1, 4]", "range: [0, 4], scale: log2", r"logarithmic scale needs a range above 0"),
@@ -36,7 +36,7 @@ BAD = [
     ("values: [10, 5]", "values: [1KiB, 1024]", r"1024 occurs twice"),
     ("values: [10, 5]", "values: [10]", r"at least two values"),
     ("values: [10, 5]", "values: []", r"at least two values"),
-    ("values: [10, 5]", "values: [10, 5], default: 7", r"none of the values"),
+    ("values: [10, 5]", "values: [10, 5], default: 7", r"not one of the values"),
     ("type: ordinal, values: [10, 5]", "type: bool, values: [10, 5]", r"a bool knob is false or true"),
     ("  n:", "  n-x:", r"cannot be a knob's name"),
     ("  n:", "  min:", r"has a meaning of its own"),
@@ -51,7 +51,7 @@ BAD = [
     ('apply: {arg: "-n {}"}', 'apply: {env: N, txt: "a{}"}', r"env has no option 'txt'; did you mean `text`"),
     ('apply: {arg: "-n {}"}', "apply: {file: a.conf}", r"file: it needs a template, a key or a parameter"),
     ('apply: {arg: "-n {}"}', "apply: {pragma: page_size}", r"pragma needs to know where SQL goes"),
-    ("./prog {args}", "./prog", r":4: knobs.n: its argument arrives nowhere: no command of the target holds {args}"),
+    ("./prog {args}", "./prog", r":4: knobs.n: its argument is not used: no command of the target contains {args}"),
     ('apply: {arg: "-n {}"}', 'apply: {arg: "-n {}", map: 4}', r"map takes keys"),
     ('apply: {arg: "-n {}"}', 'apply: {arg: "-n {}", when: never}', r"unknown when 'never'"),
     (', apply: {arg: "-n {}"}', "", r"nothing applies it"),
@@ -90,7 +90,7 @@ BAD = [
         'constraints: ["n > 4"]\nmetrics: {',
         r"nothing satisfies 'n > 4' \(all 8 combinations were tried\)",
     ),
-    ("metrics: {", 'constraints: ["n > 2", "n < 2"]\nmetrics: {', r"nothing satisfies all 2 together"),
+    ("metrics: {", 'constraints: ["n > 2", "n < 2"]\nmetrics: {', r"nothing satisfies all 2 constraints together"),
     ("target: {run:", "target: {start: x, run:", r"either run .* or start"),
     ("result: {json: stdout}", "workload: x", r"only a server"),
     ("result: {json: stdout}", "result: {xml: stdout}", r"target.result.xml: unknown key"),
@@ -170,7 +170,7 @@ def test_defaults_that_break_a_constraint(tmp_path):
     text = SHORT.replace("range: [1, 4]", "range: [1, 4], default: 1").replace(
         "values: [10, 5]", "values: [10, 5], default: 5"
     )
-    with pytest.raises(UsageError, match="the defaults are no configuration: it breaks the constraint 'n > 1'"):
+    with pytest.raises(UsageError, match="the defaults are invalid: it breaks the constraint 'n > 1'"):
         read(tmp_path, text + 'constraints: ["n > 1"]\n')
 
 

@@ -1,10 +1,9 @@
-"""What only the whole of a study tells: constraints that nobody can satisfy, knobs that nothing applies, unknown injectors."""
+"""Checks of a study as a whole: constraints that nothing satisfies, knobs that nothing applies, unknown injectors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
 from perflaw.documents import DocumentNode
 from perflaw.errors import UsageError, did_you_mean
@@ -16,12 +15,13 @@ from perflaw.explore.values import UNITS
 from perflaw.types.studies import Knob, Study
 
 HOST = ("host.mem", "host.cpus")
+"""Names of the machine's values in expressions."""
 
 
 def check_study(study: Study, document: DocumentNode) -> None:
-    """Refuse a study that cannot be run as it stands; UsageError with the place in its document.
+    """Refuse a study that cannot be run; UsageError with the place in its document.
 
-    The document of a study that Python code made of nouns is an empty mapping.
+    The document of a study that was made in Python is an empty mapping.
     """
     constraints = document.child("constraints")
     listed = constraints.one_or_more() if constraints.value is not None else []
@@ -31,12 +31,16 @@ def check_study(study: Study, document: DocumentNode) -> None:
     for knob in study.knobs:
         place = knobs if knobs.value is not None else DocumentNode(document.source, ("knobs",), {})
         check_injections(study, knob, place.child(knob.name))
-    _check_metrics(study, document.child("metrics"))
+    metrics = document.child("metrics")
+    if study.objective is None:
+        metrics.refuse("no metric has a goal", "goal: max (or min) at one of them")
+    if {metric.name for metric in study.metrics} & {knob.name for knob in study.knobs}:
+        metrics.refuse("a metric and a knob have the same name", "another name")
     _check_space(study, constraints)
 
 
-def check_expression(text: str, knobs: tuple[Knob, ...], node: DocumentNode) -> Expression:
-    """An expression over knobs and ``host.…``, in units that fit."""
+def check_expression(text: str, knobs: tuple[Knob, ...], node: DocumentNode) -> None:
+    """Refuse an expression that cannot be read, names something unknown, or mixes units."""
     try:
         expression = Expression(text)
     except UsageError as error:
@@ -52,64 +56,54 @@ def check_expression(text: str, knobs: tuple[Knob, ...], node: DocumentNode) -> 
                 f"{text!r} mixes {knob.name}, which is in {knob.unit}, with a quantity, which is taken in {base}",
                 f"the number in {knob.unit} without a unit",
             )
-    return expression
 
 
 def check_injections(study: Study, knob: Knob, node: DocumentNode) -> None:
-    """Every injection has a known injector, and every knob is applied by something and verified by something."""
+    """Refuse a knob with an unknown injector, a knob that nothing applies, and a knob that nothing verifies."""
+    injectors = []
     for how in knob.apply:
-        injector = _injector(study, how, node)
+        injector = _checked_injector(study, how, node)
         if not hasattr(injector, "apply"):
             node.refuse(f"{injector.name} can only verify")
         if objection := getattr(injector, "objection", lambda how: "")(how):
             node.refuse(f"{injector.name}: {objection}", "apply: {file: app.conf, template: app.conf.in}")
-        _check_options(study, how, node)
+        injectors.append(injector)
     if knob.verify is not None:
-        _injector(study, knob.verify, node)
-        _check_options(study, knob.verify, node)
-    if not knob.apply and not _mentioned(study, knob):
-        node.refuse(
-            f"nothing applies it: it has no apply, and no command mentions {{{knob.name}}}", 'apply: {arg: "--x={}"}'
-        )
-    if knob.verify is None and not all(_verifies(study, how, node) for how in knob.apply[:1]):
+        _checked_injector(study, knob.verify, node)
+    mentioned = any(f"{{{knob.name}}}" in text for text in _commands(study)) or knob.name in study.load.values()
+    if not knob.apply and not mentioned:
+        why = f"nothing applies it: it has no apply, and no command mentions {{{knob.name}}}"
+        node.refuse(why, 'apply: {arg: "--x={}"}')
+    if knob.verify is None and injectors and not getattr(injectors[0], "verifies_itself", False):
         node.refuse(
             "verify is missing: a setting that did not take effect must not become a data point",
             "verify: {path: …} for what the target prints, or {command: …}",
         )
 
 
-def _check_options(study: Study, how: Mapping[str, object], node: DocumentNode) -> None:
-    """What every injection may have beside its injector's own keys."""
+def _checked_injector(study: Study, how: Mapping[str, object], node: DocumentNode) -> Injector:
+    """Return the injector of an injection, after refusing unknown ones and options that it does not have."""
+    try:
+        injector = find(how, str(Path(study.folder) / study.target.folder))
+    except UsageError as error:
+        node.refuse(f"{error.what}{': ' if error.why else ''}{error.why}")
+    name = name_of(how)
     if "expr" in how:
         check_expression(str(how["expr"]), study.knobs, node)
     if not isinstance(how.get("map", {}), Mapping):
         node.refuse("map takes keys with values", "map: {true: on, false: off}")
-    allowed = getattr(_injector(study, how, node), "options", None)
-    known = None if allowed is None else [name_of(how), *allowed, *COMMON_OPTIONS]
-    for name in how:
-        if known is not None and name not in known:
-            node.refuse(f"{name_of(how)} has no option {name!r}{did_you_mean(name, known[1:])}")
-    if name_of(how) in ("pragma", "sql") and not study.target.sql:
-        node.refuse(f"{name_of(how)} needs to know where SQL goes", "target: {sql: data.db}, or {sql: psql -At -c {}}")
-    if name_of(how) == "arg" and not any("{args}" in text for text in _commands(study)):
-        node.refuse("its argument arrives nowhere: no command of the target holds {args}", 'run: "./prog {args}"')
+    allowed = getattr(injector, "options", None)
+    known = None if allowed is None else [name, *allowed, *COMMON_OPTIONS]
+    for option in how:
+        if known is not None and option not in known:
+            node.refuse(f"{name} has no option {option!r}{did_you_mean(option, known[1:])}")
+    if name in ("pragma", "sql") and not study.target.sql:
+        node.refuse(f"{name} needs to know where SQL goes", "target: {sql: data.db}, or {sql: psql -At -c {}}")
+    if name == "arg" and not any("{args}" in text for text in _commands(study)):
+        node.refuse("its argument is not used: no command of the target contains {args}", 'run: "./prog {args}"')
     if how.get("when", "before") not in ("before", "running"):
         node.refuse(f"unknown when {how['when']!r}: before or running (the server)", "when: before")
-
-
-def _verifies(study: Study, how: Mapping[str, object], node: DocumentNode) -> bool:
-    return bool(getattr(_injector(study, how, node), "verifies_itself", False))
-
-
-def _injector(study: Study, how: Mapping[str, object], node: DocumentNode) -> Injector:
-    try:
-        return find(how, str(Path(study.folder) / study.target.folder))
-    except UsageError as error:
-        node.refuse(f"{error.what}{': ' if error.why else ''}{error.why}")
-
-
-def _mentioned(study: Study, knob: Knob) -> bool:
-    return any(f"{{{knob.name}}}" in text for text in _commands(study)) or knob.name in study.load.values()
+    return injector
 
 
 def _commands(study: Study) -> list[str]:
@@ -117,26 +111,15 @@ def _commands(study: Study) -> list[str]:
     return [target.run, target.start, target.workload, target.prepare, target.stop]
 
 
-def _check_metrics(study: Study, node: DocumentNode) -> None:
-    if not any(metric.goal for metric in study.metrics):
-        node.refuse("no metric has a goal", "goal: max (or min) at one of them")
-    if {metric.name for metric in study.metrics} & {knob.name for knob in study.knobs}:
-        node.refuse("a metric and a knob have the same name", "another name")
-
-
 def _check_space(study: Study, constraints: DocumentNode) -> None:
+    """Refuse constraints that nothing satisfies, and defaults that break them."""
     space = Space(study.knobs, study.constraints)
     if study.constraints and not len(space.search.pool):
-        _refuse_constraints(study, space, constraints)
-    defaults = {knob.name: knob.default for knob in study.knobs}
-    given = {name: value for name, value in defaults.items() if value is not None}
-    broken = space.broken(given) if len(given) == len(defaults) else ""
+        alone = [text for text in study.constraints if not len(Space(study.knobs, [text]).search.pool)]
+        which = repr(alone[0]) if alone else f"all {len(study.constraints)} constraints together"
+        why = f"nothing satisfies {which} {space.search.description()}"
+        constraints.refuse(why, "a weaker constraint, or wider ranges")
+    given = {knob.name: knob.default for knob in study.knobs if knob.default is not None}
+    broken = space.broken(given) if len(given) == len(study.knobs) else ""
     if broken:
-        why = f"the defaults are no configuration: {broken}"
-        constraints.refuse(why, "other defaults, or a weaker constraint")
-
-
-def _refuse_constraints(study: Study, space: Space, where: DocumentNode) -> NoReturn:
-    alone = [text for text in study.constraints if not len(Space(study.knobs, [text]).search.pool)]
-    which = f"nothing satisfies {alone[0]!r}" if alone else f"nothing satisfies all {len(study.constraints)} together"
-    where.refuse(f"{which} {space.search.description()}", "a weaker constraint, or wider ranges")
+        constraints.refuse(f"the defaults are invalid: {broken}", "other defaults, or a weaker constraint")

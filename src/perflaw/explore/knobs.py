@@ -1,4 +1,4 @@
-"""Knobs of a study file, read and checked one by one."""
+"""Knobs of a study file, each read and checked."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ KINDS: dict[str, KnobKind] = {
 SCALES: tuple[Literal["linear", "log2", "log10"], ...] = ("linear", "log2", "log10")
 COSTS: tuple[Literal["none", "restart", "rebuild"], ...] = ("none", "restart", "rebuild")
 MOST_VALUES = 10_000
-"""Listed settings of a knob."""
+"""Largest number of listed settings of a knob."""
 
 
 def read_knob(node: DocumentNode) -> Knob:
-    """A knob from its keys; ``node.name`` is its name. UsageError for what makes no sense."""
+    """Return the knob of its keys; ``node.name`` is its name. UsageError, with the place, for what is invalid."""
     _check_name(node)
     keys = node.mapping(KEYS)
     kind = _kind(node, keys)
@@ -33,7 +33,7 @@ def read_knob(node: DocumentNode) -> Knob:
         keys["range"].refuse(f"a knob of type {kind} has values", "values: […], or type: int")
     if ranged and "values" in keys:
         keys["values"].refuse(f"a knob of type {kind} has a range", "range: [low, high], or type: ordinal")
-    unit = _unit(keys)
+    unit = keys["unit"].text() if "unit" in keys else ""
     low, high, unit = _range(node, keys, kind, unit) if ranged else (None, None, unit)
     values, unit = ((), unit) if ranged else _values(node, keys, kind, unit)
     scale = _one_of(keys.get("scale"), SCALES, "linear")
@@ -44,8 +44,8 @@ def read_knob(node: DocumentNode) -> Knob:
     default = _default(keys["default"], kind, values, low, high, unit) if "default" in keys else None
     return Knob(
         node.name, kind, values, low, high, scale, unit, default,
-        apply=tuple(_how(one) for one in keys["apply"].one_or_more()) if "apply" in keys else (),
-        verify=_verify(keys.get("verify")),
+        apply=tuple(_injection(each) for each in keys["apply"].one_or_more()) if "apply" in keys else (),
+        verify=_injection(keys["verify"]) if "verify" in keys else None,
         switch_cost=_one_of(keys.get("switch_cost"), COSTS, "restart"),
         workload=keys["workload"].boolean() if "workload" in keys else False,
     )  # fmt: skip
@@ -68,12 +68,8 @@ def _kind(node: DocumentNode, keys: dict[str, DocumentNode]) -> KnobKind:
     return KINDS[word]
 
 
-def _unit(keys: dict[str, DocumentNode]) -> str:
-    return keys["unit"].text() if "unit" in keys else ""
-
-
 def number_in(node: DocumentNode, found: Quantity, unit: str) -> int | float:
-    """A quantity as a number in the knob's unit; plain numbers are in it already."""
+    """Return a quantity as a number in the knob's unit; plain numbers are in that unit already."""
     if not found.unit:
         return found.value
     factor, base = UNITS.get(unit, (1, unit))
@@ -84,9 +80,10 @@ def number_in(node: DocumentNode, found: Quantity, unit: str) -> int | float:
 
 
 def _numbers(parts: list[DocumentNode], unit: str) -> tuple[list[int | float], str]:
-    found = [read_quantity(one) for one in parts]
-    unit = unit or next((one.unit for one in found if one.unit), "")
-    return [number_in(node, one, unit) for node, one in zip(parts, found, strict=True)], unit
+    """Return numbers in the knob's unit, and that unit: the given one, else that of the first quantity with a unit."""
+    found = [read_quantity(part) for part in parts]
+    unit = unit or next((each.unit for each in found if each.unit), "")
+    return [number_in(part, each, unit) for part, each in zip(parts, found, strict=True)], unit
 
 
 def _range(node: DocumentNode, keys: dict[str, DocumentNode], kind: str, unit: str) -> tuple[float, float, str]:
@@ -108,7 +105,9 @@ def _range(node: DocumentNode, keys: dict[str, DocumentNode], kind: str, unit: s
 
 def _whole(node: DocumentNode, value: float) -> int:
     if value != int(value) or abs(value) > 2**53:
-        node.refuse(f"{node.text()} is {value:.15g}, no whole number up to 2**53", "type: float, or another unit")
+        node.refuse(
+            f"{node.text()} is {value:.15g}, which is not a whole number up to 2**53", "type: float, or another unit"
+        )
     return int(value)
 
 
@@ -125,11 +124,11 @@ def _values(node: DocumentNode, keys: dict[str, DocumentNode], kind: str, unit: 
     values: list[Value]
     if kind == "ordinal":
         numbers, unit = _numbers(parts, unit)
-        values = sorted(int(one) if one == int(one) and abs(one) < 2**53 else one for one in numbers)
+        values = sorted(int(each) if each == int(each) and abs(each) < 2**53 else each for each in numbers)
     else:
-        values = [one.text() for one in parts]
+        values = [part.text() for part in parts]
     if len(set(values)) < len(values):
-        twice = next(one for one in values if values.count(one) > 1)
+        twice = next(value for value in values if values.count(value) > 1)
         keys["values"].refuse(f"{twice!r} occurs twice")
     if len(values) < 2:
         keys["values"].refuse("a knob needs at least two values", "write the setting into the command")
@@ -147,14 +146,14 @@ def _default(
         number = number_in(node, read_quantity(node), unit)
         default = _whole(node, number) if kind == "int" else float(number) if kind == "float" else number
     if values and default not in values:
-        node.refuse(f"the default {node.text()} is none of the values {', '.join(map(str, values[:10]))}")
+        node.refuse(f"the default {node.text()} is not one of the values {', '.join(map(str, values[:10]))}")
     if low is not None and high is not None and not (isinstance(default, int | float) and low <= default <= high):
         node.refuse(f"the default {node.text()} is outside the range {low:.15g} to {high:.15g}")
     return default
 
 
-def _how(node: DocumentNode) -> dict[str, Any]:
-    """An injection, as a plain mapping."""
+def _injection(node: DocumentNode) -> dict[str, Any]:
+    """Return an injection as a mapping."""
     node.mapping()
     found: dict[str, Any] = node.value
     if not found:
@@ -162,15 +161,11 @@ def _how(node: DocumentNode) -> dict[str, Any]:
     return found
 
 
-def _verify(node: DocumentNode | None) -> dict[str, Any] | None:
-    return None if node is None else _how(node)
-
-
 def _one_of(node: DocumentNode | None, known: tuple[T, ...], default: T) -> T:
     if node is None:
         return default
     word = node.text()
-    found = next((one for one in known if one == word), None)
+    found = next((each for each in known if each == word), None)
     if found is None:
         node.refuse(f"unknown {node.name} {word!r}{did_you_mean(word, known)}")
     return found

@@ -1,4 +1,4 @@
-"""Quantities as people write them: ``4KiB``, ``50MB/s``, ``10 ms``, ``5 %``; and what the machine has."""
+"""Quantities as people write them (``4KiB``, ``50MB/s``, ``10 ms``, ``5 %``), settings compared, and the machine's values."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ UNITS: Final[Mapping[str, tuple[float, str]]] = {
     **{unit: (size, "Hz") for unit, size in _FREQUENCIES.items()},
     "%": (0.01, "share"),
 }
-"""Unit → how many of its base unit it is, and that base unit; a size's K, M, G are 1,000 (KiB, MiB, GiB: 1,024)."""
+"""Factor and base unit of each unit; K, M, G of a size are powers of 1,000, Ki, Mi, Gi powers of 1,024."""
 NUMBER: Final = r"\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _QUANTITY = re.compile(rf"\s*([+-]?(?:{NUMBER}|\.\d+))\s*([A-Za-zµ%][\w%/]*)?\s*")
 _HEX = re.compile(r"\s*0x[0-9a-fA-F]{1,16}\s*")
 LONGEST = 64
-"""Characters of a quantity: a longer text is none."""
+"""Largest number of characters of a quantity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number and the base unit that it is in."""
+    """A number in a base unit."""
 
     value: int | float
-    """In the base unit; an int wherever it is whole."""
+    """The number; an int wherever it is whole."""
     unit: str = ""
     """``B``, ``s``, ``Hz``, ``B/s``, ``share``; empty for a plain number."""
 
 
 def quantity(text: str) -> Quantity | None:
-    """What a text says, None where it is no quantity.
+    """Return the quantity of a text; None where it is none.
 
     >>> quantity("4KiB"), quantity("10 ms"), quantity("5 %"), quantity("fast")
     (Quantity(value=4096, unit='B'), Quantity(value=0.01, unit='s'), Quantity(value=0.05, unit='share'), None)
@@ -61,7 +61,7 @@ def quantity(text: str) -> Quantity | None:
 
 
 def read_quantity(node: DocumentNode) -> Quantity:
-    """A number with or without a unit, from a study file."""
+    """Return a number with or without a unit from a study file."""
     found = None if node.value is None or isinstance(node.value, dict | list | bool) else quantity(node.text())
     if found is None:
         node.expect("a number (such as 5, 0.1, 4KiB, 10ms)")
@@ -69,7 +69,7 @@ def read_quantity(node: DocumentNode) -> Quantity:
 
 
 def read_number(node: DocumentNode, low: float, high: float = math.inf, unit: str = "") -> float:
-    """A number between bounds, in the given base unit if it has a unit."""
+    """Return a number between limits, in the given base unit if it has a unit."""
     found = read_quantity(node)
     if found.unit not in ("", unit):
         node.refuse(f"{node.text()} is in {found.unit}, but {unit or 'a plain number'} was expected")
@@ -80,7 +80,7 @@ def read_number(node: DocumentNode, low: float, high: float = math.inf, unit: st
 
 
 def read_whole(node: DocumentNode, low: int = 1, high: int = 10**9) -> int:
-    """A whole number between bounds."""
+    """Return a whole number between limits."""
     value = read_number(node, low, high)
     if value != int(value):
         node.refuse(f"a whole number was expected, not {node.text()}")
@@ -88,7 +88,7 @@ def read_whole(node: DocumentNode, low: int = 1, high: int = 10**9) -> int:
 
 
 def _scaled(number: str, factor: float) -> int | float | None:
-    """The product, exact wherever both are whole; None beyond what a float holds."""
+    """Return the product, exact where both are whole; None beyond the range of floats."""
     if number.lstrip("+-").isdigit():
         value: int | float = int(number) * factor
     else:
@@ -103,7 +103,7 @@ def _scaled(number: str, factor: float) -> int | float | None:
 
 
 def written(value: int | float, unit: str = "") -> str:
-    """A number in the largest unit in which it is whole, so that reading it back gives the same.
+    """Return a number in the largest unit in which it is whole, so that reading it back gives the same number.
 
     >>> written(4096, "B"), written(5000, "B"), written(0.01, "s"), written(1.5)
     ('4KiB', '5kB', '10ms', '1.5')
@@ -121,17 +121,17 @@ def written(value: int | float, unit: str = "") -> str:
 
 
 def host() -> dict[str, int | float]:
-    """What ``host.mem`` (bytes) and ``host.cpus`` (those this process may use) are in expressions."""
+    """Return ``host.mem`` (bytes) and ``host.cpus`` (those that this process may use), as expressions name them."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"host.mem": memory, "host.cpus": len(os.sched_getaffinity(0))}
 
 
-def same(expected: object, told: object, unit: str | None = "") -> bool:
-    """Whether a target's word for a setting means that setting, whose numbers are in ``unit``.
+def same(expected: object, reported: object, unit: str | None = "") -> bool:
+    """Return whether the target's text for a setting means that setting, whose numbers are in ``unit``.
 
-    Numbers are compared as numbers, quantities in either reading of K, M, G (many servers write MB for 1,024²),
-    on/true/yes/1 as one word, texts without regard to case and outer blanks. Where the unit is not known (None), the
-    number that stands before the target's unit will do.
+    Numbers are compared as numbers; quantities in either meaning of K, M, G, since many servers write MB for 1,024²;
+    on, true, yes and 1 as equal; texts without regard to case and surrounding blanks. Where the unit is unknown (None), the
+    number before the target's unit may be meant.
 
     >>> same(4096, "4KiB"), same(134217728, "128MB"), same(True, "on"), same("WAL", " wal"), same(4096, "1024")
     (True, True, True, True, False)
@@ -139,44 +139,39 @@ def same(expected: object, told: object, unit: str | None = "") -> bool:
     (True, False, True)
     """
     if isinstance(expected, bool):
-        return _truth(told) is expected
-    factor = UNITS.get(unit or "", (1, ""))[0]
-    readings = (
-        [one / factor for one in _readings(told)] if isinstance(told, str) and _has_unit(told) else _readings(told)
-    )
-    if unit is None and isinstance(told, str):
-        readings += _readings(re.sub(r"\s*[A-Za-zµ%/]+\s*$", "", told))
+        return _truth(reported) is expected
+    numbers = _numbers(reported)
+    if isinstance(reported, str) and (reported.strip()[-1:].isalpha() or reported.strip().endswith("%")):
+        factor = UNITS.get(unit or "", (1, ""))[0]
+        numbers = [number / factor for number in numbers]
+    if unit is None and isinstance(reported, str):
+        numbers += _numbers(re.sub(r"\s*[A-Za-zµ%/]+\s*$", "", reported))
     if isinstance(expected, int | float):
-        return any(_close(expected, one) for one in readings)
+        return any(_close(expected, number) for number in numbers)
     text = str(expected).strip().lower()
-    if text and not text.isdecimal() and _truth(text) is not None and _truth(told) is _truth(text):
-        return True  # `on`, of which some say 1 and others true
-    if text == str(told).strip().lower():
+    if text and not text.isdecimal() and _truth(text) is not None and _truth(reported) is _truth(text):
+        return True  # servers say `on`, 1 or true for the same
+    if text == str(reported).strip().lower():
         return True
-    mine = _readings(expected)
-    return any(_close(one, other) for one in mine for other in readings)
-
-
-def _has_unit(told: str) -> bool:
-    return told.strip()[-1:].isalpha() or told.strip().endswith("%")
+    return any(_close(mine, number) for mine in _numbers(expected) for number in numbers)
 
 
 def _close(first: float, second: float) -> bool:
     return abs(first - second) <= 1e-9 * max(abs(first), abs(second))
 
 
-def _truth(told: object) -> bool | None:
-    word = str(told).strip().lower()
+def _truth(value: object) -> bool | None:
+    word = str(value).strip().lower()
     if word in ("1", "1.0", "on", "true", "yes", "enabled", "t", "y"):
         return True
     return False if word in ("0", "0.0", "off", "false", "no", "disabled", "f", "n", "") else None
 
 
-def _readings(told: object) -> list[int | float]:
-    """The numbers that a word may stand for."""
-    if isinstance(told, int | float):
-        return [told]
-    text = str(told).strip()
+def _numbers(value: object) -> list[int | float]:
+    """Return the numbers that a value or text may stand for."""
+    if isinstance(value, int | float):
+        return [value]
+    text = str(value).strip()
     found = [read.value for read in [quantity(text)] if read]
     loose = re.fullmatch(rf"([+-]?{NUMBER})\s*([kKMGT])B?", text) if len(text) <= LONGEST else None
     if loose:

@@ -35,7 +35,7 @@ from tests.learn.duration_data import (
     two_modes,
 )
 
-from perflaw.learn.modes import borders
+from perflaw.learn.modes import find_borders
 from perflaw.learn.paths.batches import batches_of, independent
 from perflaw.learn.paths.borders import borders_of, paper_borders
 from perflaw.learn.paths.histograms import histogram_of
@@ -54,7 +54,7 @@ def by_paper(y: np.ndarray) -> np.ndarray:
 
 
 WAYS: dict[str, Found] = {
-    "durations one by one": lambda _, y, tick: borders(y, tick),
+    "durations one by one": lambda _, y, tick: find_borders(y, tick),
     "histogram": lambda _, y, tick: borders_of(histogram_of(y), tick),
     "8 merged histograms": lambda rng, y, tick: borders_of(several(rng, y), tick),
     "histogram, tick not told": lambda _, y, __: borders_of(histogram_of(y), 0.0),

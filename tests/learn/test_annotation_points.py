@@ -3,7 +3,7 @@
 import numpy as np
 
 from perflaw.learn.annotations.annotate import MAX_POINTS, points_of_records
-from perflaw.learn.annotations.table import table_of
+from perflaw.learn.annotations.records import record_table
 from perflaw.types import Component, Evidence
 
 
@@ -25,7 +25,7 @@ def evidence(n=2000, uniform=None):
 
 
 def test_records_carry_all_that_conditions_speak_of():
-    points = points_of_records(table_of(evidence()))
+    points = points_of_records(record_table(evidence()))
     assert set(points.features) == {"n", "calls.db.query", "branch.L12.taken"}
     assert set(points.categories["x.type"]) == {"int", "str"}
     assert len(points.y) == len(points.run) == len(points.residual) == len(points.features["n"]) == MAX_POINTS
@@ -37,12 +37,12 @@ def test_records_carry_all_that_conditions_speak_of():
 def test_slow_strata_do_not_crowd_the_chart():
     """Only the uniform part of the sample is shown, unless it is too small to show anything."""
     every = evidence(200, np.zeros(200, dtype=bool))
-    assert len(points_of_records(table_of(every)).y) == 200
+    assert len(points_of_records(record_table(every)).y) == 200
     half = evidence(200)
-    shown = points_of_records(table_of(half))
+    shown = points_of_records(record_table(half))
     assert shown.y == tuple(half.cost[half.uniform])
 
 
 def test_two_records_are_both_shown():
-    points = points_of_records(table_of(evidence(2)))
+    points = points_of_records(record_table(evidence(2)))
     assert len(points.y) == 2

@@ -5,7 +5,7 @@ import pytest
 import statsmodels.api as sm
 
 from perflaw.learn.annotations.paper import learn_paper
-from perflaw.learn.modes import density_minima
+from perflaw.learn.modes import paper_borders
 from perflaw.learn.series import Series
 from tests.learn.annotation_data import evidence, learn_one, told
 
@@ -64,8 +64,8 @@ def test_the_bootstrap_interval_holds_the_truth(rng):
 
 def test_all_minima_of_the_density_are_borders(rng):
     y = np.concatenate([rng.normal(10, 1, 300), rng.normal(30, 1, 300)])
-    assert any(13 < border < 27 for border in density_minima(y))
-    assert density_minima(np.ones(10)).size == 0
+    assert any(13 < border < 27 for border in paper_borders(y))
+    assert paper_borders(np.ones(10)).size == 0
 
 
 def test_scopes_of_branches(rng):

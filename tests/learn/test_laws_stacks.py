@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perflaw.learn.annotations.scopes import most_explained, rising
+from perflaw.learn.annotations.selections import largest_r2, rising_curve
 from perflaw.learn.series import Series, learn
 from perflaw.learn.series.candidates import MODELS
 from perflaw.learn.series.fit import fit
@@ -56,12 +56,12 @@ def test_no_law_explains_more_than_a_monotone_curve(seed: int) -> None:
     x = 10 ** rng.uniform(0, 3, 40)
     y = x ** rng.uniform(-1, 2) * np.exp(rng.uniform(0, 1) * rng.standard_normal(40))
     found = learn([Series("s", y, {"n": x})])[0].law
-    assert (found.r2 or 0.0) <= most_explained(x, y) + 1e-9 or found.breakpoints
+    assert (found.r2 or 0.0) <= largest_r2(x, y) + 1e-9 or found.breakpoints
 
 
 def test_rising_curve_is_the_nearest() -> None:
     y = generator(5).standard_normal(30).cumsum()
-    curve = rising(y)
+    curve = rising_curve(y)
     assert (np.diff(curve) >= -1e-12).all()
     assert curve.sum() == pytest.approx(y.sum())
     assert abs(float((y - curve) @ curve)) < 1e-9  # the projection on a cone

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perflaw.learn.modes import apart, borders, labels
+from perflaw.learn.modes import cluster_labels, distinct_borders, find_borders
 from tests.conftest import examples
 
 UNIMODAL = {
@@ -27,14 +27,14 @@ UNIMODAL = {
 @pytest.mark.parametrize(("n", "seeds"), [(1000, 20), (10_000, 5), (100_000, 2)])
 def test_unimodal_data_have_no_border(name, n, seeds):
     make, tick = UNIMODAL[name]
-    found = [borders(make(np.random.default_rng([n, seed]), n), tick).size for seed in range(seeds)]
+    found = [find_borders(make(np.random.default_rng([n, seed]), n), tick).size for seed in range(seeds)]
     assert found == [0] * seeds
 
 
 @pytest.mark.parametrize("name", ["lognormal", "pareto", "exponential", "poisson of 5"])
 def test_a_million_points_of_unimodal_data_have_no_border(name):
     make, tick = UNIMODAL[name]
-    assert borders(make(np.random.default_rng(0), 1_000_000), tick).size == 0
+    assert find_borders(make(np.random.default_rng(0), 1_000_000), tick).size == 0
 
 
 def planted(rng, n):
@@ -57,7 +57,7 @@ def test_planted_modes_are_found(n):
     hits = misses = false = 0
     for seed in range(150):
         y, centre, tick = planted(np.random.default_rng([n, seed]), n)
-        found = borders(y, tick)
+        found = find_borders(y, tick)
         between = np.histogram(found, bins=centre)[0]
         hits += np.count_nonzero(between)
         misses += np.count_nonzero(between == 0)
@@ -68,21 +68,21 @@ def test_planted_modes_are_found(n):
 
 def test_atoms_are_modes():
     y = np.repeat([300.0, 600.0, 900.0], [300, 400, 300])
-    found = borders(y, 1.0)
-    assert np.bincount(labels(y, found)).tolist() == [300, 400, 300]
+    found = find_borders(y, 1.0)
+    assert np.bincount(cluster_labels(y, found)).tolist() == [300, 400, 300]
 
 
 def test_weights_count_like_copies():
     rng = np.random.default_rng(1)
     y = np.concatenate([rng.lognormal(0, 0.2, 500), rng.lognormal(2, 0.2, 500)])
     weight = np.where(y < 3, 2.0, 1.0)
-    assert borders(y, weights=weight) == pytest.approx(borders(np.repeat(y, weight.astype(int))), rel=0.3)
+    assert find_borders(y, weights=weight) == pytest.approx(find_borders(np.repeat(y, weight.astype(int))), rel=0.3)
 
 
 def test_few_independent_points_are_no_evidence():
     y = np.concatenate([np.full(500, 1.0), np.full(500, 2.0)]) * np.random.default_rng(0).lognormal(0, 0.2, 1000)
-    assert borders(y).size == 1
-    assert borders(y, worth=12.0).size == 0
+    assert find_borders(y).size == 1
+    assert find_borders(y, worth=12.0).size == 0
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -91,10 +91,10 @@ def test_few_independent_points_are_no_evidence():
 @example([1.1125369292536007e-308, 2.225073858507e-311, -2.0], 1.0)
 def test_any_numbers_will_do(values, unit):
     y = np.array(values)
-    found = borders(y)
+    found = find_borders(y)
     assert (np.diff(found) > 0).all()
     assert ((found > y.min(initial=0)) & (found < y.max(initial=0))).all()
-    assert borders(np.abs(y) * unit).size == borders(np.abs(y)).size
+    assert find_borders(np.abs(y) * unit).size == find_borders(np.abs(y)).size
 
 
 def combed(rng, n, step=10.0):
@@ -106,17 +106,17 @@ def combed(rng, n, step=10.0):
 def test_what_the_measurement_cannot_tell_apart_is_one_mode(n):
     for seed in range(10):
         rng = np.random.default_rng([n, seed])
-        assert borders(combed(rng, n), 1.0, resolution=50.0).size == 0
+        assert find_borders(combed(rng, n), 1.0, resolution=50.0).size == 0
         near = rng.choice([100.0, 130.0, 145.0], n) + rng.normal(0, 3, n)
-        assert borders(near, 1.0).size > 0
-        assert borders(near, 1.0, resolution=50.0).size == 0
+        assert find_borders(near, 1.0).size > 0
+        assert find_borders(near, 1.0, resolution=50.0).size == 0
 
 
 def test_modes_further_apart_than_the_resolution_stay():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         y = np.where(rng.random(3000) < 0.7, combed(rng, 3000), rng.lognormal(np.log(2000), 0.3, 3000))
-        [border] = borders(y, 1.0, resolution=50.0)
+        [border] = find_borders(y, 1.0, resolution=50.0)
         assert 250 < border < 1000
 
 
@@ -124,8 +124,8 @@ def test_modes_further_apart_than_the_resolution_stay():
 @settings(deadline=None)
 def test_any_clusters_are_told_apart_by_more_than_the_resolution(values, resolution):
     y = np.array(values)
-    found = borders(y, 1.0, resolution=resolution)
-    label = labels(y, found)
+    found = find_borders(y, 1.0, resolution=resolution)
+    label = cluster_labels(y, found)
     middle = [np.median(y[label == i]) for i in np.unique(label)]
     assert (np.diff(middle) >= resolution).all()
-    assert apart(y, found, resolution).tolist() == found.tolist()
+    assert distinct_borders(y, found, resolution).tolist() == found.tolist()

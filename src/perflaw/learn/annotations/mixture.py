@@ -1,7 +1,11 @@
-"""Algorithm 2 of Freud (§3.2): clusters of the responses, a law for each, and how probable each is.
+"""Algorithm 2 of Freud (§3.2): clusters of the costs, a law for each, and how probable each is.
 
-Clusters are looked for in y and in y over a feature (x, x log x, x²): where one of several behaviours follows a feature, its
-records are close together there and nowhere else. Of these views the one of least entropy is taken.
+Clusters are searched in y and in y divided by a feature (x, x log x, x²) or by the law's mean: if one of several modes
+follows a feature, its records are close together there and nowhere else. Of these views the one of least entropy is taken.
+
+A mixture says that a call behaves one way or another by chance. So clusters nearer to each other than a call is
+measured, or than matters to anyone, are one mode; so are clusters that two speeds of the machine make; and if runs or
+inputs decide which cluster a record is in, there is no mixture, because its probabilities say nothing of the next call.
 """
 
 from __future__ import annotations
@@ -12,132 +16,193 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.learn.annotations.call_laws import cell_series, is_good, learn_relevant
 from perflaw.learn.annotations.conditions import Mask
-from perflaw.learn.annotations.relevant import learn_relevant
-from perflaw.learn.annotations.table import AnnotationOptions, Table, part_of
-from perflaw.learn.annotations.tree import Node
+from perflaw.learn.annotations.options import AnnotationOptions
+from perflaw.learn.annotations.records import RecordTable, select
+from perflaw.learn.annotations.tree import TreeNode
 from perflaw.learn.cells import make_cells
-from perflaw.learn.modes import apart, borders, density_minima, labels
+from perflaw.learn.modes import cluster_labels, distinct_borders, find_borders, paper_borders
 from perflaw.learn.series import Learnt, Series
 
-# ---- What responses are looked at over, where one of several behaviours follows a feature: the view of least
-# entropy.
+Array = NDArray[np.float64]
+Indexes = NDArray[np.intp]
 
-BETTER = 20.0
+MIN_SCATTER = 0.1
+"""Relative scatter about a law below which modes matter to nobody."""
+MANY_MODES, MODERATE_R2 = 3, 0.4
+"""More modes than the first are a mixture only if the law of all records explains less than the second."""
+ROUNDS = 3
+"""Largest number of modes of a feature, and of rounds in which the records of one are found."""
+CLOSE, MIN_SCALE = 4.0, 1e-3
+"""Records within so many standard deviations of a law follow it; the deviation is at least the second, relative."""
+MIN_ENTROPY_GAIN = 20.0
 """Twice the log likelihood that a view over a feature gains at least over y itself."""
+MIN_MODE_RATIO = 1.1
+"""Neighbouring modes within this factor are one mode: the difference matters to nobody."""
+MAX_BY_RUN = 0.5
+"""Share of a cluster's membership that runs may explain; above it clusters are runs, not modes."""
+SPEED_RATIO, MAX_BY_SPEED = 2.0, 0.2
+"""Modes within this factor may be speeds of the machine: then runs may explain this share at most."""
+MAX_BY_INPUT = 0.5
+"""Share of the membership of all clusters that the values of a feature may explain; above it clusters are inputs."""
+MIN_VALUES, RECORDS_A_VALUE = 3, 4
+"""Number of values of a feature that may explain clusters, and of records that each value has on average."""
 
 
-def best_view(node: Node, rows: NDArray[np.intp], y: Array) -> Array | None:
-    """Logarithm of what y is looked at over, (n,); None for y itself."""
+@dataclass(frozen=True, slots=True, eq=False)
+class MixtureMode:
+    """One of several modes."""
+
+    probability: float
+    """Share of the invocations."""
+    mask: Mask
+    """Its records, (n,) of the component's."""
+    learnt: Learnt
+    """Its law."""
+
+
+def learn_mixture(node: TreeNode, options: AnnotationOptions) -> list[MixtureMode] | None:
+    """The modes of a node whose law is not good, the most probable first; None for a single mode."""
+    residuals, law = node.residuals, node.learnt.law
+    if residuals is None or residuals.scatter < MIN_SCATTER or residuals.r2 >= options.good_r2:
+        return None
+    masks = _clusters(node, node.mask, options, ROUNDS)
+    # Of many modes a reader learns less than from a law that explains much.
+    if len(masks) < 2 or (len(masks) > MANY_MODES and law.verdict == "law" and residuals.r2 >= MODERATE_R2):
+        return None
+    weight = node.table.evidence.weight
+    total = float(weight[node.mask].sum())
+    modes = [
+        MixtureMode(float(f"{weight[mask].sum() / total:.6g}"), mask, learnt)
+        for mask, learnt in zip(masks, _learn_modes(node, masks, options), strict=True)
+    ]
+    return sorted(modes, key=lambda mode: -mode.probability)
+
+
+def _learn_modes(node: TreeNode, masks: Sequence[Mask], options: AnnotationOptions) -> list[Learnt]:
+    """The law of each cluster: one of features if that is good, else a constant, of its single records."""
+    evidence = node.table.evidence
+    name = evidence.component.name
+    parts = [select(evidence, mask) for mask in masks]
+    of_features = [cell_series(name, make_cells(part, node.table.preferred), options) for part in parts]
+    constant = [Series(name, part.cost, {}, part.run, part.weight, options.quantum) for part in parts]
+    learnt, _ = learn_relevant([*of_features, *constant], options)
+    pairs = zip(learnt[: len(masks)], learnt[len(masks) :], strict=True)
+    return [dependent if is_good(dependent, options) else alone for dependent, alone in pairs]
+
+
+def _clusters(node: TreeNode, mask: Mask, options: AnnotationOptions, rounds: int) -> list[Mask]:
+    """Records by mode: those that follow a feature are taken out first, then the others are searched again."""
+    rows = np.flatnonzero(mask)
+    if rows.size < 2 * options.fewest or rounds == 0:
+        return [mask]
+    y = node.table.evidence.cost[rows]
+    if options.paper:
+        return _by_label(mask, rows, cluster_labels(y, paper_borders(y)))
+    log_divisor = _best_divisor(node, rows, y)
+    if log_divisor is not None:
+        log_view = np.log(y) - log_divisor
+        resolution = options.resolution / float(np.exp(np.median(log_divisor)))
+        parts = _modes(node.table, mask, rows, np.exp(log_view), 0.0, resolution)
+        if len(parts) > 1:
+            follow = _followers(node, mask, [_core(one, log_view, rows) for one in parts], options)
+            if follow is not None:
+                return [follow, *_clusters(node, mask & ~follow, options, rounds - 1)]
+    return _modes(node.table, mask, rows, y, options.quantum, options.resolution)
+
+
+def _best_divisor(node: TreeNode, rows: Indexes, y: Array) -> Array | None:
+    """Logarithm of what y is divided by in the view of least entropy, (n,); None for y itself."""
     if (y <= 0).any():
         return None
     log_y = np.log(y)
     least, best = _entropy(log_y), None
-    margin = BETTER / 2.0 / y.size
-    for over in _scales(node, rows):
-        entropy = _entropy(log_y - over)
+    margin = MIN_ENTROPY_GAIN / 2.0 / y.size
+    for log_divisor in _divisors(node, rows):
+        entropy = _entropy(log_y - log_divisor)
         if entropy < least - (margin if best is None else 0.0):
-            least, best = entropy, over
+            least, best = entropy, log_divisor
     return best
 
 
-def _scales(node: Node, rows: NDArray[np.intp]) -> Iterator[Array]:
-    """Logarithms of what y may be over: the law's mean, and functions of the features."""
+def _divisors(node: TreeNode, rows: Indexes) -> Iterator[Array]:
+    """Logarithms of what y may be divided by, (n,) each: the law's mean, and functions of the features."""
     law = node.learnt.law
-    columns = {
-        c.name: np.asarray(c.values, np.float64)[rows] for c in node.table.columns if c.kind in ("feature", "run")
-    }
-    if law.features and all(name in columns for name in law.features):
-        mean = node.learnt.mean({name: np.nan_to_num(columns[name]) for name in law.features})
+    inputs = {column.name: column.numbers[rows] for column in node.table.columns if column.is_input}
+    if law.features and all(name in inputs for name in law.features):
+        mean = node.learnt.mean({name: np.nan_to_num(inputs[name]) for name in law.features})
         if (mean > 0).all():
             yield np.log(mean)
-    for x in columns.values():
+    for x in inputs.values():
         if not np.isnan(x).any() and (x > 0).all() and np.ptp(x) > 0:
             log = np.log(x)
             yield from (log, log + np.log(np.maximum(log, 0.1)), 2.0 * log)
 
 
 def _entropy(values: Array) -> float:
-    """Differential entropy by spacings of order m = √n (Vasicek 1976), those below a thousandth as one."""
+    """Differential entropy by spacings of order m = √n (Vasicek 1976); spacings are at least a thousandth."""
     ordered = np.sort(values)
     m = max(int(np.sqrt(ordered.size)), 1)
-    spacing = np.maximum(ordered[2 * m :] - ordered[: -2 * m], 1e-3)
-    return float(np.log(spacing).mean())
+    return float(np.log(np.maximum(ordered[2 * m :] - ordered[: -2 * m], 1e-3)).mean())
 
 
-# ---- Which clusters of responses are behaviours: not those of the measurement, the machine, the runs or the inputs.
-#
-# A mixture says that a call behaves one way or another by chance. Clusters nearer to each other than a call is
-# measured, or
-# than matters to anyone, are one behaviour; so are those that a machine of two speeds makes of one; and where runs or
-# inputs
-# decide which cluster a record is in, its probability says nothing of the next call.
-
-RELEVANT = 1.1
-"""Neighbouring modes within this factor are one: the difference matters to nobody."""
-BY_RUN = 0.5
-"""Share of a cluster's membership that runs may explain: above it clusters are runs, not behaviours."""
-SPEEDS, BY_SPEED = 2.0, 0.2
-"""Modes within this factor may be speeds of the machine: then runs may explain this share at most."""
-BY_INPUT = 0.5
-"""Share of the membership of all clusters that the values of a feature may explain: above it clusters are inputs."""
-FEWEST_VALUES, RECORDS_A_VALUE = 3, 4
-"""Values of a feature that may explain clusters, and records that each has at least on average."""
-
-
-def told_apart(view: Array, found: Array, resolution: float, table: Table, rows: NDArray[np.intp]) -> Array:
-    """Those borders (k,) between clusters of a view (n,) of the table's ``rows`` that part behaviours; none or several."""
-    found = apart(view, found, resolution, RELEVANT)
+def _modes(table: RecordTable, mask: Mask, rows: Indexes, view: Array, tick: float, resolution: float) -> list[Mask]:
+    """Records by the clusters of a view (n,) that are modes; all of them together if there is only one."""
+    borders = find_borders(view, tick, table.evidence.weight[rows], resolution=resolution)
+    borders = distinct_borders(view, borders, resolution, MIN_MODE_RATIO)
     run = table.run[rows]
-    found = found[[not _speeds(view, found, i, run) for i in range(found.size)]]
-    if found.size:
-        label = labels(view, found)
-        if _explained_by_runs(label, run) or _explained_by_inputs(label, table, rows):
-            return found[:0]
-    return found
+    borders = borders[[not _between_speeds(view, borders, i, run) for i in range(borders.size)]]
+    label = cluster_labels(view, borders)
+    if borders.size and (_explained_by_runs(label, run) or _explained_by_inputs(label, table, rows)):
+        label = np.zeros_like(label)
+    return _by_label(mask, rows, label)
 
 
-def _speeds(view: Array, found: Array, i: int, run: NDArray[np.intp]) -> bool:
-    """Whether the clusters beside a border differ as a machine's speeds do, and come by runs."""
-    label = labels(view, found)
+def _by_label(mask: Mask, rows: Indexes, label: Indexes) -> list[Mask]:
+    """Masks of the records of each label; ``label`` (n,) belongs to the records ``rows`` of the mask."""
+    masks = []
+    for number in np.unique(label):
+        masks.append(np.zeros(mask.size, dtype=bool))
+        masks[-1][rows[label == number]] = True
+    return masks
+
+
+def _between_speeds(view: Array, borders: Array, i: int, run: Indexes) -> bool:
+    """Whether the clusters beside a border differ as two speeds of a machine do, and depend on the run."""
+    label = cluster_labels(view, borders)
     near = (label == i) | (label == i + 1)
     low, high = (float(np.median(view[label == side])) for side in (i, i + 1))
-    return 0 < high < SPEEDS * low and _share((label[near] == i), run[near]) > BY_SPEED
+    return 0 < high < SPEED_RATIO * low and _explained_share((label[near] == i), run[near]) > MAX_BY_SPEED
 
 
-def two_speeds(deviation: Array, near: NDArray[np.bool_], run: NDArray[np.intp]) -> bool:
-    """Whether records near a law and the others, by their log deviations from it (n,), differ as a machine's speeds do."""
-    away = float(np.abs(np.median(deviation[~near]) - np.median(deviation[near])))
-    return away < np.log(RELEVANT) or (away < np.log(SPEEDS) and _share(near, run) > BY_SPEED)
-
-
-def _explained_by_runs(label: NDArray[np.intp], run: NDArray[np.intp]) -> bool:
-    """Whether clusters are runs: then nothing says that they are modes of one behaviour."""
+def _explained_by_runs(label: Indexes, run: Indexes) -> bool:
+    """Whether the run decides the cluster of a record."""
     if label.size < 5 * np.unique(run).size:
         return False
-    return max(_share(label == one, run) for one in np.unique(label)) > BY_RUN
+    return max(_explained_share(label == number, run) for number in np.unique(label)) > MAX_BY_RUN
 
 
-def _explained_by_inputs(label: NDArray[np.intp], table: Table, rows: NDArray[np.intp]) -> bool:
-    """Whether a number's values decide the clusters: they are a few inputs, or counts of what a call does, again and again."""
+def _explained_by_inputs(label: Indexes, table: RecordTable, rows: Indexes) -> bool:
+    """Whether the value of a number decides the cluster: the same few inputs, or counts within the call, come again."""
     for column in table.columns:
         if column.kind == "category":
             continue
         values, group = np.unique(column.values[rows], return_inverse=True)
-        if not FEWEST_VALUES <= values.size <= label.size / RECORDS_A_VALUE:
+        if not MIN_VALUES <= values.size <= label.size / RECORDS_A_VALUE:
             continue
         # What as many groups explain by chance is taken out (Goodman & Kruskal's τ, adjusted).
-        left = (label.size - 1) / (label.size - values.size)
-        clusters = [label == one for one in np.unique(label)]
-        variance = np.array([one.var() for one in clusters])
-        unexplained = variance @ [1.0 - _share(one, group) for one in clusters] / variance.sum()
-        if 1.0 - unexplained * left > BY_INPUT:
+        correction = (label.size - 1) / (label.size - values.size)
+        members = [label == number for number in np.unique(label)]
+        variance = np.array([member.var() for member in members])
+        unexplained = variance @ [1.0 - _explained_share(member, group) for member in members] / variance.sum()
+        if 1.0 - unexplained * correction > MAX_BY_INPUT:
             return True
     return False
 
 
-def _share(member: NDArray[np.bool_], group: NDArray[np.intp]) -> float:
-    """Share of the variance of a membership (n,) that groups (n,) explain; 0 where there is one group."""
+def _explained_share(member: NDArray[np.bool_], group: Indexes) -> float:
+    """Share of the variance of a membership (n,) that groups (n,) explain; 0 for a single group."""
     size = np.bincount(group)
     total = float(member.var())
     if np.count_nonzero(size) < 2 or total == 0:
@@ -146,155 +211,53 @@ def _share(member: NDArray[np.bool_], group: NDArray[np.intp]) -> float:
     return float(((means[group] - member.mean()) ** 2).mean()) / total
 
 
-Array = NDArray[np.float64]
-
-MIN_SCATTER = 0.1
-"""Relative scatter about a law below which modes matter to nobody."""
-MANY, HALF = 3, 0.4
-"""More behaviours than that are told only where the law of all explains a smaller part of the variance than this."""
-ROUNDS = 3
-"""How often records that follow a feature are taken out at most."""
-CLOSE, LEAST_SCALE = 4.0, 1e-3
-"""Records belong to a law within so many standard deviations of it, of at least that relative size."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Share:
-    """One of several behaviours."""
-
-    probability: float
-    """Share of the invocations."""
-    mask: Mask
-    """Which records it is seen in, (n,) of the component's."""
-    learnt: Learnt
-    """Its law."""
-
-
-def mixture(node: Node, quantum: float, options: AnnotationOptions) -> list[Share] | None:
-    """The behaviours of a part whose law is not good, the most probable first; None where there is one alone."""
-    part = node.part
-    if part is None or part.scatter < MIN_SCATTER or part.r2 >= options.good_r2:
-        return None
-    masks = _clusters(node, node.mask, quantum, options, ROUNDS)
-    if len(masks) < 2 or (len(masks) > MANY and _half_told(node)):
-        return None
-    laws = _laws(node, masks, quantum, options)
-    weight = node.table.evidence.weight
-    total = float(weight[node.mask].sum())
-    found = [
-        Share(float(f"{weight[one].sum() / total:.6g}"), one, learnt) for one, learnt in zip(masks, laws, strict=True)
-    ]
-    return sorted(found, key=lambda share: -share.probability)
-
-
-def _half_told(node: Node) -> bool:
-    """Whether the law of all records explains much: a reader learns more from it than from many modes."""
-    return node.learnt.law.verdict == "law" and node.part is not None and node.part.r2 >= HALF
-
-
-def _clusters(node: Node, mask: Mask, quantum: float, options: AnnotationOptions, rounds: int) -> list[Mask]:
-    """Records by behaviour: those that follow a feature are taken out first, the rest is looked at again."""
-    rows = np.flatnonzero(mask)
-    if rows.size < 2 * options.fewest or rounds == 0:
-        return [mask]
-    y = node.table.evidence.cost[rows]
-    over = None if options.paper else best_view(node, rows, y)
-    if over is None:
-        return _of_y(node, mask, quantum, options)
-    resolution = options.resolution / float(np.exp(np.median(over)))
-    masks = _parts(node, rows, np.exp(np.log(y) - over), 0.0, resolution)
-    if len(masks) < 2:
-        return _of_y(node, mask, quantum, options)
-    follows = _followers(node, mask, [_core(one, np.log(y) - over, rows) for one in masks], quantum, options)
-    if follows is None:
-        return _of_y(node, mask, quantum, options)
-    return [follows, *_clusters(node, mask & ~follows, quantum, options, rounds - 1)]
-
-
-def _of_y(node: Node, mask: Mask, quantum: float, options: AnnotationOptions) -> list[Mask]:
-    """Records by clusters of y itself."""
-    rows = np.flatnonzero(mask)
-    y = node.table.evidence.cost[rows]
-    if options.paper:
-        return _labelled(node, rows, labels(y, density_minima(y)))
-    return _parts(node, rows, y, quantum, options.resolution)
-
-
-def _parts(node: Node, rows: NDArray[np.intp], view: Array, tick: float, resolution: float) -> list[Mask]:
-    """Records by clusters of a view (n,) of theirs, those that are behaviours; all of them where there is one."""
-    found = borders(view, tick, node.table.evidence.weight[rows], resolution=resolution)
-    found = told_apart(view, found, resolution, node.table, rows)
-    return _labelled(node, rows, labels(view, found))
-
-
-def _labelled(node: Node, rows: NDArray[np.intp], label: NDArray[np.intp]) -> list[Mask]:
-    return [_mask(node, rows, label == i) for i in np.unique(label)]
-
-
-def _core(mask: Mask, view: Array, rows: NDArray[np.intp]) -> Mask:
+def _core(mask: Mask, view: Array, rows: Indexes) -> Mask:
     """The half of a cluster that lies closest together in a view (Grübel's shorth)."""
     member = np.flatnonzero(mask[rows])
     order = member[np.argsort(view[member], kind="stable")]
     half = max(order.size // 2, 1)
     values = view[order]
     start = int(np.argmin(values[half:] - values[:-half])) if order.size > half else 0
-    out = np.zeros(mask.size, dtype=bool)
-    out[rows[order[start : start + half + 1]]] = True
-    return out
+    core = np.zeros(mask.size, dtype=bool)
+    core[rows[order[start : start + half + 1]]] = True
+    return core
 
 
-def _followers(node: Node, mask: Mask, masks: list[Mask], quantum: float, options: AnnotationOptions) -> Mask | None:
-    """All records close to the law of the largest cluster that has one of features; None where none has."""
-    for one in sorted(masks, key=lambda one: -int(one.sum())):
-        if np.count_nonzero(one) < options.fewest // 2:
+def _followers(node: TreeNode, mask: Mask, clusters: list[Mask], options: AnnotationOptions) -> Mask | None:
+    """All records close to the law of the largest cluster whose law has features; None if none has."""
+    for cluster in sorted(clusters, key=lambda one: -int(one.sum())):
+        if np.count_nonzero(cluster) < options.fewest // 2:
             continue
-        near = one
+        near = cluster
         for _ in range(ROUNDS):
-            [learnt] = _laws(node, [near], quantum, options)
+            [learnt] = _learn_modes(node, [near], options)
             if not learnt.law.features:
                 break
-            deviation = np.abs(_deviation(node, learnt))
-            scale = max(1.4826 * float(np.median(deviation[near])), LEAST_SCALE)
+            deviation = np.abs(_log_deviation(node, learnt))
+            scale = max(1.4826 * float(np.median(deviation[near])), MIN_SCALE)
             before, near = near, mask & (deviation <= CLOSE * scale)
             if (near == before).all():
                 break
         else:
-            learnt = _laws(node, [near], quantum, options)[0]
+            [learnt] = _learn_modes(node, [near], options)
         count = np.count_nonzero(near)
         if learnt.law.features and options.fewest <= count <= np.count_nonzero(mask) - options.fewest:
-            return None if two_speeds(_deviation(node, learnt)[mask], near[mask], node.table.run[mask]) else near
+            run = node.table.run[mask]
+            return None if _are_speeds(_log_deviation(node, learnt)[mask], near[mask], run) else near
     return None
 
 
-def _deviation(node: Node, learnt: Learnt) -> Array:
-    """Log y − log mean of every record, (n,); infinite where the law's feature was not read."""
-    named, y = node.table.named, node.table.evidence.cost
-    at = {name: np.asarray(named[name], dtype=np.float64) for name in learnt.law.features}
-    known = np.logical_and.reduce([~np.isnan(values) for values in at.values()])
+def _are_speeds(deviation: Array, near: NDArray[np.bool_], run: Indexes) -> bool:
+    """Whether records near a law and the others, by their log deviations (n,), differ as two speeds of a machine do."""
+    distance = float(np.abs(np.median(deviation[~near]) - np.median(deviation[near])))
+    by_run = distance < np.log(SPEED_RATIO) and _explained_share(near, run) > MAX_BY_SPEED
+    return distance < np.log(MIN_MODE_RATIO) or by_run
+
+
+def _log_deviation(node: TreeNode, learnt: Learnt) -> Array:
+    """Log y − log mean of every record, (n,); infinite if a feature of the law was not read."""
+    by_name, y = node.table.by_name, node.table.evidence.cost
+    at = {name: np.asarray(by_name[name], dtype=np.float64) for name in learnt.law.features}
+    read = np.logical_and.reduce([~np.isnan(values) for values in at.values()])
     mean = learnt.mean({name: np.nan_to_num(values) for name, values in at.items()})
-    out = np.log(np.maximum(y, 1e-9)) - np.log(np.maximum(mean, 1e-9))
-    return np.where(known, out, np.inf)
-
-
-def _laws(node: Node, masks: Sequence[Mask], quantum: float, options: AnnotationOptions) -> list[Learnt]:
-    """The law of each cluster: one of features where that is good, else input-independent, of its single records."""
-    evidence = node.table.evidence
-    parts = [part_of(evidence, mask) for mask in masks]
-    cells = [make_cells(part, node.table.preferred) for part in parts]
-    name = evidence.component.name
-    of_features = [Series(name, one.y, one.features, one.run, quantum=quantum) for one in cells]
-    alone = [Series(name, part.cost, {}, part.run, part.weight, quantum) for part in parts]
-    found, _ = learn_relevant([*of_features, *alone], options)
-    pairs = zip(found[: len(masks)], found[len(masks) :], strict=True)
-    return [dependent if _good(dependent, options) else constant for dependent, constant in pairs]
-
-
-def _good(learnt: Learnt, options: AnnotationOptions) -> bool:
-    law = learnt.law
-    return bool(law.features) and law.verdict == "law" and (law.r2 or 0.0) >= options.good_r2
-
-
-def _mask(node: Node, rows: NDArray[np.intp], member: Mask) -> Mask:
-    mask = np.zeros(node.mask.size, dtype=bool)
-    mask[rows[member]] = True
-    return mask
+    return np.where(read, np.log(np.maximum(y, 1e-9)) - np.log(np.maximum(mean, 1e-9)), np.inf)

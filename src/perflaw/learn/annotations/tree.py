@@ -1,6 +1,6 @@
-"""Algorithm 1 of Freud (§3.2): parts of the records with a law each, split until laws are good or nothing splits them.
+"""Algorithm 1 of Freud (§3.2): parts of the records with a law each, split until laws are good or no split is sure.
 
-All components grow at once, level by level: the law learner takes thousands of series in one call.
+The trees of all components grow at once, level by level: the law learner takes thousands of series in one call.
 """
 
 from __future__ import annotations
@@ -12,268 +12,254 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, ndtri, stdtr
 
-from perflaw.learn.annotations.conditions import Condition, Mask, Test, holds
-from perflaw.learn.annotations.field import MIN_EFFECT, Part, field_of
-from perflaw.learn.annotations.relevant import learn_relevant
-from perflaw.learn.annotations.scan import Split, best_split, by_levels, sides
-from perflaw.learn.annotations.table import AnnotationOptions, Column, Table, part_of
+from perflaw.learn.annotations.call_laws import cell_series, learn_relevant
+from perflaw.learn.annotations.conditions import Comparison, Condition, Mask
+from perflaw.learn.annotations.options import AnnotationOptions
+from perflaw.learn.annotations.records import RecordColumn, RecordTable, select
+from perflaw.learn.annotations.residuals import MIN_EFFECT, LawResiduals, law_residuals
+from perflaw.learn.annotations.split_search import Split, best_split
 from perflaw.learn.cells import Cells, make_cells
-from perflaw.learn.series import Learnt, Series
+from perflaw.learn.series import Learnt
 from perflaw.learn.series.ranks import ranks
 from perflaw.types import Law
 
-# ---- How sure a split is: a test that heavy tails, unequal scatter and effects of runs do not fool.
-#
-# Residuals of the part's law become normal scores (van der Waerden), so that no outlier counts for more than its
-# rank.
-# Each side is held against "the law of the whole holds here" with its own scatter, by an F test.
-
 Array = NDArray[np.float64]
 
+MIN_GAIN = 10.0
+"""A split improves the information criterion by at least so much: "very strong" (Kass & Raftery 1995)."""
+MAX_LEFT_GOOD, MAX_LEFT = 0.25, 0.75
+"""Largest part of what a good law, and another law, leaves unexplained that may remain after a split."""
+MAX_CHOICES = 4
+"""Largest number of values of a feature that may be a choice."""
 
-def p_value(part: Part, split: Split, inside: Mask) -> float:
-    """Probability of such a difference of two sides by chance, for one split looked at."""
-    n = part.residual.size
-    scores = ndtri((ranks(part.residual) - 0.5) / n)
-    if _of_runs(inside, part.run):
-        return _between(scores, inside, part.run)
-    scores = scores - _run_means(scores, part.run)[part.run]
-    found = []
-    for side, basis in ((inside, split.bases[0]), (~inside, split.bases[1])):
-        here = [_against_zero(scores[side], None)]
-        if basis >= 0:
-            # One basis of K was chosen: it answers for all.
-            here.append(min(1.0, _against_zero(scores[side], part.bases[basis][side]) * max(len(part.bases), 1)))
-        found.append(min(here) * len(here))
-    return min(1.0, 2.0 * min(found))
+Place = tuple[int, tuple[int, ...]]
+"""A node: index of the component, and the way from its root, with 0 for the side where a test is true."""
 
 
-def _of_runs(inside: Mask, run: NDArray[np.intp]) -> bool:
-    """Whether the condition is the same for all records of a run, of several."""
-    share = _run_means(inside.astype(np.float64), run)
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeNode:
+    """A part of a component's records with its law."""
+
+    table: RecordTable
+    """All records of the component."""
+    condition: Condition
+    """The condition that is true of the part's records."""
+    mask: Mask
+    """The part's records, (n,)."""
+    cells: Cells
+    """The cells that the law was learnt from."""
+    learnt: Learnt
+    """The law."""
+    residuals: LawResiduals | None = None
+    """What the law leaves unexplained; None if there are too few records to split."""
+
+
+def root_node(table: RecordTable, cells: Cells, learnt: Learnt) -> TreeNode:
+    """All records of a component with their law."""
+    return TreeNode(table, (), np.ones(table.evidence.cost.size, dtype=bool), cells, learnt)
+
+
+def grow_trees(roots: Sequence[TreeNode], options: AnnotationOptions) -> list[list[TreeNode]]:
+    """The leaves of every component's tree, in the order of their conditions."""
+    leaves: list[dict[Place, TreeNode]] = [{} for _ in roots]
+    level: dict[Place, TreeNode] = {(i, ()): root for i, root in enumerate(roots)}
+    while level:
+        level = {place: _with_residuals(node, options) for place, node in level.items()}
+        tests = {place: choose_test(node, options) for place, node in level.items()}
+        piecewise = _good_piecewise(level, tests, options)
+        sides: dict[Place, TreeNode] = {}
+        for (i, path), node in level.items():
+            test = tests[i, path]
+            if test is None or (i, path) in piecewise:
+                leaves[i][i, path] = piecewise.get((i, path), node)
+                continue
+            for side, one in enumerate((test, test.opposite())):
+                mask = node.mask & one.holds(node.table.by_name)
+                sides[i, (*path, side)] = replace(node, condition=(*node.condition, one), mask=mask)
+        level = dict(zip(sides, _relearn(list(sides.values()), options), strict=True))
+    _improve_by_outcomes(leaves, options)
+    return [[of_component[place] for place in sorted(of_component)] for of_component in leaves]
+
+
+def _relearn(
+    nodes: Sequence[TreeNode], options: AnnotationOptions, *, outcomes: bool = False, regimes: bool = False
+) -> list[TreeNode]:
+    """Nodes with laws of their own records; with ``outcomes`` branch outcomes and calls may be features as well."""
+    cells = []
+    for node in nodes:
+        part = select(node.table.evidence, node.mask)
+        if outcomes:
+            part = replace(part, features={**part.features, **part.branches, **part.edges})
+        cells.append(make_cells(part, node.table.preferred))
+    series = [
+        cell_series(node.table.evidence.component.name, of_node, options)
+        for node, of_node in zip(nodes, cells, strict=True)
+    ]
+    learnt, _ = learn_relevant(series, options, regimes=regimes)
+    return [replace(node, cells=of_node, learnt=law) for node, of_node, law in zip(nodes, cells, learnt, strict=True)]
+
+
+def _with_residuals(node: TreeNode, options: AnnotationOptions) -> TreeNode:
+    return replace(node, residuals=law_residuals(node.table, node.mask, node.learnt, options))
+
+
+def _is_good(node: TreeNode, options: AnnotationOptions) -> bool:
+    return node.residuals is not None and node.residuals.r2 >= options.good_r2
+
+
+def _good_piecewise(
+    level: Mapping[Place, TreeNode], tests: Mapping[Place, Comparison | None], options: AnnotationOptions
+) -> dict[Place, TreeNode]:
+    """Nodes that a good piecewise law describes whole, with intervals: they are split by the feature of their law."""
+    places = [
+        place
+        for place, test in tests.items()
+        if test
+        and isinstance(test.value, float)
+        and not test.counts
+        and set(level[place].learnt.law.features) <= {test.feature}
+    ]
+    nodes = [_with_residuals(one, options) for one in _relearn([level[p] for p in places], options, regimes=True)]
+    return {
+        place: node
+        for place, node in zip(places, nodes, strict=True)
+        if node.learnt.law.breakpoints and _is_good(node, options)
+    }
+
+
+def _improve_by_outcomes(leaves: Sequence[dict[Place, TreeNode]], options: AnnotationOptions) -> None:
+    """Give leaves without a good law one that may depend on branch outcomes and calls, if that is good; in place."""
+    poor = [
+        (of_component, place)
+        for of_component in leaves
+        for place, node in of_component.items()
+        if node.residuals is not None
+        and not _is_good(node, options)
+        and any(column.is_outcome for column in node.residuals.field.columns)
+    ]
+    nodes = _relearn([of_component[place] for of_component, place in poor], options, outcomes=True)
+    for (of_component, place), node in zip(poor, nodes, strict=True):
+        better = _with_residuals(node, options)
+        if better.learnt.law.verdict == "law" and _is_good(better, options):
+            of_component[place] = better
+
+
+def choose_test(node: TreeNode, options: AnnotationOptions) -> Comparison | None:
+    """The comparison by which a node is split, None if it stays whole."""
+    residuals = node.residuals
+    if residuals is None or len(node.condition) >= options.depth:
+        return None
+    choice = _choice(residuals, node.learnt.law, options)
+    if choice is not None:
+        return choice
+    if residuals.scatter < MIN_EFFECT:
+        return None  # no split could explain enough to matter
+    if options.paper:
+        # Conditions of the code come first, then those of features.
+        branches = [column for column in residuals.field.columns if column.kind == "branch"]
+        of_branches = replace(residuals, field=replace(residuals.field, columns=branches))
+        return _sure_test(of_branches, options) or _sure_test(residuals, options)
+    return _sure_test(residuals, options)
+
+
+def _sure_test(residuals: LawResiduals, options: AnnotationOptions) -> Comparison | None:
+    """The test of the best split, if that is sure and matters."""
+    split, tried = best_split(residuals.field)
+    if split is None or residuals.criterion - split.criterion < MIN_GAIN:
+        return None
+    left = split.rss / max(float(residuals.unexplained[split.response]), 1e-300)
+    if left > (MAX_LEFT_GOOD if residuals.r2 >= options.good_r2 else MAX_LEFT):
+        return None
+    if residuals.scatter * np.sqrt(max(1.0 - left, 0.0)) < MIN_EFFECT:
+        return None
+    return split.test if split_p_value(residuals, split) * tried <= options.p else None
+
+
+def _choice(residuals: LawResiduals, law: Law, options: AnnotationOptions) -> Comparison | None:
+    """The test of a feature that is a choice and no quantity, if the law depends on several features.
+
+    A feature of two values is a choice, because it cannot be told from a quantity; one of more values is a choice if
+    laws for each value explain more than the one law.
+    """
+    if len(law.features) < 2:
+        return None
+
+    def values(column: RecordColumn) -> int:
+        """Number of values of an input; 0 if one of them is rare."""
+        if not column.is_input:
+            return 0
+        found, count = np.unique(column.values, return_counts=True)
+        return int(found.size) if count.min() >= options.fewest else 0
+
+    number = {column.name: values(column) for column in residuals.field.columns}
+    choices = [column for column in residuals.field.columns if 2 <= number[column.name] <= MAX_CHOICES]
+    for column in choices:
+        if column.name in law.features and (
+            number[column.name] == 2 or residuals.field.criterion_by_level(column) < residuals.criterion - MIN_GAIN
+        ):
+            split, _ = best_split(replace(residuals.field, columns=choices))
+            return split.test if split else None
+    return None
+
+
+def split_p_value(residuals: LawResiduals, split: Split) -> float:
+    """Probability of such a difference of the two sides by chance, for one candidate split.
+
+    Neither heavy tails nor unequal scatter nor effects of runs mislead it: residuals of the part's law become normal
+    scores (van der Waerden), so that no outlier counts for more than its rank, and each side is held against "the law of
+    the whole holds here" with its own scatter, by an F test.
+    """
+    inside, run = split.mask(), residuals.run
+    scores = ndtri((ranks(residuals.residual) - 0.5) / residuals.residual.size)
     present = np.bincount(run) > 0
-    return bool(present.sum() > 1 and np.isin(share[present], (0.0, 1.0)).all())
+    if present.sum() > 1 and np.isin(_run_means(inside.astype(np.float64), run)[present], (0.0, 1.0)).all():
+        return _p_between_runs(scores, inside, run)  # the condition is one of whole runs
+    scores = scores - _run_means(scores, run)[run]
+    sides = []
+    for side, basis in ((inside, split.bases[0]), (~inside, split.bases[1])):
+        tests = [_p_of_zero(scores[side], None)]
+        if basis >= 0:
+            # The basis was chosen among K: its p is corrected for all of them.
+            p = _p_of_zero(scores[side], residuals.bases[basis][side])
+            tests.append(min(1.0, p * max(len(residuals.bases), 1)))
+        sides.append(min(tests) * len(tests))
+    return min(1.0, 2.0 * min(sides))
 
 
 def _run_means(values: Array, run: NDArray[np.intp]) -> Array:
-    size = np.bincount(run)
-    return np.asarray(np.bincount(run, values) / np.maximum(size, 1))
+    """Mean of each run, by its number; 0 for a run without records."""
+    return np.asarray(np.bincount(run, values) / np.maximum(np.bincount(run), 1))
 
 
-def _against_zero(scores: Array, basis: Array | None) -> float:
-    """Chance p of "the scores of a side have mean 0 (and no slope)", by an F test."""
+def _p_of_zero(scores: Array, basis: Array | None) -> float:
+    """P of "the scores of a side have mean 0 (and no slope in the basis)", by an F test."""
     n = scores.size
-    rest = scores - scores.mean()
-    used = 1
+    left = scores - scores.mean()
+    parameters = 1
     if basis is not None:
         x = basis - basis.mean()
-        among = float(x @ x)
-        if among <= 0:
+        squares = float(x @ x)
+        if squares <= 0:
             return 1.0
-        rest = rest - x * (float(x @ scores) / among)
-        used = 2
-    left = float(rest @ rest)
-    explained = float(scores @ scores) - left
-    if n <= used:
+        left = left - x * (float(x @ scores) / squares)
+        parameters = 2
+    unexplained = float(left @ left)
+    explained = float(scores @ scores) - unexplained
+    if n <= parameters:
         return 1.0
-    return float(fdtrc(used, n - used, (explained / used) / max(left / (n - used), 1e-12)))
+    freedom = n - parameters
+    return float(fdtrc(parameters, freedom, (explained / parameters) / max(unexplained / freedom, 1e-12)))
 
 
-def _between(scores: Array, inside: Mask, run: NDArray[np.intp]) -> float:
-    """Chance p by Student's t of runs' means; 1 with fewer than two runs on a side."""
+def _p_between_runs(scores: Array, inside: Mask, run: NDArray[np.intp]) -> float:
+    """P of equal means of the runs on both sides, by Student's t test; 1 with fewer than two runs on a side."""
     means = _run_means(scores, run)
     present = np.flatnonzero(np.bincount(run) > 0)
-    of_run = _run_means(inside.astype(np.float64), run)[present] > 0.5
-    a, b = means[present][of_run], means[present][~of_run]
+    side = _run_means(inside.astype(np.float64), run)[present] > 0.5
+    a, b = means[present][side], means[present][~side]
     if min(a.size, b.size) < 2:
         return 1.0
     freedom = a.size + b.size - 2
     pooled = (float(((a - a.mean()) ** 2).sum()) + float(((b - b.mean()) ** 2).sum())) / freedom
     t = abs(a.mean() - b.mean()) / np.sqrt(max(pooled, 1e-12) * (1.0 / a.size + 1.0 / b.size))
     return float(2.0 * stdtr(freedom, -t))
-
-
-# ---- Whether a part of the records is split, and where: the best of all conditions, if it is sure and matters.
-
-MIN_GAIN = 10.0
-"""A split improves the information criterion by at least so much: "very strong" (Kass & Raftery 1995)."""
-REMAINS_GOOD, REMAINS = 0.25, 0.75
-"""Of what a good law leaves unexplained, and of what another one does, a split leaves at most so much."""
-MOST_CHOICES = 4
-"""Values of a feature that may be a choice."""
-
-
-def propose(part: Part, law: Law, options: AnnotationOptions) -> Test | None:
-    """The test by which a part with its law is split, None where it stays whole."""
-    choice = _choice(part, law, options)
-    if choice is not None:
-        return choice
-    if part.scatter < MIN_EFFECT:
-        return None  # no split could explain enough to matter
-    if options.paper:
-        # Conditions of the code first; then what features say.
-        outcomes = [column for column in part.field.columns if column.kind == "branch"]
-        return _sure(replace(part, field=replace(part.field, columns=outcomes)), options) or _sure(part, options)
-    return _sure(part, options)
-
-
-def _sure(part: Part, options: AnnotationOptions) -> Test | None:
-    """The best split where it is sure and matters."""
-    split, tried = best_split(part.field)
-    if split is None or part.criterion - split.criterion < MIN_GAIN or not _matters(part, split, options):
-        return None
-    return split.test if p_value(part, split, sides(part.field, split)) * tried <= options.p else None
-
-
-def _choice(part: Part, law: Law, options: AnnotationOptions) -> Test | None:
-    """A feature of a few values in a law of several may be a choice and no quantity: then it parts the records.
-
-    Of two values that cannot be told apart; of more it is where laws for each value explain more than the one of all.
-    """
-    if len(law.features) < 2:
-        return None
-    sizes = {column.name: _values(column, options.fewest) for column in part.field.columns}
-    choices = [column for column in part.field.columns if 2 <= sizes[column.name] <= MOST_CHOICES]
-    for column in choices:
-        if column.name not in law.features:
-            continue
-        if sizes[column.name] == 2 or by_levels(part.field, column) < part.criterion - MIN_GAIN:
-            split, _ = best_split(replace(part.field, columns=choices))
-            return split.test if split else None
-    return None
-
-
-def _values(column: Column, fewest: int) -> int:
-    """How many values a number has; 0 where one is rare, or it is no number known before the call."""
-    if column.kind not in ("feature", "run"):
-        return 0
-    values, count = np.unique(column.values, return_counts=True)
-    return int(values.size) if count.min() >= fewest else 0
-
-
-def _matters(part: Part, split: Split, options: AnnotationOptions) -> bool:
-    """Whether what the split explains is worth telling."""
-    remains = split.rss / max(float(part.unexplained[split.response]), 1e-300)
-    if remains > (REMAINS_GOOD if part.r2 >= options.good_r2 else REMAINS):
-        return False
-    return bool(part.scatter * np.sqrt(max(1.0 - remains, 0.0)) >= MIN_EFFECT)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
-    """A part of a component's records with its law."""
-
-    table: Table
-    """All records of the component."""
-    condition: Condition
-    """What the part's records have in common."""
-    mask: Mask
-    """Which records they are, (n,)."""
-    cells: Cells
-    """Points that the law was learnt from."""
-    learnt: Learnt
-    """The law."""
-    part: Part | None = None
-    """The records with their residuals; None where they are too few to look at."""
-
-
-Place = tuple[int, tuple[int, ...]]
-"""Component, and the way from its root to a part: 0 where a test holds."""
-
-
-def grow(roots: Sequence[Node], quantum: float, options: AnnotationOptions) -> list[list[Node]]:
-    """The leaves of every component, in the order of their conditions."""
-    leaves: list[dict[Place, Node]] = [{} for _ in roots]
-    level: dict[Place, Node] = {(i, ()): root for i, root in enumerate(roots)}
-    while level:
-        looked = {place: _looked_at(node, options) for place, node in level.items()}
-        tests = {place: _test(node, options) for place, node in looked.items()}
-        pieces = _piecewise(looked, tests, quantum, options)
-        wanted: dict[Place, Node] = {}
-        for (i, path), node in looked.items():
-            test = tests[i, path]
-            if test is None or (i, path) in pieces:
-                leaves[i][i, path] = pieces.get((i, path), node)
-            else:
-                wanted |= {(i, (*path, side)): _side(node, one) for side, one in enumerate((test, test.opposite()))}
-        level = dict(zip(wanted, relearnt(list(wanted.values()), quantum, options), strict=True))
-    _with_outcomes(leaves, quantum, options)
-    return [[found[place] for place in sorted(found)] for found in leaves]
-
-
-def _piecewise(
-    looked: Mapping[Place, Node], tests: Mapping[Place, Test | None], quantum: float, options: AnnotationOptions
-) -> dict[Place, Node]:
-    """Nodes that a good piecewise law tells whole: split by the very feature their law is of. It has intervals."""
-    places = [place for place, test in tests.items() if test and _of_its_feature(looked[place], test)]
-    nodes = relearnt([looked[place] for place in places], quantum, options, with_regimes=True)
-    found = {place: _looked_at(node, options) for place, node in zip(places, nodes, strict=True)}
-    return {
-        place: node
-        for place, node in found.items()
-        if node.learnt.law.breakpoints and node.part is not None and node.part.r2 >= options.good_r2
-    }
-
-
-def _of_its_feature(node: Node, test: Test) -> bool:
-    return isinstance(test.value, float) and not test.counts and set(node.learnt.law.features) <= {test.feature}
-
-
-def _with_outcomes(leaves: Sequence[dict[Place, Node]], quantum: float, options: AnnotationOptions) -> None:
-    """Leaves without a good law get one of branch outcomes and calls as well, if that is good; in place."""
-    places = [(found, place) for found in leaves for place, node in found.items() if _wants_outcomes(node, options)]
-    nodes = relearnt([found[place] for found, place in places], quantum, options, outcomes=True)
-    for (found, place), node in zip(places, nodes, strict=True):
-        looked = _looked_at(node, options)
-        if node.learnt.law.verdict == "law" and looked.part is not None and looked.part.r2 >= options.good_r2:
-            found[place] = looked
-
-
-def _wants_outcomes(node: Node, options: AnnotationOptions) -> bool:
-    if node.part is None or node.part.r2 >= options.good_r2:
-        return False
-    return any(column.kind in ("branch", "edge") for column in node.part.field.columns)
-
-
-def _looked_at(node: Node, options: AnnotationOptions) -> Node:
-    return replace(node, part=field_of(node.table, node.mask, node.learnt, options))
-
-
-def _test(node: Node, options: AnnotationOptions) -> Test | None:
-    """The test a part is split by, if it is."""
-    if node.part is None or len(node.condition) >= options.depth:
-        return None
-    return propose(node.part, node.learnt.law, options)
-
-
-def _side(node: Node, test: Test) -> Node:
-    """One side of a split, its law still that of the whole."""
-    mask = node.mask & holds((test,), node.table.named, node.mask.size)
-    return replace(node, condition=(*node.condition, test), mask=mask)
-
-
-def relearnt(
-    nodes: Sequence[Node],
-    quantum: float,
-    options: AnnotationOptions,
-    *,
-    outcomes: bool = False,
-    with_regimes: bool = False,
-) -> list[Node]:
-    """Parts with laws learnt from their own records; ``outcomes``: of branch outcomes and call edges as well."""
-    parts = [part_of(node.table.evidence, node.mask) for node in nodes]
-    if outcomes:
-        parts = [replace(one, features={**one.features, **one.branches, **one.edges}) for one in parts]
-    cells = [make_cells(part, node.table.preferred) for part, node in zip(parts, nodes, strict=True)]
-    series = [
-        Series(node.table.evidence.component.name, one.y, one.features, one.run, quantum=quantum)
-        for node, one in zip(nodes, cells, strict=True)
-    ]
-    found, _ = learn_relevant(series, options, regimes=with_regimes)
-    triples = zip(nodes, cells, found, strict=True)
-    return [replace(node, cells=one, learnt=learnt) for node, one, learnt in triples]
-
-
-def root(table: Table, cells: Cells, learnt: Learnt) -> Node:
-    """The whole of a component's records with the law of all."""
-    return Node(table, (), np.ones(table.evidence.cost.size, dtype=bool), cells, learnt)

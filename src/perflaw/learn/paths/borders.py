@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.modes import SUREST, Mass, apart, borders_of_mass, grown_cells, mass_of_cells, minima
+from perflaw.learn.modes import MIN_Z, Mass, borders_of_mass, distinct_borders, grown_cells, local_minima, mass_of_cells
 from perflaw.learn.paths.histograms import EXPONENTS, edges, quantile, total
 from perflaw.types import Histogram
 
@@ -35,7 +35,7 @@ NOTHING = 50.0
 """Calls that took no time by the clock took between so small a part of half a step and half a step."""
 
 
-def borders_of(h: Histogram, tick: float, worth: float | None = None, surest: float = SUREST) -> Array:
+def borders_of(h: Histogram, tick: float, worth: float | None = None, surest: float = MIN_Z) -> Array:
     """Borders between modes, (k,), increasing, in the histogram's unit; none for one mode.
 
     ``tick`` is the clock's step (0: unknown), ``worth`` how many independent calls these are worth (all of them),
@@ -51,7 +51,11 @@ def borders_of(h: Histogram, tick: float, worth: float | None = None, surest: fl
         return np.zeros(0)
     step = tick if TICKS[0] <= tick <= TICKS[1] else 0.0
     found = borders_of_mass(_mass(h, step), worth, surest)
-    return apart(quantile(h, (np.arange(LOOKED_AT) + 0.5) / LOOKED_AT), found, CLOSEST * step) if found.size else found
+    return (
+        distinct_borders(quantile(h, (np.arange(LOOKED_AT) + 0.5) / LOOKED_AT), found, CLOSEST * step)
+        if found.size
+        else found
+    )
 
 
 def _mass(h: Histogram, tick: float) -> Mass:
@@ -140,4 +144,4 @@ def paper_borders(h: Histogram) -> Array:
         return np.zeros(0)
     bounds = edges(h)
     gradient = h.counts / np.maximum(np.diff(bounds), 2.0 ** EXPONENTS[0])
-    return np.array([np.sqrt(bounds[i] * bounds[i + 1]) for i in minima(gradient)])
+    return np.array([np.sqrt(bounds[i] * bounds[i + 1]) for i in local_minima(gradient)])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from perflaw.learn.modes import SUREST
+from perflaw.learn.modes import MIN_Z
 from perflaw.learn.paths.batches import time_within
 from perflaw.learn.paths.borders import borders_of, paper_borders
 from perflaw.learn.paths.histograms import cdf, merged, quantile, total
@@ -149,12 +149,12 @@ def found_in(looks: Sequence[Look], observed: Observed, options: MiningOptions) 
     """
     everything = merged([look.durations for look in looks])
     time = time_within([one.batches for look in looks for one in look.observations])
-    least = max(options.sure, SUREST / math.sqrt(max(len(looks), 1)))
+    least = max(options.sure, MIN_Z / math.sqrt(max(len(looks), 1)))
     found = []
     for number, look in enumerate(looks):
         places = _borders(look, observed, options, time, least)
         own, common = cdf(look.durations, places), cdf(everything, places)
-        sure = cdf(look.durations, _borders(look, observed, options, time, SUREST)) if places.size else own
+        sure = cdf(look.durations, _borders(look, observed, options, time, MIN_Z)) if places.size else own
         for i in matched(own, options.epsilon):
             evident = bool(np.abs(sure - own[i]).min(initial=1.0) < options.epsilon)
             found.append(Found(number, look.platform, float(places[i]), float(own[i]), float(common[i]), evident))

@@ -1,0 +1,29 @@
+"""How annotations are learnt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perflaw.types import TIME, Metric
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationOptions:
+    """The metric, and the parameters of Algorithms 1 and 2 that Freud §3.2 leaves open."""
+
+    metric: Metric = TIME
+    """The metric of the costs."""
+    quantum: float = 1.0
+    """Smallest step of the metric (of time: the clock's tick in ns)."""
+    resolution: float = 0.0
+    """Smaller differences between single calls come from the measurement, in the unit of the metric (0: unknown)."""
+    good_r2: float = 0.9
+    """R² from which on a law is good, so that its records are not split."""
+    p: float = 0.01
+    """Error probability of a split, over all candidates (Holm 1979: the best of m candidates must reach p / m)."""
+    fewest: int = 20
+    """Smallest number of records on a side of a split."""
+    depth: int = 6
+    """Largest number of comparisons in a condition."""
+    paper: bool = False
+    """Follow the paper wherever perflaw differs from it."""

@@ -1,0 +1,161 @@
+"""What a law leaves unexplained of a part of the records: the residuals, and the field on which splits are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.learn.annotations.conditions import Mask
+from perflaw.learn.annotations.options import AnnotationOptions
+from perflaw.learn.annotations.records import RecordColumn, RecordTable
+from perflaw.learn.annotations.split_search import RecordProducts, SplitField, standardised
+from perflaw.learn.series import Learnt
+
+Array = NDArray[np.float64]
+
+MAX_RECORDS = 1500
+"""Number of records that splits are searched on; more are thinned evenly."""
+MIN_READ, MIN_READ_BASIS = 0.9, 0.05
+"""Share of the records in which a feature must have been read to be compared, and to be a basis of simple laws."""
+MAX_BASES = 36
+"""Number of bases of simple laws."""
+MIN_EFFECT = 0.1
+"""What a split explains must be at least this part of the response's size: less matters to nobody."""
+RESOLVED = 1e-4
+"""Differences below this part of a response are nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LawResiduals:
+    """A part of the records, n after thinning, with the residuals of its law."""
+
+    field: SplitField
+    """The field on which splits are searched."""
+    residual: Array
+    """Residuals of the law on the scale of its noise, (n,)."""
+    run: NDArray[np.intp]
+    """Run of each record, (n,)."""
+    bases: Array
+    """Bases of simple laws, (K, n), standardised."""
+    r2: float
+    """Share of the variance of single records that the law explains, on the scale of its noise."""
+    scatter: float
+    """Size of the residuals relative to that of the response."""
+    criterion: float
+    """Information criterion of the law, or of the best simple law if that is better."""
+    unexplained: Array
+    """Sum of squares that these leave of every response, standardised, (R,)."""
+
+
+def law_residuals(table: RecordTable, mask: Mask, learnt: Learnt, options: AnnotationOptions) -> LawResiduals | None:
+    """The residuals of a law on its records; None for fewer records than two sides need."""
+    rows = np.flatnonzero(mask)
+    if rows.size < 2 * options.fewest:
+        return None
+    if rows.size > MAX_RECORDS:
+        rows = rows[np.linspace(0, rows.size - 1, MAX_RECORDS).astype(np.intp)]
+    columns = [replace(column, values=column.values[rows]) for column in table.columns]
+    compared = {one.name for one in columns if one.kind == "category" or np.mean(~np.isnan(one.numbers)) >= MIN_READ}
+    complete = np.ones(rows.size, dtype=bool)
+    for column in columns:
+        if column.name in compared and column.is_input:
+            complete &= ~np.isnan(column.numbers)
+    if complete.sum() < 2 * options.fewest:
+        return None
+    rows = rows[complete]
+    columns = [replace(column, values=column.values[complete]) for column in columns]
+    weight = table.evidence.weight[rows]
+    weight = weight * (rows.size / weight.sum())
+
+    y = table.evidence.cost[rows]
+    log_y = np.log(y) if (y > 0).all() else None
+    law = learnt.law
+    logarithmic = law.noise.distribution == "lognormal" and log_y is not None
+    # Features of the law that were not read count as 0.
+    at = {column.name: np.nan_to_num(column.numbers) for column in columns if column.name in law.features}
+    mean = learnt.mean(at or {"": np.zeros(y.size)})
+    target = log_y if logarithmic and log_y is not None else y
+    residual = target - (np.log(np.maximum(mean, 1e-300)) if logarithmic else mean)
+    variance = float(weight @ residual**2) / rows.size
+    size = 1.0 if logarithmic else float(np.sqrt(weight @ y**2 / rows.size)) or 1.0
+    scatter = float(np.sqrt(variance)) / size
+
+    # If no split can matter, simple laws are constants, unless a feature of the law may be a choice.
+    simple = columns if scatter >= MIN_EFFECT or len(law.features) > 1 else []
+    bases = _bases(simple, weight)
+    fields = [column for column in columns if column.name in compared]
+    split_field = _split_field(fields, bases, y, log_y, residual, logarithmic, learnt, weight, options.fewest)
+    whole, own = split_field.whole(), variance * rows.size / split_field.sizes**2
+    unexplained = whole.rss[0].copy()
+    same = [1 if logarithmic else 0, -1]
+    unexplained[same] = np.minimum(unexplained[same], own[same])
+    of_law = split_field.criterion(np.array(own)[None], np.ones((1, own.size)))[0, -1]
+    of_simple = split_field.criterion(whole.rss, whole.parameters)[0, :-1].min()
+    total = float(weight @ (target - weight @ target / rows.size) ** 2) / rows.size
+    return LawResiduals(
+        split_field,
+        residual,
+        table.run[rows],
+        bases,
+        r2=1.0 - variance / total if total > split_field.floors[-1] else 1.0,
+        scatter=scatter,
+        criterion=min(float(of_law), float(of_simple)),
+        unexplained=unexplained,
+    )
+
+
+def _split_field(
+    columns: Sequence[RecordColumn],
+    bases: Array,
+    y: Array,
+    log_y: Array | None,
+    residual: Array,
+    logarithmic: bool,
+    learnt: Learnt,
+    weight: Array,
+    fewest: int,
+) -> SplitField:
+    """The field of n records: responses y, log y if all costs are positive, and the residual."""
+    n = weight.size
+    responses, sizes = standardised(np.stack([y, *([log_y] if log_y is not None else []), residual]), weight)
+    # The law's residuals are about the law, not about their own mean.
+    responses[-1] = residual / sizes[-1]
+    middle = float(np.median(np.abs(y))) or 1.0
+    floor = max(learnt.rows.series.quantum**2 / 12.0, (RESOLVED * middle) ** 2)
+    scales_and_floors = [(0.0, floor)]
+    if log_y is not None:
+        scales_and_floors.append((2.0 * float(weight @ log_y) / n, floor / middle**2))
+    scales_and_floors.append(scales_and_floors[1 if logarithmic else 0])
+    parameters = float(len(learnt.law.features) + (learnt.law.intercept is not None))
+    return SplitField(
+        columns=columns,
+        products=RecordProducts.of(responses, bases, weight),
+        scales=np.array([scale for scale, _ in scales_and_floors]),
+        sizes=sizes,
+        floors=np.array([floor for _, floor in scales_and_floors]),
+        extra=np.array([0.0] * (len(responses) - 1) + [parameters]),
+        weight=weight,
+        worth=float(n / (weight @ weight)),
+        fewest=fewest,
+    )
+
+
+def _bases(columns: Sequence[RecordColumn], weight: Array) -> Array:
+    """Bases of simple laws, (K, n), standardised: x, x² and log x of every number that was read often enough."""
+    bases: list[Array] = []
+    for column in columns:
+        if column.kind == "category" or len(bases) >= MAX_BASES:
+            continue
+        x = column.numbers
+        read = x[~np.isnan(x)]
+        if read.size < MIN_READ_BASIS * x.size or np.ptp(read) == 0:
+            continue
+        positive = bool(read.size == x.size and (read > 0).all())
+        x = np.nan_to_num(x) / max(float(np.abs(read).max()), 1e-300)
+        bases.append(x)
+        if column.is_input:
+            bases += [x * x, np.log(x) if positive else np.arcsinh(30.0 * x)]
+    return standardised(np.stack(bases), weight)[0] if bases else np.zeros((0, weight.size))

@@ -160,7 +160,7 @@ def test_wrong_use_is_told(folder, tmp_path):
     lines = (folder / "spec.yaml").read_text().splitlines()
     place = next(i for i, line in enumerate(lines) if "    shares:" in line)
     edited.write_text("\n".join([*lines[:place], "    shares: [0.5, 0.9]", *lines[place + 1 :]]))
-    assert f"edited.yaml:{place + 1}: shares: they add up to 1.4 and not to 1" in refused(
+    assert f"edited.yaml:{place + 1}: functions[0].groups[0].shares: they add up to 1.4 and not to 1" in refused(
         folder, check, edited, "-e", "same"
     )
 

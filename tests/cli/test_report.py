@@ -40,7 +40,7 @@ def test_verdicts_are_embedded(perflaw: Run, tmp_path: Path, verb: str) -> None:
     [
         ("", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ("[]", "schema None"),
+        ("[]", "schema is None"),
         ('{"schema": "perflaw.annotate/1"}', "perflaw.annotate/1"),
         ('{"schema": "perflaw.check/1", "verdicts": [{"component": "f", "verdict": "fine"}]}', "damaged"),
         ('{"schema": "perflaw.check/1", "verdicts": 5}', "damaged"),

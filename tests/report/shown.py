@@ -10,7 +10,7 @@ from typing import Any
 from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 
-from perflaw.report.page.html import render
+from perflaw.report.page.page import render
 from perflaw.types import Annotation
 
 from .test_html import page

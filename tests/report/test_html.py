@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from perflaw.report.page import html
-from perflaw.report.page.data import document
-from perflaw.report.page.html import as_json, render
-from perflaw.report.page.model import Page
+from perflaw.report.documents import annotate_document
+from perflaw.report.page import page as page_module
+from perflaw.report.page.page import Page, as_json, page_data, render
 from perflaw.types import Annotation, Component, Metric
 
 from . import factory, outcomes_factory
@@ -34,7 +33,7 @@ def page(annotations: Sequence[Annotation], **more: Any) -> Page:
 
 @pytest.fixture
 def without_plotly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html, "_plotly", lambda: "")
+    monkeypatch.setattr(page_module, "_plotly", lambda: "")
 
 
 def data_of(rendered: str) -> Any:
@@ -50,7 +49,7 @@ def chart_of(packed: str) -> Any:
 def test_the_chart_library_is_embedded_once_and_the_page_asks_for_nothing() -> None:
     rendered = render(page(factory.all_kinds()))
     assert rendered.count("plotly.js v") == 1
-    own = rendered.replace(html._plotly(), "")
+    own = rendered.replace(page_module._plotly(), "")
     assert not re.search(r"https?://", own)
     assert not re.search(r"<(script|link|img|iframe)[^>]*\b(src|href)\b", own)
     assert "default-src 'none'" in own
@@ -62,20 +61,20 @@ def test_names_never_become_markup() -> None:
     rendered = render(page([factory.hostile()], target=factory.HOSTILE, command=factory.HOSTILE))
     assert re.findall(r"</?script", rendered) == re.findall(r"</?script", plain)
     assert "<b onload" not in rendered
-    assert data_of(rendered)["rows"][0]["name"] == factory.HOSTILE
+    assert data_of(rendered)["rows"][0]["component"] == factory.HOSTILE
 
 
 @pytest.mark.usefixtures("without_plotly")
 def test_placeholders_and_backslashes_in_names_stay_what_they_are() -> None:
     name = r"{{plotly}} \1 \g<0> {{title}}"
     rendered = render(page([replace(factory.linear(), component=Component(name))], target=name))
-    assert data_of(rendered)["rows"][0]["name"] == name
+    assert data_of(rendered)["rows"][0]["component"] == name
 
 
 @pytest.mark.usefixtures("without_plotly")
 def test_an_undecodable_name_can_still_be_written() -> None:
     rendered = render(page([replace(factory.linear(), component=Component("a\udcffb"))], target="a\udcffb"))
-    assert data_of(rendered.encode("utf-8").decode("utf-8"))["rows"][0]["name"] == "a\udcffb"
+    assert data_of(rendered.encode("utf-8").decode("utf-8"))["rows"][0]["component"] == "a\udcffb"
 
 
 def test_json_in_a_script_element_has_no_character_that_could_end_it() -> None:
@@ -88,61 +87,73 @@ def test_infinite_and_missing_numbers_become_null() -> None:
     made = factory.linear()
     assert made.points
     odd = replace(made.points, y=(float("nan"), float("inf"), *made.points.y[2:]))
-    chart = chart_of(document(page([replace(made, points=odd, share=float("nan"))]))["charts"][0])
+    chart = chart_of(page_data(page([replace(made, points=odd, share=float("nan"))]))["annotations"][0])["chart"]
     assert chart["y"][:2] == [None, None]
 
 
 def test_rows_say_what_the_terminal_says() -> None:
-    rows = document(page(factory.all_kinds()))["rows"]
-    assert rows[0]["law"] == "3.1 µs · docs.len^1.98"
-    assert (rows[0]["grows"], rows[0]["slopes"]) == ("n^1.98", "(1.94–2.02)")
+    rows = page_data(page(factory.all_kinds()))["rows"]
+    assert rows[0]["text"]["law"] == "3.1 µs · docs.len^1.98"
+    assert (rows[0]["text"]["grows"], rows[0]["text"]["slopes"]) == ("n^1.98", "(1.94–2.02)")
     assert [row["verdict"] for row in rows[:6]] == ["law", "law", "law", "none", "none", "inconclusive"]
 
 
 def test_predictions_are_of_one_kind() -> None:
     asked = [replace(factory.linear(), predicted=factory.prediction({"n": 1e6}, 41e9, 0.2)), factory.n_log_n()]
-    there = document(page(asked, at={"n": 1e6}))
+    there = page_data(page(asked, at={"n": 1e6}))
     assert there["predicted"] == {"heading": "run at n = 1,000,000", "scope": "at"}
-    assert there["rows"][0]["predicted"] == "41 s (33–49)"
-    default = document(page([factory.linear()]))
+    assert there["rows"][0]["text"]["predicted"] == "41 s (33–49)"
+    default = page_data(page([factory.linear()]))
     assert default["predicted"]["heading"] == "run at n = 100,000"
-    alone = document(page([replace(factory.linear(), run_law=None)]))
+    alone = page_data(page([replace(factory.linear(), run_law=None)]))
     assert alone["predicted"]["scope"] == "call"
 
 
 def test_at_outside_a_law_leaves_its_cell_empty() -> None:
-    rows = document(page([factory.linear()], at={"n": 1e6}))["rows"]
-    assert rows[0]["predicted"] == "—"
+    rows = page_data(page([factory.linear()], at={"n": 1e6}))["rows"]
+    assert rows[0]["text"]["predicted"] == "—"
 
 
 def test_links_tell_same_named_functions_and_metrics_apart() -> None:
     one = factory.linear()
     memory = replace(one, metric=Metric("memory", "bytes"))
     elsewhere = replace(one, component=replace(one.component, line=99))
-    keys = [row["key"] for row in document(page([one, elsewhere, memory, memory, memory]))["rows"]]
+    keys = [row["key"] for row in page_data(page([one, elsewhere, memory, memory, memory]))["rows"]]
     assert keys[0] == "parse.tokens"
     assert len(set(keys)) == 5
 
 
 def test_detail_holds_the_evidence() -> None:
-    [detail] = document(page([factory.n_log_n()]))["details"]
-    law = detail["scopes"][0]
-    assert ("evidence", "360 points from 9 runs") in [tuple(fact) for fact in law["facts"]]
+    [packed] = page_data(page([factory.n_log_n()]))["annotations"]
+    component = chart_of(packed)
+    law, text = component["document"]["scopes"][0]["law"], component["text"]["scopes"][0]
+    assert ("evidence", "360 points from 9 runs") in [tuple(fact) for fact in text["facts"]]
     assert law["expression"] == "LogNorm(120*items.len*log(items.len), 0.05)"
-    assert law["alternatives"][0]["delta"] == "0.7"
-    assert [cells[0] for cells in law["predictions"]] == ["items.len = 20,000", "items.len = 100,000"]
-    assert detail["run"]["text"] == "120 ns · n · log(n)"
+    assert law["alternatives"][0]["delta"] == 0.7
+    assert [cells[0] for cells in text["predictions"]] == ["items.len = 20,000", "items.len = 100,000"]
+    assert component["text"]["run"]["law"] == "120 ns · n · log(n)"
+
+
+def test_a_component_of_the_page_is_its_document() -> None:
+    made = factory.n_log_n()
+    [packed] = page_data(page([made]))["annotations"]
+    told = annotate_document([made], [], None)["annotations"][0]
+    assert chart_of(packed)["document"] == json.loads(json.dumps(told))
+    row = page_data(page([made]))["rows"][0]
+    assert {name: row[name] for name in ("component", "unit", "calls", "total", "share", "self_share")} == {
+        name: told[name] for name in ("component", "unit", "calls", "total", "share", "self_share")
+    }
 
 
 def test_edges_are_documents_too() -> None:
-    shown = document(page(factory.edges()))
-    assert len(shown["rows"]) == len(shown["charts"]) == len(factory.edges())
+    shown = page_data(page(factory.edges()))
+    assert len(shown["rows"]) == len(shown["annotations"]) == len(factory.edges())
     json.dumps(shown, allow_nan=False)
 
 
 def test_the_first_hundred_keep_all_points_and_no_page_drowns_in_them() -> None:
-    packed = document(page(factory.many(300, size=500)))["charts"]
-    top, last = chart_of(packed[99]), chart_of(packed[100])
+    packed = page_data(page(factory.many(300, size=500)))["annotations"]
+    top, last = chart_of(packed[99])["chart"], chart_of(packed[100])["chart"]
     assert (top["of"], len(top["y"])) == (500, 500)
     assert (last["of"], len(last["y"]), len(last["features"]["k"])) == (500, 250, 250)
     assert set(last["run"]) == set(range(9))
@@ -161,12 +172,12 @@ def test_an_empty_experiment_needs_no_chart_library() -> None:
 
 @pytest.mark.usefixtures("without_plotly")
 def test_verdicts_are_ordered_and_linked() -> None:
-    shown = document(page(factory.all_kinds(), outcomes=outcomes_factory.checked()))["outcomes"]
+    shown = page_data(page(factory.all_kinds(), verdicts=outcomes_factory.checked()))["outcomes"]
     assert [row["verdict"] for row in shown["rows"]][:2] == ["violated", "violated"]
     places = {row["component"]: row["index"] for row in shown["rows"]}
     assert places["index.build"] == 0
     assert places["gone.function"] is None
-    rendered = render(page([factory.linear()], outcomes=outcomes_factory.checked()))
+    rendered = render(page([factory.linear()], verdicts=outcomes_factory.checked()))
     assert re.findall(r"</?script", rendered) == re.findall(r"</?script", render(page([factory.linear()])))
 
 
@@ -175,11 +186,11 @@ def test_odd_numbers_in_verdicts_become_null() -> None:
     odd["verdicts"] = [
         {**odd["verdicts"][0], "effect": "9", "effect_low": True, "effect_high": None, "p": [], "changes": None}
     ]
-    shown = document(page([factory.linear()], outcomes=odd))["outcomes"]["rows"][0]
-    assert (shown["effect"], shown["low"], shown["text"]) == (None, None, "—")
+    shown = page_data(page([factory.linear()], verdicts=odd))["outcomes"]["rows"][0]
+    assert (shown["effect"], shown["effect_low"], shown["text"]) == (None, None, "—")
 
 
 def test_old_laws_come_with_their_unit() -> None:
-    shown = document(page(factory.all_kinds(), outcomes=outcomes_factory.changed()))["outcomes"]
+    shown = page_data(page(factory.all_kinds(), verdicts=outcomes_factory.changed()))["outcomes"]
     [law] = shown["old"]["2"]
-    assert (law["expression"], law["factor"]) == ("LogNorm(0.9 + 0.0024*text.len, 0.05)", 1000.0)
+    assert (law["law"]["expression"], law["factor"]) == ("LogNorm(0.9 + 0.0024*text.len, 0.05)", 1000.0)

@@ -41,7 +41,7 @@ def choose(shown: Specs, place: int, name: str) -> None:
 
 def test_the_table_is_the_papers(shown: Specs) -> None:
     choose(shown, 0, "semop")
-    text = shown.card("Expected of each behaviour")
+    text = shown.card("Expected of each group")
     for words in ("not e1 and not e2", "e1 and not e2", "99 %", "41 %", "65 %", "t <= 70 ms", "t > 70 ms"):
         assert words in text
     assert "e1 child_main -> proc_mutex_sysv_acquire" in " ".join(text.split())
@@ -97,19 +97,19 @@ def test_durations_stand_beside_their_border(shown: Specs) -> None:
 
 def test_odd_names_and_standings_are_plain_text(shown: Specs) -> None:
     choose(shown, 2, "operator->")
-    text = shown.card("Expected of each behaviour")
+    text = shown.card("Expected of each group")
     assert "(inseparable)" in text
     assert "by machine" in text
     assert "there" in text
     choose(shown, 1, "app.steady")
-    assert "always" in shown.card("Expected of each behaviour")
+    assert "always" in shown.card("Expected of each group")
 
 
 def test_merging_is_drawn_as_boxes_beside_chance(shown: Specs) -> None:
     assert shown.tab.locator("#mine .box-plot").count() == 2
     assert shown.tab.locator("#mine .box").count() == 8
     assert shown.tab.locator("#mine .box .chance").count() == 8
-    assert "not compared, as one side lacks them: gone" in shown.tab.inner_text("#mine")
+    assert "not compared, missing on one side: gone" in shown.tab.inner_text("#mine")
 
 
 def test_keys_filter_and_links_lead_to_functions(shown: Specs) -> None:

@@ -14,10 +14,11 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from perflaw.errors import DataError
 from perflaw.learn.paths.histograms import clusters
 from perflaw.report.documents import mine_document
-from perflaw.report.mine.call_path_graph import MOST_NODES, call_path_graph
+from perflaw.report.mine.call_path_graph import MAX_NODES, call_path_graph
 from perflaw.report.mine.exports import CALLS, RATIO, mine_otlp, mine_prometheus, mine_pytest
-from perflaw.report.mine.page import BARS, box, histogram_data
-from perflaw.report.mine.table import assertions, merge_text, mine_text
+from perflaw.report.mine.page import MAX_BARS, box, histogram_data
+from perflaw.report.mine.table import merge_text, mine_text
+from perflaw.report.mine.words import assertions
 from perflaw.types import PathGroup, PathSpec
 from perflaw.types.documents import dumps
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile
@@ -45,14 +46,14 @@ def test_tables_stay_in_eighty_columns_and_drive_no_terminal():
     assert "(inseparable)" in text
     assert "(quarantined)" in text
     assert "unknown: 1 call path with 4 calls" in text
-    assert "not compared: gone" in text
-    assert "no function's calls are of several kinds" in mine_text(SPECS[1:2])
+    assert "not compared, missing on one side (gone, new or inlined): gone" in text
+    assert "every function's calls are of one kind" in mine_text(SPECS[1:2])
     assert mine_text([]) == "no specification: no function was called often enough\n"
 
 
 def test_many_functions_are_cut_unless_asked_for():
     many = [SPECS[1]] * 40 + [SPECS[0]] * 12
-    assert "22 more functions, 2 more specifications (--all tells all)" in mine_text(many)
+    assert "22 more functions, 2 more specifications (--all lists all)" in mine_text(many)
     assert "more functions" not in mine_text(many, every=True)
 
 
@@ -174,7 +175,7 @@ def test_ways_without_a_choice_are_one_node_and_large_graphs_are_cut():
     rng = np.random.default_rng(1)
     paths = sorted({("main", *(f"f{layer}_{rng.integers(30)}" for layer in range(6)), "z") for _ in range(600)})
     large = graph_of(paths, [0] * len(paths))
-    assert len(large.nodes) <= MOST_NODES
+    assert len(large.nodes) <= MAX_NODES
     assert large.left > 500
     back = graph_of([("a", "b", "a2", "b", "z"), ("a", "z")], [0, 1])
     assert len(back.nodes) >= 2
@@ -201,7 +202,7 @@ def test_nothing_stands_on_anything_else():
 def test_bars_hold_every_call_and_borders_stand_where_they_are():
     data = histogram_data(specs_factory.specs().specs[0])
     assert [sum(bars) for bars in data["groups"]] == [200, 100, 100]
-    assert len(data["groups"][0]) <= BARS
+    assert len(data["groups"][0]) <= MAX_BARS
     border = data["borders"][0]
     assert border["text"] == "70 ms"
     assert math.isclose(border["at"], math.log2(70e6))
@@ -219,4 +220,4 @@ def test_boxes_are_tukeys():
 
 def test_functions_without_a_model_on_one_side_are_named():
     text = merge_text([MergeStep("0002", (), (), ("app.f",))])
-    assert "without borders in one of them, so without a model to compare: app.f" in " ".join(text.split())
+    assert "not compared, without borders on one side: app.f" in " ".join(text.split())

@@ -16,7 +16,7 @@ Pages = pytest.TempPathFactory
 @pytest.fixture(scope="module")
 def checked(browser: Browser, tmp_path_factory: Pages) -> Iterator[Shown]:
     path = tmp_path_factory.mktemp("page") / "check.html"
-    made = Shown(browser, path, factory.all_kinds(), outcomes=outcomes_factory.checked())
+    made = Shown(browser, path, factory.all_kinds(), verdicts=outcomes_factory.checked())
     made.tab.wait_for_function(DRAWN)
     yield made
     made.close()
@@ -25,7 +25,7 @@ def checked(browser: Browser, tmp_path_factory: Pages) -> Iterator[Shown]:
 @pytest.fixture(scope="module")
 def changed(browser: Browser, tmp_path_factory: Pages) -> Iterator[Shown]:
     path = tmp_path_factory.mktemp("page") / "diff.html"
-    made = Shown(browser, path, factory.all_kinds(), "#parse.tokens", outcomes=outcomes_factory.changed())
+    made = Shown(browser, path, factory.all_kinds(), "#parse.tokens", verdicts=outcomes_factory.changed())
     made.wait_for("parse.tokens")
     made.tab.wait_for_function(DRAWN)
     yield made
@@ -97,7 +97,7 @@ def test_two_thousand_verdicts_are_quick_to_open(browser: Browser, tmp_path_fact
     document = outcomes_factory.checked()
     holds = next(one for one in document["verdicts"] if one["verdict"] == "holds")
     document["verdicts"] = [{**holds, "component": one.component.name} for one in many]
-    shown = Shown(browser, tmp_path_factory.mktemp("page") / "many.html", many, outcomes=document)
+    shown = Shown(browser, tmp_path_factory.mktemp("page") / "many.html", many, verdicts=document)
     shown.tab.wait_for_function(DRAWN)
     assert len(shown.tab.query_selector_all("#forest tbody tr")) == 60
     shown.tab.click("#outcomes >> text=show all 2,000")

@@ -52,9 +52,9 @@ def test_points_may_be_coloured_by_run_instead(shown: Shown) -> None:
 def test_laws_not_told_apart_are_drawn_on_demand(shown: Shown) -> None:
     shown.select("app.regimes")
     names = [trace["name"] for trace in shown.traces()]
-    assert "not told apart: power" not in names
+    assert "equally good: power" not in names
     shown.tab.check("#alternatives")
-    other = shown.trace("not told apart: power")
+    other = shown.trace("equally good: power")
     assert other["y"][-1] == pytest.approx(2.9 * other["x"][-1] ** 1.95 * 1e-9)
     shown.tab.wait_for_url("**alternatives=1**")
     shown.tab.uncheck("#alternatives")
@@ -150,7 +150,7 @@ def test_a_link_shows_the_same_again(browser: Browser, shown: Shown, tmp_path_fa
     again.wait_for("app.regimes")
     again.tab.wait_for_function(DRAWN)
     assert again.tab.evaluate("document.getElementById('law-chart').layout.yaxis.type") == "linear"
-    assert again.trace("not told apart: power")
+    assert again.trace("equally good: power")
     assert again.tab.inner_text("#answer").startswith("2.0 ms")
     assert again.tab.get_attribute("html", "data-theme") == "dark"
     assert again.tab.inner_text("[data-choice=theme] [aria-pressed=true]") == "dark"
@@ -186,7 +186,7 @@ def test_keys_reach_everything(shown: Shown) -> None:
     shown.wait_for("app.regimes")
     tab.focus("#alternatives")
     tab.keyboard.press("Space")
-    assert shown.trace("not told apart: power")
+    assert shown.trace("equally good: power")
     tab.keyboard.press("Space")
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.laws.reading import parse_expression
-from perflaw.report.annotations.table import MOST_LAWS, annotations_table
+from perflaw.report.annotations.table import MAX_LAWS, annotations_table
 from perflaw.report.tables import WIDTH, broken
 from perflaw.types import Annotation
 
@@ -28,8 +28,8 @@ def several(count: int, condition: str = "") -> Annotation:
 def test_at_most_four_laws_are_listed() -> None:
     for count in range(2, 9):
         table = annotations_table([several(count)], None, False)
-        assert table.count("400 ns") == min(count, MOST_LAWS)
-        assert (f"… {count - MOST_LAWS} more" in table) == (count > MOST_LAWS)
+        assert table.count("400 ns") == min(count, MAX_LAWS)
+        assert (f"… {count - MAX_LAWS} more" in table) == (count > MAX_LAWS)
 
 
 def test_a_condition_stands_before_its_laws_once_and_callees_are_short() -> None:

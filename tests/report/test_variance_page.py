@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perflaw.report.page.html import render
+from perflaw.report.page.page import render
 
 from . import variance_factory
 from .test_html import chart_of, data_of, page

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.report.annotations.verdicts import check_text, diff_text, github, ratio_text
 from perflaw.report.documents import check_document
-from perflaw.report.sarif import sarif
+from perflaw.report.verdicts.exports import github, sarif
+from perflaw.report.verdicts.text import law_verdicts_text, ratio_text
 from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict
 from perflaw.types.documents import dumps
 
@@ -23,26 +23,26 @@ def verdict(name="index.build", outcome="violated", file="/src/index.py", messag
 
 
 def test_a_violation_reads_as_designed():
-    text = check_text([verdict()] + [verdict(f"f{i}", "holds") for i in range(3)])
+    text = law_verdicts_text([verdict()] + [verdict(f"f{i}", "holds") for i in range(3)])
     flat = " ".join(text.split())
     assert flat.startswith(
         "violated index.build(docs) time 1.8x (1.6–2.1) what the law says from docs.len = 500 on, 3 runs of 3"
     )
     assert text.splitlines()[-1] == "violated 1 · holds 3"
-    assert check_text([]) == "no laws to check\n"
+    assert law_verdicts_text([]) == "no laws to check\n"
 
 
 def test_a_diff_tells_the_ratio_of_the_slope():
     change = Change("coefficient", "len", "0.86", "4.94", 5.744, 5.2, 6.3)
     one = DiffVerdict(Component("mysql_execute_command"), TIME, "", "violated", 1e-6, 5.6, 5.1, 6.2, (change,))
-    flat = " ".join(diff_text([one]).split())
+    flat = " ".join(law_verdicts_text([one]).split())
     assert "coefficient len 0.86 -> 4.94 (5.7x (5.2–6.3))" in flat
 
 
 @given(st.text(max_size=60), st.sampled_from(OUTCOMES), st.text(max_size=40), st.text(max_size=60))
 def test_any_name_stays_one_entry(name, outcome, file, message):
     one = verdict(name, outcome, file, message)
-    for line in check_text([one], every=True).splitlines():
+    for line in law_verdicts_text([one], every=True).splitlines():
         assert all(c.isprintable() for c in line)
     commands = github([one]).splitlines()
     assert len(commands) <= 1

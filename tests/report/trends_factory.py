@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.report.trend.words import TrendView
+from perflaw.report.trend.view import TrendView
 from perflaw.types import Cluster, CountMatrix, Curve, Law, Location, Overtake, PowerLaw, Trends
 
 from . import factory

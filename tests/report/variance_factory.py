@@ -44,8 +44,8 @@ def since() -> tuple[VarianceView, ...]:
         recorder.add(request)
     views = []
     for one in server():
-        before = survey(recorder.tree(one.found.metric)).found
-        views.append(replace(one, since=Since("last week", compare(before, one.found))))
+        before = survey(recorder.tree(one.variance.metric)).found
+        views.append(replace(one, since=Since("last week", compare(before, one.variance))))
     return tuple(views)
 
 
@@ -80,7 +80,7 @@ def many(patterns: int = 333, nodes: int = 9) -> tuple[VarianceView, ...]:
 def alone() -> tuple[VarianceView, ...]:
     """One pattern of one node, of which samples say nothing."""
     (first, *_) = server()
-    node = replace(first.found.patterns[0].nodes[0], off_cpu=None, cause="unknown")
+    node = replace(first.variance.patterns[0].nodes[0], off_cpu=None, cause="unknown")
     explanation = replace(
         first.explanations[node.component],
         budget=None,
@@ -91,13 +91,13 @@ def alone() -> tuple[VarianceView, ...]:
         cause="unknown",
         off_cpu=None,
     )
-    found = replace(first.found, patterns=(Pattern((node,), ()),))
+    found = replace(first.variance, patterns=(Pattern((node,), ()),))
     return (VarianceView(found, {node.component: explanation}),)
 
 
 def nothing() -> tuple[VarianceView, ...]:
     """Nothing varies."""
-    return tuple(VarianceView(replace(one.found, patterns=())) for one in server())
+    return tuple(VarianceView(replace(one.variance, patterns=())) for one in server())
 
 
 def hostile() -> tuple[VarianceView, ...]:
@@ -108,11 +108,11 @@ def hostile() -> tuple[VarianceView, ...]:
         name: Component(names.get(name, f"{bad}.{name}"), bad, 1)
         for name in ("app.handle", "app.parse", "app.look_up", "app.token")
     }
-    pattern = first.found.patterns[0]
+    pattern = first.variance.patterns[0]
     nodes = tuple(
         replace(one, component=parts[one.component.name], mean=math.nan, off_cpu=math.inf) for one in pattern.nodes
     )
-    found = replace(first.found, patterns=(replace(pattern, nodes=nodes),), notes=(bad,))
+    found = replace(first.variance, patterns=(replace(pattern, nodes=nodes),), notes=(bad,))
     screens = {parts[key.name]: replace(one, component=parts[key.name]) for key, one in first.explanations.items()}
     handle = screens[parts["app.handle"]]
     told = tuple(replace(one, features={bad: math.inf}, cpu=math.nan) for one in handle.exemplars)

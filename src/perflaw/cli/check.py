@@ -80,8 +80,8 @@ def command(
 
         return _check_specs(laws, experiment, run_ids, SpecOptions(alpha, tolerance, min_effect, absolute), outputs)
     from perflaw.check.judge import CheckOptions, judge
-    from perflaw.report.annotations.verdicts import check_text
     from perflaw.report.documents import check_document
+    from perflaw.report.verdicts.text import law_verdicts_text
 
     loaded = load_laws(laws, metric, run_ids if laws == experiment else ())
     recordings, left_out = _new_recordings(experiment, run_ids, loaded.source, loaded.learnt_from, "the laws", "")
@@ -89,14 +89,14 @@ def command(
     if loaded.note:
         note(loaded.note)
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
-    return _report(verdicts, document, check_text(verdicts, sys.stdout.isatty(), every), outputs)
+    return _report(verdicts, document, law_verdicts_text(verdicts, sys.stdout.isatty(), every), outputs)
 
 
 def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: SpecOptions, outputs: Outputs) -> int:
     """Hold recordings against a file of specifications; exit status 1 if a group of call paths violates them."""
     from perflaw.check.spec_judge import judge_specs
     from perflaw.report.documents import check_document
-    from perflaw.report.mine.verdicts import spec_verdicts_text
+    from perflaw.report.verdicts.text import spec_verdicts_text
     from perflaw.store.paths import read_observed
     from perflaw.store.tables import read_table
     from perflaw.types import Component
@@ -175,8 +175,7 @@ def _report(
 ) -> int:
     """Print and write the verdicts in every form that was asked for; gives the exit status."""
     from perflaw import __version__
-    from perflaw.report.annotations.verdicts import github
-    from perflaw.report.sarif import sarif
+    from perflaw.report.verdicts.exports import github, sarif
     from perflaw.types.documents import dumps
 
     if outputs.sarif:

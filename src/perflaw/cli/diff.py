@@ -32,7 +32,8 @@ def command(
     """
     from perflaw.check.diffing import DiffSide, compare
     from perflaw.check.judge import CheckOptions
-    from perflaw.report.annotations.verdicts import diff_text, github
+    from perflaw.report.verdicts.exports import github
+    from perflaw.report.verdicts.text import law_verdicts_text
 
     before, after = load_laws(old, metric), load_laws(new, metric)
     for remark in filter(None, (before.note, after.note)):
@@ -48,7 +49,7 @@ def command(
 
         click.echo(dumps(diff_document(verdicts)))
     else:
-        click.echo(diff_text(verdicts, sys.stdout.isatty(), every), nl=False)
+        click.echo(law_verdicts_text(verdicts, sys.stdout.isatty(), every), nl=False)
     if as_github:
         click.echo(github(verdicts), nl=False, err=as_json)
     return int(any(verdict.verdict == "violated" for verdict in verdicts))

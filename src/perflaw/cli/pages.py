@@ -1,4 +1,4 @@
-"""The page of ``perflaw report`` and ``perflaw trend``: what it says of an experiment, and its file."""
+"""The page of ``perflaw report``, ``trend``, ``variance`` and ``mine``: its head, its views, and its file."""
 
 from __future__ import annotations
 
@@ -18,30 +18,39 @@ if TYPE_CHECKING:
     from perflaw.learn.variance.analyse import Survey
     from perflaw.learn.variance.options import Options
     from perflaw.report.mine.words import MineView
-    from perflaw.report.page.model import Page
+    from perflaw.report.page.page import Page
     from perflaw.report.variance.page import Since, VarianceView
     from perflaw.store.experiment import Recording
     from perflaw.types import Annotation, Component
+
+MAX_EXPLAINED = 120
+"""Functions, those of the most important patterns first, that the page explains in full."""
+MAX_DRIVEN = 12
+"""Functions whose drivers are learnt: each takes the law learner a part of a second."""
+_SIDE_BY_SIDE = ("time", "cpu", "events")
 
 
 def page_of(
     experiment: str, recordings: Sequence[Recording], annotations: Sequence[Annotation], at: dict[str, float] | None
 ) -> Page:
-    """What a page says of an experiment: its newest command, its runs, what they lost."""
-    from perflaw.report.page.model import Page
+    """The head of a page: the newest command of an experiment, its runs, and what they lost or left out."""
+    from perflaw.report.page.page import Page
+    from perflaw.report.quantity import counted
 
     runs = [recording.run for recording in recordings]
-    opened = sum(run.lost.open_invocations for run in runs)
     incomplete = sum(not run.complete for run in runs)
+    opened = sum(run.lost.open_invocations for run in runs)
+    lost = [f"{counted(incomplete, 'run')} incomplete"] * bool(incomplete)
+    lost += [f"{counted(opened, 'call')} had not ended"] * bool(opened)
     library = max(run.lost.library_functions for run in runs)
     unselected = max(run.lost.unselected_functions for run in runs)
-    lost = [f"{incomplete} runs incomplete"] * bool(incomplete) + [f"{opened} calls had not ended"] * bool(opened)
-    left_out = [f"{library} library functions that only libraries call"] * bool(library)
-    left_out += [f"{unselected} functions by --select or --exclude"] * bool(unselected)
+    left_out = [f"{counted(library, 'library function')} called only by libraries"] * bool(library)
+    left_out += [f"{counted(unselected, 'function')} by --select or --exclude"] * bool(unselected)
+    newest = runs[-1]
     return Page(
-        target=runs[-1].target,
+        target=newest.target,
         experiment=experiment,
-        command=" ".join((Path(runs[-1].command[0]).name, *runs[-1].command[1:])),
+        command=" ".join((Path(newest.command[0]).name, *newest.command[1:])),
         created=max(run.started for run in runs),
         runs=[
             {
@@ -62,8 +71,8 @@ def page_of(
 
 
 def write_page(output: str, page: Page) -> int:
-    """Write the page, and say how many characters it has; StoreError where it cannot be written."""
-    from perflaw.report.page.html import render
+    """Write the page and return its number of characters; StoreError where it cannot be written."""
+    from perflaw.report.page.page import render
 
     text = render(page)
     try:
@@ -75,11 +84,8 @@ def write_page(output: str, page: Page) -> int:
     return len(text)
 
 
-# ---- The call-path view of ``perflaw mine -o`` and ``perflaw report``.
-
-
 def mine_view(recordings: Sequence[Recording], experiment: str, metric: str) -> MineView:
-    """Specifications of all functions of which call paths were collected, by wall time but where CPU time is asked for."""
+    """Specifications of all functions whose call paths were collected, by wall time unless the metric is CPU time."""
     from perflaw.cli.mining import MiningRequest, mine_specs
     from perflaw.learn.paths.options import MiningOptions
     from perflaw.report.mine.words import MineView
@@ -89,25 +95,16 @@ def mine_view(recordings: Sequence[Recording], experiment: str, metric: str) -> 
 
 
 def write_mine(output: str, experiment: str, mined: MinedSpecs) -> None:
-    """Write the page of specifications alone."""
+    """Write a page of specifications alone."""
     from perflaw.report.mine.words import MineView
-    from perflaw.report.page.model import Page
+    from perflaw.report.page.page import Page
+    from perflaw.report.quantity import counted
 
-    specs = len(mined.file.specs)
-    nothing = Page("specifications", "", "", "", [], [])
-    page = page_of(experiment, mined.recordings, [], None) if mined.recordings else nothing
+    page = Page("specifications", "", "", "", [], [])
+    if mined.recordings:
+        page = page_of(experiment, mined.recordings, [], None)
     size = write_page(output, replace(page, mine=MineView(mined.file, mined.steps)))
-    click.echo(f"wrote {output}: {specs} specification{'s' * (specs != 1)}, {size / 1e6:.1f} MB", err=True)
-
-
-# ---- The variance view of ``perflaw variance -o`` and ``perflaw report``, in every metric that tells work from
-# waiting.
-
-FULL = 120
-"""Functions, those of the most important patterns first, that the page explains in full."""
-DRIVEN = 12
-"""Functions of which it is learnt what drives them: that takes the law learner, a part of a second each."""
-_SIDE_BY_SIDE = ("time", "cpu", "events")
+    click.echo(f"wrote {output}: {counted(len(mined.file.specs), 'specification')}, {size / 1e6:.1f} MB", err=True)
 
 
 def variance_views(
@@ -117,30 +114,33 @@ def variance_views(
     asked: Component | None = None,
     against: str | None = None,
 ) -> tuple[VarianceView, ...]:
-    """A view for each metric: the one asked for first, then wall time, CPU time and events as far as recorded.
+    """A view for each metric: the one asked for first, then wall time, CPU time and events where recorded.
 
-    Functions that vary in one metric are explained in all, the one ``asked`` for first. What changed since the experiment
-    ``against`` stands beside.
+    Functions that vary in one metric are explained in all metrics, the function ``asked`` for first. Each view holds
+    what changed since the experiment ``against``.
     """
     from perflaw.learn.variance.analyse import survey
     from perflaw.report.variance.page import VarianceView
     from perflaw.store.call_trees import read_call_tree
     from perflaw.store.evidence import find_metric
 
-    names = [metric, *(name for name in _recorded(recordings) if name != metric)]
-    surveys = [survey(read_call_tree(recordings, find_metric(recordings, name)), options) for name in names]
-    chosen = list(dict.fromkeys([*([asked] if asked else []), *_by_turns(surveys)]))[:FULL]
-    driven = frozenset(chosen[:DRIVEN])
+    known = [{one.name for one in recording.run.metrics} for recording in recordings]
+    recorded = [name for name in _SIDE_BY_SIDE if all(name in names for names in known)]
+    metrics = dict.fromkeys([metric, *recorded])
+    surveys = [survey(read_call_tree(recordings, find_metric(recordings, name)), options) for name in metrics]
+    first = [asked] if asked else []
+    chosen = list(dict.fromkeys([*first, *_by_turns(surveys)]))[:MAX_EXPLAINED]
+    driven = frozenset(chosen[:MAX_DRIVEN])
     views = []
     for one in surveys:
-        found = {component: one.explained(component, component in driven) for component in chosen}
-        known = {key: value for key, value in found.items() if value is not None}
-        views.append(VarianceView(one.found, known, driven, _since(against, one)))
+        explained = {component: one.explained(component, component in driven) for component in chosen}
+        explanations = {component: value for component, value in explained.items() if value is not None}
+        views.append(VarianceView(one.found, explanations, driven, _since(against, one)))
     return tuple(views)
 
 
 def _since(against: str | None, now: Survey) -> Since | None:
-    """What changed since the recordings of another experiment, None where there is none or it lacks the metric."""
+    """What changed since the recordings of another experiment; None without one, or where it lacks the metric."""
     from perflaw.learn.variance.analyse import patterns_in
     from perflaw.learn.variance.compare import compare
     from perflaw.report.variance.page import Since
@@ -165,21 +165,17 @@ def write_variance(
     asked: Component | None,
     against: str | None,
 ) -> None:
-    """Write the page of variance alone; the function ``asked`` for is what it opens with."""
+    """Write a page of variance alone, which opens with the function ``asked`` for."""
+    from perflaw.report.quantity import counted
+
     views = variance_views(recordings, metric, options, asked, against)
     size = write_page(output, replace(page_of(experiment, recordings, [], None), variance=views))
-    patterns = len(views[0].found.patterns)
-    click.echo(f"wrote {output}: {patterns} pattern{'s' * (patterns != 1)}, {size / 1e6:.1f} MB", err=True)
-
-
-def _recorded(recordings: Sequence[Recording]) -> list[str]:
-    """Wall time, CPU time and events, those that every run has."""
-    known = [{metric.name for metric in one.run.metrics} for one in recordings]
-    return [name for name in _SIDE_BY_SIDE if all(name in some for some in known)]
+    patterns = counted(len(views[0].variance.patterns), "pattern")
+    click.echo(f"wrote {output}: {patterns}, {size / 1e6:.1f} MB", err=True)
 
 
 def _by_turns(surveys: Iterable[Survey]) -> list[Component]:
-    """Functions of the patterns, most important patterns first, all metrics by turns."""
+    """Functions of the patterns, the most important patterns first, one of each metric by turns."""
     lists = [[node.component for pattern in one.found.patterns for node in pattern.nodes] for one in surveys]
     longest = max(map(len, lists), default=0)
-    return [some[place] for place in range(longest) for some in lists if place < len(some)]
+    return [components[place] for place in range(longest) for components in lists if place < len(components)]

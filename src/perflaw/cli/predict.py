@@ -29,7 +29,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     range of the data; a law of uncertain shape makes no prediction there.
     """
     from perflaw.check.forecasts import forecast
-    from perflaw.report.annotations.verdicts import forecast_text
+    from perflaw.report.annotations.table import forecast_table
 
     forecasts = []
     for point in [_parse_point(text) for text in points]:
@@ -46,7 +46,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
 
         click.echo(dumps(predict_document(forecasts)))
     else:
-        click.echo(forecast_text(forecasts, sys.stdout.isatty(), every), nl=False)
+        click.echo(forecast_table(forecasts, sys.stdout.isatty(), every), nl=False)
     return 0
 
 

@@ -18,7 +18,7 @@ from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
     from perflaw.report.mine.words import MineView
-    from perflaw.report.trend.words import TrendView
+    from perflaw.report.trend.view import TrendView
     from perflaw.report.variance.page import VarianceView
     from perflaw.store.experiment import Recording
 
@@ -50,7 +50,7 @@ def command(
     trend = _trend(experiment, runs, recordings, point)
     views = _variance(recordings, metric)
     specs = _mine(recordings, experiment, metric)
-    size = write_page(output, replace(page, outcomes=outcomes, trend=trend, variance=views, mine=specs))
+    size = write_page(output, replace(page, verdicts=outcomes, trend=trend, variance=views, mine=specs))
     clusters = f", {counted(len(trend.trends.clusters), 'cluster')}" if trend else ""
     click.echo(f"wrote {output}: {counted(len(annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
     return 0

@@ -16,7 +16,7 @@ from perflaw.cli.pages import page_of, write_page
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from perflaw.report.trend.words import TrendView
+    from perflaw.report.trend.view import TrendView
     from perflaw.store.experiment import Recording
     from perflaw.types import CountMatrix
 
@@ -133,7 +133,7 @@ def learn_trend(
 ) -> TrendView:
     """Clusters and their laws, with what a report needs to show them."""
     from perflaw.learn.trend import TrendOptions, trend
-    from perflaw.report.trend.words import TrendView
+    from perflaw.report.trend.view import TrendView
 
     options = TrendOptions(alpha=alpha, sigma=sigma, paper=paper)
     matrix = read.matrix
@@ -143,13 +143,14 @@ def learn_trend(
 
 
 def _write_page(output: str, view: TrendView, request: TrendRequest, read: TrendInput) -> None:
-    from perflaw.report.page.model import Page
+    from perflaw.report.page.page import Page
+    from perflaw.report.quantity import counted
 
     page = Page(target=Path(request.file or "").name, experiment="", command="", created="", runs=[], annotations=[])
     if read.recordings:
         page = page_of(request.experiment, read.recordings, [], None)
     size = write_page(output, replace(page, trend=view))
-    click.echo(f"wrote {output}: {len(view.trends.clusters)} clusters, {size / 1e6:.1f} MB", err=True)
+    click.echo(f"wrote {output}: {counted(len(view.trends.clusters), 'cluster')}, {size / 1e6:.1f} MB", err=True)
 
 
 def read_trend_input(request: TrendRequest) -> TrendInput:

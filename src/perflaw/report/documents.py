@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from perflaw.report.mine.table import assertions
+from perflaw.report.mine.words import assertions
 from perflaw.report.trend.places import places_of
-from perflaw.report.trend.words import TrendView
+from perflaw.report.trend.view import TrendView
 from perflaw.specs.call_paths import expression_text
 from perflaw.types import Annotation, CheckVerdict, Consistency, DiffVerdict, Forecast, Run, SpecVerdict
 from perflaw.types.documents import Document, document, encoded

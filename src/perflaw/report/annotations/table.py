@@ -1,4 +1,4 @@
-"""What learners found, as tables that a person reads in 80 columns."""
+"""Laws as tables that a person reads in 80 columns: of an experiment, of a person's own numbers, and their forecasts."""
 
 from __future__ import annotations
 
@@ -9,125 +9,108 @@ from textwrap import fill
 
 from perflaw.confidence import WORDS
 from perflaw.laws.printing import learnt_text
-from perflaw.report.law_words import grows_as, prediction_text, scope_pairs, slope_interval, steepest, verdict
-from perflaw.report.quantity import count, number, percent, quantity
+from perflaw.report.law_words import (
+    features_text,
+    grows_as,
+    prediction_text,
+    scope_pairs,
+    slope_interval,
+    steepest,
+    verdict,
+)
+from perflaw.report.quantity import NOTHING, counted, estimate, interval, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, WIDTH, broken, printable, text_table, width
-from perflaw.types import Annotation, Law, Prediction, Run
-
-__all__ = [
-    "NAME_WIDTH",
-    "SMALL_SHARE",
-    "WIDTH",
-    "annotations_table",
-    "broken",
-    "gist",
-    "printable",
-    "runs_table",
-    "text_table",
-]
+from perflaw.types import Annotation, Forecast, Law, Prediction, Run
 
 SMALL_SHARE = 0.03
-"""Functions below this share are counted, not listed, unless everything is asked for."""
-GROWTH, GROWTH_WIDTH = "grows as", 13
-LEAST_NAME, NAME_PART = 18, 0.49
-"""Width of names, and their part of the room that names and laws share."""
-MOST_LAWS, MOST_LINES = 4, 3
-"""Laws of one component that are listed, and lines of a condition; --text and the page tell all."""
+"""Functions below this share of the cost are counted and not listed, unless all are asked for."""
+MAX_LAWS, MAX_CONDITION_LINES = 4, 3
+"""Laws of one component that the table lists, and lines of a condition; --text and the page hold all."""
+MAX_SERIES = 200
+"""Series that a table of own numbers lists."""
+_GROWTH, _GROWTH_WIDTH = "grows as", 13
+_MIN_NAME_WIDTH, _NAME_PART = 18, 0.49
+"""Least width of names, and their part of the room that names and laws share."""
 _CALLEE = re.compile(r"`calls\.[^`]*`|\bcalls\.[\w.]+")
+_NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:e-?\d+)?")
 
 
 def annotations_table(
     annotations: Sequence[Annotation], at: Mapping[str, float] | None, colour: bool, every: bool = False
 ) -> str:
-    """The laws as a table, those of small share summed up in a last line."""
-    shown = [one for one in annotations if every or _matters(one, annotations)]
-    metric = annotations[0].metric.name if annotations else "time"
-    headings = ["share", "function", f"{metric} per call", GROWTH, _at_heading(at)]
-    table = text_table(headings, _filled(shown, at, colour), right=(0,), colour=colour)
-    return table + _rest(annotations, shown)
+    """The laws of an experiment; functions of small share are counted in a last line, unless ``every`` is asked for."""
+    first = annotations[0] if annotations else None
+    shown = [one for one in annotations if every or one is first or _is_large(one, annotations[0])]
+    last = "at " + ", ".join(f"{name}={value:g}" for name, value in at.items()) if at else "self"
+    rows = [_row(annotation, at) for annotation in shown]
+    # Names and laws share the room that the other columns leave.
+    taken = len("share") + _widest([_GROWTH, *(row[1] for row in rows)]) + _widest([last, *(row[2] for row in rows)])
+    room = width(colour) - taken - 8
+    longest = max((len(printable(one.component.name)) for one in shown), default=0)
+    name_width = min(longest, max(_MIN_NAME_WIDTH, int(room * _NAME_PART)))
+    names = [broken(printable(one.component.name), [".", "_"], name_width) for one in shown]
+    law_width = room - _widest(["function", *names])
+    cells = [
+        [share, name, _laws(one, law_width), growth, cost]
+        for one, name, (share, growth, cost) in zip(shown, names, rows, strict=True)
+    ]
+    headings = ["share", "function", f"{first.metric.name if first else 'time'} per call", _GROWTH, last]
+    return text_table(headings, cells, right=(0,), colour=colour) + _remainder(len(annotations) - len(shown), shown)
 
 
-def _matters(one: Annotation, annotations: Sequence[Annotation]) -> bool:
+def _is_large(annotation: Annotation, first: Annotation) -> bool:
     """Whether a function has a share worth a line, now or at the size asked for."""
-    first = annotations[0]
-    if one is first or one.share >= SMALL_SHARE:
-        return True
-    return bool(one.predicted and first.predicted and one.predicted.mean >= SMALL_SHARE * first.predicted.mean)
+    later, largest = annotation.predicted, first.predicted
+    return annotation.share >= SMALL_SHARE or bool(later and largest and later.mean >= SMALL_SHARE * largest.mean)
 
 
-def _at_heading(at: Mapping[str, float] | None) -> str:
-    if not at:
-        return "self"
-    return "at " + ", ".join(f"{name}={value:g}" for name, value in at.items())
-
-
-def _row(one: Annotation, at: Mapping[str, float] | None) -> list[str]:
-    """Its cells but the name and the laws, which get what room these leave."""
-    law = steepest(one)
-    growth = broken(printable(grows_as(law)), [", ", "_"], GROWTH_WIDTH)
+def _row(annotation: Annotation, at: Mapping[str, float] | None) -> tuple[str, str, str]:
+    """Cells of share, growth, and cost at the point asked for (without a point, share of the own cost)."""
+    law = steepest(annotation)
+    growth = broken(printable(grows_as(law)), [", ", "_"], _GROWTH_WIDTH)
     growth = f"{growth}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
-    last = percent(one.self_share)
+    cost = percent(annotation.self_share)
     if at:
-        last = prediction_text(one.predicted, one.metric.unit).replace(" (", "\n(") if one.predicted else "—"
-    return [percent(one.share), growth, last]
+        predicted = annotation.predicted
+        cost = prediction_text(predicted, annotation.metric.unit).replace(" (", "\n(") if predicted else NOTHING
+    return percent(annotation.share), growth, cost
 
 
-def _filled(annotations: Sequence[Annotation], at: Mapping[str, float] | None, colour: bool) -> list[list[str]]:
-    """The rows: names and laws share what the other columns leave."""
-    rows = [_row(one, at) for one in annotations]
-    taken = len("share") + sum(
-        _widest([row[i] for row in rows] + [head]) for i, head in ((1, GROWTH), (2, _at_heading(at)))
-    )
-    room = width(colour) - taken - 2 * len(rows[0]) - 2 if rows else 0
-    longest = max((len(printable(one.component.name)) for one in annotations), default=0)
-    for_name = min(longest, max(LEAST_NAME, int(room * NAME_PART)))
-    names = [broken(printable(one.component.name), [".", "_"], for_name) for one in annotations]
-    laws = [_laws(one, room - max(_widest(names), len("function"))) for one in annotations]
-    return [[row[0], name, law, *row[1:]] for row, name, law in zip(rows, names, laws, strict=True)]
-
-
-def _widest(cells: Sequence[str]) -> int:
+def _widest(cells: Iterable[str]) -> int:
     return max((len(line) for cell in cells for line in cell.split("\n")), default=0)
 
 
-def _laws(one: Annotation, room: int) -> str:
-    """Its laws, each on lines of its own, conditions on lines before; of many the first."""
+def _laws(annotation: Annotation, room: int) -> str:
+    """The first laws of a component, each below its condition."""
     laws = [
         "\n".join([*_condition(condition, room), broken(printable(law), [" · ", " ", "."], room)])
-        for condition, law in scope_pairs(one)
+        for condition, law in scope_pairs(annotation)
     ]
-    more = len(laws) - MOST_LAWS
-    return "\n".join(laws if more <= 0 else [*laws[:MOST_LAWS], f"… {more} more"])
+    more = len(laws) - MAX_LAWS
+    return "\n".join(laws if more <= 0 else [*laws[:MAX_LAWS], f"… {more} more"])
 
 
 def _condition(condition: str, room: int) -> list[str]:
-    """A condition in a few lines, callees by the end of their names; --text and the page tell it whole."""
+    """A condition in a few lines, callees by the ends of their names."""
     if not condition:
         return []
-    lines = broken(f"[{printable(_CALLEE.sub(_shortened, condition))}]", [" && ", " ", "."], room).split("\n")
-    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], " …]"]
+    short = _CALLEE.sub(lambda name: "calls.…" + ".".join(name[0].strip("`").split(".")[-2:]), condition)
+    lines = broken(f"[{printable(short)}]", [" && ", " ", "."], room).split("\n")
+    return lines if len(lines) <= MAX_CONDITION_LINES else [*lines[:MAX_CONDITION_LINES], " …]"]
 
 
-def _shortened(found: re.Match[str]) -> str:
-    return "calls.…" + ".".join(found[0].strip("`").split(".")[-2:])
-
-
-def _rest(annotations: Sequence[Annotation], shown: Sequence[Annotation]) -> str:
-    left = len(annotations) - len(shown)
+def _remainder(left: int, shown: Sequence[Annotation]) -> str:
+    """Number of functions that are not listed, and the reasons why laws are inconclusive, each reason once."""
     lines = [f"{left} more under {percent(SMALL_SHARE)} of the cost (--all lists them)"] if left else []
-    reasons: dict[str, int] = {}
-    for one in shown:
-        if verdict(one) == "inconclusive":
-            reason = gist(one.scopes[0].law.reason)
-            reasons[reason] = reasons.get(reason, 0) + 1
-    lines += [f"? {count} inconclusive: {reason}" for reason, count in reasons.items()]
+    reasons = Counter(gist(one.scopes[0].law.reason) for one in shown if verdict(one) == "inconclusive")
+    lines += [f"? {n} inconclusive: {reason}" for reason, n in reasons.items()]
     return "".join(line + "\n" for line in lines)
 
 
 def gist(reason: str) -> str:
-    """What a reason says and what it asks for, without the numbers between: they differ from function to function."""
-    what, _, advice = reason.partition(": ")
-    return f"{what.split(',')[0]}: {advice}" if advice else what
+    """A reason without the numbers in it, which differ between functions: the finding and the advice."""
+    finding, _, advice = reason.partition(": ")
+    return f"{finding.split(',')[0]}: {advice}" if advice else finding
 
 
 def runs_table(runs: Sequence[Run], unfinished: Sequence[str], damaged: Mapping[str, str], colour: bool) -> str:
@@ -145,36 +128,37 @@ def runs_table(runs: Sequence[Run], unfinished: Sequence[str], damaged: Mapping[
         ]
         for run in runs
     ]
-    rows += [
-        [run, "", "", "", "", "", "", "unfinished: being recorded, or its recorder was killed"] for run in unfinished
-    ]
-    rows += [[run, "", "", "", "", "", "", why] for run, why in damaged.items()]
+    reasons = dict.fromkeys(unfinished, "unfinished: being recorded, or its recorder was killed")
+    rows += [[run, "", "", "", "", "", "", reason] for run, reason in (reasons | dict(damaged)).items()]
     headings = ["run", "started (UTC)", "target", "features", "calls", "wall", "slow", "ended"]
     return text_table(headings, rows, right=(4, 5, 6), colour=colour)
 
 
-# ---- Laws of a person's own numbers as a table of 80 columns, with what the data leave open below it.
-
-MOST = 200
-"""Series a table lists; more are counted below it."""
-
-_NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:e-?\d+)?")
-
-
 def fit_table(laws: Sequence[tuple[str, Law]], colour: bool) -> str:
-    """Series, law, growth, first prediction and verdict of each; reasons and alternatives follow."""
-    shown = laws[:MOST]
+    """Laws of a person's own numbers, a row a series; one law alone with its predictions. Reasons stand below."""
+    shown = laws[:MAX_SERIES]
     headings = ["series", "law", "grows as", "verdict", "predicted"]
-    rows = [[name, short(learnt_text(law.mean)), _growth(law), law.verdict, _first(law)] for name, law in shown]
+    rows = [
+        [
+            name,
+            short(learnt_text(law.mean)),
+            f"{grows_as(law)} {slope_interval(law)}".strip(),
+            law.verdict,
+            _first_prediction(law),
+        ]
+        for name, law in shown
+    ]
     if len(laws) == 1:
         return text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + _details(laws[0][1], colour)
-    text = text_table(headings, rows, right=(), colour=colour)
-    text += _wrapped(f"{name}: {note}" for name, law in shown for note in _notes(law))
-    return text + _fit_table_rest(laws)
+    verdicts = Counter(law.verdict for _, law in laws)
+    total = ", ".join(f"{verdicts[name]} {name}" for name in ("law", "none", "inconclusive") if verdicts[name])
+    more = f" · {len(laws) - MAX_SERIES} more than listed, --json gives all" if len(laws) > MAX_SERIES else ""
+    notes = _wrapped(f"{name}: {note}" for name, law in shown for note in _notes(law))
+    return text_table(headings, rows, right=(), colour=colour) + notes + f"{len(laws)} series: {total}{more}\n"
 
 
 def short(expression: str) -> str:
-    """Expression with three significant digits.
+    """The expression with three significant digits.
 
     >>> short("LogNorm(3.14159*n^1.98765, 0.05)")
     'LogNorm(3.14*n^1.99, 0.05)'
@@ -182,61 +166,98 @@ def short(expression: str) -> str:
     return _NUMBER.sub(lambda found: f"{float(found.group()):.3g}".replace("e+", "e"), expression)
 
 
-def _growth(law: Law) -> str:
-    return f"{grows_as(law)} {slope_interval(law)}".strip()
-
-
-def _first(law: Law) -> str:
+def _first_prediction(law: Law) -> str:
     if not law.predictions:
         return ""
-    one = law.predictions[0]
-    where = _where(law, one)
-    return f"{_estimate(one)} at {where}" if where else _estimate(one)
+    point = _point(law, law.predictions[0])
+    return f"{_estimate(law.predictions[0])} at {point}" if point else _estimate(law.predictions[0])
 
 
-def _where(law: Law, one: Prediction) -> str:
-    """The law's features there; all of a constant's."""
-    return ", ".join(f"{name}={_round(one.features[name])}" for name in law.features or one.features)
+def _point(law: Law, prediction: Prediction) -> str:
+    """Values of the law's features at a prediction; of all features where the law is constant."""
+    names = law.features or prediction.features
+    return ", ".join(f"{name}={_three_digits(prediction.features[name])}" for name in names)
 
 
-def _estimate(one: Prediction) -> str:
-    return f"{_round(one.mean)} ({_round(one.mean_low)}–{_round(one.mean_high)})"
+def _estimate(prediction: Prediction) -> str:
+    low, high = _three_digits(prediction.mean_low), _three_digits(prediction.mean_high)
+    return f"{_three_digits(prediction.mean)} ({low}–{high})"
 
 
-def _round(value: float) -> str:
-    """Three digits, thousands grouped."""
+def _three_digits(value: float) -> str:
     return number(float(f"{value:.3g}"))
 
 
 def _details(law: Law, colour: bool) -> str:
-    """Everything about the only law."""
+    """Predictions and evidence of the only law."""
     rows = [
-        [_where(law, one), _estimate(one), f"{_round(one.new_low)}–{_round(one.new_high)}"] for one in law.predictions
+        [_point(law, one), _estimate(one), f"{_three_digits(one.new_low)}–{_three_digits(one.new_high)}"]
+        for one in law.predictions
     ]
     table = text_table(["at", f"predicted ({WORDS})", f"one new run ({WORDS})"], rows, right=(), colour=colour)
-    evidence = f"distribution {short(learnt_text(law.expression))}, from {count(law.n)} rows, {count(law.runs)} runs"
+    evidence = (
+        f"distribution {short(learnt_text(law.expression))}, from {counted(law.n, 'row')}, {counted(law.runs, 'run')}"
+    )
     return "\n" + table + _wrapped([evidence, *_notes(law)])
 
 
-def _wrapped(lines: Iterable[str]) -> str:
-    """Lines of at most 80 columns."""
-    return "".join(
-        fill(printable(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False) + "\n" for line in lines
-    )
-
-
 def _notes(law: Law) -> list[str]:
-    """Why it is no law, and which others fit as well."""
+    """Why there is no law, and which features and laws fit the data as well."""
     notes = [f"{law.verdict}: {law.reason}"] if law.reason else []
     notes += [f"{name} might as well be {', '.join(others)} in these data" for name, others in law.collinear.items()]
     if law.alternatives:
         others = ", ".join(short(learnt_text(one.expression)) for one in law.alternatives)
-        notes.append(f"the data cannot tell it from {others}")
+        notes.append(f"equally good laws: {others}")
     return notes
 
 
-def _fit_table_rest(laws: Sequence[tuple[str, Law]]) -> str:
-    verdicts = Counter(law.verdict for _, law in laws)
-    total = ", ".join(f"{verdicts[name]} {name}" for name in ("law", "none", "inconclusive") if verdicts[name])
-    more = f" · {len(laws) - MOST} more than listed, --json gives all" if len(laws) > MOST else ""
-    return f"{len(laws)} series: {total}{more}\n"
+def forecast_table(forecasts: Sequence[Forecast], colour: bool, every: bool = False) -> str:
+    """Forecasts, a table a point, whole runs before single calls.
+
+    Costs that are small beside the largest are counted and not listed, unless ``every`` forecast is asked for.
+    """
+    tables: dict[tuple[str, str], list[Forecast]] = {}
+    for subject in ("run", "call"):
+        for forecast in forecasts:
+            if forecast.of == subject:
+                tables.setdefault((subject, features_text(forecast.features)), []).append(forecast)
+    return "\n".join(_forecasts_at(*key, group, colour, every) for key, group in tables.items())
+
+
+def _forecasts_at(subject: str, point: str, forecasts: Sequence[Forecast], colour: bool, every: bool) -> str:
+    largest = max((one.mean or 0.0 for one in forecasts), default=0.0)
+    shown = [one for one in forecasts if every or one.mean is None or one.mean >= SMALL_SHARE * largest]
+    headings = ["function", f"expected {forecasts[0].metric.name} a {subject}", f"one new {subject}"]
+    table = text_table(headings, [_forecast_row(one) for one in shown], right=(), colour=colour)
+    left = len(forecasts) - len(shown)
+    more = f"{left} more of small cost (--all lists them)\n" if left else ""
+    messages: dict[str, list[str]] = {}
+    for forecast in shown:
+        if forecast.message:
+            messages.setdefault(forecast.message, []).append(forecast.component.name)
+    notes = [_named_message(message, names, len(shown)) for message, names in messages.items()]
+    return f"{printable(point)}\n{table}{more}{_wrapped(notes)}"
+
+
+def _forecast_row(forecast: Forecast) -> list[str]:
+    unit = forecast.metric.unit
+    name = broken(printable(forecast.component.name), ".", NAME_WIDTH)
+    if forecast.condition:
+        name += f"\n [{printable(forecast.condition)}]"
+    mean, low, high = forecast.mean, forecast.mean_low, forecast.mean_high
+    if mean is None:
+        return [name, NOTHING, NOTHING]
+    expected = quantity(mean, unit) if low is None or high is None else estimate(mean, low, high, unit)
+    low, high = forecast.new_low, forecast.new_high
+    return [name, expected, NOTHING if low is None or high is None else interval(low, high, unit)]
+
+
+def _named_message(message: str, names: Sequence[str], shown: int) -> str:
+    """A message, after the functions that it is about unless it is about all."""
+    return message if len(names) == shown else f"{', '.join(names[:3])}{' …' * (len(names) > 3)}: {message}"
+
+
+def _wrapped(lines: Iterable[str]) -> str:
+    """Lines of at most 80 columns."""
+    wrapped = (fill(printable(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+    return "".join(line + "\n" for line in wrapped)

@@ -1,166 +1,158 @@
-"""The result of a study in the terminal: best, how sure, what matters, a map, laws, warnings, what to do next."""
+"""The result of a study in the terminal: the best, how sure that is, what matters, a map, laws, warnings, next steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from perflaw.laws.printing import learnt_text
-from perflaw.report import tables as prose
+from perflaw.report import tables
 from perflaw.report.explore import words
-from perflaw.report.explore.words import setting_text
-from perflaw.report.tables import paragraph, printable, text_table
+from perflaw.report.quantity import counted
+from perflaw.report.tables import WIDTH, printable, text_table
 from perflaw.types.explored import Choice, Importance, StudyResult, Surface
 from perflaw.types.studies import Knob, StudyMetric
 
-# ---- Heat maps in text: a metric over two knobs, in percent of the best, darker is better.
-
-SHADES = " ░▒▓█"
-MOST_MAPS, WIDTH = 3, 80
-
-
-def map_text(found: StudyResult) -> str:
-    """The maps; empty where there are none or a single level."""
-    surface, objective = found.surface, found.objective
-    if surface is None or objective is None:
-        return ""
-    cells = [[_both(surface, k, j) for j in range(len(surface.y_values))] for k in range(len(surface.facet_values))]
-    values = [value for one in cells for row in one for value, _ in row if value is not None]
-    if len(values) < 2 or min(values) <= 0 or min(values) == max(values):
-        return ""
-    best = min(values) if objective.goal == "min" else max(values)
-    knobs = {knob.name: knob for knob in found.study.knobs}
-    text = paragraph(
-        f"{surface.metric} in % of the best: {surface.x} across, {surface.y} upwards (~ not tried, expected)"
-    )
-    for place, facet in list(enumerate(surface.facet_values))[:MOST_MAPS]:
-        if surface.facet:
-            text += f" {surface.facet} = {setting_text(knobs.get(surface.facet), facet)}\n"
-        shares = [[(_share(value, best), measured) for value, measured in row] for row in cells[place]]
-        text += "".join(_rows(surface, shares, knobs))
-    left = len(surface.facet_values) - MOST_MAPS
-    return text + (f" {left} more on the page\n" if left > 0 else "")
-
-
-def _both(surface: Surface, k: int, j: int) -> list[tuple[float | None, bool]]:
-    """Value of each cell of a row, and whether it was measured."""
-    row = zip(surface.measured[k][j], surface.expected[k][j], strict=True)
-    return [(expected if seen is None else seen, seen is not None) for seen, expected in row]
-
-
-def _share(value: float | None, best: float) -> float | None:
-    """How good a value is beside the best, 0 to 1, whichever way is better."""
-    return None if value is None or value <= 0 else min(value / best, best / value)
-
-
-def _rows(
-    surface: Surface, shares: Sequence[Sequence[tuple[float | None, bool]]], knobs: dict[str, Knob]
-) -> Iterator[str]:
-    """Lines from the highest level down, then the levels across."""
-    names = [setting_text(knobs.get(surface.y), value) for value in surface.y_values]
-    heads = [setting_text(knobs.get(surface.x), value).replace(" ", "") for value in surface.x_values]
-    left = min(14, max(map(len, names))) + 2
-    each = max(6, max(map(len, heads)) + 1)
-    most = max(1, (WIDTH - left - 2) // each)
-    for name, row in reversed(list(zip(names, shares, strict=True))):
-        cells = "".join(_cell(share, measured).rjust(each) for share, measured in row[:most])
-        yield f"  {name[: left - 2].rjust(left - 2)}{cells}".rstrip() + "\n"
-    yield f"  {'':{left - 2}}{''.join(head[: each - 1].rjust(each) for head in heads[:most])}\n"
-
-
-def _cell(share: float | None, measured: bool) -> str:
-    if share is None:
-        return "·"
-    shade = SHADES[min(len(SHADES) - 1, int(share * len(SHADES)))]
-    return f"{shade}{share * 100:.0f}" if measured else f"~{share * 100:.0f}"
-
-
-MOST_SHARES, MOST_FRONT, MOST_NOTICES = 8, 8, 8
+MAX_SHARES, MAX_FRONT, MAX_NOTICES, MAX_MAPS = 8, 8, 8, 3
 """Rows of each part where not all are asked for."""
-BAR = 20
+_BAR = 20
+_SHADES = " ░▒▓█"
+_MAX_LEVEL_NAME = 14
 
 
-def explore_text(found: StudyResult, colour: bool = False, every: bool = False, name: str = "STUDY") -> str:
-    """Return the whole result in 80 columns; ``name`` is the study as it was named on the command line."""
-    metrics = {one.name: one for one in found.study.metrics}
-    text = paragraph_of_explore_table(words.heading(found))
-    if found.best:
-        text += "\n" + _choice("best", found.best, found, metrics)
-        if found.robust and dict(found.robust.configuration) != dict(found.best.configuration):
-            text += _choice("robust", found.robust, found, metrics)
-    for one in found.importance if every else found.importance[:2]:
-        text += _importance(one, metrics[one.metric], colour, every)
-    maps = map_text(found) if any(one.shares for one in found.importance[:1]) else ""
+def explore_text(result: StudyResult, colour: bool = False, every: bool = False, name: str = "STUDY") -> str:
+    """The whole result in 80 columns; ``name`` is the study on the command line."""
+    metrics = {metric.name: metric for metric in result.study.metrics}
+    text = _paragraph(words.heading(result))
+    if result.best:
+        text += "\n" + _choice("best", result.best, result, metrics)
+        if result.robust and words.robust_differs(result):
+            text += _choice("robust", result.robust, result, metrics)
+    for importance in result.importance if every else result.importance[:2]:
+        text += "\n" + _importance(importance, metrics[importance.metric], colour, every)
+    maps = _maps(result) if any(one.shares for one in result.importance[:1]) else ""
     text += "\n" + maps if maps else ""
-    text += _front(found, metrics, colour, every) + _laws(found)
-    all_notices = [one for one in found.notices if one.kind not in ("null", "few")]  # told above, beside the shares
-    notices = all_notices if every else all_notices[:MOST_NOTICES]
-    text += "\n" * bool(notices) + "".join(paragraph_of_explore_table(f"! {printable(one.words)}") for one in notices)
-    left = len(all_notices) - len(notices)
-    text += f"  {left} more warnings (--all tells all)\n" if left else ""
-    steps = list(words.next_steps(found, name))
-    return text + (
-        "\nnext\n" + "".join(paragraph_of_explore_table(f"  {command}  ({why})") for command, why in steps)
-        if steps
-        else ""
-    )
+    text += _front(result, metrics, colour, every) + _laws(result) + _notices(result, every)
+    steps = [_paragraph(f"  {command}  ({purpose})") for command, purpose in words.next_steps(result, name)]
+    return text + ("\nnext\n" + "".join(steps) if steps else "")
 
 
-def paragraph_of_explore_table(text: str) -> str:
-    """The text in lines of 80 columns, percentages whole."""
-    return prose.paragraph(text.replace(" %", "\u00a0%")).replace("\u00a0", " ")
+def _paragraph(text: str) -> str:
+    """The text in lines of 80 columns; a number and its percent sign stay on one line."""
+    return tables.paragraph(text.replace(" %", "\u00a0%")).replace("\u00a0", " ")
 
 
-def _choice(title: str, choice: Choice, found: StudyResult, metrics: dict[str, StudyMetric]) -> str:
-    lines = [f"{title}: {words.configuration_text(found.study, choice.configuration)}"]
-    expected = [f"{name} {words.estimate_text(metrics[name], one)}" for name, one in choice.metrics.items()]
-    seen = choice.measured.get(found.objective.name) if found.objective else None
-    told = ", ".join(expected)
-    if seen is not None and found.objective:
-        count = len(choice.trials)
-        told += f"; measured {words.value_text(found.objective, seen)} in {count} trial{'s' * (count != 1)}"
-    lines += ["  " + told, "  " + (words.sure_text(choice) if title == "best" else choice.why)]
-    return "".join(map(paragraph_of_explore_table, lines))
+def _choice(title: str, choice: Choice, result: StudyResult, metrics: Mapping[str, StudyMetric]) -> str:
+    values = ", ".join(f"{name} {words.estimate_text(metrics[name], one)}" for name, one in choice.metrics.items())
+    objective = result.objective
+    if objective and objective.name in choice.measured:
+        measured = words.value_text(objective, choice.measured[objective.name])
+        values += f"; measured {measured} in {counted(len(choice.trials), 'trial')}"
+    reason = words.sure_text(choice) if title == "best" else choice.why
+    lines = [f"{title}: {words.configuration_text(result.study, choice.configuration)}", f"  {values}", f"  {reason}"]
+    return "".join(map(_paragraph, lines))
 
 
-def _importance(one: Importance, metric: StudyMetric, colour: bool, every: bool) -> str:
-    noise = words.noise_text(one, metric)
-    kind = "log-variance" if one.logarithm else "variance"
-    how = ["every combination was tried"] * one.exact + [noise] * bool(noise)
-    head = f"\nwhat matters for {one.metric}: share of its {kind} over the space" + (
-        f" ({', '.join(how)})" if how else ""
-    )
-    if one.reason:
-        return "\n" + paragraph_of_explore_table(f"{head.strip()}: {one.reason}")
-    shares = [*one.shares] if every else words.told_shares(one)[:MOST_SHARES]
-    rows = [[words.share_text(share), words.knobs_text(share), "█" * round(share.share * BAR)] for share in shares]
+def _importance(importance: Importance, metric: StudyMetric, colour: bool, every: bool) -> str:
+    noise = words.noise_text(importance, metric)
+    notes = ["every combination was tried"] * importance.exact + [noise] * bool(noise)
+    variance = "log-variance" if importance.logarithm else "variance"
+    head = f"what matters for {importance.metric}: share of its {variance} over the space"
+    head += f" ({', '.join(notes)})" if notes else ""
+    if importance.reason:
+        return _paragraph(f"{head}: {importance.reason}")
+    shares = importance.shares if every else [share for share in importance.shares if share.sure][:MAX_SHARES]
+    rows = [[words.share_text(share), words.knobs_text(share), "█" * round(share.share * _BAR)] for share in shares]
     table = text_table(["share", "knobs", ""], rows, right=(0,), colour=colour)
-    return "\n" + paragraph_of_explore_table(head.strip()) + "".join(f" {line}\n" for line in table.splitlines())
+    return _paragraph(head) + "".join(f" {line}\n" for line in table.splitlines())
 
 
-def _front(found: StudyResult, metrics: dict[str, StudyMetric], colour: bool, every: bool) -> str:
-    """The front, where metrics disagree."""
-    if len(found.pareto) < 2:
+def _front(result: StudyResult, metrics: Mapping[str, StudyMetric], colour: bool, every: bool) -> str:
+    """The front, where metrics disagree about the best."""
+    if len(result.pareto) < 2:
         return ""
-    names = [name for name in found.pareto[0].metrics if metrics[name].goal]
-    shown = [*found.pareto] if every else [*found.pareto][:MOST_FRONT]
+    names = [name for name in result.pareto[0].metrics if metrics[name].goal]
+    shown = result.pareto if every else result.pareto[:MAX_FRONT]
     rows = [
         [
-            words.configuration_text(found.study, one.configuration),
+            words.configuration_text(result.study, one.configuration),
             *(words.estimate_text(metrics[name], one.metrics[name]) for name in names),
             words.probability_text(one.probability),
         ]
         for one in shown
     ]
     table = text_table(["no other is better in every metric", *names, "sure"], rows, (), colour)
-    left = len(found.pareto) - len(shown)
-    return "\n" + table + (f"  {left} more (--all tells all)\n" if left else "")
+    left = len(result.pareto) - len(shown)
+    return "\n" + table + (f"  {left} more (--all lists all)\n" if left else "")
 
 
-def _laws(found: StudyResult) -> str:
-    """Laws, or why there is none."""
+def _laws(result: StudyResult) -> str:
+    """The laws, or why there is none."""
     text = ""
-    for one in found.laws:
-        law = one.law
-        told = learnt_text(law.expression) if law.verdict == "law" else f"{law.verdict}: {law.reason}"
-        text += paragraph_of_explore_table(f"law of {one.metric.name}: {printable(told)}")
+    for one in result.laws:
+        law = learnt_text(one.law.expression) if one.law.verdict == "law" else f"{one.law.verdict}: {one.law.reason}"
+        text += _paragraph(f"law of {one.metric.name}: {printable(law)}")
     return "\n" + text if text else ""
+
+
+def _notices(result: StudyResult, every: bool) -> str:
+    """Warnings, without those that stand beside the shares already."""
+    notices = [one for one in result.notices if one.kind not in ("null", "few")]
+    shown = notices if every else notices[:MAX_NOTICES]
+    text = "\n" * bool(shown) + "".join(_paragraph(f"! {printable(one.words)}") for one in shown)
+    left = len(notices) - len(shown)
+    return text + (f"  {counted(left, 'more warning')} (--all lists all)\n" if left else "")
+
+
+def _maps(result: StudyResult) -> str:
+    """Heat maps of the objective over two knobs, in percent of the best, darker is better; empty without a map."""
+    surface, objective = result.surface, result.objective
+    if surface is None or objective is None:
+        return ""
+    cells = [[_cells(surface, k, j) for j in range(len(surface.y_values))] for k in range(len(surface.facet_values))]
+    values = [value for facet in cells for row in facet for value, _ in row if value is not None]
+    if len(values) < 2 or min(values) <= 0 or min(values) == max(values):
+        return ""
+    best = min(values) if objective.goal == "min" else max(values)
+    knobs = {knob.name: knob for knob in result.study.knobs}
+    text = _paragraph(
+        f"{surface.metric} in % of the best: {surface.x} across, {surface.y} upwards (~ not tried, expected)"
+    )
+    for facet, rows in list(zip(surface.facet_values, cells, strict=True))[:MAX_MAPS]:
+        if surface.facet:
+            text += f" {surface.facet} = {words.setting_text(knobs.get(surface.facet), facet)}\n"
+        text += "".join(_map_lines(surface, rows, best, knobs))
+    left = len(surface.facet_values) - MAX_MAPS
+    return text + (f" {left} more on the page\n" if left > 0 else "")
+
+
+def _cells(surface: Surface, facet: int, row: int) -> list[tuple[float | None, bool]]:
+    """Value of each cell of a row, and whether it was measured."""
+    cells = zip(surface.measured[facet][row], surface.expected[facet][row], strict=True)
+    return [(expected if measured is None else measured, measured is not None) for measured, expected in cells]
+
+
+def _map_lines(
+    surface: Surface,
+    rows: Sequence[Sequence[tuple[float | None, bool]]],
+    best: float,
+    knobs: Mapping[str, Knob],
+) -> Iterator[str]:
+    """The rows from the highest level down, then the levels across."""
+    names = [words.setting_text(knobs.get(surface.y), value) for value in surface.y_values]
+    heads = [words.setting_text(knobs.get(surface.x), value).replace(" ", "") for value in surface.x_values]
+    left = min(_MAX_LEVEL_NAME, max(map(len, names)))
+    column = max(6, max(map(len, heads)) + 1)
+    columns = max(1, (WIDTH - left - 4) // column)
+    for name, row in reversed(list(zip(names, rows, strict=True))):
+        cells = "".join(_cell(value, measured, best).rjust(column) for value, measured in row[:columns])
+        yield f"  {name[:left].rjust(left)}{cells}".rstrip() + "\n"
+    yield f"  {'':{left}}{''.join(head[: column - 1].rjust(column) for head in heads[:columns])}\n"
+
+
+def _cell(value: float | None, measured: bool, best: float) -> str:
+    """How good a value is beside the best, in percent, with a shade; ``~`` marks values that are expected."""
+    if value is None or value <= 0:
+        return "·"
+    share = min(value / best, best / value)
+    shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))] if measured else "~"
+    return f"{shade}{share * 100:.0f}"

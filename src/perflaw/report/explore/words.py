@@ -1,12 +1,12 @@
-"""A study in words: settings, configurations, values of metrics, how sure, what to do next. Shared by terminal and page."""
+"""A study in words that the terminal and the page share: settings, values of metrics, confidence, the next steps."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from perflaw.report.quantity import NOTHING, percent, quantity
-from perflaw.report.quantity import estimate as estimate_with
+from perflaw.report.quantity import NOTHING, counted, percent, quantity
+from perflaw.report.quantity import estimate as estimate_with_unit
 from perflaw.types.explored import Choice, Estimate, Importance, StudyResult, VarianceShare
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value
 
@@ -15,7 +15,7 @@ _NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "ns": 1.0}
 
 
 def setting_text(knob: Knob | None, value: Value) -> str:
-    """A setting as people write it.
+    """A setting with the knob's unit.
 
     >>> setting_text(Knob("page", "ordinal", unit="B"), 65536), setting_text(None, True), setting_text(None, 0.25)
     ('64 KiB', 'yes', '0.25')
@@ -38,7 +38,7 @@ def configuration_text(study: Study, configuration: Configuration) -> str:
 
 
 def unit_of(metric: StudyMetric) -> tuple[float, str]:
-    """What a value is multiplied by to be written, and the unit that is then rescaled."""
+    """The unit that `quantity` rescales, and its number in one unit of the metric."""
     if metric.unit in _NS:
         return _NS[metric.unit], "ns"
     return (1.0, "bytes") if metric.unit in ("B", "bytes") else (1.0, metric.unit)
@@ -53,7 +53,7 @@ def value_text(metric: StudyMetric, value: float | None) -> str:
 def estimate_text(metric: StudyMetric, estimate: Estimate) -> str:
     """``243 k rows/s (235–252)``; without an interval where the data give none.
 
-    Of a number without a unit that is known to more than two digits, as many as the interval leaves.
+    A number without a unit has as many digits as its interval allows.
 
     >>> estimate_text(StudyMetric("packed", {}), Estimate(0.17012, 0.16891, 0.17104))
     '0.170 (0.169–0.171)'
@@ -61,24 +61,24 @@ def estimate_text(metric: StudyMetric, estimate: Estimate) -> str:
     factor, unit = unit_of(metric)
     if estimate.low == estimate.high:
         return quantity(estimate.value * factor, unit)
-    wide = estimate.high - estimate.low
-    if not unit and abs(estimate.value) < 1000 and wide < abs(estimate.value) / 10 and wide > 1e-6:
-        ends = (estimate.value, estimate.low, estimate.high)
-        mean, low, high = (f"{end:.{max(0, math.ceil(-math.log10(wide)))}f}" for end in ends)
+    width = estimate.high - estimate.low
+    if not unit and abs(estimate.value) < 1000 and 1e-6 < width < abs(estimate.value) / 10:
+        decimals = max(0, math.ceil(-math.log10(width)))
+        mean, low, high = (f"{end:.{decimals}f}" for end in (estimate.value, estimate.low, estimate.high))
         return f"{mean} ({low}–{high})"
-    return estimate_with(estimate.value * factor, estimate.low * factor, estimate.high * factor, unit)
+    return estimate_with_unit(estimate.value * factor, estimate.low * factor, estimate.high * factor, unit)
 
 
 def sure_text(choice: Choice) -> str:
-    """How sure it is that nothing is better by more than the margin."""
-    margin = f"{choice.margin * 100:.3g} %"
+    """The probability that no configuration is better by more than the margin."""
     if choice.probability is None:
         return "how sure that is cannot be said yet: try more configurations"
+    margin = f"{choice.margin * 100:.3g} %"
     return f"{probability_text(choice.probability)} sure that no configuration is better by more than {margin}"
 
 
 def probability_text(probability: float) -> str:
-    """In whole percent; never quite none, never quite all, for it comes of finitely many draws."""
+    """A probability in whole percent, never 0 or 100: it comes from finitely many draws."""
     return "<1 %" if probability < 0.01 else ">99 %" if probability > 0.99 else f"{probability * 100:.0f} %"
 
 
@@ -96,44 +96,42 @@ def knobs_text(share: VarianceShare) -> str:
 
 
 def noise_text(importance: Importance, metric: StudyMetric) -> str:
-    """How far repeated trials lie apart."""
-    if importance.noise != importance.noise:  # not known: no configuration was tried twice
+    """The difference between repeated trials; empty where no configuration was tried twice."""
+    if math.isnan(importance.noise):
         return ""
-    return (
-        f"noise {percent(importance.noise)}"
-        if importance.logarithm
-        else f"noise {value_text(metric, importance.noise)}"
-    )
+    noise = percent(importance.noise) if importance.logarithm else value_text(metric, importance.noise)
+    return f"noise {noise}"
 
 
-def told_shares(importance: Importance) -> list[VarianceShare]:
-    """Shares that are established."""
-    return [one for one in importance.shares if one.sure]
+def robust_differs(result: StudyResult) -> bool:
+    """Whether the robust configuration is another than the best."""
+    best, robust = result.best, result.robust
+    return bool(best and robust and dict(robust.configuration) != dict(best.configuration))
 
 
-def heading(found: StudyResult) -> str:
-    """What was done: trials, configurations, how many count, why it is over."""
-    begun = [one for one in found.trials if one.started]
-    invalid = sum(not one.valid for one in begun)
-    parts = [f"{_several(len(begun), 'trial')} of {_several(len(found.tried), 'configuration')}"]
+def heading(result: StudyResult) -> str:
+    """Numbers of trials and configurations, the policy, and whether the study is finished."""
+    started = [trial for trial in result.trials if trial.started]
+    invalid = sum(not trial.valid for trial in started)
+    stopped = sum(bool(trial.stopped) for trial in started)
+    parts = [f"{counted(len(started), 'trial')} of {counted(len(result.tried), 'configuration')}"]
     parts += [f"{invalid} invalid"] * bool(invalid)
-    parts += [f"{sum(bool(one.stopped) for one in begun)} ended early"] * any(one.stopped for one in begun)
-    parts.append(f"policy {found.study.policy}")
-    if found.unfinished:
-        parts.append("unfinished" + _left(found.left))
-    elif found.ended:
-        parts.append(f"finished: {found.ended}")
-    return f"{found.study.name}: {', '.join(parts)}"
-
-
-def _left(left: Mapping[str, float]) -> str:
-    if "trials" in left:
-        return f" ({_several(round(left['trials']), 'trial')} left)"
-    return f" ({left['minutes']:.0f} minutes left)" if "minutes" in left else ""
+    parts += [f"{stopped} ended early"] * bool(stopped)
+    parts.append(f"policy {result.study.policy}")
+    if result.unfinished:
+        left = ""
+        if "trials" in result.left:
+            left = f" ({counted(round(result.left['trials']), 'trial')} left)"
+        elif "minutes" in result.left:
+            left = f" ({counted(round(result.left['minutes']), 'minute')} left)"
+        parts.append(f"unfinished{left}")
+    elif result.ended:
+        parts.append(f"finished: {result.ended}")
+    return f"{result.study.name}: {', '.join(parts)}"
 
 
 def state_of(trial: Trial) -> str:
-    """What became of a trial, in a word."""
+    """The state of a trial in a word."""
     if not trial.started:
         return "planned"
     if not trial.valid:
@@ -141,22 +139,18 @@ def state_of(trial: Trial) -> str:
     return "ended early" if trial.stopped else "disturbed" if trial.contaminated else "done"
 
 
-def next_steps(found: StudyResult, name: str = "STUDY") -> Iterator[tuple[str, str]]:
-    """Commands that help most now, and what for."""
-    best = found.best
-    if found.unfinished:
-        yield f"perflaw explore {name}", "goes on where it was"
+def next_steps(result: StudyResult, name: str = "STUDY") -> Iterator[tuple[str, str]]:
+    """Commands that help most now, each with its purpose; ``name`` is the study on the command line."""
+    best = result.best
+    if result.unfinished:
+        yield f"perflaw explore {name}", "continues the study"
         return
     if best is None:
         yield f"perflaw explore {name} --dry-run", "shows what is done to the target; no trial was valid"
         return
     if best.probability is not None and best.probability < 0.9:
-        yield f"perflaw explore {name} --trials {2 * max(len(found.trials), 10)}", "to be surer of the best"
+        yield f"perflaw explore {name} --trials {2 * max(len(result.trials), 10)}", "to be surer of the best"
     elif best.probability is None:
-        yield f"perflaw explore {name} --trials 30", "to say how sure the best is"
-    if any(one.law.verdict == "law" and one.law.features for one in found.laws):
-        yield f"perflaw explore {name} -o {found.study.name}.law", "writes the laws, for perflaw check"
-
-
-def _several(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
+        yield f"perflaw explore {name} --trials 30", "to learn how sure the best is"
+    if any(one.law.verdict == "law" and one.law.features for one in result.laws):
+        yield f"perflaw explore {name} -o {result.study.name}.law", "writes the laws, for perflaw check"

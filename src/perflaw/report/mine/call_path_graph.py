@@ -1,7 +1,7 @@
-"""The call paths of one function as a drawn graph (Figure 1): which functions, which calls, of which behaviours, and where.
+"""The call paths of one function as a graph (Figure 1): its functions and calls, their groups, and their places.
 
-Functions stand in layers by their distance from the start of the program, the function itself last. Functions in between
-through which only one way leads are folded into one node; of many call paths those of most calls are drawn.
+Functions stand in layers by their distance from the start of the program, the function itself last. A chain of functions
+without branches is one node. Of many call paths those with the most calls are drawn.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from itertools import pairwise
 
 from perflaw.types.specifications import CallPath, Edge, PathSpec
 
-MOST_NODES = 42
-"""Nodes of a drawing; call paths of fewer calls are left out beyond."""
+MAX_NODES = 42
+"""Nodes of a drawing; the call paths with the fewest calls are left out."""
 SWEEPS = 6
-"""How often layers are put in order by where their neighbours stand."""
+"""How often the layers are ordered by the places of their neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One function, or several in a row."""
+    """A function, or a chain of functions."""
 
     names: tuple[str, ...]
     """Functions, callers first."""
@@ -40,13 +40,13 @@ class Line:
     target: int
     """Place of the callee's node."""
     groups: tuple[int, ...]
-    """Behaviours of the call paths through it: places of groups, -1 for unknown ones."""
+    """Places of the groups whose call paths lead through it; -1 for paths without a group."""
     calls: int
-    """Calls of the function that came through it."""
+    """Calls of the function that came by it."""
     edge: Edge
-    """The call itself, as expressions name it."""
+    """The call edge, as expressions name it."""
     bends: tuple[tuple[float, int], ...]
-    """(place, layer) of what it passes between its ends."""
+    """(place, layer) of the points between its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Graph:
 
 def call_path_graph(spec: PathSpec) -> Graph:
     """The drawing of a specification's call paths."""
-    behaviour = {path: place for place, group in enumerate(spec.groups) for path in group.paths}
+    group_of = {path: place for place, group in enumerate(spec.groups) for path in group.paths}
     order = sorted(range(len(spec.paths)), key=lambda path: (-sum(spec.path_counts[path]), path))
     atoms = {edge for group in spec.groups for term in group.expression for edge, _ in term}
     drawn = _fitting([spec.paths[path] for path in order], atoms)
@@ -75,8 +75,10 @@ def call_path_graph(spec: PathSpec) -> Graph:
     for path, steps in zip(kept, folded, strict=True):
         for pair in pairwise(steps):
             calls[pair] += sum(spec.path_counts[path])
-            groups.setdefault(pair, set()).add(behaviour.get(path, -1))
-    members = _members(chains)
+            groups.setdefault(pair, set()).add(group_of.get(path, -1))
+    members: list[tuple[str, ...]] = [()] * (max(chains.values(), default=-1) + 1)
+    for name, node in chains.items():
+        members[node] = (*members[node], name)
     layers = _layers(folded, len(members))
     places, bends = _places(layers, list(calls))
     nodes = tuple(Node(names, layers[i], places[i]) for i, names in enumerate(members))
@@ -88,11 +90,11 @@ def call_path_graph(spec: PathSpec) -> Graph:
 
 
 def _fitting(paths: Sequence[CallPath], atoms: Collection[Edge]) -> list[CallPath]:
-    """As many paths, those of most calls first, as make few enough nodes."""
+    """The first paths, as many as need no more than ``MAX_NODES`` nodes."""
     low, high = 1, len(paths)
     while low < high:
         middle = (low + high + 1) // 2
-        if len(set(_chains(paths[:middle], atoms).values())) <= MOST_NODES:
+        if len(set(_chains(paths[:middle], atoms).values())) <= MAX_NODES:
             low = middle
         else:
             high = middle - 1
@@ -100,7 +102,7 @@ def _fitting(paths: Sequence[CallPath], atoms: Collection[Edge]) -> list[CallPat
 
 
 def _chains(paths: Sequence[CallPath], atoms: Collection[Edge]) -> dict[str, int]:
-    """Function → number of its node: a function that is called from one place alone, which calls it alone, joins that."""
+    """Function → number of its node. A function with one caller, whose caller calls nothing else, joins its caller."""
     callers: dict[str, set[str]] = {}
     callees: dict[str, set[str]] = {}
     for path in paths:
@@ -120,15 +122,8 @@ def _chains(paths: Sequence[CallPath], atoms: Collection[Edge]) -> dict[str, int
     return number
 
 
-def _members(chains: dict[str, int]) -> list[tuple[str, ...]]:
-    members: list[list[str]] = [[] for _ in range(max(chains.values(), default=-1) + 1)]
-    for name, node in chains.items():
-        members[node].append(name)
-    return [tuple(names) for names in members]
-
-
 def _layers(paths: Sequence[Sequence[int]], nodes: int) -> list[int]:
-    """Layer of each node: as far from the start as its longest way, but for calls back up (recursion)."""
+    """Layer of each node: the length of the longest way from the start, without calls back up (recursion)."""
     layers = [0] * nodes
     for _ in range(min(nodes, 64)):
         changed = False
@@ -148,7 +143,7 @@ def _layers(paths: Sequence[Sequence[int]], nodes: int) -> list[int]:
 def _places(
     layers: Sequence[int], pairs: Sequence[tuple[int, int]]
 ) -> tuple[list[float], dict[tuple[int, int], tuple[tuple[float, int], ...]]]:
-    """Places of nodes and of what long lines pass, by the means of their neighbours (Sugiyama, Tagawa & Toda 1981)."""
+    """Places of nodes and of the bends of long lines, by the means of their neighbours (Sugiyama, Tagawa & Toda 1981)."""
     rows: list[list[object]] = [[] for _ in range(max(layers, default=0) + 1)]
     for node, layer in enumerate(layers):
         rows[layer].append(node)
@@ -169,7 +164,7 @@ def _places(
 
 
 def _swept(rows: list[list[object]], links: Sequence[tuple[object, object]]) -> dict[object, float]:
-    """Place of everything in its row, one apart at least, rows centred."""
+    """Place of each item in its row, items at least one apart, rows centred."""
     beside: dict[object, list[object]] = {}
     for a, b in links:
         beside.setdefault(a, []).append(b)
@@ -198,7 +193,7 @@ def _mean(
 
 
 def _spread(row: Sequence[object], wanted: dict[object, float], at: dict[object, float]) -> None:
-    """Near where they want to be, in their order, one apart."""
+    """Place a row's items near their wanted places, in their order, at least one apart."""
     place = float("-inf")
     for one in row:
         place = max(place + 1.0, wanted[one])

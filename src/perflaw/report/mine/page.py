@@ -1,204 +1,104 @@
-"""The call-path view's data: specifications as rows, tables, graphs and histograms, one function deflated on its own."""
+"""The call-path view of the page: specifications as rows, and a screen a function, deflated on its own."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from perflaw.report.mine.call_path_graph import call_path_graph
-from perflaw.report.mine.table import telling
-from perflaw.report.mine.words import MineView, behaviour_text, cluster_texts, legend, share_text
-from perflaw.report.page.charts import packed
-from perflaw.report.quantity import count, percent, quantity
+from perflaw.report.mine.words import (
+    MineView,
+    borders_text,
+    cluster_texts,
+    comparable,
+    condition_text,
+    edge_names,
+    share_text,
+)
+from perflaw.report.page.data import flat, packed
+from perflaw.report.quantity import NOTHING, count, counted, percent, quantity
 from perflaw.specs.call_paths import edge_text, expression_text
 from perflaw.types import Consistency, Histogram
-from perflaw.types.specifications import MergeStep, MinedSpec, PathGroup, PathSpec
+from perflaw.types.documents import Document, document
+from perflaw.types.specifications import Edge, MergeStep, MinedSpec, PathGroup, PathSpec
 
-# ---- Box plots of consistency per merge step (Figure 5): call paths on the left, data points on the right, beside
-# chance.
+MAX_UNKNOWN_PATHS, MAX_GROUP_PATHS = 20, 12
+"""Call paths listed of those without a group, and of a group."""
+MAX_BARS = 120
+"""Bars of a histogram; finer buckets are joined."""
 
 
-def merges_data(steps: Sequence[MergeStep]) -> Json:
-    """Two series of boxes, one of call paths and one of calls; what differs most by name."""
-    told = [telling(step.found) for step in steps]
+def mine_data(view: MineView) -> Document:
+    """Everything that the view shows, as JSON values without NaN or infinity."""
     return {
-        "steps": [step.name for step in steps],
-        "series": [
-            {
-                "name": "call paths",
-                "boxes": [box([one.paths for one in some], [one.chance_paths for one in some]) for some in told],
-            },
-            {
-                "name": "data points",
-                "boxes": [box([one.points for one in some], [one.chance_points for one in some]) for some in told],
-            },
-        ],
-        "plain": sum(len(step.found) - len(some) for step, some in zip(steps, told, strict=True)),
-        "worst": [_worst(some, step.name) for step, some in zip(steps, told, strict=True) if some],
-        "missing": sorted({name for step in steps for name in step.missing}),
-        "unsettled": sorted({name for step in steps for name in step.unsettled}),
+        "rows": [_row(mined.spec) for mined in view.file.specs],
+        "screens": [packed(_screen(mined)) for mined in view.file.specs],
+        "merges": _merges(view.steps) if view.steps else None,
     }
 
 
-def box(values: Sequence[float], chance: Sequence[float]) -> Json | None:
-    """Quartiles, Tukey's whiskers, outliers, and the median level of chance; None without values.
-
-    >>> box([0.5, 0.9, 1.0, 1.0, 1.0], [0.4, 0.5, 0.6, 0.6, 0.6])["quartiles"]
-    [0.9, 1.0, 1.0]
-    """
-    if not values:
-        return None
-    quartiles = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
-    reach = 1.5 * (quartiles[2] - quartiles[0])
-    inside = [one for one in values if quartiles[0] - reach <= one <= quartiles[2] + reach]
+def _row(spec: PathSpec) -> Document:
     return {
-        "n": len(values),
-        "quartiles": quartiles,
-        "whiskers": [min(inside), max(inside)],
-        "outliers": sorted(one for one in values if one not in inside),
-        "chance": statistics.median(chance),
-        "text": share_text(quartiles[1]),
+        **flat(spec),
+        "sizes": {"borders": len(spec.borders), "groups": len(spec.groups), "edges": len(edge_names(spec))},
+        "text": {
+            "share": percent(spec.share) if spec.share is not None else NOTHING,
+            "calls": count(spec.points),
+        },
     }
 
 
-def _worst(found: Sequence[Consistency], name: str) -> Json:
-    """The function of which the fewest calls agree."""
-    least = min(found, key=lambda one: (one.points, one.component))
-    return {
-        "step": name,
-        "function": least.component,
-        "points": share_text(least.points),
-        "paths": share_text(least.paths),
-    }
-
-
-# ---- Durations of a function as bars on a logarithmic axis, one colour a behaviour, with the borders between
-# clusters.
-
-BARS = 120
-"""Bars at most; buckets are put together for fewer."""
-
-
-def histogram_data(mined: MinedSpec) -> Json | None:
-    """Bars by group, None where the durations themselves are not known."""
-    spans = [(h.scale, h.offset, h.offset + h.counts.size) for h in mined.histograms if h.counts.size]
-    if not spans:
-        return None
-    scale = min(scale for scale, _, _ in spans)
-    low = min(start >> (own - scale) for own, start, _ in spans)
-    high = max(((end - 1) >> (own - scale)) + 1 for own, _, end in spans)
-    while high - low > BARS:
-        scale, low, high = scale - 1, low >> 1, ((high - 1) >> 1) + 1
-    rows = [_bars(h, scale, low, high) for h in mined.histograms]
-    zeros = sum(h.zeros for h in mined.histograms)
-    width = math.ldexp(1.0, -scale)
-    return {
-        "low": low * width,
-        "width": width,
-        "groups": rows,
-        "borders": [
-            {"at": math.log2(one), "text": quantity(one, mined.spec.unit)} for one in mined.spec.borders if one > 0
-        ],
-        "ticks": _ticks(low * width, high * width, mined.spec.unit),
-        "zeros": count(zeros) if zeros else "",
-    }
-
-
-def _bars(h: Histogram, scale: int, low: int, high: int) -> list[int]:
-    """Calls in each bar."""
-    bars = [0] * (high - low)
-    for place, calls in enumerate(h.counts.tolist()):
-        if calls:
-            bars[((h.offset + place) >> (h.scale - scale)) - low] += calls
-    return bars
-
-
-def _ticks(low: float, high: float, unit: str) -> list[Json]:
-    """Round numbers on the axis, in binary logarithms."""
-    decades = range(math.floor(low * math.log10(2)), math.ceil(high * math.log10(2)) + 1)
-    steps = (1,) if len(decades) > 4 else (1, 3) if len(decades) > 2 else (1, 2, 5)
-    values = [step * 10.0**power for power in decades for step in steps]
-    return [
-        {"at": math.log2(value), "text": quantity(value, unit)} for value in values if low <= math.log2(value) <= high
-    ]
-
-
-Json = dict[str, Any]
-UNKNOWN_PATHS, GROUP_PATHS = 20, 12
-"""Call paths told of those without a group, and of a group."""
-
-
-def mine_data(view: MineView) -> Json:
-    """Everything the view shows, as JSON values without NaN or infinity."""
-    return {
-        "rows": [_row(one.spec) for one in view.file.specs],
-        "screens": [packed(_screen(one)) for one in view.file.specs],
-        "merges": merges_data(view.steps) if view.steps else None,
-    }
-
-
-def _row(spec: PathSpec) -> Json:
-    return {
-        "name": spec.component,
-        "metric": spec.metric,
-        "share": spec.share,
-        "shareText": percent(spec.share) if spec.share is not None else "—",
-        "calls": count(spec.points),
-        "borders": len(spec.borders),
-        "groups": len(spec.groups),
-        "atoms": len(legend(spec)),
-        "stable": spec.stable,
-    }
-
-
-def _screen(mined: MinedSpec) -> Json:
-    spec, names = mined.spec, legend(mined.spec)
-    found = f"{spec.observations} observation{'s' * (spec.observations != 1)}"
+def _screen(mined: MinedSpec) -> Document:
+    spec, names = mined.spec, edge_names(mined.spec)
+    stable = f"{'yes' if spec.stable else 'no'}, over {counted(spec.observations, 'observation')}"
     return {
         "facts": [
             ("calls", count(spec.points)),
-            ("borders", ", ".join(quantity(border, spec.unit) for border in spec.borders) or "none"),
-            ("stable", f"{'yes' if spec.stable else 'no'}, over {found}"),
+            ("borders", borders_text(spec.borders, spec.unit)),
+            ("stable", stable),
             ("call paths", f"{len(spec.paths):,}"),
             ("use of more data", percent(spec.utility)),
         ],
         "clusters": cluster_texts(spec),
         "groups": [_group(group, spec, names) for group in spec.groups],
-        "legend": [{"name": name, "edge": edge_text(edge)} for edge, name in names.items()],
-        "unknown": _paths(spec, spec.unknown, UNKNOWN_PATHS),
+        "edges": [{"name": name, "edge": edge_text(edge)} for edge, name in names.items()],
+        "unknown": _paths(spec, spec.unknown, MAX_UNKNOWN_PATHS),
         "graph": _graph(spec, names),
         "histogram": histogram_data(mined),
-        "platforms": _platforms(spec),
+        "platforms": [
+            {"host": spec.platforms[place].host, "borders": borders_text(borders, spec.unit)}
+            for place, borders in sorted((spec.platform_borders or {}).items())
+        ],
         "notes": list(spec.notes),
     }
 
 
-def _group(group: PathGroup, spec: PathSpec, names: dict[tuple[str, str], str]) -> Json:
+def _group(group: PathGroup, spec: PathSpec, names: Mapping[Edge, str]) -> Document:
     return {
-        "id": group.id,
-        "when": behaviour_text(group, names),
-        "full": expression_text(group.expression),
-        "calls": count(sum(group.counts)),
-        "shares": list(group.distribution),
-        "texts": [share_text(share) for share in group.distribution],
-        "mislabelled": share_text(group.mislabelled) if group.mislabelled else "",
-        "paths": _paths(spec, group.paths, GROUP_PATHS),
+        **document(group),
+        "expression": expression_text(group.expression),
+        "paths": _paths(spec, group.paths, MAX_GROUP_PATHS),
         "behaviours": [
-            {"platform": spec.platforms[place].host, "texts": [share_text(share) for share in shares]}
+            {"platform": spec.platforms[place].host, "shares": [share_text(share) for share in shares]}
             for place, shares in sorted((group.behaviours or {}).items())
         ],
+        "text": {
+            "when": condition_text(group, names),
+            "calls": count(sum(group.counts)),
+            "shares": [share_text(share) for share in group.distribution],
+            "mislabelled": share_text(group.mislabelled) if group.mislabelled else "",
+        },
     }
 
 
-def _paths(spec: PathSpec, places: Sequence[int], most: int) -> Json:
+def _paths(spec: PathSpec, places: Sequence[int], most: int) -> Document:
     order = sorted(places, key=lambda path: (-sum(spec.path_counts[path]), path))
-    told = [{"names": list(spec.paths[path]), "calls": count(sum(spec.path_counts[path]))} for path in order[:most]]
-    return {"all": len(order), "told": told}
+    shown = [{"path": list(spec.paths[path]), "calls": count(sum(spec.path_counts[path]))} for path in order[:most]]
+    return {"all": len(order), "shown": shown}
 
 
-def _graph(spec: PathSpec, names: dict[tuple[str, str], str]) -> Json:
+def _graph(spec: PathSpec, names: Mapping[Edge, str]) -> Document:
     graph = call_path_graph(spec)
     most = max((line.calls for line in graph.lines), default=1)
     return {
@@ -220,9 +120,97 @@ def _graph(spec: PathSpec, names: dict[tuple[str, str], str]) -> Json:
     }
 
 
-def _platforms(spec: PathSpec) -> list[Json]:
-    """Borders by platform, where there are several."""
+def histogram_data(mined: MinedSpec) -> Document | None:
+    """Durations as bars on a logarithmic axis, a series a group; None where durations are not known."""
+    spans = [(h.scale, h.offset, h.offset + h.counts.size) for h in mined.histograms if h.counts.size]
+    if not spans:
+        return None
+    scale = min(scale for scale, _, _ in spans)
+    low = min(start >> (own - scale) for own, start, _ in spans)
+    high = max(((end - 1) >> (own - scale)) + 1 for own, _, end in spans)
+    while high - low > MAX_BARS:
+        scale, low, high = scale - 1, low >> 1, ((high - 1) >> 1) + 1
+    zeros, unit = sum(h.zeros for h in mined.histograms), mined.spec.unit
+    width = math.ldexp(1.0, -scale)
+    return {
+        "low": low * width,
+        "width": width,
+        "groups": [_bars(histogram, scale, low, high) for histogram in mined.histograms],
+        "borders": [
+            {"at": math.log2(border), "text": quantity(border, unit)} for border in mined.spec.borders if border > 0
+        ],
+        "ticks": _ticks(low * width, high * width, unit),
+        "zeros": count(zeros) if zeros else "",
+    }
+
+
+def _bars(histogram: Histogram, scale: int, low: int, high: int) -> list[int]:
+    """Calls in each bar."""
+    bars = [0] * (high - low)
+    for place, calls in enumerate(histogram.counts.tolist()):
+        bars[((histogram.offset + place) >> (histogram.scale - scale)) - low] += calls
+    return bars
+
+
+def _ticks(low: float, high: float, unit: str) -> list[Document]:
+    """Round numbers on the axis, which is in binary logarithms."""
+    decades = range(math.floor(low * math.log10(2)), math.ceil(high * math.log10(2)) + 1)
+    steps = (1,) if len(decades) > 4 else (1, 3) if len(decades) > 2 else (1, 2, 5)
+    values = [step * 10.0**power for power in decades for step in steps]
     return [
-        {"host": spec.platforms[place].host, "borders": ", ".join(quantity(border, spec.unit) for border in borders)}
-        for place, borders in sorted((spec.platform_borders or {}).items())
+        {"at": math.log2(value), "text": quantity(value, unit)} for value in values if low <= math.log2(value) <= high
     ]
+
+
+def _merges(steps: Sequence[MergeStep]) -> Document:
+    """Box plots of consistency by step (Figure 5), and the functions that differ most or were not compared."""
+    functions = [comparable(step.found) for step in steps]
+    return {
+        "steps": [step.name for step in steps],
+        "series": [
+            {
+                "name": "call paths",
+                "boxes": [box([one.paths for one in some], [one.chance_paths for one in some]) for some in functions],
+            },
+            {
+                "name": "data points",
+                "boxes": [box([one.points for one in some], [one.chance_points for one in some]) for some in functions],
+            },
+        ],
+        "plain": sum(len(step.found) - len(some) for step, some in zip(steps, functions, strict=True)),
+        "worst": [_worst(some, step.name) for step, some in zip(steps, functions, strict=True) if some],
+        "missing": sorted({name for step in steps for name in step.missing}),
+        "unsettled": sorted({name for step in steps for name in step.unsettled}),
+    }
+
+
+def box(values: Sequence[float], chance: Sequence[float]) -> Document | None:
+    """Quartiles, Tukey's whiskers, outliers, and the median level of chance; None without values.
+
+    >>> box([0.5, 0.9, 1.0, 1.0, 1.0], [0.4, 0.5, 0.6, 0.6, 0.6])["quartiles"]
+    [0.9, 1.0, 1.0]
+    """
+    if not values:
+        return None
+    quartiles = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+    reach = 1.5 * (quartiles[2] - quartiles[0])
+    inside = [one for one in values if quartiles[0] - reach <= one <= quartiles[2] + reach]
+    return {
+        "n": len(values),
+        "quartiles": quartiles,
+        "whiskers": [min(inside), max(inside)],
+        "outliers": sorted(one for one in values if one not in inside),
+        "chance": statistics.median(chance),
+        "text": share_text(quartiles[1]),
+    }
+
+
+def _worst(functions: Sequence[Consistency], step: str) -> Document:
+    """The function of which the fewest calls agree."""
+    least = min(functions, key=lambda one: (one.points, one.component))
+    return {
+        "step": step,
+        "component": least.component,
+        "points": share_text(least.points),
+        "paths": share_text(least.paths),
+    }

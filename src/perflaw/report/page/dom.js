@@ -12,10 +12,10 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
-// A name of the target's: isolated, so that its bidirectional characters do not reorder what stands beside it.
+// A name from the target, isolated, so that its bidirectional characters do not reorder the text beside it.
 const named = (tag, attributes, text) => element(tag, { dir: "auto", ...attributes }, element("bdi", null, text));
 
-// Buttons of which one is pressed. `choices` are [value, label] pairs; `choose` is told the value.
+// Buttons of which one is pressed. `choices` are [value, label] pairs; `choose` is called with the value.
 function choiceOf(label, choices, chosen, choose, name = null) {
   const group = element("div", { class: "choice", role: "group", "aria-label": label, "data-choice": name });
   for (const [value, text, disabled] of choices) {
@@ -38,7 +38,7 @@ function copyButton(text) {
   return button;
 }
 
-// The clipboard interface does not exist on pages opened as files in every browser: then the old command.
+// Some browsers have no clipboard interface on pages opened as files: the old command works there.
 async function copied(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -53,3 +53,25 @@ async function copied(text) {
     return done;
   }
 }
+
+// Elements of drawings. The namespace is taken from an element, so that the page holds no address at all.
+const SVG_SPACE = document.documentElement.namespaceURI.replace("1999/xhtml", "2000/svg");
+
+function shape(tag, attributes, ...children) {
+  const made = document.createElementNS(SVG_SPACE, tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value != null) made.setAttribute(name, value);
+  }
+  made.append(...children.flat(Infinity).filter((child) => child != null && child !== ""));
+  return made;
+}
+
+function plainTable(heads, rows, numbers = []) {
+  const cell = (tag, content, i, more) => element(tag, { class: numbers.includes(i) ? "number" : null, ...more }, content);
+  return element("table", { class: "plain" },
+    element("thead", null, element("tr", null, heads.map((text, i) => cell("th", text, i, { scope: "col" })))),
+    element("tbody", null, rows.map((row) => element("tr", null, row.map((content, i) => cell("td", content, i))))));
+}
+
+const asPercent = (part) => `${(part * 100).toFixed(1)}%`;

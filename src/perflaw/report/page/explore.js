@@ -10,7 +10,7 @@ function draw() {
   scrollTo(0, here.scroll);
 }
 
-// The reader is never interrupted: not while a key or a button is down, a text is selected, or an input is used.
+// The page does not reload while a key or a button is down, a text is selected, or an input is used.
 let held = false, touched = 0;
 const busy = () => held || Date.now() - touched < 1500 || !getSelection().isCollapsed || Boolean(document.activeElement?.closest("input, select"));
 

@@ -1,4 +1,4 @@
-// What was recorded, and how to read the page.
+// The head of the page: what was recorded, how to read the page, and the choice between its views.
 
 const VERDICTS = { law: "law", inconclusive: "inconclusive", none: "constant" };
 
@@ -14,25 +14,23 @@ function showHeader(header) {
     report.rows.length ? element("p", { class: "help" }, help(report.rows[0].metric)) : trend || variance || mine ? element("p", { class: "help" }, trend ? TREND_HELP : variance ? VARIANCE_HELP : MINE_HELP) : "");
 }
 
-const TREND_HELP = "Each row is a cluster: places of the program whose counts vary together over the runs, and the law their sum follows. "
-  + "Select one (click, or ↑ ↓) for its plots and its lines (n and p step through them); brackets hold " + CONFIDENCE.words + " intervals.";
+const TREND_HELP = "Each row is a cluster: places of the program whose counts vary together over the runs, and the law that their sum follows. "
+  + `Select one (click, or ↑ ↓) for its plots and its lines (n and p step through them); brackets hold ${CONFIDENCE.words} intervals.`;
 
 const help = (metric) => `Each row is a function: the share of the recorded ${metric} spent in it, and the law its ${metric} follows. `
-  + "Select one (click, or ↑ ↓) to see the evidence; brackets hold " + CONFIDENCE.words + " intervals.";
+  + `Select one (click, or ↑ ↓) to see the evidence; brackets hold ${CONFIDENCE.words} intervals.`;
 
 function recorded(header) {
   const incomplete = header.runs.filter((run) => !run.complete).length;
   const parts = [
-    plural(header.runs.length, "run"),
+    counted(header.runs.length, "run"),
     incomplete ? `${incomplete} incomplete` : "",
-    header.components ? plural(header.components, "function") : "",
-    header.components ? `${header.calls} calls` : "",
+    header.components ? counted(header.components, "function") : "",
+    header.components ? `${header.calls} ${header.calls === "1" ? "call" : "calls"}` : "",
     ...header.notes,
   ];
   return parts.filter(Boolean).join(" · ");
 }
-
-const plural = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
 
 function runTable(runs) {
   const body = runs.map((run) => element("tr", null,
@@ -58,4 +56,36 @@ function showEmpty() {
       step("perflaw runs", "shows what was recorded, and whether it is complete"),
       step("perflaw doctor", "says what this machine can measure, and why not"))));
   document.getElementById("detail").remove();
+}
+
+const variance = report.variance;
+const mine = report.mine;
+let varianceShown = false, mineShown = false;
+
+const varianceAsked = (parts) => Boolean(variance) && (parts.get("view") === "variance" || (!report.rows.length && !trend));
+const mineAsked = (parts) => Boolean(mine) && (parts.get("view") === "mine" || (!report.rows.length && !trend && !variance));
+
+function showViews() {
+  const views = [["laws", "laws of functions", report.rows.length], ["trend", `clusters of ${trend?.noun}`, trend], ["variance", "variance", variance], ["mine", "call paths", mine]];
+  const known = views.filter((one) => one[2]).map(([name, words]) => [name, words]);
+  if (known.length > 1) document.getElementById("header").append(choiceOf("View", known, known[0][0], (name) => { showView(name); rememberNow(); }, "view"));
+}
+
+const viewShown = () => (mineShown ? "mine" : varianceShown ? "variance" : trendShown ? "trend" : "laws");
+
+function showView(name) {
+  trendShown = name === "trend";
+  varianceShown = name === "variance";
+  mineShown = name === "mine";
+  document.getElementById("trend").hidden = !trendShown;
+  document.getElementById("variance").hidden = !varianceShown;
+  document.getElementById("mine").hidden = !mineShown;
+  for (const id of ["overview", "detail", "outcomes"]) document.getElementById(id)?.classList.toggle("away", name !== "laws");
+  const words = document.querySelector("#header .help");
+  if (words) words.textContent = trendShown ? TREND_HELP : varianceShown ? VARIANCE_HELP : mineShown ? MINE_HELP : help(report.rows[0].metric);
+  for (const button of document.querySelectorAll("[data-choice=view] button")) button.setAttribute("aria-pressed", button.dataset.value === name);
+  if (trendShown) drawTrend();
+  else if (varianceShown) drawVariance();
+  else if (mineShown) drawMine();
+  else view.redraw();
 }

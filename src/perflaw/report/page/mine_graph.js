@@ -1,12 +1,12 @@
-// The call paths of one function as the paper's Figure 1: calls in the colour of the behaviour that all paths through them show.
+// The call paths of one function as the paper's Figure 1: calls in the colour of the group that all paths through them belong to.
 
 const CALL = { width: 176, height: 40, across: 26, down: 58, margin: 24, line: 15 };
 const BEHAVIOURS = 8;
 
-// Calls on paths of several behaviours are grey; those of one are coloured, paths without a group dotted.
+// Calls on paths of several groups are grey, calls of one group coloured, paths without a group dotted.
 const behaviourClass = (groups) => (groups.length !== 1 ? "mixed" : groups[0] < 0 ? "unknown" : `g${groups[0] % BEHAVIOURS}`);
 
-// Large graphs are scrolled: begin at the function itself, where all call paths end.
+// A large graph is scrolled to the function itself, where all call paths end.
 function showTarget(scroll) {
   const target = scroll.querySelector(".call.target"), here = scroll.getBoundingClientRect();
   if (!target) return;
@@ -54,7 +54,7 @@ function fittingCall(text) {
   return ending(text, most);
 }
 
-// From the lower edge of the caller to the upper one of the callee, past what lies between; up again where a function calls back.
+// From the lower edge of the caller to the upper edge of the callee, past the nodes between; upwards where a function calls back.
 function callPoints(line, nodes, { x, tops, tall }) {
   const from = nodes[line.from], to = nodes[line.to];
   const start = [x(from.place), tops[from.layer] + (tall[from.layer] + heightOf(from)) / 2], end = [x(to.place), tops[to.layer] + (tall[to.layer] - heightOf(to)) / 2];
@@ -64,7 +64,7 @@ function callPoints(line, nodes, { x, tops, tall }) {
 
 function callLine(line, nodes, where) {
   const points = callPoints(line, nodes, where), back = nodes[line.to].layer <= nodes[line.from].layer;
-  const words = `${line.edge}: ${line.calls} calls of the function came through it; ${line.groups.map((group) => (group < 0 ? "unknown" : `behaviour ${group + 1}`)).join(", ")}`;
+  const words = `${line.edge}: ${line.calls} calls of the function came by it; ${line.groups.map((group) => (group < 0 ? "unknown" : `group ${group + 1}`)).join(", ")}`;
   const attributes = { class: `calls ${behaviourClass(line.groups)} ${back ? "is-back" : ""}`, d: smooth(points), "stroke-width": (1.2 + 4 * Math.sqrt(line.weight)).toFixed(1), "marker-end": "url(#call-arrow)", "data-groups": line.groups.join(" ") };
   return shape("path", attributes, shape("title", null, words));
 }
@@ -78,7 +78,7 @@ function smooth(points) {
   return path;
 }
 
-// The name that expressions give a call, where it begins its last stretch.
+// The short name of a call edge, on the last stretch of its line.
 function callName(line, nodes, where) {
   const points = callPoints(line, nodes, where), [ax, ay] = points.at(-2), [bx, by] = points.at(-1);
   return shape("g", { class: `call-name ${behaviourClass(line.groups)}`, transform: `translate(${(ax + bx) / 2},${(ay + by) / 2})` },

@@ -1,4 +1,4 @@
-// One function: the paper's Table 1, its call paths drawn, its durations, the paths of each behaviour.
+// One function of the call-path view: the paper's Table 1, its call paths drawn, its durations, the paths of each group.
 
 function card(title, ...content) {
   return element("section", { class: "panel" }, element("h3", null, title), content.flat(Infinity).filter((one) => one != null && one !== ""));
@@ -8,25 +8,25 @@ const behaviourKey = (place) => element("span", { class: `behaviour-key g${place
 
 function mineScreen(one, row) {
   const head = element("div", { class: "detail-title" },
-    element("h2", null, named("span", null, row.name), element("span", { class: "quiet" }, ` ${row.metric}`)),
+    element("h2", null, named("span", null, row.component), element("span", { class: "quiet" }, ` ${row.metric}`)),
     element("dl", { class: "facts-row" }, one.facts.map(([key, value]) => element("div", null, element("dt", null, key), element("dd", null, value)))),
     one.notes.map((note) => named("p", { class: "quiet small" }, note)));
   const graph = card("Call paths", graphKey(one), element("div", { class: "graph-scroll calls-scroll", tabindex: "0", "aria-label": "Graph" }, drawCalls(one.graph)),
-    one.graph.left ? element("p", { class: "small quiet" }, `${plural(one.graph.left, "call path")} of fewer calls not drawn`) : "");
+    one.graph.left ? element("p", { class: "small quiet" }, `${counted(one.graph.left, "call path")} with fewer calls not drawn`) : "");
   const durations = one.histogram ? card("Durations", durationBars(one.histogram), one.histogram.zeros ? element("p", { class: "small quiet" }, `${one.histogram.zeros} calls took no time by the clock`) : "") : "";
   return [head, element("div", { class: "mine-panels" }, element("div", null, assertionCard(one), durations, pathsCard(one)), element("div", null, graph))];
 }
 
 const graphKey = (one) => element("p", { class: "legend small quiet" }, one.groups.slice(0, BEHAVIOURS).map((_, i) => [behaviourKey(i), "\u00a0 "]),
-  "calls of one behaviour alone; grey: of several", one.unknown.all ? "; dotted: of paths that belong nowhere" : "");
+  "calls of one group alone; grey: of several", one.unknown.all ? "; dotted: of paths without a group" : "");
 
 function assertionCard(one) {
   const heads = ["", "when", "calls", ...one.clusters];
-  const rows = one.groups.map((group, i) => [behaviourKey(i), [foreign(group.when, group.full), group.mislabelled ? element("span", { class: "quiet small" }, ` (${group.mislabelled} of its calls otherwise)`) : ""],
-    group.calls, ...group.texts.map((text, cluster) => [element("b", null, text), partBar(group.shares[cluster], i)])]);
-  const elsewhere = one.groups.flatMap((group, i) => group.behaviours.map(({ platform, texts }) => [behaviourKey(i), foreign(platform), ...texts]));
-  return card("Expected of each behaviour", element("div", { class: "assertions" }, plainTable(heads, rows, heads.map((_, i) => i).slice(2))),
-    one.legend.map(({ name, edge }) => element("p", { class: "small edge" }, element("b", null, name), "  ", foreign(edge))),
+  const rows = one.groups.map((group, i) => [behaviourKey(i), [foreign(group.text.when, group.expression), group.text.mislabelled ? element("span", { class: "quiet small" }, ` (${group.text.mislabelled} of its calls otherwise)`) : ""],
+    group.text.calls, ...group.text.shares.map((text, cluster) => [element("b", null, text), partBar(group.distribution[cluster], i)])]);
+  const elsewhere = one.groups.flatMap((group, i) => group.behaviours.map(({ platform, shares }) => [behaviourKey(i), foreign(platform), ...shares]));
+  return card("Expected of each group", element("div", { class: "assertions" }, plainTable(heads, rows, heads.map((_, i) => i).slice(2))),
+    one.edges.map(({ name, edge }) => element("p", { class: "small edge" }, element("b", null, name), "  ", foreign(edge))),
     one.platforms.length > 1 ? [element("h4", null, "by machine"), plainTable(["machine", "borders"], one.platforms.map(({ host, borders }) => [foreign(host), borders])),
       elsewhere.length ? plainTable(["", "machine", ...one.clusters], elsewhere, one.clusters.map((_, i) => i + 2)) : ""] : "");
 }
@@ -38,13 +38,40 @@ function partBar(share, group) {
 }
 
 function pathsCard(one) {
-  const told = one.groups.map((group, i) => pathList(`${plural(group.paths.all, "call path")}, ${group.calls} calls`, group.paths, behaviourKey(i)));
-  if (one.unknown.all) told.push(pathList(`${plural(one.unknown.all, "call path")} of too few calls to belong anywhere`, one.unknown, ""));
-  return card("Call paths of each behaviour", told);
+  const lists = one.groups.map((group, i) => pathList(`${counted(group.paths.all, "call path")}, ${group.text.calls} calls`, group.paths, behaviourKey(i)));
+  if (one.unknown.all) lists.push(pathList(`${counted(one.unknown.all, "call path")} with too few calls to belong to a group`, one.unknown, ""));
+  return card("Call paths of each group", lists);
 }
 
-function pathList(words, { all, told }, key) {
-  const more = all > told.length ? element("li", { class: "quiet" }, `${all - told.length} more (--json tells all)`) : "";
+function pathList(words, { all, shown }, key) {
+  const more = all > shown.length ? element("li", { class: "quiet" }, `${all - shown.length} more (--json holds all)`) : "";
   return element("details", null, element("summary", null, key, " ", words),
-    element("ul", { class: "small" }, told.map((path) => element("li", null, foreign(path.names.join(" → ")), element("span", { class: "quiet" }, ` ${path.calls}`))), more));
+    element("ul", { class: "small" }, shown.map((path) => element("li", null, foreign(path.path.join(" → ")), element("span", { class: "quiet" }, ` ${path.calls}`))), more));
+}
+
+const BARS = { width: 640, height: 240, left: 26, right: 26, top: 26, bottom: 34 };
+
+function durationBars(data) {
+  const n = data.groups[0].length, inner = BARS.width - BARS.left - BARS.right, bottom = BARS.height - BARS.bottom;
+  const x = (at) => BARS.left + ((at - data.low) / (data.width * n)) * inner;
+  const sums = Array.from({ length: n }, (_, i) => data.groups.reduce((sum, bars) => sum + bars[i], 0));
+  const most = Math.max(1, ...sums), y = (calls) => (calls / most) * (bottom - BARS.top);
+  const svg = shape("svg", { class: "durations", viewBox: `0 0 ${BARS.width} ${BARS.height}`, role: "img", "aria-label": "Durations, with the borders between quick and slow calls" },
+    data.ticks.map((tick) => [shape("path", { class: "rule", d: `M${x(tick.at)},${BARS.top} V${bottom}` }), shape("text", { class: "tick", x: x(tick.at), y: bottom + 15 }, tick.text)]),
+    shape("path", { class: "rule", d: `M${BARS.left},${bottom} H${BARS.width - BARS.right}` }), shape("text", { class: "tick", x: BARS.width / 2, y: BARS.height - 4 }, "duration"));
+  for (let i = 0; i < n; i += 1) svg.append(...stackOf(data, i, x, y, bottom));
+  for (const border of data.borders) {
+    svg.append(shape("path", { class: "border", d: `M${x(border.at)},${BARS.top - 6} V${bottom}` }), shape("text", { class: "border-text", x: x(border.at), y: BARS.top - 11 }, border.text));
+  }
+  return svg;
+}
+
+function stackOf(data, i, x, y, bottom) {
+  const left = x(data.low + i * data.width), width = Math.max(0.5, x(data.low + (i + 1) * data.width) - left - 0.3);
+  let top = bottom;
+  return data.groups.map((bars, group) => {
+    if (!bars[i]) return null;
+    top -= y(bars[i]);
+    return shape("rect", { class: `duration g${group % BEHAVIOURS}`, x: left, y: top, width, height: y(bars[i]) }, shape("title", null, `group ${group + 1}: ${bars[i].toLocaleString("en")} calls`));
+  }).filter(Boolean);
 }

@@ -1,4 +1,4 @@
-// Numbers worked out in the page, written like those that come with it (quantity.py).
+// Numbers that the page computes, written like the numbers that come with it (quantity.py).
 
 const SIZES = {
   ns: [[0, 1, "ns"], [999.5, 1e3, "µs"], [999.5e3, 1e6, "ms"], [999.5e6, 1e9, "s"], [120e9, 60e9, "min"], [7200e9, 3600e9, "h"],
@@ -24,3 +24,11 @@ function twoDigits(value) {
 }
 
 const span = (low, high, unit) => `${quantity(low, unit)}–${quantity(high, unit)}`;
+
+// A number of things with their name: "1 run", "2 runs".
+const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+
+// Whole numbers as they are, large ones with two digits.
+const countText = (value) => (value < 9999.5 ? Math.round(value).toLocaleString("en") : quantity(value, ""));
+
+const shareText = (part) => (part == null ? "—" : part > 0 && part < 0.0005 ? "<0.1\u00a0%" : `${(part * 100).toFixed(part > 0 && part < 0.0095 ? 1 : 0)}\u00a0%`);

@@ -1,4 +1,96 @@
-// The trend view: built once a feature; selection, keys, address.
+// The trend view: clusters with their costs at any size, what is selected, keys and address.
+
+const trend = report.trend;
+// A cluster whose best law is in several features.
+for (const one of trend?.clusters ?? []) one.joint = one.law?.features.length > 1;
+// The choices in the trend view; `sizes` is by feature.
+const looking = { rank: null, feature: null, sizes: {}, axes: "log", residuals: "law", others: true, filter: "", small: false, file: null };
+
+const clusterOf = (rank) => trend.clusters[rank - 1];
+const featureOf = (name) => trend.features.find((one) => one.name === name);
+
+// The feature of the axes: the chosen one, else the one that most of the cost depends on.
+function trendFeature() {
+  if (looking.feature && featureOf(looking.feature)) return looking.feature;
+  const weight = (name) => trend.clusters.reduce((sum, one) => sum + (one.best === name ? one.share : 0), 0);
+  const names = trend.features.map((one) => one.name);
+  return names.reduce((best, name) => (weight(name) > weight(best) ? name : best), names[0] ?? null);
+}
+
+// From the smallest value seen to a hundred times the largest, and at least to twice the point asked for.
+function sizeRange(name) {
+  const { low, high, values } = featureOf(name);
+  if (high <= 0) return [low, high];
+  const least = low > 0 ? low : Math.min(...values.filter((value) => value > 0), high);
+  return [least, Math.max(high * 100, (trend.at[name] ?? 0) * 2)];
+}
+
+// The person's size, else the point of the predictions, else the feature's median.
+const trendSize = (name) => looking.sizes[name] ?? trend.at[name] ?? middle(name);
+
+function middle(name) {
+  const known = (featureOf(name)?.values ?? []).filter((value) => value != null).sort((a, b) => a - b);
+  return known[known.length >> 1] ?? NaN;
+}
+
+// The law in a feature, ready to be evaluated; null without a tree.
+function lawOf(cluster, name) {
+  cluster.read ??= {};
+  if (!(name in cluster.read)) cluster.read[name] = cluster.laws[name] ? lawOfTree(cluster.laws[name].tree) : null;
+  return cluster.read[name];
+}
+
+// The best law over all features.
+function bestLaw(cluster) {
+  cluster.bestRead ??= [cluster.law ? lawOfTree(cluster.law.tree) : null];
+  return cluster.bestRead[0];
+}
+
+// Cost at a size of one feature, the others at their own sizes: by the best law, else by the law in this feature.
+function costAt(cluster, name, size) {
+  const law = name == null ? null : bestLaw(cluster) ?? lawOf(cluster, name);
+  const power = trend.paper ? cluster.powers[name] : null;
+  const cost = power ? power.coefficient * size ** power.exponent : law ? meanAt(law, { ...heldSizes(), [name]: size }) : NaN;
+  return Number.isFinite(cost) ? cost : null;
+}
+
+const heldSizes = () => Object.fromEntries(trend.features.map(({ name }) => [name, trendSize(name)]));
+
+// Cost of all clusters at the chosen size, with their shares of the whole and their ranks there.
+function askClusters() {
+  const name = trendFeature();
+  const size = trendSize(name);
+  for (const one of trend.clusters) one.cost = costAt(one, name, size);
+  const asked = trend.clusters.filter((one) => one.cost != null).sort((a, b) => b.cost - a.cost);
+  const whole = asked.reduce((sum, one) => sum + one.cost, 0);
+  for (const one of trend.clusters) one.then = one.part = null;
+  asked.forEach((one, i) => { one.then = i + 1; one.part = whole > 0 ? one.cost / whole : 0; });
+  return { name, size, whole, asked };
+}
+
+const ownColour = (cluster) => (cluster.colour == null ? colour("other") : colour(`c${cluster.colour}`));
+
+// The colour of a cluster as a square; the style knows the colours of both themes.
+const clusterSwatch = (cluster) => element("span", { class: `chip c${cluster.colour ?? "-other"}`, "aria-hidden": "true" }, String(cluster.rank));
+
+const timesSeen = (name, size) => {
+  const { low, high } = featureOf(name);
+  if (size > high) return `${short(size / high)} times the largest seen`;
+  return size < low ? "smaller than any seen" : "within the data";
+};
+
+// Bands at a size, between two points of the learner's curve on logarithms; null where it does not reach.
+function bandsAt(curve, size) {
+  const right = curve?.x.findIndex((x) => x >= size) ?? -1;
+  if (right < 0 || (right === 0 && curve.x[0] !== size)) return null;
+  const left = Math.max(0, right - 1);
+  const part = right === left ? 0 : Math.log(size / curve.x[left]) / Math.log(curve.x[right] / curve.x[left]);
+  const between = (values) => {
+    const [a, b] = [values[left], values[right]];
+    return a > 0 && b > 0 ? a * (b / a) ** part : a + (b - a) * part;
+  };
+  return Object.fromEntries(["mean_low", "mean_high", "new_low", "new_high"].map((end) => [end, between(curve[end])]));
+}
 
 let trendShown = false;
 
@@ -16,7 +108,7 @@ function buildTrend() {
   if (trendShown) drawTrend();
 }
 
-// Everything that carries colours or depends on the size.
+// Draws everything that has colours or depends on the size.
 function drawTrend() {
   if (!trendShown || !trend.clusters.length) return;
   tellSizes();
@@ -62,10 +154,10 @@ function onTrendKey(event) {
   if (rows.length) selectCluster(rows[Math.min(rows.length - 1, Math.max(0, here + way))].one.rank, { focus: true });
 }
 
-// What the address says of this view; a link shows the same.
+// The choices of this view in the address.
 function trendAddress() {
   const parts = [["view", "trend"]];
-  if (looking.rank != null) parts.push(["cluster", linkable(clusterOf(looking.rank).key)]);
+  if (looking.rank != null) parts.push(["cluster", linkable(clusterOf(looking.rank).representative)]);
   if (looking.feature) parts.push(["feature", linkable(looking.feature)]);
   for (const [name, size] of Object.entries(looking.sizes)) parts.push([`size.${linkable(name)}`, String(size)]);
   for (const [name, usual] of [["axes", "log"], ["residuals", "law"], ["filter", ""]]) if (looking[name] !== usual) parts.push([name, linkable(looking[name])]);
@@ -86,7 +178,7 @@ function followTrend(parts) {
     if (name.startsWith("size.") && featureOf(name.slice(5)) && Number(value) > 0) looking.sizes[name.slice(5)] = Number(value);
   }
   const key = parts.get("cluster");
-  looking.rank = trend.clusters.find((one) => linkable(one.key) === key)?.rank ?? looking.rank;
+  looking.rank = trend.clusters.find((one) => linkable(one.representative) === key)?.rank ?? looking.rank;
   for (const button of document.querySelectorAll("[data-choice=theme] button")) button.setAttribute("aria-pressed", button.dataset.value === view.theme);
   trendShown = false; // built first, drawn once
   buildTrend();

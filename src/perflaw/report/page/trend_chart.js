@@ -1,4 +1,4 @@
-// Best-fit and residual plots of a cluster (trend-prof §2.3.1): counts of the runs, the law with its bands, the power law.
+// The selected cluster: plots of its costs and residuals (trend-prof §2.3.1) beside its words.
 
 function drawFit() {
   const one = clusterOf(looking.rank), name = trendFeature();
@@ -19,11 +19,11 @@ function drawFit() {
   if (range) upright.range = range;
   Plotly.react("fit-chart", [...traces, markTrace(one, name)], layout(380, across, upright, { showlegend: true, shapes: line ? beyond(line, log) : [], annotations: line ? beyondWords(line, log) : [] }), CONFIG);
   const hidden = runs.length - shown.length;
-  document.getElementById("fit-note").textContent = hidden ? `${plural(hidden, "run")} at or below zero not shown on these axes` : "";
+  document.getElementById("fit-note").textContent = hidden ? `${counted(hidden, "run")} at or below zero not shown on these axes` : "";
   drawRest(one, name, shown, log);
 }
 
-// On even axes the data and as much again: the data would be a corner of all that is known of the law.
+// Linear axes show the data and as much again: on all that is known of the law, the data would be a corner.
 const evenRange = (low, high) => (low >= 0 ? [0, high * 2] : [low - (high - low) * 0.1, high + (high - low)]);
 
 function runsOf(one, name) {
@@ -38,7 +38,7 @@ const pointTrace = (one, runs) => ({
 
 const namedAlone = (one, name, traces) => (one.joint ? traces.map((trace) => ({ ...trace, name: trace.name.replace("law", `law in ${shortened(shortName(name))} alone`) })) : traces);
 
-// What the law in all features says of each run: where it is right it lies on the run's point.
+// The law in several features at each run; where it is right, it lies on the run's point.
 function jointTraces(one, runs) {
   if (!one.joint) return [];
   const told = runs.map((run) => ({ ...run, y: bestAt(one, run.i) })).filter(({ y }) => y > 0);
@@ -50,18 +50,18 @@ function bestAt(one, run) {
   return law ? meanAt(law, Object.fromEntries(trend.features.map(({ name, values }) => [name, values[run]]))) : NaN;
 }
 
-// The learner's curve; of a law that was not drawn its text, asked along the axis.
+// The learner's curve, else the law's expression along the axis.
 function fitLine(one, name) {
   const { low, high } = featureOf(name);
   const curve = one.plot.curves[name];
   if (curve) return { ...curve, range: [low, high], first: true };
   const law = lawOf(one, name);
-  if (!law || one.laws[name].flat) return null;
+  if (!law || isFlat(one.laws[name])) return null;
   const grid = spread(...sizeRange(name), 80, [low, high]);
   return { x: grid, range: [low, high], first: true, ...askedAlong(law, grid, name, {}, 1) };
 }
 
-// Beyond the learner's curve the law goes on as its text says, without bands.
+// Beyond the learner's curve the law continues by its expression, without bands.
 function fartherTraces(one, name, line) {
   const end = line.x.at(-1), [, last] = sizeRange(name);
   const law = lawOf(one, name);
@@ -72,33 +72,33 @@ function fartherTraces(one, name, line) {
 
 function powerTraces(one, name) {
   const power = one.powers[name];
-  if (!power || power.b == null) return [];
+  if (!power || power.exponent == null) return [];
   const x = spread(...sizeRange(name), 60, []).filter((value) => value > 0);
-  return [{ type: "scatter", mode: "lines", name: "power law", showlegend: true, legendrank: 2, x, y: x.map((value) => power.a * value ** power.b), line: { color: colour("warn"), width: 2, dash: "dot" },
+  return [{ type: "scatter", mode: "lines", name: "power law", showlegend: true, legendrank: 2, x, y: x.map((value) => power.coefficient * value ** power.exponent), line: { color: colour("warn"), width: 2, dash: "dot" },
     hovertemplate: `power law: %{y:.3~s} at %{x:.4~s}<extra></extra>` }];
 }
 
-// Laws of the other coloured clusters, thin: which of them passes which (Figures 9 and 12).
+// Laws of the other coloured clusters as thin lines, which show where one overtakes another (Figures 9 and 12).
 function neighbourTraces(one, name) {
   const [low, high] = sizeRange(name);
   const grid = spread(low, high, 60, []);
   return trend.clusters.filter((other) => other.colour != null && other !== one && costAt(other, name, high) != null).map((other) => ({
     type: "scatter", mode: "lines", name: `cluster ${other.rank}`, legendgroup: "others", x: grid, y: grid.map((x) => costAt(other, name, x) || null), opacity: 0.75,
-    line: { color: ownColour(other), width: 1.2, dash: "dashdot" }, hovertemplate: `${other.rank} ${shortened(other.name)}: %{y:.3~s}<extra></extra>`,
+    line: { color: ownColour(other), width: 1.2, dash: "dashdot" }, hovertemplate: `${other.rank} ${shortened(other.text.name)}: %{y:.3~s}<extra></extra>`,
   }));
 }
 
-// The chosen size on the law, with the interval of a new run where the learner's bands reach.
+// The chosen size on the law, with the interval of a new run as far as the learner's bands reach.
 function markTrace(one, name) {
   const size = trendSize(name), cost = costAt(one, name, size);
   const ends = one.joint ? null : bandsAt(one.plot.curves[name], size); // the bands are those of the law in this feature alone
-  const error = ends && cost != null ? { error_y: { type: "data", symmetric: false, array: [Math.max(0, ends.newHigh - cost)], arrayminus: [Math.max(0, cost - ends.newLow)], color: colour("accent") } } : {};
-  const told = ends ? `<br>${CONFIDENCE.words} of the mean ${span(ends.meanLow, ends.meanHigh, "")}, of a new run ${span(ends.newLow, ends.newHigh, "")}` : "";
+  const error = ends && cost != null ? { error_y: { type: "data", symmetric: false, array: [Math.max(0, ends.new_high - cost)], arrayminus: [Math.max(0, cost - ends.new_low)], color: colour("accent") } } : {};
+  const told = ends ? `<br>${CONFIDENCE.words} of the mean ${span(ends.mean_low, ends.mean_high, "")}, of a new run ${span(ends.new_low, ends.new_high, "")}` : "";
   return { type: "scatter", mode: "markers", name: "asked", showlegend: false, x: cost == null ? [] : [size], y: cost == null ? [] : [cost], ...error,
     marker: { size: 11, symbol: "diamond-open", color: colour("accent"), line: { width: 2 } }, hovertemplate: `asked: %{y:.3~s} at %{x:.4~s}${told}<extra></extra>` };
 }
 
-// The slider moves the mark alone.
+// The slider moves only the mark.
 function markFit() {
   const chart = document.getElementById("fit-chart");
   if (!chart?.data || looking.rank == null) return;
@@ -113,7 +113,7 @@ function markFit() {
 function drawRest(one, name, runs, log) {
   const power = one.powers[name];
   const ofPower = looking.residuals === "power";
-  const law = ({ x, i }) => (ofPower ? (power ? power.a * x ** power.b : NaN) : bestAt(one, i));
+  const law = ({ x, i }) => (ofPower ? (power ? power.coefficient * x ** power.exponent : NaN) : bestAt(one, i));
   const points = runs.map((run) => ({ ...run, y: Math.log(run.y / law(run)) })).filter(({ y }) => Number.isFinite(y));
   const upright = { ...axis(`log count − log ${ofPower ? "power law" : "law"}`, false), exponentformat: "none" };
   const most = Math.max(1e-3, ...points.map(({ y }) => Math.abs(y))) * 1.15;
@@ -121,4 +121,72 @@ function drawRest(one, name, runs, log) {
   const across = { ...axis(shortened(name), log), range: [...document.getElementById("fit-chart").layout.xaxis.range] };
   Plotly.react("rest-chart", [{ ...pointTrace(one, points), showlegend: false, hovertemplate: "%{y:.3~g} at %{x:.4~s}<br>run %{customdata}<extra></extra>" }],
     layout(200, across, upright, scaleLines(0)), CONFIG);
+}
+
+async function showCluster(rank) {
+  const one = clusterOf(rank);
+  const packed = trend.plots[rank];
+  one.plot ??= packed ? await inflate(packed) : null;
+  if (looking.rank !== rank) return; // another one was selected while this one was inflated
+  const drawn = one.plot && trendFeature() != null;
+  document.getElementById("cluster").replaceChildren(clusterTitle(one), element("div", { class: "columns" },
+    element("div", { class: "charts" }, drawn ? fitArea() : element("p", { class: "quiet" }, one.plot ? "No feature to draw it against."
+      : `The page holds the points of the ${Object.keys(trend.plots).length} costliest clusters, and only the laws of this one.`)),
+    element("div", { class: "words" }, clusterWords(one))));
+  if (drawn) drawFit();
+}
+
+function clusterTitle(one) {
+  return element("header", { class: "detail-title" },
+    element("h2", null, clusterSwatch(one), " ", named("span", null, one.text.name)),
+    element("p", { class: "quiet" }, `${one.text.share} of all counts · at most ${one.text.max_cost} in a run · ${counted(one.size, trend.noun.replace(/s$/, ""))} in it`));
+}
+
+function clusterWords(one) {
+  const name = trendFeature();
+  const law = one.laws[name], power = one.powers[name];
+  const others = Object.entries(one.laws).filter(([other, its]) => other !== name && !isFlat(its));
+  return [
+    element("section", { class: "law" }, element("h4", null, "where it is"), element("ul", { class: "places" },
+      one.places.map((place) => named("li", null, place)), one.more_places ? element("li", { class: "quiet" }, `and ${counted(one.more_places, "more place")}`) : "")),
+    one.overtakes.length ? element("section", { class: "law" }, element("h4", null, "overtakes"), element("ul", { class: "places" }, one.overtakes.map(overtakeItem))) : "",
+    one.joint ? element("section", { class: "law" }, element("h4", null, "law in several features"), named("p", { class: "readable" }, one.law.text.law),
+      element("div", { class: "expression" }, named("code", null, one.law.expression), copyButton(one.law.expression))) : "",
+    law ? lawSection(one.joint ? `in ${shortName(name)} alone: ` : "", { ...law, alternatives: [] }, law.text, named("span", { class: "readable" }, isFlat(law) ? `no law in ${name}` : law.text.law)) : "",
+    power ? element("section", { class: "law" }, element("h4", null, "power law of the paper"), named("p", { class: "readable" }, power.text.law),
+      element("p", { class: "quiet" }, [`${CONFIDENCE.words} interval of the exponent in brackets`, `R² ${power.text.r2} over ${counted(power.n, "run")}`, power.text.zeros].filter(Boolean).join(" · "))) : "",
+    others.length ? element("section", { class: "law" }, element("h4", null, "in other features"), element("ul", { class: "places" }, others.map(([other, its]) => named("li", null, `${its.text.law}${powerBeside(one.powers[other])}`)))) : "",
+    membersSection(one),
+  ];
+}
+
+const powerBeside = (power) => (power ? `; power law ${power.text.law}` : "");
+
+function overtakeItem(other) {
+  const go = () => { if (other.feature === trendFeature()) setSize(other.feature, Number(other.at.toPrecision(6))); };
+  return element("li", null, clusterLink(clusterOf(other.rank)), " at ",
+    element("button", { type: "button", class: "link at-link", title: "Ask at this size", onclick: go }, other.text.replace(/^.*? at /, "")));
+}
+
+// Locations without source in the page, by name with their counts in the costliest run.
+function membersSection(one) {
+  if (!one.plot?.members.length || one.spots.length) return "";
+  const rows = one.plot.members.slice(0, 100).map(([name, count]) => element("tr", null, named("td", null, name), element("td", { class: "number" }, countText(count))));
+  const more = one.plot.members.length + one.plot.more - rows.length;
+  return element("section", { class: "law" }, element("h4", null, `its ${trend.noun}, with their counts in run ${trend.costliest.run}`),
+    element("div", { class: "runs-scroll" }, element("table", { class: "plain" }, element("tbody", null, rows))), more > 0 ? element("p", { class: "quiet" }, `and ${more.toLocaleString("en")} more`) : "");
+}
+
+function fitArea() {
+  const redraw = (field) => (value) => { looking[field] = value; drawFit(); remember(); };
+  return [
+    element("div", { class: "chart-bar" },
+      choiceOf("Axes", [["log", "log–log"], ["linear", "linear"]], looking.axes, redraw("axes"), "trend-axes"),
+      trend.clusters.length > 1 ? tick("trend-others", looking.others, "other top clusters", redraw("others")) : "",
+      element("span", { id: "fit-note", class: "quiet small" })),
+    element("div", { id: "fit-chart", class: "chart", role: "img", "aria-label": "Cost of the cluster in every run, its law with bands, and the power law" }),
+    element("div", { class: "chart-bar" }, element("h4", null, "residuals of"),
+      choiceOf("Residuals of", [["law", "the law"], ["power", "the power law"]], looking.residuals, redraw("residuals"), "trend-residuals")),
+    element("div", { id: "rest-chart", class: "chart", role: "img", "aria-label": "Residuals" }),
+  ];
 }

@@ -1,4 +1,4 @@
-// The sources: beside every line its count in the costliest run and, as coloured squares, the clusters it belongs to.
+// The sources: beside every line its count in the costliest run, and its clusters as coloured squares.
 
 function sourcePanel() {
   if (!trend.files.length) return "";
@@ -9,7 +9,7 @@ function sourcePanel() {
       element("span", { class: "choice" },
         element("button", { type: "button", id: "previous", title: "Previous line of the cluster (p)", onclick: () => step(-1) }, "‹"),
         element("button", { type: "button", id: "next", title: "Next line of the cluster (n)", onclick: () => step(1) }, "›")),
-      element("span", { id: "source-note", class: "quiet small" }, kept ? `counts are those of run ${trend.costliest.run}, the costliest: ${trend.costliest.total} in all; squares are clusters, click to select` : "")),
+      element("span", { id: "source-note", class: "quiet small" }, kept ? `counts of run ${trend.costliest.run}, the costliest (${trend.costliest.total} in all); squares are clusters, click to select` : "")),
     element("div", { id: "listing", tabindex: 0, onclick: clickLine }));
 }
 
@@ -34,15 +34,15 @@ function sourceLine(number, text, mark, most) {
   const [, count, ranks = [], blocks = []] = mark ?? [];
   const gutter = element("span", { class: "gutter" }, ranks.slice(0, 3).map((rank) => clusterSwatch(clusterOf(rank))), ranks.length > 3 ? "…" : "");
   const heat = element("span", { class: "heat", "aria-hidden": "true" });
-  // On a logarithmic scale: a tenth of the hottest line is still seen.
+  // On a logarithmic scale, a tenth of the most frequent line is still visible.
   if (count > 0) heat.style.width = `${Math.max(4, (100 * Math.log1p(count)) / Math.log1p(most))}%`;
   return element("div", { class: mark && count === 0 ? "src never" : "src", "data-line": number, "data-ranks": ranks.join(" "), title: lineTitle(count, ranks, blocks) },
-    gutter, element("span", { class: "times" }, mark ? [heat, element("span", null, counted(count))] : ""), element("span", { class: "lineno" }, String(number)), element("code", { dir: "ltr" }, text || " "));
+    gutter, element("span", { class: "times" }, mark ? [heat, element("span", null, countText(count))] : ""), element("span", { class: "lineno" }, String(number)), element("code", { dir: "ltr" }, text || " "));
 }
 
 function lineTitle(count, ranks, blocks) {
   if (count == null) return null;
-  const of = (some) => (some.length ? some.map((rank) => `cluster ${rank}`).join(", ") : "in no cluster: hardly varies");
+  const of = (some) => (some.length ? some.map((rank) => `cluster ${rank}`).join(", ") : "in no cluster: its count hardly varies");
   return [`executed ${count.toLocaleString("en")} times, ${count || ranks.length ? of(ranks) : "never"}`,
     ...blocks.slice(0, 12).map(([name, times, some]) => `${name}: ${times.toLocaleString("en")}, ${of(some)}`)].join("\n");
 }
@@ -56,7 +56,7 @@ function markLines() {
   for (const line of document.querySelectorAll("#listing .src")) line.classList.toggle("mine", line.dataset.ranks.split(" ").includes(wanted));
 }
 
-// Scrolls the listing alone.
+// Scrolls only the listing.
 function toLine(number) {
   const listing = document.getElementById("listing");
   const line = listing.querySelector(`[data-line="${number}"]`);
@@ -66,7 +66,7 @@ function toLine(number) {
   line.classList.add("here");
 }
 
-// The next line of the selected cluster, in the next of its files after the last one here.
+// The next line of the selected cluster; after the last line of this file, in its next file.
 function step(way) {
   const mine = [...document.querySelectorAll("#listing .mine")].map((line) => Number(line.dataset.line));
   const here = Number(document.querySelector("#listing .here")?.dataset.line ?? (way > 0 ? 0 : Infinity));
@@ -78,7 +78,7 @@ function step(way) {
   return openFile(file, line);
 }
 
-// A click takes the line's first cluster, a further one its next.
+// A click selects the line's first cluster, another click the next one.
 function clickLine(event) {
   const line = event.target.closest(".src");
   if (!line?.dataset.ranks || String(getSelection())) return;

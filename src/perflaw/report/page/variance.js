@@ -1,16 +1,16 @@
-// The variance view: which metric, pattern, node and function are looked at; keys and address.
+// The variance view: the patterns, which metric, pattern, node and function are selected, keys and address.
 
-// `node` is a number within the metric; `f` the function on the screen, which may be in no pattern of this metric.
-const studying = { metric: 0, node: null, f: null, filter: "", all: false, every: false };
+// `node` is a number within the metric; `function` the function on the screen, which may be in no pattern of this metric.
+const studying = { metric: 0, node: null, function: null, filter: "", all: false, every: false };
 const screens = new Map();
 let asking = 0;
 
 const metricNow = () => variance.metrics[studying.metric];
 const functionOf = (f) => variance.functions[f];
 const patternOf = (id) => metricNow().patterns.findIndex((one) => one.nodes.some((node) => node.id === id));
-const nodeOf = (id) => metricNow().patterns[patternOf(id)]?.nodes.find((node) => node.id === id);
+const nodeAt = (id) => metricNow().patterns[patternOf(id)]?.nodes.find((node) => node.id === id);
 
-const VARIANCE_HELP = "Each row is a pattern: a function whose cost varies highly, with what that comes from below it. "
+const VARIANCE_HELP = "Each row is a pattern: a function whose cost varies highly, with the callees that its variance comes from. "
   + "Select a node of the graph (click, or n and p) to see why that function is sometimes slow; ↑ ↓ move through the patterns.";
 
 function buildVariance() {
@@ -29,16 +29,16 @@ function buildVariance() {
 
 function startVariance() {
   document.addEventListener("keydown", onVarianceKey);
-  studying.f = variance.opens;
+  studying.function = variance.opens;
   settle();
 }
 
-// A node of the function looked at; else the first of all.
+// Selects a node of the selected function, else the first node of all.
 function settle() {
   const nodes = metricNow().patterns.flatMap((one) => one.nodes);
-  const node = nodes.find((one) => one.id === studying.node && one.f === studying.f) ?? nodes.find((one) => one.f === studying.f);
-  studying.node = node?.id ?? (studying.f == null ? nodes[0]?.id ?? null : null);
-  studying.f ??= nodes[0]?.f ?? null;
+  const node = nodes.find((one) => one.id === studying.node && one.function === studying.function) ?? nodes.find((one) => one.function === studying.function);
+  studying.node = node?.id ?? (studying.function == null ? nodes[0]?.id ?? null : null);
+  studying.function ??= nodes[0]?.function ?? null;
 }
 
 function changeMetric(place) {
@@ -55,7 +55,7 @@ function drawVariance() {
 }
 
 function chooseNode(id, focus = false) {
-  Object.assign(studying, { node: id, f: nodeOf(id).f });
+  Object.assign(studying, { node: id, function: nodeAt(id).function });
   showNode();
   if (focus) document.querySelector(`#graph [data-node="${id}"]`)?.focus({ preventScroll: true });
   rememberNow();
@@ -77,7 +77,7 @@ function showNode() {
     if (entry.place === place) { entry.element.hidden = false; entry.element.scrollIntoView({ block: "nearest" }); }
   }
   showGraph(metricNow().patterns[Math.max(0, place)]);
-  showScreen(studying.f);
+  showScreen(studying.function);
 }
 
 function showGraph(pattern) {
@@ -87,7 +87,7 @@ function showGraph(pattern) {
   const button = element("button", { type: "button", class: "link", onclick: () => { studying.every = true; showGraph(pattern); } }, "draw all");
   const key = [["Task", "varies highly"], ["Contrast", "steady here, or passes variance on"], ["Contributor", "steady, yet where variance comes from"]];
   box.replaceChildren(element("p", { class: "legend small quiet" }, key.map(([kind, words]) => [element("span", { class: `node-key is-${kind}` }), `${kind}: ${words}  `]), "dotted: share of the variance that comes from there  μ mean, γ CoV, N calls, V impact",
-    left ? [`; ${plural(left, "lighter node")} not drawn`, button] : ""), element("div", { class: "graph-scroll", tabindex: "0", "aria-label": "Graph" }, svg));
+    left ? [`; ${counted(left, "lighter node")} not drawn`, button] : ""), element("div", { class: "graph-scroll", tabindex: "0", "aria-label": "Graph" }, svg));
   const chosen = box.querySelector("[aria-pressed=true]"), scroll = box.querySelector(".graph-scroll");
   svg.style.width = `${Math.max(Math.min(svg.width.baseVal.value, scroll.clientWidth), svg.width.baseVal.value * 0.8)}px`;
   svg.style.height = "auto";
@@ -102,7 +102,7 @@ async function showScreen(f) {
   if (f == null) return box.replaceChildren();
   const packed = metricNow().screens[f];
   if (!packed) return box.replaceChildren(element("h2", null, named("span", null, functionOf(f).name)),
-    element("p", { class: "reason" }, `The page explains the most important functions. This one: `, element("code", null, `perflaw variance ${functionOf(f).name} --metric ${metricNow().name}`)));
+    element("p", { class: "reason" }, `The page explains only the most important functions; for this one: `, element("code", null, `perflaw variance ${functionOf(f).name} --metric ${metricNow().name}`)));
   const key = `${studying.metric} ${f}`;
   if (!screens.has(key)) screens.set(key, await inflate(packed));
   if (turn !== asking) return;
@@ -128,10 +128,10 @@ function onVarianceKey(event) {
   choosePattern(rows[Math.min(rows.length - 1, Math.max(0, here + way))].place, true);
 }
 
-// What the address says of this view; a link shows the same.
+// The choices of this view in the address.
 function varianceAddress() {
   const parts = [["view", "variance"], ["metric", metricNow().name]];
-  if (studying.f != null) parts.push(["function", linkable(functionOf(studying.f).name)]);
+  if (studying.function != null) parts.push(["function", linkable(functionOf(studying.function).name)]);
   if (studying.node != null) parts.push(["node", String(studying.node)]);
   if (studying.filter) parts.push(["filter", linkable(studying.filter)]);
   if (view.theme !== "auto") parts.push(["theme", view.theme]);
@@ -143,13 +143,76 @@ function followVariance(parts) {
   const metric = variance.metrics.findIndex((one) => one.name === parts.get("metric"));
   if (metric >= 0) studying.metric = metric;
   studying.filter = (parts.get("filter") ?? "").toLowerCase();
-  const node = parts.has("node") ? nodeOf(Number(parts.get("node"))) : null;
+  const node = parts.has("node") ? nodeAt(Number(parts.get("node"))) : null;
   const f = variance.functions.findIndex((one) => linkable(one.name) === parts.get("function"));
-  if (node && (f < 0 || functionOf(node.f).name === functionOf(f).name)) Object.assign(studying, { node: node.id, f: node.f });
-  else if (f >= 0) Object.assign(studying, { node: null, f });
+  if (node && (f < 0 || functionOf(node.function).name === functionOf(f).name)) Object.assign(studying, { node: node.id, function: node.function });
+  else if (f >= 0) Object.assign(studying, { node: null, function: f });
   settle();
   for (const button of document.querySelectorAll("[data-choice=theme] button")) button.setAttribute("aria-pressed", button.dataset.value === view.theme);
   varianceShown = false; // drawn once, below
   setTheme(view.theme);
   showView("variance");
+}
+
+const MOST_LISTED = 50;
+let variancePatterns = [];
+
+function patternList() {
+  const heads = ["", "function", "impact (VIM)", "CoV"];
+  const box = element("div", { id: "patterns", role: "listbox", "aria-label": "Patterns, by their variance impact" });
+  variancePatterns = metricNow().patterns.map((pattern, place) => ({ pattern, place, element: patternRow(pattern, place) }));
+  box.append(...variancePatterns.map((entry) => entry.element));
+  const input = element("input", { id: "variance-text", type: "search", placeholder: "function  ( / )", "aria-label": "Show patterns with a function whose name contains", value: studying.filter });
+  input.addEventListener("input", () => { studying.filter = input.value.toLowerCase(); filterPatterns(); remember(); });
+  return element("div", { class: "pattern-list" }, element("div", { class: "pattern-bar" }, input, element("span", { id: "patterns-shown" })),
+    element("div", { class: "pattern-heads small quiet" }, heads.map((text) => element("span", null, text))), box);
+}
+
+function patternRow(pattern, place) {
+  const [root] = pattern.nodes, { name } = functionOf(root.function);
+  const more = pattern.nodes.length > 1 ? `${counted(pattern.nodes.length, "node")} · ` : "";
+  const from = pattern.sources.length ? `${more}${pattern.sources[0]}` : `${more}${root.type}`;
+  return element("div", { class: "pattern", role: "option", "aria-selected": "false", "data-pattern": String(place), tabindex: -1, title: [name, ...pattern.sources].join("\n"), onclick: () => choosePattern(place, true) },
+    element("span", { class: "rank" }, String(place + 1)),
+    element("span", { class: "what" }, named("span", { class: "clip name" }, name), named("span", { class: "clip small quiet" }, from)),
+    element("span", { class: "impact" }, bar(pattern.part ?? 0), element("span", { class: "small" }, root.text.vim)),
+    element("span", { class: "number" }, root.text.cov, root.cause === "interference" ? element("span", { class: "badge cause-interference", title: "interference" }, "off CPU") : ""));
+}
+
+// Shows the first patterns, the selected one, and those that are searched for.
+function filterPatterns() {
+  let shown = 0;
+  for (const { pattern, place, element: row } of variancePatterns) {
+    pattern.searched ??= pattern.nodes.map((node) => functionOf(node.function).name).join("\n").toLowerCase();
+    const listed = studying.filter ? pattern.searched.includes(studying.filter) : studying.all || place < MOST_LISTED || row.ariaSelected === "true";
+    row.hidden = !listed;
+    shown += listed;
+  }
+  const all = variancePatterns.length;
+  const button = element("button", { type: "button", class: "link", onclick: showAllPatterns }, "show all");
+  document.getElementById("patterns-shown").replaceChildren(shown === all ? counted(all, "pattern") : `${shown} of ${all}`, shown === all ? "" : button);
+}
+
+function showAllPatterns() {
+  Object.assign(studying, { all: true, filter: "" });
+  document.getElementById("variance-text").value = "";
+  filterPatterns();
+  remember();
+}
+
+const SINCE = { appeared: "now varies highly", went: "no longer does", changed: "varies for other reasons, or by another amount" };
+
+function sincePanel({ since }) {
+  if (!since) return "";
+  const rows = since.rows.map((row) => [sinceName(row), element("span", { class: `badge since-${row.what}`, title: SINCE[row.what] }, row.what), row.old, row.new,
+    element("ul", { class: "shares" }, row.shares.map((share) => element("li", null, "variance of ", element("bdi", null, share.of), " from ", element("bdi", null, share.from), `: ${share.old} before, `, element("b", null, share.new), " now")))]);
+  const words = rows.length ? `${counted(rows.length, "pattern")} appeared, went or changed, ${since.stay} stay as they were.` : `Nothing changed: ${counted(since.stay, "pattern")} as before.`;
+  return element("section", { class: "panel since", "aria-label": "What changed" }, element("h3", null, "What changed since ", element("bdi", null, since.name)), element("p", null, words),
+    rows.length ? plainTable(["function", "", "before", "now", "comes from"], rows) : "");
+}
+
+// The name links to the pattern where there still is one.
+function sinceName(row) {
+  if (row.id == null || patternOf(row.id) < 0) return named("span", null, row.component);
+  return element("button", { type: "button", class: "link", onclick: () => choosePattern(patternOf(row.id)) }, element("bdi", null, row.component));
 }

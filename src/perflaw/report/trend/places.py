@@ -1,4 +1,4 @@
-"""Where a cluster's locations are, as a person reads it: ``sort.py:12-15, 18 in bubble()``."""
+"""Where locations are, as a person reads it: ``sort.py:12-15, 18 in bubble()``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ MODULE = "<module>"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Knows all locations, so that ranges of lines reach over comments and blank lines, and over nothing else."""
+    """All locations of a program. A range of lines may hold comments and blank lines, but no other location."""
 
     locations: Sequence[Location]
-    """All places, those of no cluster among them."""
+    """All locations, those in no cluster included."""
     known: Mapping[str, tuple[int, ...]]
     """File → its lines that are locations, increasing."""
 
     def texts(self, members: Iterable[int], weights: Sequence[float]) -> list[str]:
-        """Texts of these locations, one a function, those that weigh most (index → weight) first.
+        """A text for each function of these locations (indices), the function of the largest weight (by index) first.
 
         >>> one, two, four = (Location("line", f"a.py:{i}", "a.py", i, "a.f") for i in (1, 2, 4))
         >>> places_of([one, two, four]).texts([0, 1, 2], [5, 5, 1])
@@ -42,20 +42,20 @@ class Places:
             groups[key].append(location)
             weight[key] += weights[member]
         ordered = sorted(groups, key=lambda key: (-weight[key], key))
-        return [text for key in ordered for text in self._texts(key, groups[key])]
-
-    def _texts(self, key: tuple[str, str], group: Sequence[Location]) -> list[str]:
-        return [named(location) for location in group] if key == _BY_NAME else [self._lines(key[0], group)]
+        texts: list[str] = []
+        for key in ordered:
+            texts += map(named, groups[key]) if key == _BY_NAME else [self._lines(key[0], groups[key])]
+        return texts
 
     def _lines(self, file: str, group: Sequence[Location]) -> str:
         whole = {location.line for location in group if location.kind == "line"}
-        parts = sorted({(one.line, outcome(one)) for one in group if one.line not in whole})
-        texts = [*self._ranges(file, whole), *(f"{line}{way}" for line, way in parts)]
+        blocks = sorted({(one.line, outcome(one)) for one in group if one.line not in whole})
+        texts = [*self._ranges(file, whole), *(f"{line}{way}" for line, way in blocks)]
         where = within(group[0])
         return f"{shown_file(group[0])}:{', '.join(texts)}{f' {where}' if where else ''}"
 
     def _ranges(self, file: str, lines: set[int]) -> list[str]:
-        """Lines in ranges: nothing between two ends of one is a location of another cluster."""
+        """Lines in ranges; no other location lies between the two ends of a range."""
         known = self.known[file]
         ranges: list[list[int]] = []
         for line in sorted(lines):
@@ -67,7 +67,7 @@ class Places:
 
 
 _BY_NAME = ("", "")
-"""Group of what has no line of its own: functions, edges, columns."""
+"""Key of locations without a line of their own: functions, edges, columns."""
 
 
 def _lined(location: Location) -> bool:
@@ -75,7 +75,7 @@ def _lined(location: Location) -> bool:
 
 
 def places_of(locations: Sequence[Location]) -> Places:
-    """All locations, ready to tell some of them."""
+    """The places of a program's locations."""
     known: dict[str, set[int]] = defaultdict(set)
     for location in locations:
         if _lined(location):
@@ -84,7 +84,7 @@ def places_of(locations: Sequence[Location]) -> Places:
 
 
 def shown_file(location: Location) -> str:
-    """The file as the location's name tells it: as short as tells it apart.
+    """The file as the location's name has it: the shortest name that is unique.
 
     >>> shown_file(Location("block", "lib/a.py:12 taken", "/home/me/lib/a.py", 12))
     'lib/a.py'
@@ -94,12 +94,12 @@ def shown_file(location: Location) -> str:
 
 
 def outcome(location: Location) -> str:
-    """What a block's name says beyond its line: `` taken``, ``_2 not taken``; empty for the line itself."""
+    """A block's name after its line: `` taken``, ``_2 not taken``; empty for the line itself."""
     return location.name.rpartition(f":{location.line}")[2]
 
 
 def within(location: Location) -> str:
-    """The function around it: ``in bubble()``, without the module that the file names already.
+    """The function that a location lies in: ``in bubble()``, without the module, which the file names already.
 
     >>> within(Location("line", "a.py:1", "/x/a.py", 1, "pkg.a.Class.f"))
     'in Class.f()'
@@ -119,7 +119,7 @@ def within(location: Location) -> str:
 
 
 def named(location: Location) -> str:
-    """Functions and edges by their names, with where the function is.
+    """Name of a function, an edge or a column, with the place of the function.
 
     >>> named(Location("edge", "a.f -> a.g", "/x/a.py", 3)), named(Location("column", "swaps"))
     ('a.f -> a.g (a.py:3)', 'swaps')

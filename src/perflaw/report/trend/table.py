@@ -3,121 +3,78 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from perflaw.report.annotations.table import gist
 from perflaw.report.law_words import law_text, prediction_text
-from perflaw.report.quantity import number, percent
+from perflaw.report.quantity import NOTHING, number, percent
 from perflaw.report.tables import WIDTH, broken, printable, text_table
 from perflaw.report.trend.places import Places, places_of
-from perflaw.report.trend.words import (
+from perflaw.report.trend.view import (
     COSTLY,
     TrendView,
     best_feature,
     dominates,
     overtake_text,
+    point_text,
     power_text,
     summary,
     title,
-    where,
     zeros_text,
 )
 from perflaw.types import Cluster
 
-# ---- What stands below the table of trends: where each cluster is, and what the data leave open.
-
-MOST_PLACES = 4
-"""Functions whose lines are listed of a cluster; the page tells more."""
-MOST_TEXT = 225
-"""Characters of a place."""
-MOST_NAMES = 12
-"""Functions, calls or columns of a cluster that are named."""
-_UNIT = re.compile(r"(\d) ([kMGTPE%]\b|%)")
-
-
-def doubts(shown: Sequence[Cluster]) -> str:
-    """What the question marks stand for, each reason once."""
-    reasons: dict[str, int] = {}
-    for one in shown:
-        for reason in {gist(law.reason) for law in one.laws.values() if law.features and law.verdict == "inconclusive"}:
-            reasons[reason] = reasons.get(reason, 0) + 1
-    lines = [f"? {count} inconclusive: {reason}" for reason, count in reasons.items()]
-    return "\n" * bool(lines) + wrapped(lines)
-
-
-def explained(one: Cluster, places: Places, view: TrendView) -> str:
-    """Where a cluster is: its functions with their lines, those that weigh most first."""
-    told = places.texts(one.members, view.peak)
-    most = MOST_PLACES if view.noun == "lines" else MOST_NAMES
-    texts = told[:most] if len(told) > most + 1 else told
-    if len(told) > len(texts):
-        texts = [*texts, f"and {len(told) - len(texts):,} more places"]
-    texts = [_cut(printable(text)) for text in texts]
-    if view.noun != "lines":
-        texts = [", ".join(texts)]
-    head = f"{one.rank:>3}  "
-    lines = [line for text in texts for line in wrap(text, WIDTH - len(head), break_on_hyphens=False)]
-    return "".join((head if i == 0 else " " * len(head)) + line + "\n" for i, line in enumerate(lines))
-
-
-def _cut(text: str) -> str:
-    """At most three lines of it: names may have any length."""
-    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}…"
-
-
-def wrapped(lines: Iterable[str]) -> str:
-    """Lines of at most 80 columns; a number and its unit stay on one."""
-    kept = (_UNIT.sub("\\1\u00a0\\2", printable(line)) for line in lines)
-    broken = (wrap(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in kept)
-    return "".join(one.replace("\u00a0", " ") + "\n" for lines in broken for one in lines)
-
-
-MOST = 20
-"""Clusters a table lists; more are counted below it."""
-MOST_FEATURES, MOST_OVERTAKES, MOST_LINES = 3, 3, 6
-"""Features whose laws are listed of a cluster, clusters it overtakes; lines of a name. The page tells all."""
-NAME_WIDTH, LAW_WIDTH = 18, 24
-_PARTS = re.compile(r" (?=in |-> |at module level|\()")
+MAX_CLUSTERS = 20
+"""Clusters that the table lists; the others are counted below it."""
+MAX_FEATURES, MAX_OVERTAKES, MAX_NAME_LINES = 3, 3, 6
+"""Laws and overtaken clusters that a row lists, and lines of a name; the page holds all."""
+MAX_LINE_PLACES, MAX_OTHER_PLACES, MAX_PLACE = 4, 12, 225
+"""Functions whose lines are listed of a cluster; other places; characters of one."""
+_NAME_WIDTH, _LAW_WIDTH = 18, 24
+_TITLE_PARTS = re.compile(r" (?=in |-> |at module level|\()")
+_NUMBER_AND_UNIT = re.compile(r"(\d) ([kMGTPE%]\b|%)")
 
 
 def trend_table(view: TrendView, colour: bool, every: bool = False) -> str:
-    """What a person sees of ``perflaw trend``; clusters of small cost are counted unless ``every`` is asked for."""
-    shown = [one for one in view.trends.clusters if every or _matters(one, view)]
-    shown = shown if every else shown[:MOST]
-    head = wrapped([*view.left_out, summary(view)])
+    """Clusters, where each of them is, and what the data leave open.
+
+    Clusters of small cost are counted and not listed, unless ``every`` cluster is asked for.
+    """
+    clusters = view.trends.clusters
+    shown = clusters if every else [one for one in clusters if _is_large(one, view)][:MAX_CLUSTERS]
+    head, notes = _wrapped([*view.left_out, summary(view)]), _wrapped(view.trends.notes)
     if not shown:
-        return head + wrapped(view.trends.notes)
-    lines = [head, "\n", _table(view, shown, colour), _rest(view, shown), "\n"]
-    lines += [wrapped([dominates(view)]), "\n"] if dominates(view) else []
-    places = places_of(view.matrix.locations)
-    lines += [explained(one, places, view) for one in shown]
-    lines += [doubts(shown)]
-    return "".join(lines) + ("\n" + wrapped(view.trends.notes) if view.trends.notes else "")
-
-
-def _matters(one: Cluster, view: TrendView) -> bool:
-    """Whether a cluster is worth a line: costly in some run, or at the point asked for."""
-    dearest = view.trends.clusters[view.trends.by_prediction[0] - 1].predicted if view.trends.by_prediction else None
-    later = one.predicted is not None and dearest is not None and one.predicted.mean >= COSTLY * dearest.mean > 0
-    return one.costly or later
-
-
-def _table(view: TrendView, shown: Sequence[Cluster], colour: bool) -> str:
+        return head + notes
     at = view.trends.at
-    single = f"at {next(iter(at))}={_compact(next(iter(at.values())))}" if len(at) == 1 else "then"
-    headings = [
-        "now",
-        "then",
-        "cluster",
-        "share",
-        "lines" if view.noun == "lines" else "places",
-        "law, ~ power law",
-        single,
-    ]
-    table = text_table(headings, [_row(one, view) for one in shown], right=(0, 1, 3, 4), colour=colour)
-    several = wrapped([f"now: rank by the largest cost seen · then: at {where(view)}"]) if len(at) > 1 else ""
-    return table + several
+    later = f"at {next(iter(at))}={_compact(next(iter(at.values())))}" if len(at) == 1 else "then"
+    noun = "lines" if view.noun == "lines" else "places"
+    headings = ["now", "then", "cluster", "share", noun, "law, ~ power law", later]
+    parts = [head, "\n", text_table(headings, [_row(one, view) for one in shown], right=(0, 1, 3, 4), colour=colour)]
+    if len(at) > 1:
+        parts.append(_wrapped([f"now: rank by the largest cost seen · then: at {point_text(view)}"]))
+    ranks = {one.rank for one in shown}
+    left = [one for one in clusters if one.rank not in ranks]
+    if left:
+        share = percent(sum(one.share for one in left))
+        more = f"{len(left):,} more of small cost, together {share} of all counts (--all lists them)"
+        parts.append(_wrapped([more]))
+    parts.append("\n")
+    if sentence := dominates(view):
+        parts += [_wrapped([sentence]), "\n"]
+    places = places_of(view.matrix.locations)
+    parts += [_places(one, places, view) for one in shown]
+    parts.append(_doubts(shown))
+    return "".join(parts) + ("\n" + notes if notes else "")
+
+
+def _is_large(cluster: Cluster, view: TrendView) -> bool:
+    """Whether a cluster is worth a row: costly in some run, or at the point where costs are predicted."""
+    if cluster.costly or cluster.predicted is None or not view.trends.by_prediction:
+        return cluster.costly
+    largest = view.trends.clusters[view.trends.by_prediction[0] - 1].predicted
+    return largest is not None and cluster.predicted.mean >= COSTLY * largest.mean > 0
 
 
 def _compact(value: float) -> str:
@@ -125,62 +82,81 @@ def _compact(value: float) -> str:
     return number(value) if abs(value) < 1e6 else f"{value:.4g}".replace("e+0", "e").replace("e+", "e")
 
 
-def _row(one: Cluster, view: TrendView) -> list[str]:
+def _row(cluster: Cluster, view: TrendView) -> list[str]:
+    parts = [broken(printable(text), [".", " "], _NAME_WIDTH) for text in _TITLE_PARTS.split(title(cluster, view))]
+    lines = "\n".join(parts).split("\n")
+    predicted = cluster.predicted
     return [
-        str(one.rank),
-        str(one.predicted_rank) if one.predicted else "",
-        _name(one, view),
-        percent(one.share),
-        f"{view.places(one):,}",
-        "\n".join(_laws(one)),
-        prediction_text(one.predicted, "").replace(" (", "\n(") if one.predicted else "—",
+        str(cluster.rank),
+        str(cluster.predicted_rank) if predicted else "",
+        "\n".join(lines if len(lines) <= MAX_NAME_LINES else [*lines[: MAX_NAME_LINES - 1], "…"]),
+        percent(cluster.share),
+        f"{view.size(cluster):,}",
+        "\n".join(_fitted(printable(line)) for text in _laws(cluster) for line in text.split("\n")),
+        prediction_text(predicted, "").replace(" (", "\n(") if predicted else NOTHING,
     ]
 
 
-def _name(one: Cluster, view: TrendView) -> str:
-    """The representative, and the function around it on a line of its own."""
-    parts = _PARTS.split(title(one, view))
-    texts = [broken(printable(text), [".", " "], NAME_WIDTH) for text in parts]
-    lines = "\n".join(texts).split("\n")
-    return "\n".join(lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], "…"])
-
-
-def _laws(one: Cluster) -> list[str]:
-    """The law in several features where it takes them, those in one with the paper's below, then whom it overtakes."""
-    first = best_feature(one)
-    names = sorted(one.laws, key=lambda name: (name != first, -(one.laws[name].r2 or 0.0)))
-    joint = one.law if one.law and len(one.law.features) > 1 else None
-    texts = [law_text(joint, "") + " ?" * (joint.verdict == "inconclusive")] if joint else []
-    for name in names[:MOST_FEATURES]:
-        law, power = one.laws[name], one.powers.get(name)
-        said = law_text(law, "") if law.features else f"no law in {name}"
-        texts.append(said + " ?" * (bool(law.features) and law.verdict == "inconclusive"))
+def _laws(cluster: Cluster) -> list[str]:
+    """The law in several features, laws in one feature with the paper's below each, then the clusters overtaken."""
+    first = best_feature(cluster)
+    names = sorted(cluster.laws, key=lambda name: (name != first, -(cluster.laws[name].r2 or 0.0)))
+    texts = []
+    if cluster.law and len(cluster.law.features) > 1:
+        texts.append(law_text(cluster.law, "") + " ?" * (cluster.law.verdict == "inconclusive"))
+    for name in names[:MAX_FEATURES]:
+        law, power = cluster.laws[name], cluster.powers.get(name)
+        if law.features:
+            texts.append(law_text(law, "") + " ?" * (law.verdict == "inconclusive"))
+        else:
+            texts.append(f"no law in {name}")
         if power and (law.features or name == first):
-            texts += [
-                f"~ {power_text(power, name)}".replace(" (", "\n  ("),
-                *([f"  {zeros_text(power)}"] if power.zeros else []),
-            ]
-    texts += [f"and {len(names) - MOST_FEATURES} more features"] * (len(names) > MOST_FEATURES)
-    texts += [
-        overtake_text(other).replace(" at ", "\n  at ").replace(" (", "\n  (")
-        for other in one.overtakes[:MOST_OVERTAKES]
-    ]
-    more = len(one.overtakes) - MOST_OVERTAKES
-    texts += [f"overtakes {more} more"] * (more > 0)
-    return [_fitted(printable(line)) for text in texts for line in text.split("\n")]
+            texts.append(f"~ {power_text(power, name)}".replace(" (", "\n  ("))
+            texts += [f"  {zeros_text(power)}"] * bool(power.zeros)
+    if len(names) > MAX_FEATURES:
+        texts.append(f"and {len(names) - MAX_FEATURES} more features")
+    for overtake in cluster.overtakes[:MAX_OVERTAKES]:
+        texts.append(overtake_text(overtake).replace(" at ", "\n  at ").replace(" (", "\n  ("))
+    if len(cluster.overtakes) > MAX_OVERTAKES:
+        texts.append(f"overtakes {len(cluster.overtakes) - MAX_OVERTAKES} more")
+    return texts
 
 
 def _fitted(line: str) -> str:
-    """The line in the width of laws; its indentation goes on."""
+    """The line in the width of laws; continued lines keep its indentation."""
     text = line.lstrip(" ")
     indent = " " * (len(line) - len(text))
-    return indent + broken(text, [" · ", " "], LAW_WIDTH - len(indent)).replace("\n", "\n" + indent)
+    return indent + broken(text, [" · ", " "], _LAW_WIDTH - len(indent)).replace("\n", "\n" + indent)
 
 
-def _rest(view: TrendView, shown: Sequence[Cluster]) -> str:
-    ranks = {one.rank for one in shown}
-    left = [one for one in view.trends.clusters if one.rank not in ranks]
-    if not left:
-        return ""
-    share = percent(sum(one.share for one in left))
-    return wrapped([f"{len(left):,} more of small cost, together {share} of all counts (--all lists them)"])
+def _places(cluster: Cluster, places: Places, view: TrendView) -> str:
+    """Where a cluster is: its functions with their lines, those that weigh most first."""
+    texts = places.texts(cluster.members, view.peak)
+    most = MAX_LINE_PLACES if view.noun == "lines" else MAX_OTHER_PLACES
+    if len(texts) > most + 1:
+        texts = [*texts[:most], f"and {len(texts) - most:,} more places"]
+    texts = [text if len(text) <= MAX_PLACE else f"{text[: MAX_PLACE - 1]}…" for text in map(printable, texts)]
+    if view.noun != "lines":
+        texts = [", ".join(texts)]
+    head = f"{cluster.rank:>3}  "
+    lines = [line for text in texts for line in wrap(text, WIDTH - len(head), break_on_hyphens=False)]
+    return "".join((head if i == 0 else " " * len(head)) + line + "\n" for i, line in enumerate(lines))
+
+
+def _doubts(shown: Sequence[Cluster]) -> str:
+    """The reasons behind the question marks, each once with the number of clusters."""
+    reasons = Counter(
+        reason
+        for cluster in shown
+        for reason in dict.fromkeys(
+            gist(law.reason) for law in cluster.laws.values() if law.features and law.verdict == "inconclusive"
+        )
+    )
+    return "\n" * bool(reasons) + _wrapped(f"? {n} inconclusive: {reason}" for reason, n in reasons.items())
+
+
+def _wrapped(lines: Iterable[str]) -> str:
+    """Lines of at most 80 columns; a number and its unit stay on one."""
+    whole = (_NUMBER_AND_UNIT.sub("\\1\u00a0\\2", printable(line)) for line in lines)
+    wrapped = (wrap(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in whole)
+    return "".join(part.replace("\u00a0", " ") + "\n" for parts in wrapped for part in parts)

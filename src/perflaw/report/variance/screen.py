@@ -1,166 +1,149 @@
-"""Why one function is sometimes slow: one screen of 80 columns."""
+"""Why the cost of one function varies: one screen of 80 columns."""
 
 from __future__ import annotations
 
 from perflaw.confidence import WORDS
-from perflaw.report.quantity import count, interval, percent, quantity, significant
+from perflaw.report.quantity import NOTHING, count, counted, interval, percent, quantity, significant
 from perflaw.report.tables import broken, paragraph, printable, text_table
-from perflaw.types.variance import Budget, BudgetRow, Exemplar, Explanation, Step
+from perflaw.report.variance.words import RELATIONS, cause_text, ends_text, last_name, row_name, together, verdict_text
+from perflaw.types.variance import Budget, BudgetRow, Exemplar, Explanation
 
-NAME_WIDTH = 32
-MOST_ROWS = 12
-MOST_CONTEXTS = 3
+MAX_ROWS, MAX_CONTEXTS, MAX_EXEMPLARS, MAX_FEATURES = 12, 3, 3, 4
+_NAME_WIDTH = 32
 
 
-def variance_screen(one: Explanation, colour: bool) -> str:
-    """The answers, most wanted first."""
+def variance_screen(explanation: Explanation, colour: bool) -> str:
+    """The answers, the most wanted first."""
     sections = [
-        _head(one),
-        _budget(one, colour),
-        _cause(one),
-        _groups(one),
-        _drivers(one),
-        _contexts(one),
-        _deadlines(one),
-        _exemplars(one),
+        _head(explanation),
+        _budget(explanation, colour),
+        _cause(explanation),
+        _groups(explanation),
+        _drivers(explanation),
+        _contexts(explanation),
+        _deadlines(explanation),
+        _exemplars(explanation),
     ]
     return "\n".join(section for section in sections if section)
 
 
-def _head(one: Explanation) -> str:
-    unit = one.metric.unit
-    verdict = "varies highly" if one.high else "steady" if one.n >= 30 else "too few calls to say"
-    text = f"  {count(one.n)} calls, mean {quantity(one.mean, unit)}, CoV {significant(one.cov)}"
-    if one.budget:
-        p99, p50 = one.budget.p99, one.budget.p50
-        times = f", {significant(p99 / p50)} times the median {quantity(p50, unit)}" if p50 > 0 else ""
-        text += f"; p99 {quantity(p99, unit)}{times}"
-    return paragraph(f"{printable(one.component.name)}: {one.metric.name} {verdict}") + paragraph(text)
+def _head(explanation: Explanation) -> str:
+    unit, budget = explanation.metric.unit, explanation.budget
+    text = f"  {count(explanation.n)} calls, mean {quantity(explanation.mean, unit)}"
+    text += f", CoV {significant(explanation.cov)}"
+    if budget:
+        text += f"; p99 {quantity(budget.p99, unit)}"
+        if budget.p50 > 0:
+            text += f", {significant(budget.p99 / budget.p50)} times the median {quantity(budget.p50, unit)}"
+    name = printable(explanation.component.name)
+    return paragraph(f"{name}: {explanation.metric.name} {verdict_text(explanation)}") + paragraph(text)
 
 
-def _budget(one: Explanation, colour: bool) -> str:
-    if one.budget is None:
-        return paragraph("no sampled calls are slower than the median: there is no budget to tell")
-    budget, unit = one.budget, one.metric.unit
-    more = quantity(budget.tail - budget.median, unit)
-    text = paragraph(f"a call beyond p99 costs {more} more than one near the median:")
-    rows = [_row(row, one) for row in budget.rows[:MOST_ROWS]]
+def _budget(explanation: Explanation, colour: bool) -> str:
+    budget = explanation.budget
+    if budget is None:
+        return paragraph("no budget: no sampled call is slower than the median")
+    more = quantity(budget.tail - budget.median, explanation.metric.unit)
+    rows = [_row(row, explanation) for row in budget.rows[:MAX_ROWS]]
     headings = ["share", f"({WORDS})", "where", "of variance", "because of", "off CPU"]
+    text = paragraph(f"a call beyond p99 costs {more} more than one near the median:")
     text += text_table(headings, rows, right=(0, 3, 5), colour=colour)
-    left = budget.rows[MOST_ROWS:]
+    left = budget.rows[MAX_ROWS:]
     if left:
-        text += f"{len(left)} more with {percent(sum(row.share for row in left))} together (--json tells all)\n"
-    return text + _small_print(budget)
+        text += f"{len(left)} more with {percent(sum(row.share for row in left))} together (--json holds all)\n"
+    return text + _notes(budget)
 
 
-def _row(row: BudgetRow, one: Explanation) -> list[str]:
-    between = "—"
-    if row.share_low is not None and row.share_high is not None:
-        between = f"{row.share_low * 100:.0f}–{row.share_high * 100:.0f}"
-    off = "—" if row.off_cpu is None else percent(row.off_cpu)
-    return [percent(row.share), between, _where(row, one), percent(row.cf_net), row.mechanism, off]
+def _row(row: BudgetRow, explanation: Explanation) -> list[str]:
+    ends = ends_text(row.share_low, row.share_high)
+    return [
+        percent(row.share),
+        NOTHING if ends == "unknown" else ends,
+        broken(printable(row_name(row, explanation)), " > ", _NAME_WIDTH),
+        percent(row.cf_net),
+        row.mechanism,
+        NOTHING if row.off_cpu is None else percent(row.off_cpu),
+    ]
 
 
-def _where(row: BudgetRow, one: Explanation) -> str:
-    if not row.path:
-        return "own code" if row.component == one.component else row.component.name
-    names = [f"{_short(step)}:{step.line}" if step.line else _short(step) for step in row.path]
-    text = " > ".join(names) + (" (the rest)" if row.rest else "") + (" *" if row.estimated else "")
-    return broken(printable(text), " > ", NAME_WIDTH)
-
-
-def _short(step: Step) -> str:
-    return step.callee.rpartition(".")[2] or step.callee
-
-
-def _small_print(budget: Budget) -> str:
-    text = f"{budget.samples} sampled calls beyond p99"
+def _notes(budget: Budget) -> str:
+    text = f"{counted(budget.samples, 'sampled call')} beyond p99"
     if any(row.estimated for row in budget.rows):
-        text += "; * by covariance, samples hold direct callees alone"
+        text += "; * estimated from covariances: samples hold the costs of direct callees alone"
     for name, share in budget.further.items():
         text += f"; {name} is {percent(share)} of it"
     return paragraph(text)
 
 
-def _cause(one: Explanation) -> str:
-    others = ", ".join(f"{name} {significant(cov)}" for name, cov in one.covs.items() if name != one.metric.name)
-    beside = f" (CoV by {others})" if others else ""
-    if one.cause == "steady":
-        return paragraph(f"work or interference: steady{beside}")
-    if one.off_cpu is None:
-        why = "CPU time was not measured" if one.metric.name == "time" else f"{one.metric.name} is work"
-        return paragraph(f"work or interference: {one.cause}, {why}{beside}")
-    text = f"work or interference: {one.cause}, {percent(one.off_cpu)}"
-    if one.off_cpu_low is not None and one.off_cpu_high is not None:
-        text += f" ({one.off_cpu_low * 100:.0f}–{one.off_cpu_high * 100:.0f})"
-    return paragraph(f"{text} of the variance is off the CPU{beside}")
+def _cause(explanation: Explanation) -> str:
+    metric = explanation.metric.name
+    others = ", ".join(f"{name} {significant(cov)}" for name, cov in explanation.covs.items() if name != metric)
+    return paragraph(f"work or interference: {cause_text(explanation)}" + (f" (CoV by {others})" if others else ""))
 
 
-def _groups(one: Explanation) -> str:
-    lines = []
-    for block in one.blocks:
-        if len(block.parts) > 1 and block.relation != "alone":
-            names = ", ".join(_part(one, place) for place in block.parts)
-            verb = {"cancel": "cancel each other", "in step": "vary in step", "mixed": "vary together"}[block.relation]
-            lines.append(paragraph(f"{names}: {verb}, {percent(block.cf_net)} of the variance together"))
-    return "".join(lines)
-
-
-def _part(one: Explanation, place: int) -> str:
-    part = one.parts[place]
-    if part.component is None:
-        return "own code"
-    return printable(f"{part.component.name.rpartition('.')[2]}:{part.line}")
-
-
-def _drivers(one: Explanation) -> str:
+def _groups(explanation: Explanation) -> str:
     return "".join(
-        paragraph(f"{printable(d.of)} follow {printable(d.feature)}: {printable(d.expression)} (R² {d.r2:.2f})")
-        for d in one.drivers
+        paragraph(
+            f"{printable(', '.join(names))}: {RELATIONS[block.relation]}, {percent(block.cf_net)} of the variance together"
+        )
+        for block, names in together(explanation)
     )
 
 
-def _contexts(one: Explanation) -> str:
-    if len(one.contexts) < 2:
+def _drivers(explanation: Explanation) -> str:
+    return "".join(
+        paragraph(printable(f"{one.of} follow {one.feature}: {one.expression} (R² {one.r2:.2f})"))
+        for one in explanation.drivers
+    )
+
+
+def _contexts(explanation: Explanation) -> str:
+    contexts = explanation.contexts
+    if len(contexts) < 2:
         return ""
-    high = sum(context.high for context in one.contexts)
-    text = paragraph(f"{len(one.contexts)} calling contexts, {high} of high variance")
-    chosen = list(one.contexts[:MOST_CONTEXTS])
-    steady = next((context for context in one.contexts if not context.high), None)  # what to hold the others against
-    for context in [*chosen, *([steady] if steady and steady not in chosen else [])]:
+    high = sum(context.high for context in contexts)
+    text = paragraph(f"{counted(len(contexts), 'calling context')}, {high} of high variance")
+    shown = list(contexts[:MAX_CONTEXTS])
+    # A steady context is what the others are compared with.
+    steady = next((context for context in contexts if not context.high), None)
+    for context in [*shown, *([steady] if steady and steady not in shown else [])]:
         call = context.path[-1]
         place = f"{call.caller or 'the start'}:{call.line}" if call.line else call.caller or "the start"
-        word, mean = "high" if context.high else "steady", quantity(context.mean, one.metric.unit)
-        figures = f"CoV {significant(context.cov)}, mean {mean}, {count(context.n)} calls"
+        word, mean = "high" if context.high else "steady", quantity(context.mean, explanation.metric.unit)
+        figures = f"CoV {significant(context.cov)}, mean {mean}, {counted(context.n, 'call')}"
         text += paragraph(f"  {word:6} {figures} from {printable(place)}")
     return text
 
 
-def _deadlines(one: Explanation) -> str:
-    unit, lines = one.metric.unit, []
-    for d in one.deadlines:
-        seen = f"{percent(d.observed)} ({percent(d.low)}–{percent(d.high)})"
-        most = percent(d.chebyshev)
-        lines.append(paragraph(f"longer than {quantity(d.deadline, unit)}: {seen}; at most {most} by Chebyshev"))
-    for b in one.bounds:
-        seen = "(too few calls say)" if b.observed is None else quantity(b.observed, unit)
-        if b.observed is not None and b.low is not None and b.high is not None:
-            seen += f" ({interval(b.low, b.high, unit)})"
-        most = quantity(b.chebyshev, unit)
-        lines.append(paragraph(f"{percent(b.probability)} take longer than {seen}; {most} by Chebyshev"))
-    return "".join(lines)
+def _deadlines(explanation: Explanation) -> str:
+    unit, lines = explanation.metric.unit, []
+    for one in explanation.deadlines:
+        observed = f"{percent(one.observed)} ({percent(one.low)}–{percent(one.high)})"
+        most = percent(one.chebyshev)
+        lines.append(f"longer than {quantity(one.deadline, unit)}: {observed}; at most {most} by Chebyshev")
+    for bound in explanation.bounds:
+        most = quantity(bound.chebyshev, unit)
+        if bound.observed is None:
+            lines.append(f"{percent(bound.probability)} take longer than: too few calls; {most} by Chebyshev")
+            continue
+        seen = quantity(bound.observed, unit)
+        if bound.low is not None and bound.high is not None:
+            seen += f" ({interval(bound.low, bound.high, unit)})"
+        lines.append(f"{percent(bound.probability)} take longer than {seen}; {most} by Chebyshev")
+    return "".join(map(paragraph, lines))
 
 
-def _exemplars(one: Explanation) -> str:
-    worst = [exemplar for exemplar in one.exemplars if exemplar.reason == "worst"][:3]
+def _exemplars(explanation: Explanation) -> str:
+    worst = [exemplar for exemplar in explanation.exemplars if exemplar.reason == "worst"][:MAX_EXEMPLARS]
     if not worst:
         return ""
-    return "worst calls (--perfetto FILE.json exports them):\n" + "".join(_exemplar(x, one.metric.unit) for x in worst)
+    lines = [_exemplar(exemplar, explanation.metric.unit) for exemplar in worst]
+    return "worst calls (--perfetto FILE.json exports them):\n" + "".join(lines)
 
 
 def _exemplar(exemplar: Exemplar, unit: str) -> str:
-    features = ", ".join(f"{name}={value:g}" for name, value in list(exemplar.features.items())[:4])
-    dearest = next((callee for callee in exemplar.callees if callee.component), None)
-    most = f", most in {dearest.component.name.rpartition('.')[2]}" if dearest and dearest.component else ""
+    features = ", ".join(f"{name}={value:g}" for name, value in list(exemplar.features.items())[:MAX_FEATURES])
+    costliest = next((callee.component.name for callee in exemplar.callees if callee.component), "")
+    most = f", most in {last_name(costliest)}" if costliest else ""
     text = f"  {quantity(exemplar.x, unit)} in run {exemplar.run.partition('-')[0]}{most}"
     return paragraph(printable(text + (f" · {features}" if features else "")))

@@ -1,75 +1,75 @@
-"""The patterns of variance as a table in 80 columns."""
+"""Patterns of variance in the terminal: as a table, as changes between two recordings, and what the runs were."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from perflaw.report.quantity import count, percent, quantity, significant
+from perflaw.report.quantity import count, counted, percent, quantity, significant
 from perflaw.report.tables import WIDTH, broken, paragraph, printable, text_table, width
+from perflaw.report.variance.words import root_text
 from perflaw.types import Run
-from perflaw.types.variance import Contribution, Pattern, PatternChange, PatternNode, ShareChange, Variance
+from perflaw.types.variance import Pattern, PatternChange, PatternNode, Variance
 
-NAME_WIDTH, SOURCE_WIDTH = 24, 19
-"""Columns of 80 that names and sources have; a wider terminal's go to them as well."""
-MOST_INDENT = 8
-ALIKE = 0.05
-"""Shares that differ by less than this need not be told again below."""
-MOST_SOURCES = 4
-"""Sources that a node names, the weightiest first; --json has all."""
-MOST_NODES = 40
-"""Nodes that the table shows; --json and --dot tell all."""
+NAME_WIDTH, SOURCE_WIDTH, MAX_INDENT = 24, 19, 8
+"""Widths of names and sources in 80 columns (a wider terminal widens both), and the deepest indentation."""
+SAME_SHARE = 0.05
+"""Shares that differ by less need not be repeated below."""
+MAX_SOURCES, MAX_NODES = 4, 40
+"""Sources that a node names, the largest first, and nodes that the table shows; --json holds all."""
 
 
-def variance_table(found: Variance, colour: bool) -> str:
-    """Patterns one below the other, nodes indented below their parents, with where their variance comes from."""
-    if not found.patterns:
-        return _nothing(found)
-    unit = found.metric.unit
-    rows, left, more = [], MOST_NODES, width(colour) - WIDTH
-    widths = NAME_WIDTH + more // 2, SOURCE_WIDTH + more - more // 2
-    for pattern in found.patterns:
-        rows += _rows(pattern, unit, widths)[:left]
-        left = MOST_NODES - len(rows)
-    headings = [f"variance of {found.metric.name}", "type", "calls", "mean", "CoV", "comes from"]
-    return text_table(headings, rows, right=(2, 3, 4), colour=colour) + _rest(found, len(rows))
-
-
-def _nothing(found: Variance) -> str:
-    few = f" {found.too_few:,} have fewer than 30 calls." if found.too_few else ""
-    notes = "".join(paragraph(f"note: {note}") for note in found.notes)
-    contexts = f"{found.tree_nodes:,} calling contexts"
-    return paragraph(f"no function's {found.metric.name} varies highly in any of {contexts}.{few}") + notes
+def variance_table(variance: Variance, colour: bool) -> str:
+    """Patterns one below the other, nodes indented below their parents, with the sources of their variance."""
+    notes = [f"note: {note}" for note in variance.notes]
+    contexts = f"{variance.tree_nodes:,} calling contexts"
+    if not variance.patterns:
+        few = f" {variance.too_few:,} have fewer than 30 calls." if variance.too_few else ""
+        nothing = f"no function's {variance.metric.name} varies highly in any of {contexts}.{few}"
+        return "".join(map(paragraph, [nothing, *notes]))
+    wider = width(colour) - WIDTH
+    widths = NAME_WIDTH + wider // 2, SOURCE_WIDTH + wider - wider // 2
+    rows = [row for pattern in variance.patterns for row in _rows(pattern, variance.metric.unit, widths)][:MAX_NODES]
+    headings = [f"variance of {variance.metric.name}", "type", "calls", "mean", "CoV", "comes from"]
+    total = sum(len(one.nodes) for one in variance.patterns)
+    lines = [f"{total - len(rows)} more nodes (--json and --dot hold all)"] if total > len(rows) else []
+    (nodes, patterns), (merged_nodes, merged_patterns) = variance.extracted, variance.merged
+    lines.append(
+        f"{contexts}: {counted(nodes, 'node')} in {counted(patterns, 'pattern')}, merged to {merged_nodes} in "
+        f"{merged_patterns}, {total} in {len(variance.patterns)} after trimming"
+    )
+    lines += [*notes, f"why: perflaw variance {printable(variance.patterns[0].root)}"]
+    return text_table(headings, rows, right=(2, 3, 4), colour=colour) + "".join(map(paragraph, lines))
 
 
 def _rows(pattern: Pattern, unit: str, widths: tuple[int, int]) -> list[list[str]]:
     depth: dict[int | None, int] = {None: -1}
-    told = _told(pattern)
+    representative = _representatives(pattern)
     rows = []
     for node in pattern.nodes:
         depth[node.id] = depth[node.parent] + 1
-        same = told[node.id]
+        same = representative[node.id]
         sources = _sources(node, pattern, widths[1]) if same == node.id else f"as ({same})"
         rows.append(_row(node, depth[node.id], sources, unit, widths[0]))
     return rows
 
 
-def _told(pattern: Pattern) -> dict[int, int]:
-    """Node → the one above it whose sources it has as well, or itself: a chain of calls says it once."""
+def _representatives(pattern: Pattern) -> dict[int, int]:
+    """Node → the ancestor whose sources it shares, or itself: a chain of calls states its sources once."""
     shares: dict[int, dict[int, float]] = {node.id: {} for node in pattern.nodes}
     for edge in pattern.contributions:
         shares[edge.to][edge.source] = edge.cf_net
-    told: dict[int, int] = {}
+    representative: dict[int, int] = {}
     for node in pattern.nodes:
-        above = told.get(node.parent, node.id) if node.parent is not None else node.id
-        mine, theirs = shares[node.id], shares[above]
-        alike = mine and mine.keys() == theirs.keys() and all(abs(mine[one] - theirs[one]) < ALIKE for one in mine)
-        told[node.id] = above if alike else node.id
-    return told
+        above = node.id if node.parent is None else representative[node.parent]
+        own, theirs = shares[node.id], shares[above]
+        same = own.keys() == theirs.keys() and all(abs(own[one] - theirs[one]) < SAME_SHARE for one in own)
+        representative[node.id] = above if own and same else node.id
+    return representative
 
 
 def _row(node: PatternNode, depth: int, sources: str, unit: str, name_width: int) -> list[str]:
-    indent = " " * min(depth, MOST_INDENT)
+    indent = " " * min(depth, MAX_INDENT)
     name = broken(f"({node.id}) {printable(node.component.name)}", [".", "_", " "], name_width - len(indent))
     if node.cause == "interference":
         sources = "\n".join(filter(None, (f"interference {percent(node.off_cpu or 0)}", sources)))
@@ -84,80 +84,43 @@ def _row(node: PatternNode, depth: int, sources: str, unit: str, name_width: int
 
 
 def _sources(node: PatternNode, pattern: Pattern, source_width: int) -> str:
-    names = {one.id: one.component.name for one in pattern.nodes}
-    mine = [one for one in pattern.contributions if one.to == node.id]
-    more = [f"… {len(mine) - MOST_SOURCES} more"] * (len(mine) > MOST_SOURCES)
-    return "\n".join([*(_source(one, names, source_width) for one in mine[:MOST_SOURCES]), *more])
-
-
-def _source(one: Contribution, names: dict[int, str], source_width: int) -> str:
-    last = printable(re.split(r"\.|::", names[one.source])[-1])
-    return broken(f"{percent(one.cf_net)} ({one.source}) {last}", [" ", "_"], source_width)
-
-
-def _rest(found: Variance, shown: int) -> str:
-    total = sum(len(one.nodes) for one in found.patterns)
-    lines = [f"{total - shown} more nodes (--json and --dot tell all)"] if total > shown else []
-    nodes, patterns = found.extracted
-    merged_nodes, merged_patterns = found.merged
-    lines.append(
-        f"{found.tree_nodes:,} calling contexts: {nodes} nodes in {patterns} patterns, merged to {merged_nodes} in "
-        f"{merged_patterns}, {total} in {len(found.patterns)} after trimming"
-    )
-    lines += [f"note: {note}" for note in found.notes]
-    first = found.patterns[0].nodes[0].component.name
-    lines.append(f"why: perflaw variance {printable(first)}")
-    return "".join(map(paragraph, lines))
-
-
-# ---- What changed in the variance between two recordings.
+    names = {one.id: re.split(r"\.|::", one.component.name)[-1] for one in pattern.nodes}
+    own = [edge for edge in pattern.contributions if edge.to == node.id]
+    texts = [
+        broken(f"{percent(edge.cf_net)} ({edge.source}) {printable(names[edge.source])}", [" ", "_"], source_width)
+        for edge in own[:MAX_SOURCES]
+    ]
+    return "\n".join([*texts, *[f"… {len(own) - MAX_SOURCES} more"] * (len(own) > MAX_SOURCES)])
 
 
 def changes_text(changes: Sequence[PatternChange], unit: str) -> str:
-    """Each pattern with what became of it; those that stay are counted."""
-    shown = [one for one in changes if one.what != "stays"]
-    text = "".join(_change(one, unit) for one in shown)
+    """Patterns that appeared, went or changed between two recordings; patterns that stay are counted."""
+    shown = [change for change in changes if change.what != "stays"]
+    text = ""
+    for change in shown:
+        name = printable(change.component.name)
+        text += paragraph(f"{change.what:9} {name}: {root_text(change.old, unit)} > {root_text(change.new, unit)}")
+        for share in change.shares:
+            old, new = ("none" if value is None else percent(value) for value in (share.old, share.new))
+            head, *below = share.path
+            text += paragraph(printable(f"  variance of {head} from {' > '.join(below)}: {old} before, {new} now"))
     stay = len(changes) - len(shown)
-    return text + paragraph(f"{len(shown)} patterns appeared, went or changed, {stay} stay as they were")
-
-
-def _change(one: PatternChange, unit: str) -> str:
-    text = paragraph(f"{one.what:9} {printable(one.component.name)}: {_root(one.old, unit)} > {_root(one.new, unit)}")
-    return text + "".join(paragraph("  " + _share(share)) for share in one.shares)
-
-
-def _root(node: PatternNode | None, unit: str) -> str:
-    return f"CoV {significant(node.cov)} of {quantity(node.mean, unit)}" if node else "none"
-
-
-def _share(share: ShareChange) -> str:
-    old, new = ("none" if value is None else percent(value) for value in (share.old, share.new))
-    head, *below = share.path
-    return printable(f"variance of {head} from {' > '.join(below)}: {old} before, {new} now")
-
-
-# ---- What recordings are from: machines, processes and threads, in one line.
+    return text + paragraph(f"{counted(len(shown), 'pattern')} appeared, went or changed, {stay} stay as they were")
 
 
 def provenance(runs: Sequence[Run]) -> str:
-    """Such as ``from 6 runs: 2 machines, 8 processes, 12 threads``; empty where they are of one thread.
+    """Machines, processes and threads of the runs in one line; empty where there is one thread.
 
-    Threads that a tracer does not count (traces of other tools, killed programs) are left out, and so is their number
-    where all are.
+    ``from 6 runs: 2 machines, 8 processes, 12 threads``. Runs whose tracer does not count threads (traces of other
+    tools, killed programs) count for one each, and no threads are stated where no tracer counts them.
     """
     machines = len({run.host for run in runs if run.host}) or 1
-    told = [int(words) for run in runs if (words := run.words.get("threads", "")).isdigit()]
+    threads = [int(number) for run in runs if (number := run.words.get("threads", "")).isdigit()]
     executions = sum(not run.parent for run in runs)
-    if machines == 1 and len(runs) == executions and max(told, default=1) <= 1:
+    if machines == 1 and len(runs) == executions and max(threads, default=1) <= 1:
         return ""
-    parts = [_of(machines, "machine"), _of(len(runs), "process")]
-    if told:
-        least = "at least " * (len(told) < len(runs))
-        parts.append(least + _of(sum(told) + len(runs) - len(told), "thread"))
-    return f"from {_of(executions, 'run')}: {', '.join(parts)}"
-
-
-def _of(number: int, what: str) -> str:
-    """A number of things, such as ``2 processes``."""
-    ending = "" if number == 1 else "es" if what.endswith("s") else "s"
-    return f"{count(number)} {what}{ending}"
+    parts = [counted(machines, "machine"), counted(len(runs), "process")]
+    if threads:
+        least = "at least " * (len(threads) < len(runs))
+        parts.append(least + counted(sum(threads) + len(runs) - len(threads), "thread"))
+    return f"from {counted(executions, 'run')}: {', '.join(parts)}"

@@ -6,7 +6,7 @@ function select(index, { focus = false, link = true } = {}) {
   if (selected !== index) {
     mark(selected, false);
     mark(index, true);
-    // What was chosen for the charts of one component says nothing of another's features.
+    // Choices for the charts of one component do not apply to another component's features.
     if (selected != null && link) Object.assign(view, { feature: null, held: {}, at: {} });
     selected = index;
     showDetail(index);
@@ -25,7 +25,7 @@ function mark(index, on) {
   rowAt(index).tabIndex = on ? 0 : -1;
 }
 
-// Scrolls the table alone: the page stays where the person reads. The sticky heading covers the table's top.
+// Scrolls only the table; the page stays where the person reads. The sticky heading covers the table's top.
 function rowIntoView(row, scroll) {
   const top = row.offsetTop - scroll.querySelector("thead").offsetHeight;
   if (top < scroll.scrollTop) scroll.scrollTop = top;
@@ -33,7 +33,7 @@ function rowIntoView(row, scroll) {
   if (bottom > scroll.scrollTop) scroll.scrollTop = bottom;
 }
 
-// An undecodable name holds half characters, which no address can.
+// An undecodable name holds surrogates, which an address cannot hold.
 const linkable = (key) => key.replace(/\p{Surrogate}/gu, "\ufffd");
 
 function linked(parts) {
@@ -42,7 +42,7 @@ function linked(parts) {
   return index < 0 ? null : index;
 }
 
-// A link, opened or typed: its component, and all else it says.
+// Follows a link that was opened or typed: to its component and its choices.
 function followLink() {
   const parts = addressParts();
   if (trendAsked(parts)) return followTrend(parts);
@@ -63,7 +63,7 @@ function followLink() {
 
 const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 
-// Keys move through the rows shown, from anywhere but a field that uses them itself.
+// Keys move through the rows shown, except in fields that use the keys themselves.
 function onKey(event) {
   if (viewShown() !== "laws") return;
   const step = STEPS[event.key];

@@ -1,15 +1,15 @@
-// A component's laws as the charts use them: where each holds, which points follow it, what is typical there.
+// The laws of a component as the charts use them: where each holds, which points follow it, typical values there, sliders.
 
 const SCOPE_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7b61c4", "#8a7f00", "#8c564b", "#5f6b77"];
 
-// Made once a component and kept with its data.
+// The model is made once for a component and kept with its data.
 function modelOf(data) {
   return (data.model ??= makeModel(data));
 }
 
 function makeModel(data) {
   const rows = data.y ? data.y.map((_, i) => rowOf(data, i)) : [];
-  const scopes = scopesOf(data.scopes);
+  const scopes = scopesOf(data.document.scopes.map((scope, i) => ({ ...scope, ...data.trees[i] })));
   const member = rows.map((row, i) => memberOf(scopes, row, data.y[i]));
   for (const scope of scopes) {
     const mine = rows.filter((row, i) => member[i] === scope.index);
@@ -22,42 +22,43 @@ function makeModel(data) {
 const rowOf = (data, i) => Object.fromEntries(
   [...Object.entries(data.features ?? {}), ...Object.entries(data.categories ?? {})].map(([name, values]) => [name, values[i]]));
 
-// Of several conditions that are true the first counts; parts of a mixture stand together under one.
-function scopesOf(drawn) {
-  const scopes = drawn.map((scope) => ({ ...scope, where: nodeOf(scope.where) }));
+// Where several conditions are true, the first counts. Parts of a mixture share a condition.
+function scopesOf(learnt) {
+  const scopes = learnt.map((scope) => ({ ...scope, where: nodeOf(scope.where) }));
   return scopes.map((scope, index) => {
     const others = scopes.slice(0, index).filter((other) => other.where && other.condition !== scope.condition);
     return scopeOf(scope, index, others.map((other) => other.where));
   });
 }
 
+// A scope ready to be evaluated: `learnt` is its law's document, `law` the law as a tree, `conditions` are its own and earlier ones.
 function scopeOf(scope, index, before) {
   const { where } = scope;
   const known = !scope.condition || where != null;
   const conditions = where ? [where, ...before] : before;
   const law = lawOfTree(scope.tree, scope.factor);
   return {
-    ...scope, index, conditions, law, means: new Set((law?.args ?? []).flatMap((part) => [...namesIn(part)])),
+    ...scope, index, conditions, learnt: scope.law, law, means: new Set((law?.args ?? []).flatMap((part) => [...namesIn(part)])),
     label: !scope.condition && before.length ? "everywhere else" : conditionText(scope.condition, where),
     holds: (values) => known && (!where || truth(evaluate(where, values))) && !before.some((one) => truth(evaluate(one, values))),
     colour: SCOPE_COLOURS[index % SCOPE_COLOURS.length],
   };
 }
 
-// The law that a point most probably follows, −1 where none holds: of a mixture the part with the highest p · density.
+// The law that a point most probably follows, −1 where none holds: in a mixture the part with the highest p · density.
 function memberOf(scopes, row, y) {
   let best = -1, most = -Infinity;
   for (const scope of scopes) {
     if (!scope.holds(row)) continue;
     const weight = scope.law ? Math.log(scope.probability * densityAt(scope.law, y, row)) : NaN;
-    // Too far from every part for a density to tell: the nearest mean, below any density.
+    // Where a point is too far from every part for a density, the nearest mean decides, below any density.
     const far = Number.isFinite(weight) ? weight : -1e6 - (scope.law ? Math.abs(Math.log(y / meanAt(scope.law, row))) || 0 : 1e3);
     if (far > most) [best, most] = [scope.index, far];
   }
   return best;
 }
 
-// Medians of numbers, the most frequent of texts.
+// Medians of numbers, the most frequent texts.
 function typical(rows) {
   const found = {};
   for (const name of new Set(rows.flatMap((row) => Object.keys(row)))) {
@@ -88,7 +89,7 @@ function extentsOf(rows) {
   return extents;
 }
 
-// Features that laws and conditions ask for: of the means first, they are what a person varies.
+// Features that laws and conditions use, those of the means first: they are what a person varies.
 function askedOf(scopes) {
   const means = new Set(), conditions = new Set();
   for (const scope of scopes) {
@@ -98,10 +99,10 @@ function askedOf(scopes) {
   return { means: [...means], conditions: [...conditions].filter((name) => !means.has(name)) };
 }
 
-// Where a curve of `scope` over `feature` is asked: the others are typical of it, but for what the person holds fixed.
+// Values of the other features where a curve of `scope` is drawn: typical ones, and those that the person holds fixed.
 const heldFor = (scope, held) => ({ ...scope.typical, ...held });
 
-// Pieces [from, to] of low … high on which the scope holds, ends found by halving: conditions are asked, not taken apart.
+// Pieces [from, to] of low … high on which the scope holds. Ends are found by bisection, whatever the condition is.
 function regionsOf(scope, feature, held, low, high) {
   if (!scope.conditions.length) return [[low, high]];
   const at = (x) => scope.holds({ ...held, [feature]: x });
@@ -127,7 +128,7 @@ function edge(at, out, inside) {
   return inside;
 }
 
-// Numbers of a condition: both sides of each are looked at, however narrow what is between them.
+// Numbers in a condition: both sides of each are looked at, however close two of them are.
 function thresholds(tree) {
   if (tree.kind === "number") return [tree.value, -tree.value];
   return [tree.operand, tree.left, tree.right, ...(tree.args ?? [])].filter(Boolean).flatMap(thresholds);
@@ -140,4 +141,44 @@ function spread(low, high, count, extra = []) {
   const grid = Array.from({ length: count + 1 }, (_, i) => step(i));
   grid[count] = high;
   return [...new Set([...grid, ...beside.filter((x) => x > low && x < high)])].sort((a, b) => a - b);
+}
+
+// Laws of several features are drawn over one of them; sliders hold the others, at their medians at first.
+const NOTCHES = 400;
+
+function heldBar(data, feature, changed) {
+  const model = modelOf(data);
+  const others = model.asked.means.filter((name) => name !== feature && model.extents[name]);
+  if (!others.length) return [];
+  const reset = element("button", { type: "button", class: "link", onclick: () => { view.held = {}; changed(); showBar(); } }, "medians");
+  const showBar = () => document.getElementById("held").replaceChildren(...heldBar(data, feature, changed));
+  return [element("span", { class: "quiet small" }, "held at"), ...others.map((name) => slider(model, name, changed)), reset];
+}
+
+function slider(model, name, changed) {
+  const [low, high] = model.extents[name];
+  const scale = notched(low, high);
+  const shown = element("input", { type: "number", step: "any", value: view.held[name] ?? model.all[name], "data-held": name, "aria-label": `${name}, held at` });
+  const range = element("input", { type: "range", min: 0, max: NOTCHES, value: scale.notch(view.held[name] ?? model.all[name]), "aria-label": name, "data-slider": name });
+  range.addEventListener("input", () => { shown.value = view.held[name] = scale.value(Number(range.value)); changed(); });
+  shown.addEventListener("input", () => {
+    if (shown.value === "") delete view.held[name];
+    else view.held[name] = Number(shown.value);
+    range.value = scale.notch(view.held[name] ?? model.all[name]);
+    changed();
+  });
+  return element("label", { class: "slider" }, named("span", null, name), " ", range, shown);
+}
+
+// Sliders move evenly through orders of magnitude where the values span several.
+function notched(low, high) {
+  const log = low > 0 && high > 20 * low;
+  const whole = Number.isInteger(low) && Number.isInteger(high);
+  const to = log ? Math.log : (x) => x, back = log ? Math.exp : (x) => x;
+  const width = to(high) - to(low) || 1;
+  const tidy = (x) => (whole ? Math.round(x) : Number(x.toPrecision(4)));
+  return {
+    value: (notch) => tidy(back(to(low) + (width * notch) / NOTCHES)),
+    notch: (value) => Math.round((NOTCHES * (to(Math.min(high, Math.max(low, value))) - to(low))) / width),
+  };
 }

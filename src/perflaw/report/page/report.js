@@ -1,13 +1,32 @@
-// What the person chose stands in the address, so that a link shows the same: #component=… and only what is not the default.
+// The report's data, and what the person chose in it. The address holds the choice, so that a link shows the same.
 
-// What was chosen for the charts; null means the page's own choice. `held` and `at` are by feature.
+const report = JSON.parse(document.getElementById("data").textContent);
+const inflated = new Map();
+
+// The component of row `index`: its document (docs/json.md), the words about it, and the numbers behind its charts.
+// Components are stored deflated, and inflated once.
+async function componentData(index) {
+  if (!inflated.has(index)) {
+    const { document, text, chart } = await inflate(report.annotations[index]);
+    inflated.set(index, { ...chart, document, text });
+  }
+  return inflated.get(index);
+}
+
+async function inflate(base64) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(plain).text());
+}
+
+// The choices for the charts; null means the page's own choice. `held` and `at` are by feature.
 const view = { axes: null, against: "feature", feature: null, colour: "scope", alternatives: false, bands: null, held: {}, at: {}, theme: "auto", redraw: () => {} };
 const CHOSEN = { x: "feature", axes: "axes", residuals: "against", colour: "colour", theme: "theme" };
 const DEFAULTS = { ...view };
 
-// Browsers refuse hundreds of new addresses in seconds, and a slider makes them.
+// A slider makes hundreds of addresses in seconds, and browsers refuse so many: the last one is kept.
 let waiting = null;
-// The address as the page knows it: another one was just typed, and its event is on the way.
+// The last address that the page set; a different one was just typed, and its event is on the way.
 let known = location.hash;
 
 function remember() {
@@ -46,7 +65,7 @@ function filterState() {
   return parts;
 }
 
-// The address as [name, value] pairs. A bare #name is a link to a component. Addresses are anyone's: what cannot be read is left out.
+// The address as [name, value] pairs. A bare #name is a link to a component. Parts that cannot be read are left out.
 function addressParts() {
   known = location.hash;
   const hash = location.hash.slice(1);
@@ -65,7 +84,7 @@ function unescaped(text) {
   }
 }
 
-// Takes over what the address says of the charts and the table.
+// Takes the choices for the charts and the table from the address.
 function recall(parts) {
   const allowed = { axes: ["log", "linear"], residuals: ["feature", "fitted"], colour: ["scope", "run"], theme: ["auto", "light", "dark"] };
   for (const [name, field] of Object.entries(CHOSEN)) {

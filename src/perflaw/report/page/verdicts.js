@@ -1,10 +1,10 @@
-// What `perflaw check` or `perflaw diff` said: a forest plot above the table, marks in it, words beside the charts.
+// The verdicts of `perflaw check` or `perflaw diff`: a forest plot above the table, marks in it, words beside the charts.
 
 const OUTCOMES = ["violated", "inconclusive", "out of scope", "holds"];
 const badgeClass = { violated: "violated", inconclusive: "inconclusive", "out of scope": "out", holds: "holds" };
 const outcomesOf = (index) => (report.outcomes?.rows ?? []).filter((one) => one.index === index);
 
-// Each row of the table takes the gravest verdict of its component.
+// A row of the table shows the gravest verdict on its component.
 function markOutcomes() {
   for (const { index, verdict, better } of report.outcomes?.rows ?? []) {
     if (index == null) continue;
@@ -14,7 +14,7 @@ function markOutcomes() {
 }
 
 const outcomeBadge = (row) => (row.outcome ? element("div", null, outcomeMark(row.outcome, row.better)) : "");
-// A sign before the word: the same words stand for what a law claims.
+// A sign before the word tells a verdict from the claim of a law, which uses the same words.
 const SIGNS = { violated: "✗", inconclusive: "?", "out of scope": "○", holds: "✓" };
 const outcomeMark = (verdict, better = false) => element("span", { class: `badge is-${badgeClass[verdict] ?? "none"}` },
   `${SIGNS[verdict]} ${better ? "better" : outcomeWords(verdict)}`);
@@ -26,7 +26,7 @@ function outcomeChoices() {
   return [["all", report.outcomes.verb === "diff" ? "any change" : "any verdict"], ...kinds];
 }
 
-// Rows beyond these stand behind a button: thousands of them hold.
+// More rows stand behind a button: thousands of laws may hold.
 const MOST_FOREST = 60;
 
 function showOutcomes() {
@@ -43,7 +43,7 @@ function forest(rows) {
   const scale = ratioScale(rows);
   const body = element("tbody", null, rows.slice(0, MOST_FOREST).map((one) => forestRow(one, scale)));
   const heads = [["component", ""], ["", ""], [report.outcomes.effect, "number"], ["", "effect"]];
-  const head = element("tr", null, heads.map(([text, kind], i) => element("th", { scope: "col", class: kind }, i === 3 ? ticks(scale) : text)));
+  const head = element("tr", null, heads.map(([text, kind], i) => element("th", { scope: "col", class: kind }, i === 3 ? ratioTicks(scale) : text)));
   const table = element("table", { class: "forest", id: "forest" }, element("thead", null, head), body);
   const more = rows.length > MOST_FOREST ? element("button", { type: "button", class: "link", onclick: (event) => {
     body.append(...rows.slice(MOST_FOREST).map((one) => forestRow(one, scale)));
@@ -55,17 +55,17 @@ function forest(rows) {
 function forestRow(one, scale) {
   const go = () => { if (rowAt(one.index).hidden) clearFilters(); select(one.index); };
   const name = one.index == null ? named("span", null, one.component) : element("button", { type: "button", class: "link", onclick: go }, element("bdi", null, one.component));
-  const path = one.path ? named("div", { class: "small quiet" }, conditionText(one.path, nodeOf(one.pathTree))) : "";
+  const path = one.path ? named("div", { class: "small quiet" }, conditionText(one.path, nodeOf(one.path_tree))) : "";
   return element("tr", { class: one.index == null ? null : "linked", "data-verdict": one.verdict, title: one.message || null },
     element("td", null, name, one.metric === "time" ? "" : element("span", { class: "quiet" }, ` ${one.metric}`), path),
     element("td", null, outcomeMark(one.verdict, one.better)),
     element("td", { class: "number" }, one.text),
-    element("td", { class: "effect" }, interval(one, scale)));
+    element("td", { class: "effect" }, effectMark(one, scale)));
 }
 
-// Ratios on a logarithmic axis: half and double stand equally far from "as the law says". Ends too far out are cut there.
+// Ratios on a logarithmic axis: half and double stand equally far from 1. Ends too far out are cut.
 function ratioScale(rows) {
-  const ends = rows.flatMap((one) => [one.low, one.high, one.effect]).filter((value) => value > 0).map(Math.log2);
+  const ends = rows.flatMap((one) => [one.effect_low, one.effect_high, one.effect]).filter((value) => value > 0).map(Math.log2);
   const low = Math.max(-6, ends.reduce((a, b) => Math.min(a, b), -0.5)), high = Math.min(8, ends.reduce((a, b) => Math.max(a, b), 0.5));
   const pad = 0.04 * (high - low);
   const at = (ratio) => (100 * (Math.min(high, Math.max(low, ratio > 0 ? Math.log2(ratio) : low)) - low + pad)) / (high - low + 2 * pad);
@@ -74,40 +74,26 @@ function ratioScale(rows) {
   return { at, marks: marks.map((power) => 2 ** power) };
 }
 
-// A name, not an address: nothing is asked of it. Taken from an element, so that the page holds no address at all.
-const SVG = (() => {
-  const parser = document.createElement("template");
-  parser.innerHTML = "<svg></svg>";
-  return parser.content.firstChild.namespaceURI;
-})();
+const percentAt = (x) => `${x.toFixed(2)}%`;
 
-function svg(tag, attributes, ...children) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-const percentOf = (x) => `${x.toFixed(2)}%`;
-
-function ticks(scale) {
-  return svg("svg", { height: 16, "aria-hidden": "true" }, ...scale.marks.map((ratio) => svg("text", { x: percentOf(scale.at(ratio)), y: 12,
+function ratioTicks(scale) {
+  return shape("svg", { height: 16, "aria-hidden": "true" }, ...scale.marks.map((ratio) => shape("text", { x: percentAt(scale.at(ratio)), y: 12,
     "text-anchor": "middle", "font-size": 11, fill: "currentColor" }, `${ratio >= 1 ? ratio : `1/${1 / ratio}`}x`)));
 }
 
-function interval(one, scale) {
-  const line = svg("line", { x1: percentOf(scale.at(1)), x2: percentOf(scale.at(1)), y1: 0, y2: 22, stroke: "var(--line)" });
-  if (one.effect == null) return svg("svg", { role: "img", "aria-label": "nothing compared" }, line);
+function effectMark(one, scale) {
+  const line = shape("line", { x1: percentAt(scale.at(1)), x2: percentAt(scale.at(1)), y1: 0, y2: 22, stroke: "var(--line)" });
+  if (one.effect == null) return shape("svg", { role: "img", "aria-label": "nothing compared" }, line);
   const paint = one.verdict === "violated" ? "var(--bad)" : one.better || one.verdict === "holds" ? "var(--good)" : "var(--warn)";
-  const drawn = one.low == null ? [] : [svg("line", { x1: percentOf(scale.at(one.low)), x2: percentOf(scale.at(one.high)), y1: 11, y2: 11, stroke: paint, "stroke-width": 3 })];
-  return svg("svg", { role: "img", "aria-label": one.text }, line, ...drawn, svg("circle", { cx: percentOf(scale.at(one.effect)), cy: 11, r: 4.5, fill: paint }));
+  const drawn = one.effect_low == null ? [] : [shape("line", { x1: percentAt(scale.at(one.effect_low)), x2: percentAt(scale.at(one.effect_high)), y1: 11, y2: 11, stroke: paint, "stroke-width": 3 })];
+  return shape("svg", { role: "img", "aria-label": one.text }, line, ...drawn, shape("circle", { cx: percentAt(scale.at(one.effect)), cy: 11, r: 4.5, fill: paint }));
 }
 
-// Beside the charts of a component: every verdict of it, and what differs.
+// Every verdict on a component beside its charts, with what changed.
 function outcomeSection(index) {
   return outcomesOf(index).map((one) => element("section", { class: "law outcome" },
     element("h3", null, `${report.outcomes.verb}: `, outcomeMark(one.verdict, one.better), " ", element("b", null, one.text),
-      one.path ? named("span", { class: "quiet" }, ` where ${conditionText(one.path, nodeOf(one.pathTree))}`) : ""),
+      one.path ? named("span", { class: "quiet" }, ` where ${conditionText(one.path, nodeOf(one.path_tree))}`) : ""),
     one.message ? named("p", { class: `reason is-${badgeClass[one.verdict]}` }, one.message) : "",
     one.facts.length ? factList(one.facts) : "",
     one.changes.length ? changeTable(one.changes) : ""));
@@ -121,7 +107,7 @@ function changeTable(changes) {
       named("td", null, one.old), named("td", null, one.new), element("td", { class: "number" }, one.ratio)))));
 }
 
-// The law as it was, in the same chart: dashed and in its own colour, wherever it can be asked there.
+// The old law in the same chart, dashed and in a colour of its own.
 function oldTraces(data, old, feature, lines, suffix) {
   if (!old?.length || feature == null || !lines.length) return [];
   const low = lines.reduce((least, line) => Math.min(least, line.x[0]), Infinity), high = lines.reduce((most, line) => Math.max(most, line.x.at(-1)), -Infinity);

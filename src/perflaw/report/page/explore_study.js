@@ -1,40 +1,20 @@
-// What all parts of a study's page share: the data, shapes, what the person chose, and coming back to the same place.
+// What all parts of a study's page share: the data, what the person chose, and coming back to the same place.
 
 const study = JSON.parse(document.getElementById("data").textContent);
-const SVG_SPACE = document.documentElement.namespaceURI.replace("1999/xhtml", "2000/svg");
-const plural = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
-const asPercent = (part) => `${(part * 100).toFixed(1)}%`;
 const metricOf = (name) => study.metrics.find((one) => one.name === name);
 const knobOf = (name) => study.knobs.find((one) => one.name === name);
-const told = (metric, value) => quantity(value * metric.factor, metric.unit);
-
-function shape(tag, attributes, ...children) {
-  const made = document.createElementNS(SVG_SPACE, tag);
-  for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value != null) made.setAttribute(name, value);
-  }
-  made.append(...children.flat(Infinity).filter((child) => child != null && child !== ""));
-  return made;
-}
+const valueText = (metric, value) => quantity(value * metric.factor, metric.unit);
 
 function card(title, id, ...content) {
   return element("section", { class: "panel", id }, element("h2", null, title), content.flat(Infinity).filter((one) => one != null && one !== ""));
 }
 
-function plainTable(heads, rows, numbers = []) {
-  const cell = (tag, content, i, more) => element(tag, { class: numbers.includes(i) ? "number" : null, ...more }, content);
-  return element("table", { class: "plain" },
-    element("thead", null, element("tr", null, heads.map((text, i) => cell("th", text, i, { scope: "col" })))),
-    element("tbody", null, rows.map((row) => element("tr", null, row.map((content, i) => cell("td", content, i))))));
-}
-
-// What the person chose; kept over a reload. `at` are the sliders by knob, `maps` the knobs of the heat maps.
+// The person's choices, kept over a reload. `at` holds the sliders by knob, `maps` the knobs of the heat maps.
 const CHOSEN = { theme: "auto", metric: study.metrics[0]?.name ?? "", sort: "number", down: false, filter: "", at: {}, maps: {}, front: [], scroll: 0, table: 0 };
 const chosen = { ...CHOSEN, ...recalled() };
 if (!metricOf(chosen.metric)) chosen.metric = CHOSEN.metric;
 
-// Pages opened as files may have no storage: the address then keeps what matters.
+// Pages opened as files may have no storage: the address then holds the colours.
 function recalled() {
   try {
     const kept = sessionStorage.getItem(placeOf());
@@ -90,7 +70,7 @@ function featuresOf(values) {
 
 const laws = new Map(study.metrics.map((metric) => [metric.name, metric.law && lawOfTree(metric.law.tree)]));
 
-// A trial is shown in its chart and in the table at once.
+// Shows a trial in the table.
 function point(number) {
   const row = document.querySelector(`#trials [data-trial="${number}"]`);
   if (!row) return;

@@ -1,0 +1,169 @@
+"""The report as one self-contained HTML file: no network, no build step, every name in it shown as plain text."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from perflaw.confidence import LOW, WORDS, normal_quantile
+from perflaw.report import law_words as words
+from perflaw.report.mine.page import mine_data
+from perflaw.report.mine.words import MineView
+from perflaw.report.page.laws import laws_data
+from perflaw.report.quantity import count, duration
+from perflaw.report.trend.page import trend_data
+from perflaw.report.trend.view import TrendView
+from perflaw.report.variance.page import VarianceView, variance_data
+from perflaw.report.verdicts.page import verdicts_data
+from perflaw.types import Annotation
+from perflaw.types.documents import Document
+
+_SCRIPTS = (
+    *("dom", "quantity", "evaluate", "labels", "report", "header", "plots"),
+    *("verdicts", "laws_table", "laws_model", "laws_chart", "laws_residuals", "laws_detail", "laws_select"),
+    *("trend", "trend_list", "trend_chart", "trend_source"),
+)
+"""Files of the page's program in the order in which they are joined: each uses only earlier ones when it loads."""
+_GRAPHS = ("variance_graph", "variance_screen")
+"""Files that both the variance view and the call-path view need."""
+_VARIANCE = ("variance",)
+"""Files that the variance view needs besides."""
+_MINE = ("mine_graph", "mine_screen", "mine")
+"""Files that the call-path view needs besides."""
+_START = "page"
+"""The file that starts the program; it comes last."""
+_ESCAPES = {c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a report shows."""
+
+    target: str
+    """Name of the program, the page's title."""
+    experiment: str
+    """Name of the experiment."""
+    command: str
+    """Command that was recorded."""
+    created: str
+    """When the newest run was recorded, as ISO text."""
+    runs: Sequence[Mapping[str, Any]]
+    """One mapping a run: ``id``, ``features``, ``wall_ns``, ``complete``, ``calls``."""
+    annotations: Sequence[Annotation]
+    """The laws, in the order of their ranking."""
+    slowdown: str = ""
+    """How much the recording slowed the program, such as ``slowdown 1.4x``."""
+    lost: str = ""
+    """What the recording lost, such as ``nothing lost``."""
+    left_out: str = ""
+    """What was not recorded, and why."""
+    at: Mapping[str, float] | None = None
+    """Workload that the person asked predictions for."""
+    trend: TrendView | None = None
+    """Clusters of locations, beside the laws or alone; None where they are not shown."""
+    variance: Sequence[VarianceView] = ()
+    """Patterns of variance, a view for each metric, the first shown first; empty where they are not shown."""
+    mine: MineView | None = None
+    """Specifications of call paths; None where they are not shown."""
+    verdicts: Mapping[str, Any] | None = None
+    """Document of ``perflaw check --json`` or ``perflaw diff --json`` to show beside the laws."""
+
+
+def page_data(page: Page) -> Document:
+    """Everything that the page shows, as JSON values without NaN or infinity."""
+    runs = [str(run.get("id", "")) for run in page.runs]
+    runs += [run for annotation in page.annotations if annotation.points for run in annotation.points.run]
+    runs = list(dict.fromkeys(runs))
+    return {
+        "header": _header(page),
+        "runs": runs,
+        **laws_data(page.annotations, runs, page.at),
+        "trend": trend_data(page.trend) if page.trend else None,
+        "variance": variance_data(page.variance, page.slowdown or "unknown") if page.variance else None,
+        "mine": mine_data(page.mine) if page.mine else None,
+        "outcomes": verdicts_data(page.verdicts, page.annotations) if page.verdicts else None,
+    }
+
+
+def _header(page: Page) -> Document:
+    verdicts = [words.verdict(annotation) for annotation in page.annotations]
+    return {
+        "target": page.target,
+        "experiment": page.experiment,
+        "command": page.command,
+        "created": page.created.replace("T", " "),
+        "notes": [note for note in (page.slowdown, page.lost, page.left_out) if note],
+        "calls": count(sum(annotation.calls for annotation in page.annotations)),
+        "components": len({annotation.component for annotation in page.annotations}),
+        "verdicts": {verdict: verdicts.count(verdict) for verdict in ("law", "inconclusive", "none")},
+        "runs": [
+            {
+                "id": str(run.get("id", "")),
+                "features": words.features_text(run.get("features") or {}),
+                "wall": duration(run.get("wall_ns")),
+                "calls": count(run.get("calls")),
+                "complete": bool(run.get("complete", True)),
+            }
+            for run in page.runs
+        ],
+    }
+
+
+def render(page: Page) -> str:
+    """The report as HTML text, to be written as UTF-8.
+
+    The chart library (about 4.8 MB) is embedded once; the rest stays under 3 MB for 500 components.
+    """
+    views = [*_GRAPHS * bool(page.variance or page.mine), *_VARIANCE * bool(page.variance), *_MINE * bool(page.mine)]
+    styles = ["page", "trend", *["variance"] * bool(page.variance or page.mine), *["mine"] * bool(page.mine)]
+    return filled(
+        "page.html",
+        title=html.escape(encodable(f"{page.target} – perflaw")),
+        css="".join(asset(f"{name}.css") for name in styles),
+        data=as_json(page_data(page)),
+        plotly=_plotly() if page.annotations or page.trend else "",
+        js=program([*_SCRIPTS, *views, _START]),
+    )
+
+
+def program(scripts: Iterable[str]) -> str:
+    """The page's program: the confidence level, then the files of these names."""
+    level = {"words": WORDS, "low": LOW, "z": normal_quantile(6)}
+    return "\n".join([f"const CONFIDENCE = {as_json(level)};", *(asset(f"{name}.js") for name in scripts)])
+
+
+def filled(template: str, **parts: str) -> str:
+    """An HTML template with its ``{{name}}`` replaced, in one pass: what is put in is not searched again."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], asset(template))
+
+
+def as_json(value: object) -> str:
+    r"""JSON that can stand inside a ``<script>`` element whatever its strings contain.
+
+    >>> print(as_json({"name": "</script>"}))
+    {"name":"\u003c/script\u003e"}
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return re.sub("[<>&\u2028\u2029]", lambda found: _ESCAPES[found.group()], encodable(text))
+
+
+def encodable(text: str) -> str:
+    """Lone surrogates (of undecodable file names) as escapes, which JSON reads back and UTF-8 can hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def asset(name: str) -> str:
+    """Text of a file of the page."""
+    return (files("perflaw.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    source: str = get_plotlyjs()
+    return source.replace("</script", "<\\/script").replace("<!--", "<\\!--")

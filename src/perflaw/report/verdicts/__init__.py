@@ -1,0 +1,1 @@
+"""Verdicts of ``check`` and ``diff`` as text, for code-scanning services and on the page."""

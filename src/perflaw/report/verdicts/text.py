@@ -1,0 +1,161 @@
+"""Verdicts as lines that a person reads in 80 columns: on laws (``check``, ``diff``) and on specifications."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+
+from perflaw.report.quantity import counted, percent, quantity
+from perflaw.report.tables import WIDTH, printable
+from perflaw.types import Change, CheckVerdict, Component, DiffVerdict, Outcome, SpecVerdict
+
+AnyVerdict = CheckVerdict | DiffVerdict | SpecVerdict
+
+GRAVITY: tuple[Outcome, ...] = ("violated", "inconclusive", "out of scope", "holds")
+"""Verdicts, the gravest first."""
+MAX_LISTED = 12
+"""Verdicts of one kind that are listed, and functions that share a reason; the others are counted."""
+_TALLY: tuple[Outcome, ...] = ("violated", "holds", "inconclusive", "out of scope")
+_COLOUR = {"violated": "31", "inconclusive": "33", "out of scope": "33", "holds": "32"}
+_NAME_COLUMNS = 14
+
+
+def law_verdicts_text(verdicts: Sequence[CheckVerdict | DiffVerdict], colour: bool = False, every: bool = False) -> str:
+    """Verdicts on laws: an entry for each component that does not simply hold, then the number of each verdict."""
+    seen: Counter[Outcome] = Counter()
+    lines = []
+    for verdict in verdicts:
+        seen[verdict.verdict] += 1
+        few = verdict.verdict == "violated" or seen[verdict.verdict] <= MAX_LISTED
+        if every or (few and _notable(verdict)):
+            lines.append(_entry(verdict.verdict, describe(verdict), colour))
+    return _with_tally(lines, seen, "no laws to check")
+
+
+def spec_verdicts_text(verdicts: Sequence[SpecVerdict], colour: bool = False, every: bool = False) -> str:
+    """Verdicts on specifications: an entry for each that does not simply hold, then the number of each verdict.
+
+    Functions that are out of scope for the same reason share an entry, unless ``every`` verdict is asked for.
+    """
+    lines = [_entry(one.verdict, describe(one), colour) for one in verdicts if every or _notable(one)]
+    if not every:
+        reasons: dict[str, list[str]] = {}
+        for verdict in verdicts:
+            if verdict.verdict == "out of scope":
+                reasons.setdefault(verdict.message, []).append(_subject(verdict))
+        for reason, names in reasons.items():
+            more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+            lines.append(_entry("out of scope", f"{', '.join(names[:MAX_LISTED])}{more}: {reason}", colour))
+    return _with_tally(lines, Counter(verdict.verdict for verdict in verdicts), "no specifications to check")
+
+
+def describe(verdict: AnyVerdict) -> str:
+    """A verdict in one line, without the word of the verdict."""
+    if isinstance(verdict, SpecVerdict):
+        return _describe_spec(verdict)
+    return _describe_check(verdict) if isinstance(verdict, CheckVerdict) else _describe_diff(verdict)
+
+
+def ratio_text(ratio: float, low: float | None, high: float | None) -> str:
+    """A ratio with its interval: two digits, three between 0.9 and 1.1, where the second decides.
+
+    >>> ratio_text(1.84, 1.6, 2.1), ratio_text(5.744, None, None), ratio_text(0.08, 0.07, 0.1)
+    ('1.8x (1.6–2.1)', '5.7x', '0.080x (0.070–0.10)')
+    """
+    interval = "" if low is None or high is None else f" ({_digits(low)}–{_digits(high)})"
+    return f"{_digits(ratio)}x{interval}"
+
+
+def _digits(ratio: float) -> str:
+    if 0.895 <= ratio < 1.105:
+        return f"{ratio:.2f}"
+    if ratio >= 9.95:
+        return f"{ratio:,.0f}" if ratio < 1e6 else f"{ratio:.1e}"
+    return f"{ratio:.1f}" if ratio >= 0.995 else f"{ratio:.2f}" if ratio >= 0.0995 else f"{ratio:.3f}"
+
+
+def _notable(verdict: AnyVerdict) -> bool:
+    """Whether a verdict has an entry of its own."""
+    if isinstance(verdict, DiffVerdict):
+        return bool(verdict.changes) or verdict.better or verdict.verdict != "holds"
+    if isinstance(verdict, SpecVerdict):
+        return verdict.verdict in ("violated", "inconclusive") or (
+            verdict.verdict == "holds" and verdict.outside >= 0.01
+        )
+    return verdict.verdict != "holds" or verdict.outside > 0
+
+
+def _entry(verdict: str, line: str, colour: bool) -> str:
+    """The word of the verdict, and its line wrapped beside it."""
+    head = f"{verdict:<{_NAME_COLUMNS}}"
+    body = textwrap.wrap(printable(line), WIDTH - _NAME_COLUMNS, break_on_hyphens=False) or [""]
+    if colour:
+        head = f"\033[{_COLOUR[verdict]}m{head}\033[0m"
+    return "\n".join([head + body[0], *(" " * _NAME_COLUMNS + line for line in body[1:])])
+
+
+def _with_tally(lines: Sequence[str], numbers: Counter[Outcome], nothing: str) -> str:
+    tally = " · ".join(f"{verdict} {numbers[verdict]}" for verdict in _TALLY if numbers[verdict])
+    return "".join(line + "\n" for line in [*lines, tally or nothing])
+
+
+def _signature(component: Component) -> str:
+    """Name with the parameters where they are known: ``index.build(docs)``."""
+    return f"{component.name}({', '.join(component.parameters)})" if component.parameters else component.name
+
+
+def _describe_check(verdict: CheckVerdict) -> str:
+    words = [f"{_signature(verdict.component)}  {verdict.metric.name}"]
+    if verdict.effect is not None:
+        words.append(f"{ratio_text(verdict.effect, verdict.effect_low, verdict.effect_high)} what the law says")
+    if verdict.path:
+        words.append(f"where {verdict.path}")
+    if verdict.since:
+        words.append(f"from {verdict.since} on")
+    text = " ".join(words)
+    if verdict.verdict == "violated":
+        text += f", {verdict.runs_beyond} runs of {verdict.runs}"
+    if verdict.outside > 0 and verdict.verdict != "out of scope":
+        text += f"; {percent(verdict.outside)} of the calls are outside its scope"
+    return f"{text}: {verdict.message}" if verdict.message and verdict.verdict != "violated" else text
+
+
+def _describe_diff(verdict: DiffVerdict) -> str:
+    text = f"{_signature(verdict.component)}  {verdict.metric.name}"
+    if verdict.effect is not None:
+        text += f" {ratio_text(verdict.effect, verdict.effect_low, verdict.effect_high)} the old cost"
+    changes = [_change_text(change) for change in verdict.changes if change.what != "cost"]
+    text += "".join(f"; {change}" for change in changes[:4])
+    return f"{text}: {verdict.message}" if verdict.message else text
+
+
+def _change_text(change: Change) -> str:
+    text = f"{change.what} {change.name}".strip() + f" {change.old or 'none'} -> {change.new or 'none'}"
+    return text if change.ratio is None else f"{text} ({ratio_text(change.ratio, change.low, change.high)})"
+
+
+def _subject(verdict: SpecVerdict) -> str:
+    return f"{verdict.component.name} where {verdict.path}" if verdict.path else verdict.component.name
+
+
+def _describe_spec(verdict: SpecVerdict) -> str:
+    text = f"{_subject(verdict)}, {verdict.metric.name}"
+    expected, border = verdict.expected, verdict.border
+    if verdict.effect is not None and expected is not None and border is not None:
+        share = _shifted(expected, verdict.effect)
+        interval = ""
+        if verdict.effect_low is not None and verdict.effect_high is not None:
+            low, high = _shifted(expected, verdict.effect_low), _shifted(expected, verdict.effect_high)
+            interval = f" ({low * 100:.0f}–{high * 100:.0f})"
+        above = f"of the calls above {quantity(border, verdict.metric.unit)}"
+        text += f": {percent(share)}{interval} {above}, {percent(expected)} specified"
+    if verdict.verdict == "violated":
+        text += f", {counted(verdict.runs, 'run')}"
+    if verdict.outside >= 0.01:
+        text += f"; {percent(verdict.outside)} of its calls come by unknown call paths"
+    return f"{text}: {verdict.message}" if verdict.message else text
+
+
+def _shifted(share: float, difference: float) -> float:
+    return min(max(share + difference, 0.0), 1.0)

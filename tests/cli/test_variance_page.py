@@ -37,10 +37,10 @@ def test_all_recorded_metrics_stand_on_the_page(perflaw: Run, tmp_path: Path) ->
     found = variance_of(tmp_path / "page.html")
     assert [one["name"] for one in found["metrics"]] == ["cpu", "time", "events"]
     root = found["metrics"][0]["patterns"][0]["nodes"][0]
-    assert found["functions"][root["f"]]["name"] == "requests.handle"
+    assert found["functions"][root["function"]]["name"] == "requests.handle"
     screens = [set(one["screens"]) for one in found["metrics"]]
     assert screens[0] == screens[1] == screens[2]
-    assert str(root["f"]) in screens[0]
+    assert str(root["function"]) in screens[0]
 
 
 @pytest.mark.usefixtures("experiment")

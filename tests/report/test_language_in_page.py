@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from perflaw.report.page.page import program
 from playwright.sync_api import Browser, Page
 
 from perflaw.laws import distributions
@@ -18,6 +17,7 @@ from perflaw.laws.evaluation import evaluate
 from perflaw.laws.reading import parse_distribution, parse_expression
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number, Unary
 from perflaw.laws.trees import distribution_tree, expression_tree
+from perflaw.report.page.page import program
 from tests.conftest import examples
 
 VALUES: dict[str, float | str] = {"n": 7.0, "docs.len": 300.0, "calls.app.<lambda>": 0.0, "x.type": "int"}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import settings
 
+from perflaw.cli.main import main
 from perflaw.store.columns import Tables
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.tables import read_tables
@@ -32,26 +38,64 @@ settings.register_profile("default", max_examples=25, deadline=None)
 settings.load_profile("full" if FULL else "default")  # no deadlines: the machine may be busy
 
 
+OWN_PROCESS = {"record", "explore", "agent", "collector", "probes", "laws"}
+"""Verbs that run in a process of their own: they start or import programs, or serve others and wait for signals."""
+
+
+def run_perflaw(
+    folder: Path | str, *arguments: object, status: int = 0, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run ``perflaw`` in a folder; fails the test on another exit status than expected.
+
+    Verbs that only read and write files run in this process, which saves starting Python and importing everything
+    again. Verbs of ``OWN_PROCESS`` run in a process of their own, and so do calls with options of :func:`subprocess.run`
+    other than ``input``.
+    """
+    words = [str(argument) for argument in arguments]
+    if options.keys() - {"input"} or OWN_PROCESS & set(words):
+        command = [sys.executable, "-m", "perflaw", *words]
+        options = {"cwd": folder, "timeout": 280, **options}
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, **options)
+    else:
+        done = _run_here(Path(folder), words, options.get("input", ""))
+    assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    if words[0] != "record":  # a recorded program may show tracebacks of its own
+        assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def _run_here(folder: Path, words: list[str], text: str) -> subprocess.CompletedProcess[str]:
+    """Run ``perflaw`` in this process: streams and exit status are those of a process without a terminal."""
+    with ExitStack() as stack:
+        stack.enter_context(contextlib.chdir(folder))
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        streams = {"stdin": io.TextIOWrapper(io.BytesIO(text.encode())), "stdout": out, "stderr": err}
+        for name, stream in streams.items():
+            stack.enter_context(mock.patch.object(sys, name, stream))
+        with pytest.raises(SystemExit) as end:
+            main(words)
+    assert isinstance(end.value.code, int)
+    said = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return subprocess.CompletedProcess(["perflaw", *words], end.value.code, *said)
+
+
 @pytest.fixture
 def perflaw(tmp_path: Path) -> Run:
-    """Run ``perflaw`` in the test's folder; fails the test on another exit status than expected.
+    """Run ``perflaw`` in the test's folder, see :func:`run_perflaw`.
 
     Every recording that comes of it is checked for the identities of its moments.
     """
     checked: set[Path] = set()
 
-    def run(*arguments: object, status: int = 0, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "perflaw", *map(str, arguments)]
-        options = {"cwd": tmp_path, "stdin": subprocess.DEVNULL, "timeout": 120, **options}
-        done = subprocess.run(command, capture_output=True, text=True, **options)
-        assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    def run(*arguments: object, cwd: Path | str = tmp_path, **options: Any) -> subprocess.CompletedProcess[str]:
+        done = run_perflaw(Path(cwd), *arguments, **options)
         if arguments[0] == "record":
-            for folder in sorted(Path(str(options["cwd"])).glob(".perflaw/*/runs/*/run.json")):
+            for folder in sorted(Path(cwd).glob(".perflaw/*/runs/*/run.json")):
                 if folder not in checked:
                     assert_identities(read_tables(folder.parent))
                     checked.add(folder)
-        else:  # a recorded program may show tracebacks of its own
-            assert "Traceback" not in done.stderr, done.stderr
         return done
 
     return run

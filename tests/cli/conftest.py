@@ -1,11 +1,8 @@
 """Recordings of a program before and after a change, made once for the tests of check, diff and predict."""
 
-import subprocess
-import sys
-
 import pytest
 
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, run_perflaw
 
 OPTIONS = ["--clock", "fake", "--tracer", "python", "--select", "shifting.*", "--vary", "n=200,800,1600"]
 
@@ -15,19 +12,14 @@ def shifted(tmp_path_factory):
     """A folder with the experiments default (and its laws in perf.law), same, one and slow."""
     folder = tmp_path_factory.mktemp("shifted")
 
-    def run(*arguments):
-        command = [sys.executable, "-m", "perflaw", *map(str, arguments)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-
     def record(name, factor, repeat, seed, *options):
         command = ["--", PROGRAMS / "shifting.py", "{n}", factor, seed]
-        run("record", "-e", name, *(options or OPTIONS), "--repeat", repeat, *command)
+        run_perflaw(folder, "record", "-e", name, *(options or OPTIONS), "--repeat", repeat, *command)
 
     record("default", 1, 2, "a")
     record("same", 1, 1, "b")
     record("slow", 1.8, 1, "c")
     record("one", 1.8, 1, "d", *OPTIONS[:-1], "n=1600")
     record("far", 1, 2, "e", *OPTIONS[:-1], "n=64000")
-    run("annotate", "-o", "perf.law")
+    run_perflaw(folder, "annotate", "-o", "perf.law")
     return folder

@@ -2,12 +2,13 @@
 
 import json
 import math
+import shutil
 
 import pytest
 
 from perflaw.laws.printing import show
 from perflaw.laws.reading import parse
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, run_perflaw
 
 SIZES = "100,200,400,800,1600,3200,6400"
 EXPECTED = {
@@ -19,25 +20,35 @@ EXPECTED = {
 }
 
 
-def learn(perflaw, noise, seed, *options):
+def record_known(folder, noise, seed):
     command = ["--", PROGRAMS / "known.py", "{n}", noise, seed]
-    perflaw("record", "--clock", "fake", "--vary", f"n={SIZES}", "--repeat", 2, *command)
-    return json.loads(perflaw("annotate", "--json", *options).stdout)
+    run_perflaw(folder, "record", "--clock", "fake", "--vary", f"n={SIZES}", "--repeat", 2, *command)
+
+
+def laws_of(document):
+    assert document["schema"] == "perflaw.annotate/1"
+    return {one["component"]: one["scopes"][0]["law"] for one in document["annotations"]}
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """A recording with one percent of noise, made once."""
+    folder = tmp_path_factory.mktemp("known")
+    record_known(folder, 0.01, 0)
+    return folder / ".perflaw"
 
 
 @pytest.fixture
-def laws(perflaw):
-    def of(noise, seed=0):
-        document = learn(perflaw, noise, seed)
-        assert document["schema"] == "perflaw.annotate/1"
-        return {one["component"]: one["scopes"][0]["law"] for one in document["annotations"]}
-
-    return of
+def known(recording, tmp_path):
+    """The test's folder with a copy of that recording."""
+    shutil.copytree(recording, tmp_path / ".perflaw")
+    return tmp_path
 
 
 @pytest.mark.parametrize(("noise", "seed"), [(0.0, 0), (0.02, 1), (0.05, 2)])
-def test_the_right_family_and_slope_for_each(laws, noise, seed):
-    found = laws(noise, seed)
+def test_the_right_family_and_slope_for_each(perflaw, tmp_path, noise, seed):
+    record_known(tmp_path, noise, seed)
+    found = laws_of(json.loads(perflaw("annotate", "--json").stdout))
     for name, (family, slope) in EXPECTED.items():
         law = found[name]
         [feature] = law["features"]
@@ -53,8 +64,8 @@ def test_the_right_family_and_slope_for_each(laws, noise, seed):
         assert found[name]["verdict"] == "none"
 
 
-def test_ranked_by_share_and_by_prediction(perflaw):
-    document = learn(perflaw, 0.01, 0)
+def test_ranked_by_share_and_by_prediction(perflaw, known):
+    document = json.loads(perflaw("annotate", "--json").stdout)
     shares = [one["share"] for one in document["annotations"]]
     assert shares == sorted(shares, reverse=True)
     assert all(0 <= one["self_share"] <= one["share"] <= 1 for one in document["annotations"])
@@ -68,26 +79,23 @@ def test_ranked_by_share_and_by_prediction(perflaw):
     assert low <= 4 * 3 * 1e12 <= high
 
 
-def test_the_same_recordings_give_the_same_bytes(perflaw):
-    learn(perflaw, 0.05, 3)
+def test_the_same_recordings_give_the_same_bytes(perflaw, known):
     assert perflaw("annotate", "--json").stdout == perflaw("annotate", "--json").stdout
 
 
-def test_table_and_text(perflaw, tmp_path):
-    learn(perflaw, 0.01, 0)
+def test_table_and_text(perflaw, known):
     table = perflaw("annotate").stdout
     assert max(map(len, table.splitlines()[:-1])) <= 80
     assert "known.quadratic" in table.replace("\n", "")
     perflaw("annotate", "-o", "laws.law")
     text = perflaw("annotate", "--text").stdout
-    assert (tmp_path / "laws.law").read_text() == text
+    assert (known / "laws.law").read_text() == text
     assert "known.quadratic.time(items) [ns] {" in text
     assert show(parse(text)) == text
     assert "at n=1e+06" in perflaw("annotate", "--at", "n=1e6").stdout.replace("\n", " ")
 
 
-def test_an_unknown_feature_is_refused(perflaw):
-    learn(perflaw, 0, 0)
+def test_an_unknown_feature_is_refused(perflaw, known):
     assert "no such feature" in perflaw("annotate", "--at", "size=5", status=2).stderr
     assert "is not a number" in perflaw("annotate", "--at", "n=many", status=2).stderr
     assert "cannot be written" in perflaw("annotate", "-o", "missing/folder.law", status=2).stderr
@@ -117,19 +125,16 @@ def test_a_component_named_script_is_text_everywhere(perflaw, tmp_path):
     assert "<script>alert" not in page
 
 
-def test_report(perflaw, tmp_path):
-    learn(perflaw, 0.01, 0)
+def test_report(perflaw, known):
     done = perflaw("report", "--at", "n=1e5")
     assert done.stdout.startswith("wrote report.html: ")
-    page = (tmp_path / "report.html").read_text()
+    page = (known / "report.html").read_text()
     assert "known.quadratic" in page
     assert "cannot be written" in perflaw("report", "-o", "no/such/place.html", status=2).stderr
 
 
-def test_the_choices_of_the_paper(perflaw):
-    learn(perflaw, 0.01, 0)
-    document = json.loads(perflaw("annotate", "--paper", "--json").stdout)
-    found = {one["component"]: one["scopes"][0]["law"] for one in document["annotations"]}
+def test_the_choices_of_the_paper(perflaw, known):
+    found = laws_of(json.loads(perflaw("annotate", "--paper", "--json").stdout))
     assert found["known.quadratic"]["family"] == "quadratic"
     assert found["known.constant"]["family"] == "constant"
     assert {law["noise"]["distribution"] for law in found.values()} >= {"normal"}

@@ -11,21 +11,14 @@ from click.testing import CliRunner
 
 from perflaw.cli import check, mine
 from perflaw.errors import PerflawError
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, run_perflaw
 
 EDGE = '"lookups.overview -> lookups.load"'
 
 
-def perflaw(folder, *arguments):
-    command = [sys.executable, "-m", "perflaw", *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert done.returncode in (0, 1), done.stderr
-    return done
-
-
 def record(folder, experiment, seeds, *more):
     options = ["--collect", "paths", "--tracer", "python", "--clock", "fake", "-e", experiment]
-    perflaw(folder, "record", *options, "--vary", f"s={seeds}", "--", PROGRAMS / "lookups.py", 3300, "{s}", *more)
+    run_perflaw(folder, "record", *options, "--vary", f"s={seeds}", "--", PROGRAMS / "lookups.py", 3300, "{s}", *more)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +160,7 @@ def test_wrong_use_is_told(folder, tmp_path):
 
 def test_recordings_without_paths_are_refused(folder):
     options = ["--tracer", "python", "--clock", "fake", "-e", "bare"]
-    perflaw(folder, "record", *options, "--", PROGRAMS / "lookups.py", 30, "x")
+    run_perflaw(folder, "record", *options, "--", PROGRAMS / "lookups.py", 30, "x")
     assert "perflaw record --collect paths" in refused(folder, mine, "-e", "bare")
     assert "perflaw record --collect paths" in refused(folder, check, "spec.yaml", "-e", "bare")
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, run_perflaw
 
 Trend = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -33,9 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "counts.csv").write_text(matrix(parse=lambda n: 200 * n, walk=lambda n: n * n // 10, once=lambda n: 1))
 
     def record(*arguments: object, status: int = 0) -> None:
-        command = [sys.executable, "-m", "perflaw", "record", *map(str, arguments)]
-        done = subprocess.run(command, cwd=made, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        assert done.returncode == status, f"{done.stdout}\n{done.stderr}"
+        run_perflaw(made, "record", *arguments, status=status)
 
     bubble = PROGRAMS / "bubble.py"
     record("--collect", "lines", "--vary", "n=40,80,160,320,640", "--", bubble, "reversed", "{n}", 1)
@@ -47,12 +44,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def trend(folder: Path) -> Trend:
-    def run(*arguments: str, status: int = 0, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "perflaw", "trend", *arguments]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, input=stdin or "")
-        assert done.returncode == status, f"{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
-        return done
+    def run(*arguments: str, status: int = 0, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return run_perflaw(folder, "trend", *arguments, status=status, input=stdin)
 
     return run
 
@@ -136,10 +129,7 @@ def test_the_page(trend: Trend, folder: Path) -> None:
 
 
 def test_the_report_has_the_clusters_beside_the_laws(folder: Path) -> None:
-    command = [sys.executable, "-m", "perflaw", "report", "-o", "report.html"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "2 clusters" in done.stdout
+    assert "2 clusters" in run_perflaw(folder, "report", "-o", "report.html").stdout
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
@@ -11,7 +10,7 @@ from click.testing import CliRunner
 
 from perflaw.cli.variance import command
 from perflaw.errors import PerflawError
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, run_perflaw
 from tests.learn.variance_data import ORACLE
 
 
@@ -23,15 +22,7 @@ class Folder:
         self.module = "listing1."  # what names of its functions begin with
 
     def record(self, name, tracer, *arguments):
-        command = ["record", "--tracer", tracer, "--clock", "fake", "-e", name, *map(str, arguments)]
-        done = subprocess.run(
-            [sys.executable, "-m", "perflaw", *command],
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 0, done.stderr
+        run_perflaw(self.path, "record", "--tracer", tracer, "--clock", "fake", "-e", name, *arguments)
 
     def variance(self, *arguments):
         with contextlib.chdir(self.path):

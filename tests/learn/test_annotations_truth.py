@@ -1,15 +1,13 @@
 """The ground truth of Freud's validation (§5) on the fake clock: scopes, conditions, families, accuracy."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from perflaw.store.evidence import gather
 from perflaw.store.experiment import open_experiment
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, run_perflaw
 from tests.learn.annotation_data import r2
 
 LEAST_R2 = 0.9866
@@ -63,9 +61,7 @@ def truth(tmp_path_factory):
         folder = tmp_path_factory.mktemp(name)
         record = ["record", "--clock", "fake", "--vary", f"seed={seeds}", "--", PROGRAMS / "truth.py", "{seed}", "110"]
         for arguments in (record, ["annotate", "--json"]):
-            command = [sys.executable, "-m", "perflaw", *map(str, arguments)]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280)
-            assert done.returncode == 0, done.stderr
+            done = run_perflaw(folder, *arguments)
         document = {one["component"].removeprefix("truth."): one for one in json.loads(done.stdout)["annotations"]}
         out.append((document, evidence_of(Path(folder))))
     return out
@@ -126,9 +122,7 @@ def test_a_count_of_elements_is_a_law_of_the_branch_that_counts_them(tmp_path):
     chosen = ["--collect", "branches", "--select", "truth.few_elements", "--clock", "fake"]
     record = ["record", *chosen, "--vary", "seed=1,2", "--", PROGRAMS / "truth.py", "{seed}", "110"]
     for arguments in (record, ["annotate", "--json"]):
-        command = [sys.executable, "-m", "perflaw", *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280)
-        assert done.returncode == 0, done.stderr
+        done = run_perflaw(tmp_path, *arguments)
     [annotation] = json.loads(done.stdout)["annotations"]
     [scope] = annotation["scopes"]
     source = (PROGRAMS / "truth.py").read_text().split("\n")

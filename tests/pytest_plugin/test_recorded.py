@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -32,13 +33,27 @@ def index(words):
 """
 
 
+[ENTRY] = entry_points(group="pytest11", name="perflaw")
+
+
+def write_suite(folder, plugins=""):
+    (folder / "words.py").write_text(WORDS)
+    (folder / "test_words.py").write_text(SUITE)
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = {plugins} -p no:cacheprovider -p no:benchmark\n")
+    return folder
+
+
 @pytest.fixture
-def suite(tmp_path):
-    """A folder with a program and its tests."""
-    (tmp_path / "words.py").write_text(WORDS)
-    (tmp_path / "test_words.py").write_text(SUITE)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -p no:benchmark\n")
-    return tmp_path
+def suite(tmp_path, monkeypatch):
+    """A folder with a program and its tests, run with our plugin alone: others take seconds to import."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    return write_suite(tmp_path, f"-p {ENTRY.value}")
+
+
+@pytest.fixture
+def usual_suite(tmp_path):
+    """The same with every plugin that is installed, as pytest finds them itself."""
+    return write_suite(tmp_path)
 
 
 def run_pytest(folder, *arguments, script=True, status=0, **options):
@@ -65,9 +80,9 @@ def runs(perflaw, experiment="pytest"):
     return json.loads(perflaw("runs", "-e", experiment, "--json").stdout)["runs"]
 
 
-def test_output_and_status_are_pytests_own(suite, perflaw):
-    plain = run_pytest(suite, "-v")
-    recorded = run_pytest(suite, "-v", "--perflaw")
+def test_output_and_status_are_pytests_own(usual_suite, perflaw):
+    plain = run_pytest(usual_suite, "-v")
+    recorded = run_pytest(usual_suite, "-v", "--perflaw")
     assert timeless(recorded.stdout) == timeless(plain.stdout)
     assert recorded.stderr.count("\n") == plain.stderr.count("\n") + 1
     assert re.fullmatch(r"recorded 1 run of pytest, .* \.perflaw/pytest\n", recorded.stderr.splitlines(True)[-1])
@@ -104,7 +119,7 @@ def test_a_later_run_that_fails_is_shown(suite):
 
 
 def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
-    done = run_pytest(suite, "--perflaw", "-n", "2")
+    done = run_pytest(suite, "-p", "xdist.plugin", "--perflaw", "-n", "2")
     assert "6 passed" in done.stdout
     assert "2 child processes" in done.stderr
     documents = json.loads(perflaw("annotate", "-e", "pytest", "--json").stdout)["annotations"]
@@ -149,7 +164,7 @@ def test_a_law_file_that_cannot_be_read(suite):
 
 
 def test_addopts_may_ask_for_it_and_the_environment_is_clean(suite, perflaw):
-    (suite / "pytest.ini").write_text("[pytest]\naddopts = --perflaw -p no:cacheprovider -p no:benchmark\n")
+    (suite / "pytest.ini").write_text(f"[pytest]\naddopts = -p {ENTRY.value} --perflaw -p no:cacheprovider\n")
     text = "import os\n\ndef test_clean():\n    assert not [name for name in os.environ if 'PERFLAW_PYTEST' in name]\n"
     (suite / "test_words.py").write_text(text)
     run_pytest(suite)
@@ -195,12 +210,12 @@ def test_an_interrupt_reaches_the_tests_and_what_was_recorded_is_kept(suite, per
     assert runs(perflaw)[0]["calls"] > 0
 
 
-def test_nothing_heavy_is_imported_for_others(suite):
-    (suite / "test_words.py").write_text(
+def test_nothing_heavy_is_imported_for_others(usual_suite):
+    (usual_suite / "test_words.py").write_text(
         "import sys\n\ndef test_light():\n    print(*sys.modules, file=open('modules', 'w'))\n"
     )
-    run_pytest(suite)
-    loaded = set((suite / "modules").read_text().split())
+    run_pytest(usual_suite)
+    loaded = set((usual_suite / "modules").read_text().split())
     ours = {name for name in loaded if name.startswith("perflaw.")}
     assert ours == {
         "perflaw.decorator",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from perflaw.store.tables import read_tables
 
 PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Once = Callable[[str, Callable[[Path], object]], Path]
 
 FULL = os.environ.get("PERFLAW_TEST_EXAMPLES") == "full"
 """Whether properties are tried on all their examples (``make test-all``) or on a quarter of them (``make test``)."""
@@ -79,6 +82,26 @@ def _run_here(folder: Path, words: list[str], text: str) -> subprocess.Completed
     assert isinstance(end.value.code, int)
     said = [stream.buffer.getvalue().decode() for stream in (out, err)]
     return subprocess.CompletedProcess(["perflaw", *words], end.value.code, *said)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Folders that are dear to make and only read: made by the first test of the run that asks, in whichever process."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        folder, done = shared / f"once-{name}", shared / f"once-{name}.done"
+        with (shared / f"once-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made
 
 
 @pytest.fixture

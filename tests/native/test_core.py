@@ -20,35 +20,15 @@ from perflaw.record.tree.core import DTYPES, Core, load
 from perflaw.record.tree.records import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH, TreeLimits
 from perflaw.store.schema import OTHER
 from tests.conftest import examples
+from tests.native.building import make
 from tests.native.rings import STOP, WRITTEN, RingFile
 from tests.native.streams import Piece, Program, deep_program, wide_program
 from tests.record.test_tree_builder import Stream, trees
 
 pytestmark = pytest.mark.interpreter
 
-NATIVE = Path(__file__).parents[2] / "native"
 USUAL = TreeLimits()
 METRICS = ("time", "cpu", "events", "bytes", "blocks")
-
-
-@pytest.fixture(scope="session")
-def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of freshly built libraries and programs."""
-    folder = tmp_path_factory.mktemp("native")
-    make(folder, "all", "unit")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def library(native: Path) -> Path:
-    return native / "libperflaw_core.so"
-
-
-def make(folder: Path, *targets: str) -> str:
-    command = ["make", "--no-print-directory", "-j2", "-C", str(NATIVE), f"BUILD={folder}", *targets]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def tree_of_core(
@@ -95,6 +75,7 @@ def assert_identity(tree: RecordedTree) -> None:
 
 
 def test_unit_tests_pass_under_sanitizers(native):
+    make(native, "unit")
     out = subprocess.run([native / "unit"], capture_output=True, text=True)
     assert out.returncode == 0, out.stdout + out.stderr
     assert out.stdout.splitlines()[-1].endswith(" passed, 0 failed")

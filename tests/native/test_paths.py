@@ -17,9 +17,8 @@ from perflaw.record.tree.path_builder import FEWEST, MOST_OBSERVATIONS, SHORTEST
 from perflaw.record.tree.records import CHANGE, ENTER, EXIT
 from tests.native.rings import RingFile
 from tests.native.streams import Piece, Program
-from tests.native.test_core import METRICS, library, native, shared_folder, steps
+from tests.native.test_core import METRICS, shared_folder, steps
 
-__all__ = ["library", "native"]  # fixtures
 Paths = dict[int, FunctionPaths]
 
 

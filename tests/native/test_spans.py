@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from perflaw.record.tree.call_tree import CallSpan, LongestCall, RecordedTree
 from perflaw.record.tree.records import DEAD, ENTER, EXIT, RESUME, YIELD, TreeLimits
 from tests.conftest import examples
-from tests.native.test_core import Program, assert_parity, library, native, steps
+from tests.native.test_core import Program, assert_parity, steps
 
-__all__ = ["library", "native"]  # fixtures
 TIMES = st.integers(100, 1000)
 PLAIN = st.recursive(
     st.tuples(st.integers(1, 4), TIMES, st.just([])),

@@ -7,10 +7,11 @@ import fcntl
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -43,6 +44,23 @@ settings.load_profile("full" if FULL else "default")  # no deadlines: the machin
 
 OWN_PROCESS = {"record", "explore", "agent", "collector", "probes", "laws"}
 """Verbs that run in a process of their own: they start or import programs, or serve others and wait for signals."""
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # shells start what is in the background deaf to it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which children would be, too
+
+
+@contextmanager
+def started_perflaw(folder: Path, *arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A ``perflaw`` that is running, in a session of its own; a test that fails leaves nothing of it over."""
+    command = [sys.executable, "-m", "perflaw", *map(str, arguments)]
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, cwd=folder, text=True, start_new_session=True, **pipes, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 def run_perflaw(

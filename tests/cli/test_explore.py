@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import started_perflaw
 from tests.explore.tiny import ONE_SHOT, left_in, write
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -55,14 +56,13 @@ def test_interrupting_keeps_what_is_complete_and_restores(tmp_path):
     write(tmp_path, ONE_SHOT + "policy: grid\ntrials: 9\nrestore: {snapshot: [db]}\n")
     (tmp_path / "prog.py").write_text(slow)
     (tmp_path / "db").write_text("as it was")
-    words = [sys.executable, "-m", "perflaw", "explore", "study.yaml"]
-    running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     runs = tmp_path / ".perflaw" / "study" / "runs"
     deadline = time.monotonic() + 60
-    while not list(runs.glob("*/run.json")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=60)
+    with started_perflaw(tmp_path, "explore", "study.yaml") as running:
+        while not list(runs.glob("*/run.json")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=60)
     assert running.returncode == 130 and "trials are kept, the same command goes on" in told and "Traceback" not in told
     assert (tmp_path / "db").read_text() == "as it was" and not left_in(tmp_path)
 

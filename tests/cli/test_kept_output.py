@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from perflaw.record.output_tee import FIRST, LAST
+from tests.conftest import started_perflaw
 
 QUICK = ("--tracer", "python")
 
@@ -31,12 +32,11 @@ def test_output_is_kept_at_both_ends_and_seen_whole(perflaw, tmp_path):
 
 def test_a_reader_that_has_gone_is_felt_by_the_program(tmp_path):
     (tmp_path / "app.py").write_text("def f(): pass\nf()\nprint('first', flush=True)\nwhile True: print('x' * 1000)\n")
-    command = [sys.executable, "-m", "perflaw", "record", *QUICK, "--keep-output", "--", "app.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"first\n"
+    with started_perflaw(tmp_path, "record", *QUICK, "--keep-output", "--", "app.py") as process:
+        assert process.stdout.readline() == "first\n"
         process.stdout.close()
         assert process.wait(60) == 1
-        assert b"BrokenPipeError" in process.stderr.read()
+        assert "BrokenPipeError" in process.stderr.read()
 
 
 def test_a_child_that_lives_on_is_heard_to_the_end(perflaw, tmp_path):

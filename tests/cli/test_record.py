@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.conftest import started_perflaw
+
 pytestmark = pytest.mark.interpreter
 
 APP = """
@@ -92,8 +94,7 @@ def test_a_kill_from_outside_keeps_what_had_completed(app):
     (app / "slow.py").write_text(
         "import time\ndef f(): time.sleep(0.001)\nfor _ in range(9): f()\nprint('go', flush=True)\nwhile True: f()\n"
     )
-    command = [sys.executable, "-m", "perflaw", "record", "--", "slow.py"]
-    with subprocess.Popen(command, cwd=app, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with started_perflaw(app, "record", "--", "slow.py") as process:
         assert process.stdout.readline() == "go\n"
         child = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
         os.kill(int(child[0]), signal.SIGKILL)
@@ -107,10 +108,7 @@ def test_ctrl_c_keeps_what_is_complete(app):
     (app / "slow.py").write_text(
         "import time\ndef f(): time.sleep(0.001)\nfor _ in range(9): f()\nprint('go', flush=True)\nwhile True: f()\n"
     )
-    command = [sys.executable, "-m", "perflaw", "record", "--", "slow.py"]
-    with subprocess.Popen(
-        command, cwd=app, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    with started_perflaw(app, "record", "--", "slow.py") as process:
         assert process.stdout.readline() == "go\n"
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(30) == 130

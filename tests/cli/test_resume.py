@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 
+from tests.conftest import started_perflaw
+
 QUICK = ("--tracer", "python")
 APP = """
 import sys
@@ -92,7 +94,7 @@ def test_a_recorder_killed_from_outside_is_resumed_again_and_again(perflaw, app)
     (app / "app.py").write_text("import time, sys\ndef f(n): return n\nf(int(sys.argv[1])); time.sleep(0.2)\n")
     options = ("record", *QUICK, "--resume", "--vary", "n=1,2,3", "--repeat", "2")
     for folders in (1, 3, 4):
-        with subprocess.Popen([sys.executable, "-m", "perflaw", *options, "--", "app.py", "{n}"], cwd=app) as process:
+        with started_perflaw(app, *options, "--", "app.py", "{n}") as process:
             while len(list(app.glob(".perflaw/default/runs/*/spool"))) == 0 or len(runs(app)) < folders - 1:
                 assert process.poll() is None
                 time.sleep(0.002)
@@ -119,11 +121,8 @@ def test_resume_repeats_what_failed_and_other_plans(perflaw, app):
 
 def test_resume_leaves_a_run_alone_that_is_being_recorded(perflaw, app):
     (app / "app.py").write_text("import sys\ndef f(): pass\nf(); print('go', flush=True); sys.stdin.read()\n")
-    command = [sys.executable, "-m", "perflaw", "record", *QUICK, "--", "app.py"]
-    with subprocess.Popen(
-        command, cwd=app, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as busy:
-        assert busy.stdout.readline() == b"go\n"
+    with started_perflaw(app, "record", *QUICK, "--", "app.py", stdin=subprocess.PIPE) as busy:
+        assert busy.stdout.readline() == "go\n"
         assert "0 of 1 planned runs" in perflaw("record", *QUICK, "--resume", "--", "app.py").stderr
         busy.communicate(timeout=60)
         assert busy.returncode == 0
@@ -134,12 +133,10 @@ def test_after_ctrl_c_the_way_on_is_told(perflaw, app):
     (app / "app.py").write_text(
         "import sys, time\ndef f(): pass\nf(); print('go', flush=True)\nif sys.argv[1] == '2': time.sleep(99)\n"
     )
-    command = [sys.executable, "-m", "perflaw", "record", *QUICK, "--vary", "n=1,2,3", "--", "app.py", "{n}"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
-    with subprocess.Popen(command, cwd=app, **pipes) as process:
-        assert process.stdout.readline() == process.stdout.readline() == b"go\n"
+    with started_perflaw(app, "record", *QUICK, "--vary", "n=1,2,3", "--", "app.py", "{n}") as process:
+        assert process.stdout.readline() == process.stdout.readline() == "go\n"
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"1 planned run left: --resume goes on" in said
+    assert "1 planned run left: --resume goes on" in said
     assert [one["complete"] for one in runs(app)] == [True, False]

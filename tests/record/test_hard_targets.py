@@ -4,12 +4,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import started_perflaw
 from tests.record.test_behaviour_is_kept import assert_same
 
 pytestmark = pytest.mark.interpreter
@@ -102,17 +103,17 @@ def test_code_made_again_and_again_is_one_component(recorded, perflaw, tmp_path)
 
 
 def test_ctrl_c_ends_the_whole_session(tmp_path):
-    process = _started(tmp_path, "--repeat", "5")
-    os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=30)
+    with _started(tmp_path, "--repeat", "5") as process:
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=30)
     assert process.returncode == 130
     assert [run["complete"] for run in _manifests(tmp_path)] == [False]
 
 
 def test_a_terminated_recorder_ends_the_target_and_keeps_the_recording(tmp_path):
-    process = _started(tmp_path)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    with _started(tmp_path) as process:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGTERM
     [run] = _manifests(tmp_path)
     assert run["ended"] == "killed by SIGTERM"
@@ -120,15 +121,14 @@ def test_a_terminated_recorder_ends_the_target_and_keeps_the_recording(tmp_path)
     assert not list(tmp_path.glob(".perflaw/*/runs/*/spool"))
 
 
+@contextmanager
 def _started(folder, *options):
     (folder / "app.py").write_text(
         "import time\ndef f(): time.sleep(0.001)\nfor _ in range(9): f()\nprint('go', flush=True)\nwhile True: f()\n"
     )
-    command = [sys.executable, "-m", "perflaw", "record", *options, "--", "app.py"]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
-    assert process.stdout.readline() == "go\n"
-    return process
+    with started_perflaw(folder, "record", *options, "--", "app.py") as process:
+        assert process.stdout.readline() == "go\n"
+        yield process
 
 
 def _manifests(folder):

@@ -18,6 +18,7 @@ sh scripts/browser.sh
 sh scripts/compilers.sh
 sh scripts/servers.sh tests
 sh scripts/promtool.sh
+sh scripts/environment.sh .venv 3.11 demo # where the README's commands are run
 sh scripts/environment.sh .venv-3.11 3.11 test
 python=.venv-3.11/bin/python
 others=

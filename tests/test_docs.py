@@ -1,4 +1,4 @@
-"""Every command and every file in README and docs is run as written; the references match the program."""
+"""Every command and every file in README and docs is run as written, and prints what stands there; the references match."""
 
 import re
 import subprocess
@@ -8,36 +8,47 @@ from pathlib import Path
 import pytest
 
 from perflaw.record.build import cache_folder
+from tests.pages import Commands, difference, read_page
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 BY_CI = {"make demo", "make test"}
 """Commands that ``.ci/run`` itself runs."""
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def run_page(page, folder):
-    for language, text in BLOCK.findall(page.read_text()):
-        title = re.match(r"# file: (\S+)\n", text)
-        if title:
-            (folder / title[1]).write_text(text.removeprefix(title[0]))
-        elif language == "console":
-            yield from re.findall(r"^\$ (.*)$", text, re.MULTILINE)
+DEMO = ROOT / ".venv" / "bin"
+"""Where ``make demo`` leaves the programs that the README uses."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands(page, tmp_path):
-    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    for command in run_page(page, tmp_path):
-        if command in BY_CI:
+    programs = DEMO if page == README else Path(sys.executable).parent
+    assert (programs / "perflaw").exists(), "run: make environment"
+    env = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "LANG": "C.UTF-8",
+        "PERFLAW_CACHE": str(cache_folder()),
+    }
+    known = ""
+    for step in read_page(page.read_text()):
+        if not isinstance(step, Commands):
+            (tmp_path / step.name).write_text(step.text)
+            known += f"{step.name}\n{step.text}"
             continue
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=tmp_path,
-            env={"PATH": path, "HOME": str(tmp_path), "LANG": "C.UTF-8", "PERFLAW_CACHE": str(cache_folder())},
-            capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        printed = ""
+        for command in step.commands:
+            if command in BY_CI:
+                continue
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=tmp_path, env=env, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
+            )  # fmt: skip
+            assert done.returncode == 0, f"{command}\n{done.stdout}"
+            printed += done.stdout
+            known += f"{command}\n"
+        if step.sample:
+            wrong = difference(step.sample, printed, known)
+            assert not wrong, f"{page.name}: {step.commands[-1]}: {wrong}\n{printed}"
 
 
 def test_the_cli_reference_is_up_to_date():

@@ -13,14 +13,16 @@ from perflaw.explore.knobs import KEYS as KNOB_KEYS
 from perflaw.explore.space import Space
 from perflaw.explore.study_file import KEYS, SOURCES, read_study
 from perflaw.explore.study_file import READING_TARGET_KEYS as TARGET_KEYS
+from tests.pages import File, read_page
 
 PAGE = (Path(__file__).parents[2] / "docs" / "study-files.md").read_text()
 
 
 @pytest.fixture
 def files(tmp_path):
-    for name, text in re.findall(r"^```\w+\n# file: (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
-        (tmp_path / name).write_text(text)
+    for step in read_page(PAGE):
+        if isinstance(step, File):
+            (tmp_path / step.name).write_text(step.text)
     return tmp_path
 
 

@@ -1,4 +1,4 @@
-"""A thousand components that did not change: a diff and a check say so of at least 99 in 100, and of none the opposite."""
+"""Components that did not change: a diff and a check say so of at least 99 in 100, and of none the opposite."""
 
 from dataclasses import replace
 
@@ -9,8 +9,9 @@ from perflaw.check.judge import judge
 from perflaw.check.law_records import law_records
 from perflaw.check.run_effects import baseline_of
 from tests.check.made import evidence, keyed, learnt
+from tests.conftest import examples
 
-COMPONENTS = 1000
+COMPONENTS = examples(1000)
 
 
 def linear(x, rng):

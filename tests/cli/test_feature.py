@@ -1,40 +1,21 @@
 """``perflaw feature``: features added after the recording, from the command line, a file, or what programs printed."""
 
-import io
 import json
 import resource
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.cli.main import main
 from perflaw.errors import DataError
 from perflaw.store.csv_files import parse_csv
 from perflaw.store.experiment import open_experiment, read_manifest, write_manifest
 from perflaw.store.features import change_features, executions, match_rows
 from perflaw.store.output import find_number, output_path
 from perflaw.types import Clock, Losses, Run
-
-
-@pytest.fixture
-def perflaw(tmp_path, monkeypatch, capsys):
-    """The command line without a process of its own, which these many calls of it would spend their time on."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments, status=0, given=""):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-        with pytest.raises(SystemExit) as ended:
-            main(list(map(str, arguments)))
-        said = capsys.readouterr()
-        assert (ended.value.code or 0) == status, said
-        return SimpleNamespace(stdout=said.out, stderr=said.err)
-
-    return run
 
 
 def made(number, parent="", complete=True, **features):
@@ -163,7 +144,7 @@ def test_rows_of_a_file(perflaw, experiment, tmp_path):
     path.write_text("n,mb\n10,50\n20,6\n40,8\n")
     assert perflaw("feature", "--from", "f.csv", "--on", "n").stderr.endswith("in 1 run\nchanged 2 runs\n")
     assert [one["mb"] for one in features(experiment)] == [50, 6, 6, 8]
-    assert perflaw("feature", "--from", "-", given="run,z\n1,5\n0002,6\n").stderr.endswith("changed 3 runs\n")
+    assert perflaw("feature", "--from", "-", input="run,z\n1,5\n0002,6\n").stderr.endswith("changed 3 runs\n")
 
 
 def test_rows_are_found_by_ids_workloads_values_and_texts(experiment):
@@ -240,7 +221,7 @@ def test_laws_see_features_added_afterwards(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("import sys\ndef f(n): return n\n[f(i) for i in range(int(sys.argv[1]) ** 2)]\n")
     quick = ("--tracer", "python", "--clock", "fake")
     perflaw("record", *quick, "--vary", "n=10,20,30,40,50,60", "--", "app.py", "{n}")
-    perflaw("feature", "--from", "-", given="n,cells\n" + "".join(f"{n},{n * n}\n" for n in range(10, 70, 10)))
+    perflaw("feature", "--from", "-", input="n,cells\n" + "".join(f"{n},{n * n}\n" for n in range(10, 70, 10)))
     perflaw("feature", "--remove", "n")
     found = json.loads(perflaw("annotate", "--metric", "events", "--json").stdout)["annotations"]
     [law] = [one["run_law"] for one in found if one["component"] == "app.f"]

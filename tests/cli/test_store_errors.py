@@ -2,16 +2,28 @@
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 
 import pytest
 
+from tests.conftest import run_perflaw
+
+
+@pytest.fixture(scope="module")
+def recorded_folder(tmp_path_factory):
+    """A program with its recording, made once."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "app.py").write_text("def f(n): return n\nf(1)\n")
+    run_perflaw(folder, "record", "--", "app.py")
+    return folder
+
 
 @pytest.fixture
-def experiment(perflaw, tmp_path):
-    (tmp_path / "app.py").write_text("def f(n): return n\nf(1)\n")
-    perflaw("record", "--", "app.py")
+def experiment(recorded_folder, tmp_path):
+    """The experiment in the test's folder, to be damaged."""
+    shutil.copytree(recorded_folder, tmp_path, dirs_exist_ok=True)
     return tmp_path / ".perflaw" / "default"
 
 

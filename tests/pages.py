@@ -126,7 +126,7 @@ def difference(sample: list[str], printed: str, known: str) -> str | None:
     blocks = SequenceMatcher(None, all_expected, all_found, autojunk=False).get_matching_blocks()
     share = sum(block.size for block in blocks) / len(all_expected)
     missing = set(all_expected) - set(all_found)
-    gone = _pieces(" ".join(missing)) - vocabulary() - _pieces(known) | set(filter(PLACE.fullmatch, missing))
+    gone = pieces(" ".join(missing)) - vocabulary() - pieces(known) | set(filter(PLACE.fullmatch, missing))
     if share >= SAME_WORDS and not gone:
         return None
     return f"{share:.0%} of the words are printed; words that nothing prints: {sorted(gone)}"
@@ -143,9 +143,9 @@ def vocabulary() -> set[str]:
     """Words in the strings of perflaw's sources."""
     nodes = (node for path in SOURCES.rglob("*.py") for node in ast.walk(ast.parse(path.read_text())))
     strings = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return _pieces(" ".join(strings))
+    return pieces(" ".join(strings))
 
 
-def _pieces(text: str) -> set[str]:
+def pieces(text: str) -> set[str]:
     """Words and parts of names; numbers are none."""
     return set(re.findall(r"[^\W\d]+", text))

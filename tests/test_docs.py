@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perflaw.record.build import cache_folder
-from tests.pages import Commands, difference, read_page
+from tests.pages import Commands, difference, pieces, read_page, vocabulary
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -51,6 +51,18 @@ def test_commands(page, tmp_path):
         if step.sample and sys.version_info[:2] == SAMPLES_OF:
             wrong = difference(step.sample, printed, known)
             assert not wrong, f"{page.name}: {step.commands[-1]}: {wrong}\n{printed}"
+
+
+def test_the_demo_runs_what_the_readme_shows_of_it():
+    """The demo's laws are this machine's, but its commands and what is said beside the table are the same everywhere."""
+    script = (ROOT / "examples" / "summary" / "demo.sh").read_text()
+    session = README.read_text().split("```text\n")[1].split("```")[0].splitlines()
+    commands = [line[2:] for line in session if line.startswith("$ ")]
+    assert commands
+    assert set(commands) <= set(re.findall(r'^show "(.*)"$', script, re.MULTILINE))
+    beside = [line for line in session if re.match(r"[A-Za-z?]", line)]
+    assert beside
+    assert pieces("\n".join(beside)) <= vocabulary() | pieces("\n".join(commands))
 
 
 def test_the_cli_reference_is_up_to_date():

@@ -30,6 +30,8 @@ def test_every_verb_has_help_and_a_short_line():
         assert command.short_help == short
         assert command.help
         assert all(parameter.help for parameter in command.params if isinstance(parameter, click.Option))
+        names = [parameter.name for parameter in command.params]
+        assert len(names) == len(set(names)), f"an option of {name} stands there twice"
 
 
 def test_version_and_unknown_verb(perflaw):

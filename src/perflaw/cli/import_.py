@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perflaw.store.experiment import Experiment
 
 
-@click.command("import", short_help="traces of other tools and recordings of other machines")
+@click.command("import", short_help="read traces of other tools and recordings of other machines")
 @experiment_option
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of these runs.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))

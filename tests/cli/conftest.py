@@ -4,14 +4,10 @@ import pytest
 
 from tests.conftest import PROGRAMS, run_perflaw
 
-OPTIONS = ["--clock", "fake", "--tracer", "python", "--select", "shifting.*", "--vary", "n=200,800,1600"]
+OPTIONS = ["--clock", "fake", "--select", "shifting.*", "--vary", "n=200,800,1600"]
 
 
-@pytest.fixture(scope="session")
-def shifted(tmp_path_factory):
-    """A folder with the experiments default (and its laws in perf.law), same, one and slow."""
-    folder = tmp_path_factory.mktemp("shifted")
-
+def record_shifted(folder):
     def record(name, factor, repeat, seed, *options):
         command = ["--", PROGRAMS / "shifting.py", "{n}", factor, seed]
         run_perflaw(folder, "record", "-e", name, *(options or OPTIONS), "--repeat", repeat, *command)
@@ -22,4 +18,9 @@ def shifted(tmp_path_factory):
     record("one", 1.8, 1, "d", *OPTIONS[:-1], "n=1600")
     record("far", 1, 2, "e", *OPTIONS[:-1], "n=64000")
     run_perflaw(folder, "annotate", "-o", "perf.law")
-    return folder
+
+
+@pytest.fixture(scope="session")
+def shifted(made_once):
+    """A folder with the experiments default (and its laws in perf.law), same, one, slow and far; it is only read."""
+    return made_once("shifted", record_shifted)

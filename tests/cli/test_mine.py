@@ -17,7 +17,7 @@ EDGE = '"lookups.overview -> lookups.load"'
 
 
 def record(folder, experiment, seeds, *more):
-    options = ["--collect", "paths", "--tracer", "python", "--clock", "fake", "-e", experiment]
+    options = ["--collect", "paths", "--clock", "fake", "-e", experiment]
     run_perflaw(folder, "record", *options, "--vary", f"s={seeds}", "--", PROGRAMS / "lookups.py", 3300, "{s}", *more)
 
 

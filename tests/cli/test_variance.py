@@ -54,7 +54,7 @@ def requests(tmp_path_factory):
     folder = Folder(tmp_path_factory.mktemp("requests"))
     folder.record("blind", "python", "--", PROGRAMS / "requests.py", "slow")
     for kind in ("slow", "alike", "sized"):
-        folder.record(kind, "python", "--metric", "cpu", "--", PROGRAMS / "requests.py", kind)
+        folder.record(kind, "auto", "--metric", "cpu", "--", PROGRAMS / "requests.py", kind)
     return folder
 
 

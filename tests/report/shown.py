@@ -29,7 +29,7 @@ class Shown:
         self.requests: list[str] = []
         self.problems: list[str] = []
         self.tab: Tab = browser.new_page(viewport={"width": 1300, "height": 900})
-        self.tab.set_default_timeout(8000)
+        self.tab.set_default_timeout(60_000)  # a busy machine may take long
         self.tab.on("request", lambda request: self.requests.append(request.url))
         self.tab.on("pageerror", lambda error: self.problems.append(str(error)))
         self.tab.on("console", lambda message: self.problems.append(message.text) if message.type == "error" else None)

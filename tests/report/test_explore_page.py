@@ -36,7 +36,7 @@ class Opened:
         self.problems: list[str] = []
         self.requests: list[str] = []
         self.tab: Tab = browser.new_page(viewport={"width": 1300, "height": 900}, color_scheme="light")
-        self.tab.set_default_timeout(15000)
+        self.tab.set_default_timeout(60_000)
         self.tab.on("pageerror", lambda error: self.problems.append(str(error)))
         self.tab.on("console", lambda message: self.problems.append(message.text) if message.type == "error" else None)
         self.tab.on("request", lambda request: self.requests.append(request.url))

@@ -19,14 +19,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from debian_source import fetch
 from pattern_trees import by_count, by_impact, shared
 
-from perflaw.learn.variance.analyse import explained, swept
+from perflaw.learn.variance.analyse import Survey, surveys
 from perflaw.learn.variance.options import Options
-from perflaw.learn.variance.tree import Tree
 from perflaw.store.call_trees import read_call_tree
 from perflaw.store.experiment import open_experiment
 from perflaw.types import CPU, EVENTS
@@ -104,16 +104,16 @@ def perflaw(folder: Path, *words: object) -> str:
     return done.stdout
 
 
-def analysed(folder: Path, names: Sequence[str], metric: Metric) -> tuple[Found, dict[str, Tree]]:
-    """The patterns of every experiment at every threshold, and the trees that functions are explained from."""
-    found, trees = {}, {}
+def analysed(folder: Path, names: Sequence[str], metric: Metric) -> tuple[Found, dict[str, Survey]]:
+    """The patterns of every experiment at every threshold, and the surveys that explain functions."""
+    found, explainers = {}, {}
     for one in names:
         given = read_call_tree(open_experiment(one, folder).recordings(), metric)
         settings = [Options(pressure=pressure, trim=trim) for pressure, trim in itertools.product(PRESSURES, TRIMS)]
-        trees[one], results = swept(given, settings)
-        for options, result in zip(settings, results, strict=True):
-            found[one, options.pressure, options.trim] = result
-    return found, trees
+        for each in surveys(given, settings):
+            found[one, each.options.pressure, each.options.trim] = each.variance
+            explainers[one] = each
+    return found, explainers
 
 
 def size(found: Variance) -> str:
@@ -149,18 +149,18 @@ def least(pairs: Sequence[tuple[Variance, Variance]]) -> str:
     return " / ".join(f"{min(shared(a, b, weight).share for a, b in pairs):.0%}" for weight in (by_count, by_impact))
 
 
-def deadlines(trees: dict[str, Tree]) -> None:
+def deadlines(explainers: dict[str, Survey]) -> None:
     """Per-frame figures by CPU time (§8.1), as ``perflaw variance FUNCTION --deadline … --probability …`` tells them."""
     print(
         "\nframes: P(time > mean + kσ) as recorded (95 %), Chebyshev's bound; deadline for a probability, and Chebyshev's"
     )
     for (codec, way), clip in itertools.product(FRAME, CLIPS):
-        name, tree = f"{codec}-{way}-{clip}", trees[f"{codec}-{way}-{clip}"]
-        frame = next(one for one in tree.given.components if one.name == FRAME[codec, way])
-        options = Options(probabilities=PROBABILITIES)
-        one = explained(tree, frame, options, (), driven=False)
+        name = f"{codec}-{way}-{clip}"
+        survey = replace(explainers[name], options=Options(probabilities=PROBABILITIES))
+        frame = next(one for one in survey.tree.call_tree.components if one.name == FRAME[codec, way])
+        one = survey.explain(frame, (), with_drivers=False)
         mean, sigma = one.mean, one.mean * one.cov
-        one = explained(tree, frame, options, [mean + k * sigma for k in SIGMAS], driven=False)
+        one = survey.explain(frame, [mean + k * sigma for k in SIGMAS], with_drivers=False)
         print(f"{name}: {frame.name}, {one.n} frames, mean {mean / 1e6:.2f} ms, CoV {one.cov:.2f}")
         for k, d in zip(SIGMAS, one.deadlines, strict=True):
             seen = f"{d.observed:.1%} ({d.low:.1%}–{d.high:.1%})"
@@ -186,11 +186,11 @@ def main() -> None:
         again = [f"{codec}-{way}-again" for codec, way in itertools.product(CODECS, WAYS)]
         for metric in (CPU, EVENTS):
             print(f"\n{metric.name}: nodes/patterns")
-            found, trees = analysed(folder, [*names, *again], metric)
+            found, explainers = analysed(folder, [*names, *again], metric)
             table(names, found)
             sharing(found)
             if metric is CPU:
-                deadlines(trees)
+                deadlines(explainers)
 
 
 if __name__ == "__main__":

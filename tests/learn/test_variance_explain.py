@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.deadlines import Observed, bound, miss, observed
+from perflaw.learn.variance.moments import Stats, log_bucket
 from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import parts_of
-from perflaw.learn.variance.sums import Stats, log_bucket
+from perflaw.learn.variance.tail import CostDistribution, cost_distribution, exceeded_deadline, missed_deadline
 from perflaw.learn.variance.tree import Tree
 from perflaw.types import CPU, EVENTS
 from perflaw.types.call_trees import OTHER, PairMoments
@@ -125,15 +125,15 @@ def test_the_worst_calls_come_first_and_some_at_random():
 def test_deadlines_of_a_known_distribution():
     x = np.random.default_rng(4).exponential(1e6, 20_000).astype(int).astype(float)
     x.sort()
-    seen = Observed(x, np.ones(len(x)), np.ones(len(x)), np.array([log_bucket(int(v)) for v in x], dtype=float))
+    seen = CostDistribution(x, np.ones(len(x)), np.array([log_bucket(int(v)) for v in x], dtype=float))
     sums = Stats(len(x), int(x.sum()), sum(int(v) ** 2 for v in x))
-    found = miss(3e6, sums, seen)
+    found = missed_deadline(3e6, sums, seen)
     assert found.low < np.exp(-3) < found.high
     assert found.low < found.observed < found.high
     assert found.chebyshev == pytest.approx(0.25, abs=0.02)
     clopper = stats.binomtest(int((x > 3e6).sum()), len(x)).proportion_ci(0.95, "exact")
     assert (found.low, found.high) == (pytest.approx(clopper.low), pytest.approx(clopper.high))
-    limit = bound(0.01, sums, seen)
+    limit = exceeded_deadline(0.01, sums, seen)
     assert limit.low < -np.log(0.01) * 1e6 < limit.high
     assert limit.observed == pytest.approx(-np.log(0.01) * 1e6, rel=0.05)
     assert limit.chebyshev == pytest.approx(sums.mean * (1 + sums.cov / 0.1))
@@ -141,12 +141,12 @@ def test_deadlines_of_a_known_distribution():
 
 def test_few_calls_bound_no_rare_deadline():
     x = np.arange(1.0, 31.0)
-    seen = Observed(x, np.ones(30), np.ones(30), np.array([log_bucket(int(v)) for v in x], dtype=float))
+    seen = CostDistribution(x, np.ones(30), np.array([log_bucket(int(v)) for v in x], dtype=float))
     sums = Stats(30, 465, 9455)
-    limit = bound(0.01, sums, seen)
+    limit = exceeded_deadline(0.01, sums, seen)
     assert limit.observed is None
     assert limit.high is None
-    found = miss(100, sums, seen)
+    found = missed_deadline(100, sums, seen)
     assert (found.observed, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 30))
 
@@ -157,7 +157,7 @@ def test_the_histogram_counts_what_samples_only_stand_for():
     handle = tree.samples.node == 1
     buckets, counts = np.unique([log_bucket(int(x)) for x in tree.samples.x[handle]], return_counts=True)
     tree = replace(tree, histogram=(np.full(len(buckets), 1), buckets, counts * 7))
-    seen = observed(Tree(tree), [1])
+    seen = cost_distribution(Tree(tree), [1])
     assert seen.weight.sum() == 7 * handle.sum()
 
 

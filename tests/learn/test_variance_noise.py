@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.cleaning import cleaned
-from perflaw.learn.variance.outliers import _whole, interruptions, speeds
-from perflaw.learn.variance.tree import Tree, disturbed
+from perflaw.learn.variance.interruptions import find_interruptions, remove_interruptions, whole_weights
+from perflaw.learn.variance.machine import disturbed, slowdowns
+from perflaw.learn.variance.tree import Tree
 from perflaw.types import CPU, EVENTS, TIME
 from tests.learn.variance_data import Call, Recorder
 
@@ -57,8 +57,8 @@ def sums(tree):
 
 def test_what_was_interrupted_is_as_if_it_had_not_been():
     tree = server(HITS, SLOW).tree(CPU, noise=NOISE_NS)
-    assert [(one.excess, one.times) for one in interruptions(tree)] == [(38_000_000, 1), (6_000_000, 1)]
-    clean, expected = cleaned(tree), server((), SLOW).tree(CPU, noise=NOISE_NS)
+    assert [(one.excess, one.times) for one in find_interruptions(tree)] == [(38_000_000, 1), (6_000_000, 1)]
+    clean, expected = remove_interruptions(tree), server((), SLOW).tree(CPU, noise=NOISE_NS)
     assert clean.notes == (
         "CPU time leaves out 2 interruptions of 44 ms: rare, at random, in code that takes far less",
     )
@@ -74,7 +74,7 @@ def test_what_was_interrupted_is_as_if_it_had_not_been():
 
 def test_time_keeps_its_sums_and_knows_what_was_interrupted():
     tree = server(HITS, SLOW).tree(TIME, noise=NOISE_NS)
-    clean = cleaned(tree)
+    clean = remove_interruptions(tree)
     assert clean.links is tree.links
     assert clean.moments["time"] is tree.moments["time"]
     expected = server((), SLOW).tree(CPU, noise=NOISE_NS)
@@ -82,7 +82,7 @@ def test_time_keeps_its_sums_and_knows_what_was_interrupted():
 
 
 def test_a_clock_without_noise_has_no_interruptions():
-    assert interruptions(server(HITS).tree(CPU)) == []
+    assert find_interruptions(server(HITS).tree(CPU)) == []
 
 
 def test_what_comes_again_at_one_place_is_the_programs_own():
@@ -95,7 +95,7 @@ def test_what_comes_again_at_one_place_is_the_programs_own():
 
 def test_an_invocation_that_calls_more_is_not_interrupted():
     tree = server((), slow=(37,)).tree(CPU, noise=NOISE_NS)
-    assert interruptions(tree) == []
+    assert find_interruptions(tree) == []
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -115,7 +115,7 @@ def test_a_slow_phase_of_the_machine_is_no_task():
 def test_two_speeds_of_the_machine_that_change_often_are_no_task():
     dear = [request for request in range(REQUESTS) if request // 12 % 2]
     samples = server(seed=5, dear=dear).tree(CPU, noise=NOISE_NS).samples
-    found = speeds(samples)
+    found = slowdowns(samples)
     assert np.quantile(found, 0.9) > 2 * np.quantile(found, 0.1)
     assert variance(server(seed=5, dear=dear).tree(CPU)).patterns
     assert variance(server(seed=5, dear=dear).tree(CPU, noise=NOISE_NS)).patterns == ()
@@ -129,10 +129,10 @@ def test_a_slow_step_is_found_on_a_machine_of_two_speeds():
 
 def test_a_run_of_larger_input_is_no_slow_phase():
     samples = server(seed=5, dear=range(REQUESTS // 2, REQUESTS)).tree(CPU, noise=NOISE_NS).samples
-    assert speeds(samples).max() > 1.2
+    assert slowdowns(samples).max() > 1.2
     middle = np.median(samples.started)
     runs = tuple("small" if started < middle else "large" for started in samples.started.tolist())
-    np.testing.assert_allclose(speeds(replace(samples, run=runs)), 1, atol=0.05)
+    np.testing.assert_allclose(slowdowns(replace(samples, run=runs)), 1, atol=0.05)
 
 
 def test_requests_that_are_slow_in_all_steps_are_the_programs_own():
@@ -190,7 +190,7 @@ def test_variance_below_the_noise_of_the_clock_is_not_high():
 
 def test_samples_and_sums_stay_of_one_mind():
     """After cleaning, ΣΣP == ΣX² still holds on every node whose invocations are all sampled."""
-    tree = Tree(cleaned(server(HITS, SLOW, seed=3).tree(CPU, noise=NOISE_NS)))
+    tree = Tree(remove_interruptions(server(HITS, SLOW, seed=3).tree(CPU, noise=NOISE_NS)))
     for node in range(1, tree.size):
         total = sum(p if i == j else 2 * p for (i, j), p in tree.pairs[node].items())
         assert total == tree.stats[node].xx
@@ -235,5 +235,5 @@ def test_what_varies_more_than_the_machine_is_found():
 
 
 def test_interruptions_stand_for_no_more_invocations_than_there_were():
-    assert _whole(np.array([1.6] * 5)) == [1, 2, 1, 2, 2]
-    assert _whole(np.array([1.0, 2.4, 1.0])) == [1, 2, 1]
+    assert whole_weights(np.array([1.6] * 5)) == [1, 2, 1, 2, 2]
+    assert whole_weights(np.array([1.0, 2.4, 1.0])) == [1, 2, 1]

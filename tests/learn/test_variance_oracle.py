@@ -5,14 +5,13 @@ from fractions import Fraction
 import pytest
 
 from perflaw.learn.variance.explain import blocks
-from perflaw.learn.variance.merging import Joint, gaussian_difference, merge_cost, merged, running_averages
+from perflaw.learn.variance.labels import Vertex, underliers
+from perflaw.learn.variance.merging import Overlay, gaussian_difference, merge_cost, merged, running_averages
+from perflaw.learn.variance.moments import Stats
 from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import parts_of, split
 from perflaw.learn.variance.patterns import cost_within, pooled_cost
-from perflaw.learn.variance.sums import Stats
 from perflaw.learn.variance.tree import Tree
-from perflaw.learn.variance.underliers import underliers
-from perflaw.learn.variance.vertex import Vertex
 from tests.learn.variance_data import ORACLE, listing1
 
 
@@ -109,8 +108,8 @@ F_A, F_B, G1, G2 = raw(16, 72, 244), raw(16, 72, 388), raw(16, 20, 100), raw(16,
 
 def overlap(second_has_g2=True):
     g2 = vertex(2, G2)
-    children = [Joint((vertex(1, G1), vertex(1, G1, 1))), Joint((g2, vertex(2, G2, 1) if second_has_g2 else None))]
-    return Joint((vertex(0, F_A), vertex(0, F_B, 1)), children)
+    children = [Overlay((vertex(1, G1), vertex(1, G1, 1))), Overlay((g2, vertex(2, G2, 1) if second_has_g2 else None))]
+    return Overlay((vertex(0, F_A), vertex(0, F_B, 1)), children)
 
 
 def test_merge_costs_of_f():

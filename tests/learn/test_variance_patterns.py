@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.merging import Merger, as_printed, contributions_fit, corresponding, join, passing_of
+from perflaw.learn.variance.labels import Vertex, extract, label, underliers
+from perflaw.learn.variance.merging import Merger, contributions_fit, corresponding, corresponding_as_printed, overlay
+from perflaw.learn.variance.moments import Stats
 from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import parts_of
 from perflaw.learn.variance.patterns import cost_within
-from perflaw.learn.variance.sums import Stats
 from perflaw.learn.variance.tree import Tree
-from perflaw.learn.variance.underliers import underliers
-from perflaw.learn.variance.vertex import Vertex, extract, label
 from perflaw.types import CPU
 from perflaw.types.call_trees import LinkMoments, NodeMoments, PairMoments
 from tests.conftest import examples
@@ -40,9 +39,9 @@ def test_children_correspond_whatever_the_order_of_contexts(names):
 def test_the_printed_algorithm_depends_on_which_context_comes_first():
     """{a, b} and {b, c}: where a context of one alone comes first, the other's clash with it."""
     ones, twos = [leaf([1, 2], 1)], [leaf([2, 3], 2)]
-    assert as_printed(ones, twos) is not None
+    assert corresponding_as_printed(ones, twos) is not None
     ones, twos = [leaf([1, 3], 1)], [leaf([2, 3], 2)]
-    assert as_printed(ones, twos) is None
+    assert corresponding_as_printed(ones, twos) is None
     assert corresponding(ones, twos) is not None
 
 
@@ -58,17 +57,17 @@ def test_no_child_is_lost():
 
 
 def test_names_and_types_must_match():
-    assert join(leaf([1], 1), leaf([1], 2, function=2)) is None
-    assert join(leaf([1], 1), leaf([1], 2, kind="Contrast")) is None
+    assert overlay(leaf([1], 1), leaf([1], 2, function=2)) is None
+    assert overlay(leaf([1], 1), leaf([1], 2, kind="Contrast")) is None
 
 
 def test_contributions_must_correspond():
     """Two children of one head: the head's variance comes from one of them alone."""
-    joint = join(leaf([1], 1), leaf([2], 2))
-    assert contributions_fit(joint, {}, {0: 0})
-    assert not contributions_fit(joint, {1: frozenset({(0, 1)})}, {0: 0})
+    place = overlay(leaf([1], 1), leaf([2], 2))
+    assert contributions_fit(place, {}, {0: 0})
+    assert not contributions_fit(place, {1: frozenset({(0, 1)})}, {0: 0})
     both = {1: frozenset({(0, 1)}), 2: frozenset({(0, 2)})}
-    assert contributions_fit(joint, both, {0: 0})
+    assert contributions_fit(place, both, {0: 0})
 
 
 def server(sites=(1, 2, 3), spread=(1, 2, 1), n=N):
@@ -245,7 +244,7 @@ def test_identities(given_tree):
         assert not any(a != b and a[-1] in b for a in ends for b in ends)
     labels = label(tree, options)
     base = extract(tree, labels)
-    merged = Merger(passing_of(labels), 1.0).everything(base)
+    merged = Merger(labels.segments_by_node(), 1.0).merge(base)
     members = [member for root in merged for one in root.walk() for member in one.members]
     assert sorted(members) == sorted(labels.kinds)
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from perflaw.learn.variance.analyse import survey
-from perflaw.learn.variance.compare import compare
+from perflaw.learn.variance.patterns import compare
 from perflaw.report.variance.page import Since, VarianceView
 from perflaw.types import CPU, EVENTS, TIME, Component
 from perflaw.types.variance import Contribution, Pattern, PatternNode, Variance
@@ -30,9 +30,11 @@ def server() -> tuple[VarianceView, ...]:
         recorder.add(_request(number))
     surveys = [survey(recorder.tree(metric)) for metric in (TIME, CPU, EVENTS)]
     components = [Component(name) for name in ("app.handle", "app.parse", "app.look_up", "app.token")]
-    return tuple(
-        VarianceView(one.found, {c: found for c in components if (found := one.explained(c, False))}) for one in surveys
-    )
+    views = []
+    for one in surveys:
+        explanations = {component: one.explain_with_curve(component, False) for component in components}
+        views.append(VarianceView(one.variance, {c: found for c, found in explanations.items() if found}))
+    return tuple(views)
 
 
 def since() -> tuple[VarianceView, ...]:
@@ -44,7 +46,7 @@ def since() -> tuple[VarianceView, ...]:
         recorder.add(request)
     views = []
     for one in server():
-        before = survey(recorder.tree(one.variance.metric)).found
+        before = survey(recorder.tree(one.variance.metric)).variance
         views.append(replace(one, since=Since("last week", compare(before, one.variance))))
     return tuple(views)
 

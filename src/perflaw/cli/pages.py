@@ -133,27 +133,27 @@ def variance_views(
     driven = frozenset(chosen[:MAX_DRIVEN])
     views = []
     for one in surveys:
-        explained = {component: one.explained(component, component in driven) for component in chosen}
+        explained = {component: one.explain_with_curve(component, component in driven) for component in chosen}
         explanations = {component: value for component, value in explained.items() if value is not None}
-        views.append(VarianceView(one.found, explanations, driven, _since(against, one)))
+        views.append(VarianceView(one.variance, explanations, driven, _since(against, one)))
     return tuple(views)
 
 
 def _since(against: str | None, now: Survey) -> Since | None:
     """What changed since the recordings of another experiment; None without one, or where it lacks the metric."""
-    from perflaw.learn.variance.analyse import patterns_in
-    from perflaw.learn.variance.compare import compare
+    from perflaw.learn.variance.analyse import survey
+    from perflaw.learn.variance.patterns import compare
     from perflaw.report.variance.page import Since
     from perflaw.store.call_trees import read_call_tree
     from perflaw.store.experiment import open_experiment
 
     if against is None:
         return None
-    recordings, metric = open_experiment(against).recordings(), now.found.metric
+    recordings, metric = open_experiment(against).recordings(), now.variance.metric
     if not all(metric.name in (known.name for known in one.run.metrics) for one in recordings):
         return None
-    before = patterns_in(read_call_tree(recordings, metric), now.options)[1]
-    return Since(against, compare(before, now.found))
+    before = survey(read_call_tree(recordings, metric), now.options).variance
+    return Since(against, compare(before, now.variance))
 
 
 def write_variance(
@@ -176,6 +176,6 @@ def write_variance(
 
 def _by_turns(surveys: Iterable[Survey]) -> list[Component]:
     """Functions of the patterns, the most important patterns first, one of each metric by turns."""
-    lists = [[node.component for pattern in one.found.patterns for node in pattern.nodes] for one in surveys]
+    lists = [[node.component for pattern in one.variance.patterns for node in pattern.nodes] for one in surveys]
     longest = max(map(len, lists), default=0)
     return [components[place] for place in range(longest) for components in lists if place < len(components)]

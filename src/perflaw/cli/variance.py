@@ -110,7 +110,7 @@ def command(
         write_variance(output, experiment, recordings, metric, options, component, against)
     changes = None
     if against:
-        from perflaw.learn.variance.compare import compare
+        from perflaw.learn.variance.patterns import compare
 
         before = open_experiment(against).recordings()
         changes = compare(variance(read_call_tree(before, find_metric(before, metric)), options), found)

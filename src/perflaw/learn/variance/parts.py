@@ -1,26 +1,34 @@
-"""The parts of a function's cost and their covariances: X = ΣY_i (Equations 1 and 2), exactly, over any set of contexts.
+"""The parts of a function's cost, X = ΣY_i (Equations 1 and 2): exact covariances, and costs in sampled invocations.
 
-Contexts of one function are put together by call site: sums add, and so do products of parts of one invocation.
+The contexts of a function are put together by call site: sums add up, and so do products of parts of one invocation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from perflaw.learn.variance.sums import Link, Stats, pooled
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.confidence import HIGH, LOW
+from perflaw.learn.variance.moments import Floats, Link, Stats, pooled
 from perflaw.learn.variance.tree import Tree
-from perflaw.types.call_trees import LOCAL
-from perflaw.types.variance import Split
+from perflaw.types.call_trees import LOCAL, OTHER, Samples
+from perflaw.types.variance import Mechanism, Split
 
 Key = tuple[int, int]
-"""Call site and callee; (LOCAL, LOCAL) is own code."""
-OWN: Key = (LOCAL, LOCAL)
+"""Call site and callee."""
+OWN: Final[Key] = (LOCAL, LOCAL)
+"""Key of the function's own code."""
+REST: Final[Key] = (OTHER, OTHER)
+"""Key of callees that are not kept apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Sums of the parts of invocations; numerators are over N²."""
+    """Exact sums of the parts of a function's invocations."""
 
     function: int
     """Number of the function."""
@@ -31,80 +39,69 @@ class Parts:
     nodes: tuple[tuple[int, ...], ...]
     """Nodes of each part; none for own code."""
     sums: tuple[Link, ...]
-    """Sums of each part; of own code only n, y and yx."""
+    """Sums of each part; for own code only n, y and yx."""
     covariance: tuple[tuple[int | None, ...], ...]
-    """N²·C_ij, None where products were not kept."""
+    """N²·C_ij, None if products were not kept."""
 
     @property
     def net(self) -> tuple[int, ...]:
-        """N²·Cov(Y_i, X): they add up to N²·Var(X)."""
-        return tuple(self.total.n * one.yx - one.y * self.total.x for one in self.sums)
+        """N²·Cov(Y_i, X) of each part: they add up to N²·Var(X)."""
+        return tuple(sums.net(self.total) for sums in self.sums)
+
+    def mechanism(self, place: int) -> Mechanism:
+        """What makes a part vary."""
+        return "own code" if self.keys[place] == OWN else split(self.sums[place], self.total.n).mechanism
 
 
 def parts_of(tree: Tree, heads: Sequence[int]) -> Parts:
     """The parts of the invocations of these nodes, which are contexts of one function."""
     total = tree.total(heads)
-    callees = {head: _callees(tree, head) for head in heads}
+    callees = {}
     found: dict[Key, list[tuple[int, int]]] = {}
-    for head, nodes in callees.items():
-        for node in nodes:
+    for head in heads:
+        # A callee that a recursion was folded into may lie above its caller.
+        direct = {node for pair in tree.pairs[head] for node in pair if node >= 0} | set(tree.children[head])
+        callees[head] = sorted(node for node in direct if node in tree.links[head])
+        for node in callees[head]:
             found.setdefault(tree.key(node), []).append((head, node))
     order = sorted(found, key=lambda key: min(tree.rank[node] for _, node in found[key]))
     sums = [pooled(tree.links[head][node] for head, node in found[key]) for key in order]
     own = Link(total.n, 0, 0, 0, 0, total.x - sum(s.y for s in sums), 0, total.xx - sum(s.yx for s in sums))
     every, keys = (own, *sums), (OWN, *order)
-    nodes_of = ((), *(tuple(sorted({node for _, node in found[key]})) for key in order))
-    return Parts(
-        tree.component[heads[0]], total, keys, nodes_of, every, _covariance(tree, callees, keys, every, total.n)
-    )
-
-
-def _callees(tree: Tree, head: int) -> list[int]:
-    """Nodes that an invocation calls directly. Of a folded recursion they may lie above it."""
-    direct = {node for pair in tree.pairs[head] for node in pair if node >= 0} | set(tree.children[head])
-    return sorted(node for node in direct if node in tree.links[head])
+    nodes = ((), *(tuple(sorted({node for _, node in found[key]})) for key in order))
+    covariance = _covariance(tree, callees, keys, every, total.n)
+    return Parts(tree.component[heads[0]], total, keys, nodes, every, covariance)
 
 
 def _covariance(
     tree: Tree, callees: dict[int, list[int]], keys: Sequence[Key], sums: Sequence[Link], n: int
 ) -> tuple[tuple[int | None, ...], ...]:
-    """N·P_ij − ΣY_i·ΣY_j, symmetric."""
+    """N·P_ij − ΣY_i·ΣY_j, symmetric; None if a product was not kept."""
     place = {key: index for index, key in enumerate(keys)}
     products: list[list[int | None]] = [[0] * len(keys) for _ in keys]
     for head, nodes in callees.items():
         parts = [(0, LOCAL), *((place[tree.key(node)], node) for node in nodes)]
         for a, (i, one) in enumerate(parts):
             for j, two in parts[a:]:
-                product = _product(tree, head, one, two)
-                twice = 2 if i == j and one != two else 1  # two callees of one key: both orders are in its square
-                _add(products, i, j, None if product is None else twice * product)
+                # The link holds a callee's own square, whatever pairs were kept.
+                squared = one == two != LOCAL
+                product = tree.links[head][one].yy if squared else tree.product(head, one, two)
+                # The square of a part with two callees contains their product in both orders.
+                factor = 2 if i == j and one != two else 1
+                for row, column in {(i, j), (j, i)}:
+                    before = products[row][column]
+                    products[row][column] = None if before is None or product is None else before + factor * product
     return tuple(
         tuple(None if p is None else n * p - sums[i].y * sums[j].y for j, p in enumerate(row))
         for i, row in enumerate(products)
     )
 
 
-def _product(tree: Tree, head: int, one: int, two: int) -> int | None:
-    """ΣY_i·Y_j; a callee's own square is in its link whatever became of the pairs."""
-    if one == two and one != LOCAL:
-        return tree.links[head][one].yy
-    return tree.product(head, one, two)
-
-
-def _add(products: list[list[int | None]], i: int, j: int, product: int | None) -> None:
-    for row, column in {(i, j), (j, i)}:
-        before = products[row][column]
-        products[row][column] = None if before is None or product is None else before + product
-
-
-# ---- What of a part varies: whether it is called, how often, or what a call costs.
-
-
 def split(sums: Link, n: int) -> Split:
-    """Var(Y) over ``n`` invocations taken apart; the three parts add up to it.
+    """Var(Y) of a part over ``n`` invocations, split by its causes; the three terms add up to it.
 
-    Between invocations that call it and those that do not lies p(1 − p)·E[Y | called]²; within those that do, trip count
-    explains Cov(K, Y)²/Var(K), the best that a straight line in K can; the rest is the cost per call.
+    p(1 − p)·E[Y | called]² lies between invocations that make the call and those that do not. Within those that do, the
+    trip count explains Cov(K, Y)²/Var(K), the most that a straight line in K can; the rest is the cost per call.
 
     >>> split(Link(n=4, once=0, k=12, kk=40, ky=200, y=60, yy=1000, yx=0), 4)  # Y = 5K, K in {2, 4}
     Split(called=0.0, trips=25.0, cost=0.0)
@@ -113,9 +110,95 @@ def split(sums: Link, n: int) -> Split:
     if not called or not n:
         return Split(0.0, 0.0, 0.0)
     between = (n - called) * sums.y * sums.y / (called * n * n)
-    squares = called * sums.yy - sums.y * sums.y  # called²·Var(Y | called)
-    trips = called * sums.kk - sums.k * sums.k
-    both = called * sums.ky - sums.k * sums.y
+    trips = called * sums.kk - sums.k * sums.k  # called²·Var(K | called)
+    both = called * sums.ky - sums.k * sums.y  # called²·Cov(K, Y | called)
     by_trips = both * both / (trips * called * n) if trips else 0.0
-    within = squares / (called * n)
+    within = sums.spread(called) / (called * n)
     return Split(between, min(by_trips, within), max(within - by_trips, 0.0))
+
+
+# ---- Sampled invocations.
+
+REPLICATES: Final = 200
+"""Number of bootstrap samples behind an interval."""
+_SEED: Final = 20090726
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledInvocations:
+    """Sampled invocations of some contexts, in the order of their cost."""
+
+    samples: Samples
+    """All samples of the recordings."""
+    places: NDArray[np.intp]
+    """(n,) places among the samples."""
+    x: Floats
+    """(n,) cost."""
+    weight: Floats
+    """(n,) invocations that each stands for."""
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def callee_rows(self) -> NDArray[np.bool_]:
+        """(C,) whether each row of the samples' callees belongs to these invocations."""
+        return np.isin(self.samples.of, self.places)
+
+    @property
+    def has_callee_costs(self) -> bool:
+        """Whether the samples have the costs of callees in the tree's metric."""
+        return not np.isnan(self.samples.y[self.callee_rows]).any()
+
+
+def sampled_invocations(tree: Tree, heads: Sequence[int]) -> SampledInvocations | None:
+    """The sampled invocations of these nodes; None if there is none."""
+    samples = tree.call_tree.samples
+    if samples is None:
+        return None
+    places = np.flatnonzero(np.isin(samples.node, np.asarray(heads, dtype=np.int64)) & ~np.isnan(samples.x))
+    if not len(places):
+        return None
+    places = places[np.argsort(samples.x[places], kind="stable")]
+    return SampledInvocations(samples, places, samples.x[places], samples.weight[places])
+
+
+def parts_matrix(tree: Tree, sampled: SampledInvocations, keys: Sequence[Key], values: Floats, whole: Floats) -> Floats:
+    """(n, len(keys)) what each invocation spends in each part.
+
+    ``values`` (C,) are the costs of the callees, ``whole`` (n,) the costs of the invocations. Own code is what is left.
+    """
+    column = {key: place for place, key in enumerate(keys)}
+    row = np.full(len(sampled.samples.x), -1)
+    row[sampled.places] = np.arange(len(sampled))
+    of, callee = row[sampled.samples.of], sampled.samples.callee
+    chosen = np.flatnonzero(of >= 0)
+    nodes, inverse = np.unique(callee[chosen], return_inverse=True)
+    columns = np.array([column.get(tree.key(node) if node >= 0 else REST, -1) for node in nodes.tolist()], np.int64)
+    at = columns[inverse] if len(nodes) else np.empty(0, np.int64)
+    known = at >= 0
+    matrix = np.zeros((len(sampled), len(keys)))
+    np.add.at(matrix, (of[chosen][known], at[known]), values[chosen][known])
+    matrix[:, column[OWN]] = whole - matrix.sum(axis=1)
+    return matrix
+
+
+def resampled_weights(sampled: SampledInvocations) -> Iterator[Floats]:
+    """Weights (n,) of bootstrap samples: invocations are drawn again within their strata, as the sample was."""
+    rng = np.random.default_rng(_SEED)
+    stratum = sampled.samples.stratum[sampled.places]
+    groups = [np.flatnonzero(stratum == value) for value in np.unique(stratum)]
+    for _ in range(REPLICATES):
+        counts = np.empty(len(sampled))
+        for group in groups:
+            counts[group] = np.bincount(rng.integers(len(group), size=len(group)), minlength=len(group))
+        yield sampled.weight * counts
+
+
+def bootstrap_interval(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """The confidence interval from bootstrap values; None if less than half of them are finite."""
+    finite = [value for value in values if np.isfinite(value)]
+    if len(finite) < REPLICATES // 2:
+        return None, None
+    low, high = np.quantile(finite, [LOW, HIGH])
+    return float(low), float(high)

@@ -1,92 +1,139 @@
-"""Vertices to the nouns a person sees: numbered nodes with their figures, and back-edges with their shares."""
+"""Patterns as they are reported: numbered nodes and back-edges with their shares; and patterns of two recordings compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import Final
 
-from perflaw.learn.variance.drivers import cause, off_cpu, stats_by_metric
-from perflaw.learn.variance.merging import Passing
+from perflaw.learn.variance.cause import find_cause, off_cpu_share, stats_by_metric
+from perflaw.learn.variance.labels import SegmentsByNode, Vertex
+from perflaw.learn.variance.moments import Stats, pooled
 from perflaw.learn.variance.options import Options
-from perflaw.learn.variance.sums import Link, Stats, pooled
 from perflaw.learn.variance.tree import Tree
-from perflaw.learn.variance.vertex import CallPath, Vertex
-from perflaw.types.variance import Contribution, Pattern, PatternNode, Step
+from perflaw.types.variance import (
+    Contribution,
+    Pattern,
+    PatternChange,
+    PatternNode,
+    ShareChange,
+    Step,
+    Variance,
+)
 
-# ---- Back-edges: how much of a vertex's variance comes from another below it (§6.1).
+
+def patterns_of(
+    tree: Tree, vertices: Sequence[Vertex], segments: SegmentsByNode, options: Options
+) -> tuple[Pattern, ...]:
+    """The patterns in the order given, their nodes numbered depth first."""
+    lines = {(tree.component[tree.parent[node]], tree.site[node]): tree.line[node] for node in range(1, tree.size)}
+    result: list[Pattern] = []
+    numbers: dict[Vertex, int] = {}
+    for root in vertices:
+        rows = list(_with_parents(root, None))
+        numbers |= {vertex: number for number, (vertex, _) in enumerate(rows, len(numbers))}
+        nodes = tuple(_node(tree, lines, numbers, vertex, parent, options) for vertex, parent in rows)
+        edges = [edge for vertex, _ in rows for edge in _back_edges(tree, vertex, numbers, segments, options.paper)]
+        result.append(Pattern(nodes, tuple(edges)))
+    return tuple(result)
 
 
-def edges(tree: Tree, head: Vertex, ids: dict[int, int], passing: Passing, paper: bool) -> list[Contribution]:
-    """Back-edges to a vertex, the largest share first; ``ids`` are numbers of vertices by identity."""
+def _with_parents(vertex: Vertex, parent: Vertex | None) -> Iterator[tuple[Vertex, Vertex | None]]:
+    yield vertex, parent
+    for child in vertex.children:
+        yield from _with_parents(child, vertex)
+
+
+def _node(
+    tree: Tree,
+    lines: dict[tuple[int, int], int],
+    numbers: dict[Vertex, int],
+    vertex: Vertex,
+    parent: Vertex | None,
+    options: Options,
+) -> PatternNode:
+    """The node of a vertex; ``lines`` are source lines by caller and call site."""
+    stats, heads = vertex.stats, sorted(vertex.members)
+    contexts = [
+        tuple(Step(tree.name(caller), lines.get((caller, site), 0), site, tree.name(to)) for caller, site, to in path)
+        for path in vertex.contexts
+    ]
+    contexts.sort(key=lambda path: [(step.caller, step.site, step.callee) for step in path])
+    by_metric = stats_by_metric(tree, heads)
+    off_cpu = off_cpu_share(tree, heads, by_metric, options)
+    return PatternNode(
+        numbers[vertex],
+        None if parent is None else numbers[parent],
+        tree.call_tree.components[vertex.function],
+        vertex.kind,
+        stats.n,
+        stats.mean,
+        stats.cov,
+        float(stats.x),
+        vertex.vim,
+        tuple(contexts),
+        find_cause(by_metric, tree.call_tree.metric.name, off_cpu, options, tree.noise),
+        off_cpu,
+    )
+
+
+def _back_edges(
+    tree: Tree, head: Vertex, numbers: dict[Vertex, int], segments: SegmentsByNode, paper: bool
+) -> list[Contribution]:
+    """Back-edges to a vertex: how much of its variance comes from each vertex below, the largest share first (§6.1)."""
+
+    def paths_below(vertex: Vertex, above: tuple[Vertex, ...]) -> Iterator[tuple[Vertex, ...]]:
+        for child in vertex.children:
+            yield (*above, child)
+            yield from paths_below(child, (*above, child))
+
     found = []
-    for path in _paths(head, ()):
+    for path in paths_below(head, (head,)):
         end = path[-1]
-        if any(above in head.members and last == node for node in end.members for above, last in passing.get(node, ())):
-            numbers = tuple(ids[id(one)] for one in (head, *path))
-            shares = contribution(tree, head.members, end.members, paper)
-            found.append(Contribution(ids[id(head)], ids[id(end)], numbers, *shares))
+        ending = ((start, node) for node in end.members for start, last in segments.get(node, ()) if last == node)
+        if any(start in head.members for start, _ in ending):
+            shares = _shares_of_variance(tree, head.members, end.members, paper)
+            found.append(Contribution(numbers[head], numbers[end], tuple(numbers[each] for each in path), *shares))
     return sorted(found, key=lambda edge: (-edge.cf_net, edge.source))
 
 
-def _paths(vertex: Vertex, above: tuple[Vertex, ...]) -> Iterator[tuple[Vertex, ...]]:
-    for child in vertex.children:
-        yield (*above, child)
-        yield from _paths(child, (*above, child))
-
-
-def contribution(tree: Tree, heads: Iterable[int], ends: Iterable[int], paper: bool) -> tuple[float | None, float]:
-    """cf_self and cf_net of some contexts within others."""
-    heads, ends = sorted(heads), sorted(ends)
+def _shares_of_variance(
+    tree: Tree, head_nodes: Iterable[int], end_nodes: Iterable[int], paper: bool
+) -> tuple[float | None, float]:
+    """cf_self and cf_net of some contexts within others; cf_self is None if a product was not kept."""
+    heads, ends = sorted(head_nodes), sorted(end_nodes)
     total = tree.total(heads)
     sums = pooled(tree.links[head][end] for head in heads for end in ends if end in tree.links[head])
     within = pooled_cost(tree, heads, ends) if paper else cost_within(tree, heads, ends)
     cf_self = within.variance * total.n**2 / total.spread if within else None
-    return cf_self, (total.n * sums.yx - sums.y * total.x) / total.spread
+    return cf_self, sums.net(total) / total.spread
 
 
 def cost_within(tree: Tree, heads: Sequence[int], ends: Sequence[int]) -> Stats | None:
-    """Moments of Y, the cost of all ends together in an invocation of a head; None where a product was not kept.
+    """Moments of Y, the cost of all ends together in an invocation of a head; None if a product was not kept.
 
-    Contexts below one head add to one Y, so its square needs their products. Below a head that has none of them, Y is 0
-    in all invocations.
+    Contexts below one head add up to one Y, whose square contains their products. Below a head that has none of them, Y
+    is 0 in all invocations.
     """
     total = Stats(0, 0, 0)
     for head in heads:
         inner = [end for end in ends if end in tree.links[head]]
-        crossed = _crossed(tree, head, inner)
-        if crossed is None:
-            return None
+        products = 0
+        for place, a in enumerate(inner):
+            for b in inner[place + 1 :]:
+                product = _product_within(tree, head, a, b)
+                if product is None:
+                    return None
+                products += 2 * product
         sums = pooled(tree.links[head][end] for end in inner)
-        total += Stats(tree.stats[head].n, sums.y, sums.yy + crossed)
+        total += Stats(tree.stats[head].n, sums.y, sums.yy + products)
     return total
 
 
-def pooled_cost(tree: Tree, heads: Sequence[int], ends: Sequence[int]) -> Stats:
-    """The paper's formula of §6.1 within one head as well, where it counts the head's invocations once an end."""
-    total = Stats(0, 0, 0)
-    for head in heads:
-        links: list[Link] = [tree.links[head][end] for end in ends if end in tree.links[head]]
-        for sums in links:
-            total += Stats(tree.stats[head].n, sums.y, sums.yy)
-    return total
+def _product_within(tree: Tree, head: int, a: int, b: int) -> int | None:
+    """ΣY_a·Y_b over the invocations of a head; None if it was not kept.
 
-
-def _crossed(tree: Tree, head: int, inner: Sequence[int]) -> int | None:
-    """2·ΣΣY_a·Y_b over pairs of contexts below one node; None where a product was not kept."""
-    result = 0
-    for place, a in enumerate(inner):
-        for b in inner[place + 1 :]:
-            product = _product(tree, head, a, b)
-            if product is None:
-                return None
-            result += 2 * product
-    return result
-
-
-def _product(tree: Tree, head: int, a: int, b: int) -> int | None:
-    """ΣY_a·Y_b within a node. Kept are products of two calls of one caller, in each of the caller's invocations.
-
-    Those are the node's where the caller is the node, or is called once at most in each of the node's invocations.
+    Products are kept of two calls of one caller, in each of the caller's invocations. They are the head's if the caller
+    is the head, or is called at most once in each of the head's invocations.
     """
     caller = tree.parent[a]
     if tree.parent[b] != caller:
@@ -97,70 +144,82 @@ def _product(tree: Tree, head: int, a: int, b: int) -> int | None:
     return None
 
 
-def patterns_of(tree: Tree, vertices: Sequence[Vertex], passing: Passing, options: Options) -> tuple[Pattern, ...]:
-    """The patterns with ids depth first, in the order given."""
-    first, result, shown = 0, list[Pattern](), _Shown(tree, _lines(tree), options)
-    for root in vertices:
-        numbered = list(_numbered(root, None, first))
-        ids = {id(vertex): number for number, _, vertex in numbered}
-        nodes = tuple(_node(shown, *row) for row in numbered)
-        found = [edge for _, _, one in numbered for edge in edges(tree, one, ids, passing, options.paper)]
-        result.append(Pattern(nodes, tuple(found)))
-        first += len(nodes)
-    return tuple(result)
+def pooled_cost(tree: Tree, heads: Sequence[int], ends: Sequence[int]) -> Stats:
+    """The paper's formula of §6.1, applied within one head as well: the head's invocations count once for each end."""
+    total = Stats(0, 0, 0)
+    for head in heads:
+        for sums in (tree.links[head][end] for end in ends if end in tree.links[head]):
+            total += Stats(tree.stats[head].n, sums.y, sums.yy)
+    return total
 
 
-def _numbered(vertex: Vertex, parent: int | None, number: int) -> Iterator[tuple[int, int | None, Vertex]]:
-    yield number, parent, vertex
-    following = number + 1
-    for child in vertex.children:
-        rows = list(_numbered(child, number, following))
-        yield from rows
-        following += len(rows)
+# ---- Two recordings compared.
+
+MIN_SHARE_CHANGE: Final = 0.1
+"""Change of a share of the variance from which on it matters."""
+MIN_COV_RATIO: Final = 1.5
+"""Ratio of two coefficients of variation from which on they differ."""
 
 
-Lines = dict[tuple[int, int], int]
-"""Caller and call site → source line."""
+def compare(old: Variance, new: Variance) -> tuple[PatternChange, ...]:
+    """Which patterns appeared, went, or changed where their variance comes from.
+
+    The patterns of the new recording come first, in their order.
+    """
+    left, changes = list(old.patterns), []
+    for pattern in new.patterns:
+        counterpart = _counterpart(pattern, left)
+        if counterpart is not None:
+            left.remove(counterpart)
+        changes.append(_change(counterpart, pattern))
+    return (*changes, *(_change(pattern, None) for pattern in left))
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What it takes to tell a node."""
+def _counterpart(pattern: Pattern, candidates: Sequence[Pattern]) -> Pattern | None:
+    """The candidate with the same root; of several the one with most call paths and functions in common."""
 
-    tree: Tree
-    lines: Lines
-    options: Options
+    def root(one: Pattern) -> tuple[str, str]:
+        return one.nodes[0].component.name, one.nodes[0].kind
 
+    def functions(one: Pattern) -> set[str]:
+        return {node.component.name for node in one.nodes}
 
-def _lines(tree: Tree) -> Lines:
-    return {(tree.component[tree.parent[node]], tree.site[node]): tree.line[node] for node in range(1, tree.size)}
+    def call_paths(one: Pattern) -> set[tuple[str, ...]]:
+        # Paths are compared by names, because call sites move where code is edited.
+        return {tuple(step.callee for step in path) for path in one.nodes[0].contexts}
 
-
-def _node(shown: _Shown, number: int, parent: int | None, vertex: Vertex) -> PatternNode:
-    tree, stats, heads = shown.tree, vertex.stats, sorted(vertex.members)
-    contexts = sorted((_steps(shown, path) for path in vertex.contexts), key=_context_order)
-    by_metric = stats_by_metric(tree, heads)
-    off = off_cpu(tree, heads, by_metric, shown.options)
-    return PatternNode(
-        number,
-        parent,
-        tree.given.components[vertex.function],
-        vertex.kind,
-        stats.n,
-        stats.mean,
-        stats.cov,
-        float(stats.x),
-        vertex.vim,
-        tuple(contexts),
-        cause(by_metric, tree.given.metric.name, off, shown.options, tree.noise),
-        off,
+    return max(
+        (one for one in candidates if root(one) == root(pattern)),
+        key=lambda one: (len(call_paths(one) & call_paths(pattern)), len(functions(pattern) & functions(one))),
+        default=None,
     )
 
 
-def _context_order(path: tuple[Step, ...]) -> list[tuple[str, int, str]]:
-    return [(step.caller, step.site, step.callee) for step in path]
+def _change(old: Pattern | None, new: Pattern | None) -> PatternChange:
+    """The change of a pattern, of which one side may be missing."""
+    pattern = new or old
+    assert pattern is not None
+    component = pattern.nodes[0].component
+    roots = (old.nodes[0] if old else None, new.nodes[0] if new else None)
+    before, now = (_shares_by_path(one) if one else {} for one in (old, new))
+    moved = tuple(
+        ShareChange(path, before.get(path), now.get(path))
+        for path in sorted({**before, **now})
+        if abs(now.get(path, 0.0) - before.get(path, 0.0)) >= MIN_SHARE_CHANGE
+    )
+    if old is None or new is None:
+        own = tuple(change for change in moved if change.path[0] == component.name)
+        return PatternChange(component, "appeared" if new else "went", *roots, own)
+    low, high = sorted((old.nodes[0].cov, new.nodes[0].cov))
+    differs = bool(moved) or high >= MIN_COV_RATIO * low > 0
+    return PatternChange(component, "changed" if differs else "stays", *roots, moved)
 
 
-def _steps(shown: _Shown, path: CallPath) -> tuple[Step, ...]:
-    name, lines = shown.tree.name, shown.lines
-    return tuple(Step(name(caller), lines.get((caller, site), 0), site, name(callee)) for caller, site, callee in path)
+def _shares_by_path(pattern: Pattern) -> dict[tuple[str, ...], float]:
+    """Names along a segment → share of the variance; shares of segments with the same names add up."""
+    names = {node.id: node.component.name for node in pattern.nodes}
+    found: dict[tuple[str, ...], float] = {}
+    for edge in pattern.contributions:
+        path = tuple(names[one] for one in edge.path)
+        found[path] = found.get(path, 0.0) + edge.cf_net
+    return found

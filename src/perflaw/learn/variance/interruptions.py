@@ -1,0 +1,342 @@
+"""Interruptions in CPU time: how they are found among the sampled invocations, and how every sum is freed of them.
+
+A guest's CPU clock runs on while the hypervisor runs other guests, and interrupts count as the thread's CPU time. The
+square of such an outlier outweighs all that the program does; and because it may come anywhere, it explains nothing. What
+varies by the program's own work comes again at the same place, or shows in the number of calls.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.learn.variance.machine import MIN_INTERRUPTION_NS, own_costs
+from perflaw.learn.variance.moments import ContextWeights, Floats, Stats, context_weights, quantile
+from perflaw.types.call_trees import LOCAL, CallTree, LinkMoments, NodeMoments, PairMoments, Samples
+from perflaw.types.recordings import CPU
+
+MAX_FRACTION: Final = 0.005
+"""Largest fraction of a context's invocations that may be interruptions; the program does itself what comes more often."""
+MAX_FEW: Final = 2
+"""Number of invocations of a context that may be interruptions whatever the fraction."""
+PER_NS: Final = 1e-9
+"""Interruptions that are possible in each ns of a context's own code: one in a second."""
+OUTLIER_RATIO: Final = 3.0
+"""Own cost of an interruption, in multiples of the largest other own cost in the context."""
+MIN_CALLS: Final = 30
+"""Number of invocations of a context below which nothing counts as an outlier."""
+MAX_EVENTS_RATIO: Final = 1.5
+"""An invocation with more events than this multiple of the usual number does more work; it is not interrupted."""
+GUESS_TOLERANCE: Final = 0.02
+"""Error of a guessed sum, in parts of the greatest possible covariance, above which the sum is derived instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A sampled invocation whose own code was interrupted."""
+
+    place: int
+    """Place among the samples."""
+    excess: int
+    """CPU time beyond the usual own cost, ns."""
+    times: int
+    """Invocations that the sample stands for."""
+
+
+def find_interruptions(tree: CallTree) -> list[Interruption]:
+    """The interruptions among the sampled invocations, in the order of the samples; none if the clock has no noise."""
+    samples, moments = tree.samples, tree.moments.get(CPU.name)
+    if samples is None or moments is None or tree.clock_noise == 0:
+        return []
+    own, weights = own_costs(samples, samples.cpu, samples.y_cpu), context_weights(tree)
+    leaves = ~np.isin(np.arange(len(tree.parent)), tree.parent)
+    known = np.flatnonzero(~np.isnan(own))
+    order = known[np.argsort(samples.node[known], kind="stable")]
+    found: list[Interruption] = []
+    for places in np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1):
+        if len(places) and (n := int(moments.n[samples.node[places[0]]])) >= MIN_CALLS:
+            leaf = bool(leaves[samples.node[places[0]]])
+            found += _interruptions_of_context(samples, weights, own, places, n, leaf)
+    return sorted(found, key=lambda each: each.place)
+
+
+def _interruptions_of_context(
+    samples: Samples, weights: ContextWeights, own: Floats, places: NDArray[np.intp], n: int, leaf: bool
+) -> list[Interruption]:
+    """Interruptions of one context with ``n`` invocations, of which those at ``places`` are sampled."""
+    weight = weights.weight[places]
+    # A leaf's own cost is its whole cost, so the histogram tells it for invocations that no sample stands for.
+    unsampled = np.flatnonzero(weights.node == samples.node[places[0]]) if leaf else np.empty(0, np.intp)
+    costs = np.concatenate([own[places], weights.value[unsampled]])
+    invocations = np.concatenate([weight, weights.count[unsampled]])
+    order = np.argsort(costs, kind="stable")
+    costs, invocations = costs[order], invocations[order]
+    usual = quantile(costs, invocations, 0.5)
+    most = max(MAX_FEW, np.ceil(MAX_FRACTION * n), np.ceil(PER_NS * usual * n))
+    largest_other = quantile(costs, invocations, max(0.5, 1 - (most + 0.5) / invocations.sum()))
+    by_events = places[np.argsort(samples.events[places], kind="stable")]
+    usual_events = quantile(samples.events[by_events], samples.weight[by_events], 0.5)
+    far = own[places] > max(OUTLIER_RATIO * largest_other, MIN_INTERRUPTION_NS + usual)
+    far &= samples.events[places] <= MAX_EVENTS_RATIO * usual_events
+    outliers = np.flatnonzero(far)[np.argsort(-own[places][far], kind="stable")]
+    rows = zip(places[outliers].tolist(), own[places][outliers], whole_weights(weight[outliers]), strict=True)
+    return [Interruption(int(place), round(float(cost - usual)), times) for place, cost, times in rows]
+
+
+def whole_weights(weight: Floats) -> list[int]:
+    """Round weights (n,) of at least 1 to whole numbers with the same sum: five of 1.6 stand for eight invocations.
+
+    Remainders are carried to the following weights: the first outliers are the longest, and one of them too many would
+    outweigh all that stays.
+    """
+    total = np.floor(np.cumsum(weight) + 1e-9)
+    return [max(int(times), 1) for times in np.diff(total, prepend=0.0)]
+
+
+def remove_interruptions(tree: CallTree) -> CallTree:
+    """The tree without interruptions in its CPU time, with a note that counts them; the same tree if there are none.
+
+    An interruption of e ns is part of the cost of the invocation that it hits and of all invocations that enclose it.
+    Sums of squares need the costs of those: as a rule they are sampled, because the interruption makes them long. The
+    mean stands for the cost of an enclosing invocation that was not sampled.
+    """
+    interruptions = find_interruptions(tree)
+    if not interruptions:
+        return tree
+    removal = _Removal(tree)
+    for interruption in interruptions:
+        removal.remove(interruption)
+    spent = sum(each.excess * each.times for each in interruptions) / 1e6
+    times = sum(each.times for each in interruptions)
+    note = f"CPU time leaves out {times} interruptions of {spent:.3g} ms: rare, at random, in code that takes far less"
+    return removal.result((*tree.notes, note))
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """An invocation that was open when the interruption came."""
+
+    node: int
+    """Its calling context."""
+    place: int | None
+    """Its place among the samples; None if it was not sampled."""
+    cost: float
+    """Its CPU time, ns."""
+
+
+class _Removal:
+    """Copies of a tree's sums and samples, changed while interruptions are removed."""
+
+    def __init__(self, tree: CallTree) -> None:
+        assert tree.samples is not None
+        self.tree, self.samples = tree, tree.samples
+        self.parent: list[int] = tree.parent.tolist()
+        moments = tree.moments[CPU.name]
+        self.n: list[int] = moments.n.tolist()
+        self.x: list[int] = moments.sum_x.tolist()
+        self.xx: list[int] = moments.sum_xx.tolist()
+        self.cpu, self.y_cpu = tree.samples.cpu.copy(), tree.samples.y_cpu.copy()
+        self.sums = _PairAndLinkSums(tree) if tree.metric.name == CPU.name else None
+        """Sums of pairs and links if they are of CPU time."""
+        self.rows: dict[int, list[int]] = {}
+        """Place of a sampled invocation → rows of its callees."""
+        for row, place in enumerate(tree.samples.of.tolist()):
+            self.rows.setdefault(place, []).append(row)
+        self.sampled: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
+        """Run and node → starts of the sampled invocations in order, and their places."""
+        for place in np.argsort(tree.samples.started, kind="stable").tolist():
+            key = tree.samples.run[place], int(tree.samples.node[place])
+            starts, places = self.sampled.setdefault(key, ([], []))
+            starts.append(int(tree.samples.started[place]))
+            places.append(place)
+
+    def remove(self, interruption: Interruption) -> None:
+        """Remove an interruption from the invocation that it hit and from all that enclose it."""
+        path = self._open_calls(interruption)
+        if self.sums:
+            for depth in range(len(path)):
+                self._remove_from_sums(self.sums, path[depth:], interruption)
+        e, times = interruption.excess, interruption.times
+        for call, inner in zip(path, [*path[1:], None], strict=True):
+            self.x[call.node] -= e * times
+            self.xx[call.node] += (e * e - 2 * e * round(call.cost)) * times
+            if call.place is not None:
+                self.cpu[call.place] -= e
+                row = self._callee_row(call, inner) if inner else None
+                if row is not None:
+                    self.y_cpu[row] -= e
+
+    def _open_calls(self, interruption: Interruption) -> list[_OpenCall]:
+        """The invocations that were open, from the outermost to the one that was hit."""
+        hit = interruption.place
+        start, end = int(self.samples.started[hit]), self.samples.started[hit] + self.samples.time[hit]
+        node = int(self.samples.node[hit])
+        path = [_OpenCall(node, hit, float(self.cpu[hit]))]
+        while (node := self.parent[node]) > 0:
+            starts, places = self.sampled.get((self.samples.run[hit], node), ([], []))
+            last = bisect_right(starts, start) - 1
+            if last >= 0 and starts[last] + self.samples.time[places[last]] >= end:
+                path.append(_OpenCall(node, places[last], float(self.cpu[places[last]])))
+            else:
+                mean = self.x[node] / self.n[node] if self.n[node] else 0.0
+                path.append(_OpenCall(node, None, mean + interruption.excess))
+        return path[::-1]
+
+    def _callee_row(self, call: _OpenCall, callee: _OpenCall) -> int | None:
+        """Row of the samples with the cost of a callee in an invocation; None if there is none."""
+        if call.place is None:
+            return None
+        rows = self.rows.get(call.place, ())
+        return next((row for row in rows if self.samples.callee[row] == callee.node), None)
+
+    def _remove_from_sums(self, sums: _PairAndLinkSums, path: Sequence[_OpenCall], interruption: Interruption) -> None:
+        """Remove an interruption from the products of parts, and from the descendants, of the first call of a path."""
+        call, deeper = path[0], path[1:]
+        parts: dict[int, float] = {}  # what each part of the invocation cost; empty if it was not sampled
+        if call.place is not None:
+            rows = self.rows.get(call.place, [])
+            parts = {int(self.samples.callee[row]): float(self.y_cpu[row]) for row in rows}
+            parts[LOCAL] = call.cost - sum(parts.values())
+        sums.remove_from_pairs(call.node, deeper[0].node if deeper else LOCAL, parts, interruption)
+        if self.n[call.node] < MIN_CALLS:  # contexts of so few invocations are not explained
+            return
+        costs: dict[int, _DescendantCost] = {}
+        repeated = False
+        for above, inner in zip(path, deeper, strict=False):
+            row = self._callee_row(above, inner)
+            cost = inner.cost if row is None else float(self.y_cpu[row])
+            calls = 1 if row is None else int(self.samples.k[row])
+            # If a call in between was repeated, the descendant's cost in the other repetitions is unknown.
+            costs[inner.node] = _DescendantCost(cost, calls, row is not None and not repeated)
+            repeated |= row is None or calls > 1
+        for node, row in sums.links_of[call.node]:
+            if node in costs:
+                sums.remove_from_descendant(row, call.cost, costs[node], interruption)
+            else:
+                direct = self.parent[node] == call.node and call.place is not None
+                descendant_cost = parts.get(node, 0.0) if direct else None
+                sums.remove_from_ancestor(row, self.n[call.node], descendant_cost, interruption)
+
+    def result(self, notes: tuple[str, ...]) -> CallTree:
+        """The tree with the sums and samples that are left."""
+        n = self.tree.moments[CPU.name].n
+        cpu_moments = NodeMoments(n, _objects(self.x), _objects(self.xx))
+        moments = {**self.tree.moments, CPU.name: cpu_moments}
+        samples = replace(self.samples, cpu=self.cpu, y_cpu=self.y_cpu)
+        if self.sums is None:
+            return replace(self.tree, moments=moments, samples=samples, notes=notes)
+        samples = replace(samples, x=self.cpu, y=self.y_cpu)
+        self.sums.derive_guessed(self.parent, [Stats(*row) for row in zip(self.n, self.x, self.xx, strict=True)])
+        pairs, links = self.sums.result()
+        return replace(self.tree, moments=moments, samples=samples, notes=notes, pairs=pairs, links=links)
+
+
+@dataclass(frozen=True, slots=True)
+class _DescendantCost:
+    """What a descendant did in an invocation of an ancestor, the interruption included."""
+
+    cost: float
+    """CPU time, ns."""
+    calls: int
+    """Number of calls."""
+    exact: bool
+    """Whether both are known, and not guessed."""
+
+
+class _PairAndLinkSums:
+    """Sums of pairs and links, changed while interruptions are removed."""
+
+    def __init__(self, tree: CallTree) -> None:
+        pairs, links = tree.pairs, tree.links
+        self.pairs, self.links = pairs, links
+        self.pair_rows: list[dict[int, dict[int, int]]] = [{} for _ in tree.parent]
+        """Node → part → other part → row of the pair."""
+        self.pair_yy: list[int] = pairs.sum_yy.tolist()
+        for row, (node, i, j) in enumerate(zip(pairs.node.tolist(), pairs.i.tolist(), pairs.j.tolist(), strict=True)):
+            self.pair_rows[node].setdefault(i, {})[j] = self.pair_rows[node].setdefault(j, {})[i] = row
+        ends = zip(links.ancestor.tolist(), links.descendant.tolist(), strict=True)
+        self.link_rows = {pair: row for row, pair in enumerate(ends)}
+        self.ky: list[int] = links.sum_ky.tolist()
+        self.y: list[int] = links.sum_y.tolist()
+        self.yy: list[int] = links.sum_yy.tolist()
+        self.yx: list[int] = links.sum_yx.tolist()
+        self.links_of: list[list[tuple[int, int]]] = [[] for _ in tree.parent]
+        """Ancestor → descendant and row of each of its links."""
+        for (ancestor, descendant), row in self.link_rows.items():
+            self.links_of[ancestor].append((descendant, row))
+        self.guessed: dict[int, float] = {}
+        """Row of a link → Σe² of the interruptions for which its Y was guessed."""
+
+    def remove_from_pairs(self, node: int, hit: int, parts: dict[int, float], interruption: Interruption) -> None:
+        """Subtract an interruption of the part ``hit`` from its products; ``parts`` are the costs of all parts."""
+        e = interruption.excess
+        for other, row in self.pair_rows[node].get(hit, {}).items():
+            cost = round(parts.get(other, 0.0 if other != hit else float(e)))
+            change = e * e - 2 * e * cost if other == hit else -e * cost
+            self.pair_yy[row] += change * interruption.times
+
+    def remove_from_descendant(
+        self, row: int, ancestor_cost: float, descendant: _DescendantCost, interruption: Interruption
+    ) -> None:
+        """Subtract an interruption of the descendant, which is part of both Y and X of the link."""
+        e, times, y, x = interruption.excess, interruption.times, round(descendant.cost), round(ancestor_cost)
+        self.ky[row] -= e * descendant.calls * times
+        self.y[row] -= e * times
+        self.yy[row] += (e * e - 2 * e * y) * times
+        self.yx[row] += (e * e - e * (x + y)) * times
+        if not descendant.exact:
+            self.guessed[row] = self.guessed.get(row, 0.0) + float(e * e) * times
+
+    def remove_from_ancestor(self, row: int, n: int, descendant_cost: float | None, interruption: Interruption) -> None:
+        """Subtract an interruption of the ancestor from ΣYX; an unknown descendant cost is guessed to be its mean."""
+        y = self.y[row] / n if descendant_cost is None else descendant_cost
+        self.yx[row] -= round(interruption.excess * y) * interruption.times
+        if descendant_cost is None:
+            self.guessed[row] = self.guessed.get(row, 0.0) + float(interruption.excess**2) * interruption.times
+
+    def derive_guessed(self, parent: Sequence[int], stats: Sequence[Stats]) -> None:
+        """Replace links in which guesses matter: the descendant is given the share that it has within its own parent.
+
+        This is the paper's cascade (§2.2): the variance of a parent is passed up as a whole. A guessed Y is off by its
+        own σ, so Cov(Y, X)/(σ_Y·σ_X) is off by e/(N·σ_X). Rows are in an order in which ancestors come first.
+        """
+        for row in sorted(self.guessed):
+            head, inner = int(self.links.ancestor[row]), int(self.links.descendant[row])
+            top = parent[inner]
+            n_sigma = sqrt(max(stats[head].spread, 0))
+            within, above = self.link_rows.get((top, inner)), self.link_rows.get((head, top))
+            if sqrt(self.guessed[row]) <= GUESS_TOLERANCE * n_sigma or within is None or above is None:
+                continue
+            net = own = 0.0
+            if stats[top].spread > 0:
+                net = self._net(within, stats[top]) / stats[top].spread
+                own = self._spread(within, stats[top].n) / stats[top].spread
+            head_net, head_own = self._net(above, stats[head]), self._spread(above, stats[head].n)
+            self.yx[row] = (round(head_net * net) + self.y[row] * stats[head].x) // stats[head].n
+            self.yy[row] = (round(head_own * own) + self.y[row] ** 2) // stats[head].n
+
+    def _net(self, row: int, total: Stats) -> int:
+        """N²·Cov(Y, X) of a link."""
+        return total.n * self.yx[row] - self.y[row] * total.x
+
+    def _spread(self, row: int, n: int) -> int:
+        """N²·Var(Y) of a link."""
+        return n * self.yy[row] - self.y[row] ** 2
+
+    def result(self) -> tuple[PairMoments, LinkMoments]:
+        """The sums that are left."""
+        ky, y, yy, yx = (_objects(sums) for sums in (self.ky, self.y, self.yy, self.yx))
+        links = replace(self.links, sum_ky=ky, sum_y=y, sum_yy=yy, sum_yx=yx)
+        return replace(self.pairs, sum_yy=_objects(self.pair_yy)), links
+
+
+def _objects(values: list[int]) -> NDArray[np.object_]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -1,0 +1,280 @@
+"""How the machine makes CPU time vary: slow phases, variation common to all code, and cold caches after a switch.
+
+Another thread on the same core, a lower clock frequency or a hypervisor's other guests make all code slower, whatever it
+does. Such variation must not be attributed to the functions that happen to run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.learn.variance.moments import ContextWeights, Floats, quantile
+from perflaw.types.call_trees import CallTree, NodeMoments, Samples
+from perflaw.types.recordings import CPU, EVENTS
+
+MIN_INTERRUPTION_NS: Final = 2000.0
+"""Time off the CPU, or lost while on it, from which on an invocation was interrupted."""
+MAX_SHORT_CALL_NS: Final = 1e6
+"""CPU time up to which a call is shorter than a phase of the machine."""
+MIN_OWN_NS: Final = 50.0
+"""Own cost below which code tells little about the machine's speed."""
+MIN_CALLS: Final = 30
+"""Number of sampled calls below which a context is not counted."""
+MIN_CONTEXTS: Final = 6
+"""Number of contexts from which on they can tell the machine's speed."""
+
+
+def own_costs(samples: Samples, whole: Floats, parts: Floats) -> Floats:
+    """(S,) cost of each sampled invocation outside its callees: ``whole`` (S,) minus ``parts`` (C,)."""
+    below = np.zeros(len(whole))
+    np.add.at(below, samples.of, parts)
+    return np.asarray(whole - below)
+
+
+# ---- Slow phases. A phase is the machine's if the code of most contexts takes longer (or less long) than it usually
+# does, all by about the same factor, for several rounds of what the program does. A slow request is no such phase. The
+# speed may change every millisecond, by a factor of four.
+
+WINDOW_ROUNDS: Final = 6
+"""Length of a window of sampled calls, in rounds: the time between two calls of the rarest context."""
+MIN_WINDOW_CALLS: Final = 24
+"""Shortest window, in sampled calls."""
+WINDOW_STEPS: Final = 4
+"""Number of windows that begin within the length of one: windows overlap."""
+OUTER_FRACTION: Final = 0.15
+"""Fraction of a window's contexts on either side that may differ from the others."""
+MAX_FACTOR_RATIO: Final = 3.0
+"""Largest ratio of the factors of the contexts in between."""
+MAX_SLOWDOWN: Final = 8.0
+"""Largest factor by which a machine gets slower or faster."""
+
+
+def slowdowns(samples: Samples) -> Floats:
+    """(S,) how much slower than usual in its run all code was around each sampled invocation; 1 if unknown."""
+    result = np.ones(len(samples.cpu))
+    runs, short = np.array(samples.run), samples.cpu < MAX_SHORT_CALL_NS
+    for run in np.unique(runs):
+        here = np.flatnonzero(short & (runs == run))
+        factor = _factors(samples, here)
+        known = np.flatnonzero(np.isfinite(factor) & (factor > 0))
+        known = known[np.argsort(samples.started[here[known]], kind="stable")]
+        times, slowdown = _slowdown_by_window(samples, here[known], factor[known])
+        if len(times):
+            result[here] = np.exp(np.interp(samples.started[here], times, np.log(slowdown)))
+    return result
+
+
+def _factors(samples: Samples, here: NDArray[np.intp]) -> Floats:
+    """(len(here),) cost of each invocation's own code, relative to the median of its context in this run.
+
+    Callees that are too short to be timed count as own code: a loop around them costs as much for each call, however
+    many calls there are, so the cost is divided by their number. NaN where own code is too short.
+    """
+    usual_cost = _medians_by_node(samples, samples.cpu, here)
+    timed = np.array([usual_cost.get(node, np.inf) >= MIN_OWN_NS for node in samples.callee.tolist()], np.bool_)
+    calls = np.ones(len(samples.cpu))
+    np.add.at(calls, samples.of[~timed], samples.k[~timed])
+    own = own_costs(samples, samples.cpu, np.where(timed, samples.y_cpu, 0.0))
+    usual_own, usual = _medians_by_node(samples, own, here), _medians_by_node(samples, own / calls, here)
+    long_enough = {node: cost for node, cost in usual.items() if usual_own[node] >= MIN_OWN_NS}
+    expected = np.array([long_enough.get(node, np.nan) for node in samples.node[here].tolist()])
+    return np.asarray(own[here] / calls[here] / expected)
+
+
+def _medians_by_node(samples: Samples, cost: Floats, here: NDArray[np.intp]) -> dict[int, float]:
+    """Median of the known costs (S,) of each node's invocations ``here``."""
+    known = here[~np.isnan(cost[here])]
+    order = known[np.lexsort((cost[known], samples.node[known]))]
+    groups = np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1)
+    return {int(samples.node[one[0]]): quantile(cost[one], samples.weight[one], 0.5) for one in groups if len(one)}
+
+
+def _slowdown_by_window(samples: Samples, places: NDArray[np.intp], factor: Floats) -> tuple[Floats, Floats]:
+    """Median start (ns) of each window of sampled calls, in order, and the machine's slowdown in it; none if too few."""
+    nodes, inverse, counts = np.unique(samples.node[places], return_inverse=True, return_counts=True)
+    frequent = counts >= MIN_CALLS
+    if np.count_nonzero(frequent) < MIN_CONTEXTS:
+        return np.zeros(0), np.zeros(0)
+    invocations = np.bincount(inverse, samples.weight[places], len(nodes))
+    size = max(MIN_WINDOW_CALLS, round(WINDOW_ROUNDS * len(places) / float(invocations[frequent].min())))
+    firsts = range(0, max(len(places) - size, 0) + 1, max(size // WINDOW_STEPS, 1))
+    windows = [slice(first, first + size) for first in firsts]
+    times = [float(np.median(samples.started[places[window]])) for window in windows]
+    found = [
+        _agreed_factor(factor[window], samples.weight[places[window]], samples.node[places[window]])
+        for window in windows
+    ]
+    distinct, kept = np.unique(np.array(times), return_index=True)
+    return distinct, np.array(found)[kept]
+
+
+def _agreed_factor(factor: Floats, weight: Floats, node: NDArray[np.int64]) -> float:
+    """The factor that the contexts of a window agree on; 1 if they do not agree."""
+    order = np.lexsort((factor, node))
+    rows = np.split(order, np.flatnonzero(np.diff(node[order])) + 1)
+    if len(rows) < MIN_CONTEXTS:
+        return 1.0
+    medians = np.sort([quantile(factor[row], weight[row], 0.5) for row in rows])
+    low, median, high = np.quantile(medians, [OUTER_FRACTION, 0.5, 1 - OUTER_FRACTION])
+    return float(np.clip(median, 1 / MAX_SLOWDOWN, MAX_SLOWDOWN)) if high <= MAX_FACTOR_RATIO * low else 1.0
+
+
+# ---- Variation common to all code of about the same length. Where caches, the core's other thread or a hypervisor make
+# every third call four times slower, no phase lasts long enough to be seen. But then the code of all functions varies
+# about equally, also code that always does the same; and its cost rises and falls together over several rounds of what
+# the program does. Neither a slow request nor chance does that.
+
+MAX_LENGTH_RATIO: Final = 4.0
+"""Ratio of two mean costs up to which code is of about the same length."""
+STEADY_QUANTILE: Final = 0.25
+"""The quantile of the contexts' variation that is attributed to the machine; other contexts may vary by themselves."""
+MIN_FUNCTIONS: Final = 4
+"""Number of functions from which on variation is common to all."""
+MAX_EVENTS_SQUARES: Final = 1.0001
+"""E[k²]/E[k]² of the events of code that does the same each time, a few calls excepted."""
+MIN_LASTING_FRACTION: Final = 0.05
+"""Fraction of the variation that must last for rounds in order to be common to different functions."""
+LAG_ROUNDS: Final = (2.0, 6.0)
+"""Distance, in rounds, of the costs whose covariance is computed."""
+MAX_BASES, MAX_LAGS = 20_000, 64
+"""Number of samples, and of lags, that suffice for this covariance."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedVariation:
+    """Variation common to all functions, attributed to the machine.
+
+    It is computed from constant contexts: those whose invocations always have the same number of events.
+    """
+
+    tree: CallTree
+    """The call tree; it must have samples."""
+    weights: ContextWeights
+    """Weights of its samples."""
+    quiet: NDArray[np.bool_]
+    """(S,) sampled invocations that nothing disturbed."""
+
+    def squares(self, mean: float, quiet: bool = False) -> float:
+        """E[x²]/E[x]² of code of mean cost ``mean`` (ns) that always does the same; 1 if unknown.
+
+        If no contexts of that length are known, only what lasts for rounds counts. ``quiet``: of invocations that
+        nothing disturbed.
+        """
+        cost, all_squares = _mean_and_squares(self.tree.moments[CPU.name])
+        cost = cost[self._constant]
+        squares = self._quiet_squares if quiet else all_squares[self._constant]
+        function = self.tree.component[self._constant]
+        shorter = cost <= mean * MAX_LENGTH_RATIO
+        near = shorter & (cost >= mean / MAX_LENGTH_RATIO)
+        similar, any_length = (_steadiest(squares[those], function[those]) for those in (near, shorter))
+        if any_length == 1 or self._lasting < MIN_LASTING_FRACTION * (any_length - 1):
+            return 1.0
+        return max(similar, 1 + self._lasting)
+
+    @cached_property
+    def _constant(self) -> NDArray[np.bool_]:
+        """(V,) the constant contexts that are called often enough and long enough."""
+        events, (mean, squares) = self.tree.moments.get(EVENTS.name), _mean_and_squares(self.tree.moments[CPU.name])
+        if events is None:
+            return np.zeros(len(mean), np.bool_)
+        sound = squares >= 1  # after interruptions are removed, sums are guesses in part
+        same_events = _mean_and_squares(events)[1] <= MAX_EVENTS_SQUARES
+        return np.asarray((events.n >= MIN_CALLS) & same_events & (mean >= MIN_OWN_NS) & sound)
+
+    @cached_property
+    def _quiet_squares(self) -> Floats:
+        """E[x²]/E[x]² of each constant context over its undisturbed invocations, estimated from samples."""
+        samples, nodes = self.tree.samples, len(self.tree.parent)
+        assert samples is not None
+        node = np.concatenate([samples.node[self.quiet], self.weights.node])
+        x = np.concatenate([samples.cpu[self.quiet], self.weights.value])
+        weight = np.concatenate([self.weights.weight[self.quiet], self.weights.count])
+        n, total, squares = (np.bincount(node, weight * x**power, nodes) for power in (0, 1, 2))
+        ratio: Floats = np.divide(n * squares, total**2, out=np.ones(nodes), where=total > 0)
+        return ratio[self._constant]
+
+    @cached_property
+    def _lasting(self) -> float:
+        """Covariance of the relative costs of different functions some rounds apart.
+
+        It equals Var(s)/E[s]² of a factor s of the machine that lasts that long.
+        """
+        samples = self.tree.samples
+        assert samples is not None
+        runs = np.array(samples.run)
+        places = np.flatnonzero(self.quiet & (samples.cpu < MAX_SHORT_CALL_NS) & self._constant[samples.node])
+        places = places[np.lexsort((samples.started[places], runs[places]))]
+        node, started, weight = samples.node[places], samples.started[places], self.weights.weight[places]
+        run, function = np.unique(runs[places], return_inverse=True)[1], self.tree.component[node]
+        # Deviations relative to the mean of the context, and weights that give each context the same influence.
+        context, x = np.unique(node, return_inverse=True)[1], samples.cpu[places]
+        calls = np.bincount(context, weight)
+        share = weight / calls[context]
+        deviation = x / np.maximum(np.bincount(context, share * x), 1)[context] - 1
+        # A round is the time (ns) in which the rarest context is called once.
+        span = sum(float(np.ptp(started[run == each])) for each in np.unique(run))
+        round_ns = max(span / float(calls.min()), 1.0) if len(calls) else 1.0
+        base = np.arange(0, len(places), max(1, len(places) // MAX_BASES))
+        covariance = total_share = 0.0
+        for lag in _lags(started, round_ns):
+            here = base[base + lag < len(places)]
+            there = here + lag
+            apart = (started[there] - started[here]) / round_ns
+            pairs = (apart >= LAG_ROUNDS[0]) & (apart <= LAG_ROUNDS[1]) & (run[here] == run[there])
+            pairs &= function[here] != function[there]
+            product = share[here[pairs]] * share[there[pairs]]
+            covariance += float(product @ (deviation[here[pairs]] * deviation[there[pairs]]))
+            total_share += float(product.sum())
+        return covariance / total_share if total_share else 0.0
+
+
+def _mean_and_squares(sums: NodeMoments) -> tuple[Floats, Floats]:
+    """(V,) means, and (V,) E[x²]/E[x]² (0 where the cost is 0)."""
+    n = np.maximum(sums.n.astype(float), 1)
+    mean = sums.sum_x.astype(float) / n
+    return mean, np.divide(sums.sum_xx.astype(float) / n, mean**2, out=np.zeros_like(mean), where=mean > 0)
+
+
+def _steadiest(squares: Floats, function: NDArray[np.int64]) -> float:
+    """E[x²]/E[x]² of the steadier contexts; 1 if there are too few contexts or functions."""
+    if len(squares) < MIN_CONTEXTS or len(np.unique(function)) < MIN_FUNCTIONS:
+        return 1.0
+    return float(np.quantile(squares, STEADY_QUANTILE))
+
+
+def _lags(started: NDArray[np.int64], round_ns: float) -> list[int]:
+    """Distances, in samples, that cover LAG_ROUNDS."""
+    if len(started) < 2:
+        return []
+    gap = max(float(np.median(np.diff(started))), 1.0)
+    most = int(min(LAG_ROUNDS[1] * round_ns / gap * 2, len(started) - 1))
+    return sorted({int(lag) for lag in np.linspace(1, max(most, 1), MAX_LAGS)})
+
+
+COLD_CACHE_NS: Final = 50_000
+"""How long caches may be cold after a switch."""
+
+
+def disturbed(samples: Samples) -> NDArray[np.bool_]:
+    """(S,) whether a switch made a sampled invocation slower: it was switched out, or began soon after a short call that was.
+
+    After a switch caches are cold: the calls that follow take more CPU time, whatever they do.
+    """
+    off_cpu, short = samples.time - samples.cpu, samples.cpu < MAX_SHORT_CALL_NS
+    switched = np.flatnonzero((off_cpu > MIN_INTERRUPTION_NS) & short)
+    result = np.zeros(len(off_cpu), np.bool_)
+    result[switched] = True
+    runs = np.array(samples.run)
+    for run in np.unique(runs[switched]):
+        causes = switched[runs[switched] == run]
+        begin = np.sort(samples.started[causes])
+        end = np.maximum.accumulate((samples.started + samples.time)[causes[np.argsort(samples.started[causes])]])
+        here = np.flatnonzero((runs == run) & short)
+        last = np.searchsorted(begin, samples.started[here], side="right") - 1
+        result[here] |= (last >= 0) & (samples.started[here] <= end[np.maximum(last, 0)] + COLD_CACHE_NS)
+    return result

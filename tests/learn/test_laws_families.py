@@ -9,7 +9,7 @@ import pytest
 
 from perflaw.laws.printing import show
 from perflaw.learn.series import Series, learn
-from perflaw.learn.series.regimes import bartels, replicated
+from perflaw.learn.series.regimes import p_of_rank_ratio, p_of_replicates
 from tests.learn.law_data import TRUTHS, at_least, at_most, draw, generator
 
 SIZES = np.geomspace(10, 1e4, 20)
@@ -85,7 +85,7 @@ def test_perfect_laws_have_no_test() -> None:
 
 def test_rank_ratio_is_a_test() -> None:
     rng = generator(55)
-    at_most(sum(bartels(rng.standard_normal(15)) < 0.05 for _ in range(400)), 400, 0.06)
+    at_most(sum(p_of_rank_ratio(rng.standard_normal(15)) < 0.05 for _ in range(400)), 400, 0.06)
 
 
 def test_replicate_test_is_a_test() -> None:
@@ -96,5 +96,5 @@ def test_replicate_test_is_a_test() -> None:
     for _ in range(400):
         y = rng.standard_normal(24)
         residual = y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
-        hits += replicated(residual, np.ones(24), size, 2) < 0.05
+        hits += p_of_replicates(residual, np.ones(24), size, 2) < 0.05
     at_most(hits, 400, 0.05)

@@ -10,10 +10,9 @@ import statsmodels.api as sm
 
 from perflaw.laws.printing import learnt_text
 from perflaw.learn.series import Series, learn
-from perflaw.learn.series.band import cluster_covariance
-from perflaw.learn.series.candidates import MODELS, candidates
-from perflaw.learn.series.model import LOGNORMAL, NORMAL, NoiseModel
-from perflaw.learn.series.prepare import prepare
+from perflaw.learn.series.candidates import MODELS, fit_candidates
+from perflaw.learn.series.model import LOGNORMAL, NORMAL, NoiseModel, cluster_covariance
+from perflaw.learn.series.series import prepare
 from tests.learn.law_data import TRUTHS, draw, generator
 
 
@@ -22,7 +21,7 @@ def place(family: str, intercept: bool, noise: NoiseModel) -> int:
 
 
 def band(series: Series, family: str, intercept: bool, noise: NoiseModel, at: float) -> list[float]:
-    found = candidates([prepare(series)])
+    found = fit_candidates([prepare(series)])
     law = found.fitted(np.array([0]), np.array([0]), place(family, intercept, noise), 0.95)
     return [float(limit[0, 0]) for limit in law.band(np.array([[at]]))]
 
@@ -59,7 +58,7 @@ def test_power_with_intercept_reaches_the_minimum() -> None:
     rng = generator(43)
     x = np.sort(rng.uniform(1, 100, 30))
     y = 50 + 0.3 * x**1.7 + rng.normal(0, 5, 30)
-    found = candidates([prepare(Series("s", y, {"n": x}))])
+    found = fit_candidates([prepare(Series("s", y, {"n": x}))])
     ours = float(found.fits[place("power", True, NORMAL)].rss[0])
     grid = [sm.OLS(y, sm.add_constant(x**b)).fit().ssr for b in np.linspace(0.3, 5, 400)]
     assert ours <= min(grid) * (1 + 1e-9)
@@ -70,7 +69,7 @@ def test_likelihoods_compare_across_noises() -> None:
     rng = generator(44)
     x = rng.uniform(1, 50, 20)
     y = np.exp(rng.normal(3, 0.4, 20))
-    found = candidates([prepare(Series("s", y, {"n": x}))])
+    found = fit_candidates([prepare(Series("s", y, {"n": x}))])
     constant = 20 * (np.log(2 * np.pi))
     assert found.fits[place("constant", False, NORMAL)].deviance[0] + constant == pytest.approx(
         -2 * sm.OLS(y, np.ones(20)).fit().llf

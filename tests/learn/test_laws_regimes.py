@@ -10,7 +10,7 @@ import pytest
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import show
 from perflaw.learn.series import Series, learn
-from perflaw.learn.series.partition import Sorted, Sums, best_partitions, deviance, partitions, splits
+from perflaw.learn.series.partition import SegmentSums, SortedSeries, best_partitions, deviance, partitions, splits
 from perflaw.types.documents import document
 from tests.learn.law_data import TRUTHS, at_least, at_most, draw, generator
 
@@ -151,11 +151,11 @@ def test_zeros_up_to_a_threshold() -> None:
     assert law.breakpoints[0].low <= 14.5 <= law.breakpoints[0].high
 
 
-def brute(rows: Sorted, log: bool) -> dict[int, np.ndarray]:
+def brute(rows: SortedSeries, log: bool) -> dict[int, np.ndarray]:
     """Best two segments by trying every place, each segment by least squares."""
     n = rows.x.shape[-1]
     out = {p: np.full(n + 1, np.inf) for p in (2, 3, 4)}
-    sums = Sums(rows, log)
+    sums = SegmentSums(rows, log)
     for k in range(3, n - 2):
         sides = [sums.rss(np.array([a]), np.array([b])) for a, b in ((0, k), (k, n))]
         for p in out:
@@ -167,7 +167,7 @@ def test_search_is_exact() -> None:
     rng = generator(38)
     x = np.sort(rng.uniform(1, 100, 15))[None]
     y = np.exp(rng.standard_normal((1, 15)))
-    rows = Sorted(x, y, np.log(y), np.ones((1, 15)))
+    rows = SortedSeries(x, y, np.log(y), np.ones((1, 15)))
     for log in (True, False):
         expected, found = brute(rows, log), splits(rows, log)
         for p in (3, 4):
@@ -181,8 +181,8 @@ def test_a_segment_of_the_scan_is_least_squares() -> None:
     rng = generator(39)
     x = np.sort(rng.uniform(1, 100, 12))
     y = 5 * x**1.3 * np.exp(0.1 * rng.standard_normal(12))
-    rows = Sorted(x[None], y[None], np.log(y)[None], np.ones((1, 12)))
-    two = Sums(rows, True).rss(np.array([2]), np.array([9]))[2][0, 0]
+    rows = SortedSeries(x[None], y[None], np.log(y)[None], np.ones((1, 12)))
+    two = SegmentSums(rows, True).rss(np.array([2]), np.array([9]))[2][0, 0]
     power = np.polyfit(np.log(x[2:9]), np.log(y[2:9]), 1, full=True)[1][0]
     assert two <= power * (1 + 1e-9)
     flat = deviance(np.array([1.0]), rows, True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import show
 from perflaw.learn.series import Learnt, Options, Series, learn
-from perflaw.learn.series.collinear import classes, unexplained
+from perflaw.learn.series.collinear import reduce_collinear, unexplained_variation
 from tests.conftest import examples
 from tests.learn.law_data import at_least, at_most, generator
 
@@ -180,13 +180,13 @@ def test_responses_single_a_member_out_where_they_clearly_do() -> None:
     rng = np.random.default_rng(51)
     cause = np.geomspace(1, 1e4, 60)
     proxy = cause * np.exp(0.8 * rng.standard_normal(60))
-    found = classes(Series("f", 3 * cause, {"deep.down.cause": cause, "n": proxy}))
+    found = reduce_collinear(Series("f", 3 * cause, {"deep.down.cause": cause, "n": proxy}))
     assert dict(found.others) == {"deep.down.cause": ("n",)}
 
 
 def test_independent_features_are_no_class() -> None:
     rng = generator(52)
-    told = sum(bool(classes(Series("f", np.ones(10), workload(rng, 4, 10))).others) for _ in range(300))
+    told = sum(bool(reduce_collinear(Series("f", np.ones(10), workload(rng, 4, 10))).others) for _ in range(300))
     at_most(told, 300, 0.03)
 
 
@@ -230,7 +230,7 @@ def test_a_few_percent_between_runs_are_no_missing_feature() -> None:
     rng = np.random.default_rng(56)
     run = np.repeat(np.arange(12), 5)
     y = np.exp(0.03 * rng.standard_normal(12)[run] + 0.002 * rng.standard_normal(60))
-    assert unexplained(Series("f", y, {"n": np.ones(60)}, run), lambda: y - 1.0) is None
+    assert unexplained_variation(Series("f", y, {"n": np.ones(60)}, run), lambda: y - 1.0) is None
 
 
 @settings(max_examples=examples(8), deadline=None)

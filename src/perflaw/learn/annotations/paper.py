@@ -18,9 +18,9 @@ from perflaw.laws.catalogue import CONSTANT, FAMILIES, Family
 from perflaw.laws.tree import Name
 from perflaw.learn.cells import Array
 from perflaw.learn.series import Learnt, Series
-from perflaw.learn.series.band import Band
 from perflaw.learn.series.law import new_law
-from perflaw.learn.series.prepare import prepare
+from perflaw.learn.series.model import Band
+from perflaw.learn.series.series import prepare
 from perflaw.types import Law, Noise
 
 CLASSES = tuple(family for family in FAMILIES if family.paper)

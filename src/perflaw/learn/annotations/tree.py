@@ -20,7 +20,7 @@ from perflaw.learn.annotations.residuals import MIN_EFFECT, LawResiduals, law_re
 from perflaw.learn.annotations.split_search import Split, best_split
 from perflaw.learn.cells import Cells, make_cells
 from perflaw.learn.series import Learnt
-from perflaw.learn.series.ranks import ranks
+from perflaw.learn.series.independence import ranks
 from perflaw.types import Law
 
 Array = NDArray[np.float64]

@@ -1,135 +1,67 @@
-"""All laws of a batch of series: fitted, scored, and which of them the data cannot tell apart."""
+"""All laws of one feature for a batch of series: fitted, scored, the best one chosen, and which others stay plausible.
+
+Every law has one score, the deviance, corrected for few points, plus the cost of its extra parameters:
+score = (n − 3)/n · deviance + Σ cost. The factor is Bartlett's correction for few points. The cost of an intercept or of
+a free exponent is Laplace's approximation of the marginal likelihood (Kass & Raftery 1995, §4.1): twice the log of the
+prior width over √(2π)·posterior standard deviation, on scales without unit (log response at the lower end, or that
+response over the largest; exponent). It grows with log n like BIC's, but takes into account how well the design of x
+determines a parameter. The widths are calibrated by simulation (benchmarks/learner.py): at 5 % noise and n = 10 plain
+BIC finds the right family in 65–90 % of series, this score in 95–100 %.
+
+Prior widths decide the choice, but a law that is not chosen is not thereby refuted. The second score, which decides
+what stays plausible beside the chosen law, therefore charges log n for a parameter, as BIC does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from perflaw.laws.catalogue import CONSTANT, smooth_families
-from perflaw.learn.series.band import Fitted, cluster_covariance, moulton
 from perflaw.learn.series.fit import Fit, fit
-from perflaw.learn.series.model import BOTTOM, EXPONENT, LOGNORMAL, NORMAL, Model
-from perflaw.learn.series.prepare import Rows
-from perflaw.learn.series.series import Array
+from perflaw.learn.series.independence import logs_if_positive, ranks, standardised
+from perflaw.learn.series.law import FEWEST_UNITS
+from perflaw.learn.series.model import (
+    BOTTOM,
+    EXPONENT,
+    LOGNORMAL,
+    NORMAL,
+    FittedModel,
+    Model,
+    covariance_between_runs,
+    moulton,
+    residual_and_gradient,
+)
+from perflaw.learn.series.series import Array, Options, Rows
 from perflaw.learn.series.stacks import Batch
-
-# ---- One score for all laws: deviance, corrected for few points, plus what a law's extra parameters cost.
-#
-# score = (n − 3)/n · deviance + Σ cost. The factor is Bartlett's correction for few points. The cost of an intercept
-# and of a free exponent is Laplace's approximation of the marginal likelihood (Kass & Raftery 1995, §4.1): twice the
-# log
-# of prior width over √(2π)·posterior standard deviation, on scales without unit (log response at the lower end, or
-# that response over the largest; exponent). It grows with log n as BIC's does, but knows how well the design of x
-# pins a
-# parameter down. Widths were calibrated by simulation (benchmarks/learner.py): at 5 % noise and n = 10 plain BIC
-# finds
-# the right family in 65–90 % of series, this score in 95–100 %.
-#
-# Prior widths make the choice, but a law that was not chosen is not thereby refuted: the second score, which says
-# what the data leave open beside the chosen law, charges a parameter what BIC does, log n.
 
 INTERCEPT_WIDTH = 8.0
 """Prior width of an intercept, see the module."""
 
 BARTLETT = 3.0
-"""Points that estimating costs."""
+"""Number of points in Bartlett's correction."""
 
-LEAST = 2.0
-"""An extra parameter costs at least so much more than BIC's log n: one that the data leave open is no free gift."""
+EXTRA_COST = 2.0
+"""An extra parameter costs at least this much more than BIC's log n: one that the data leave open is no free gift."""
 
+SAME_STORY = 0.9
+"""Features whose logs or ranks have this correlation tell the same story: the one given first tells it."""
 
-def degrees(fit: Fit, count: Array) -> Array:
-    """Degrees of freedom left, at least 1; count (B,) -> (B,)."""
-    return np.maximum(count - len(fit.model.columns), 1.0)
+GUESS, GUESS_CLUSTERED = 6.0, 30.0
+"""Score by which a law must beat the constant to be the best guess if no permutation can reject independence.
 
+The second number is for rows that share few runs: what a handful of runs are worth is itself known badly.
+"""
 
-def variance(fit: Fit, count: Array) -> Array:
-    """Unbiased σ² on the noise's scale, not below its floor; (B,)."""
-    return np.maximum(fit.rss / degrees(fit, count), fit.floor**2)
+SLACK, SLACK_FEW, MOST_SLACK = 0.4, 140.0, 2.0
+"""Benefit of the doubt, ``SLACK + SLACK_FEW / n²`` (at most ``MOST_SLACK``), of a law beside the chosen one.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
-    """What scores are made of: M laws fitted to B series."""
-
-    parameters: Array
-    """How many a law has, (M, 1)."""
-    surprise: Array
-    """What it costs to be of its family, (M, 1)."""
-    widths: tuple[Array, Array]
-    """Prior widths of the intercept and of the exponent, (M, 1); NaN for a law without one."""
-    rss: Array
-    """(M, B)."""
-    floor: Array
-    """(M, B)."""
-    deviance: Array
-    """(M, B)."""
-    spreads: tuple[Array, Array]
-    """Variance of the intercept on a scale without unit and of the exponent, over σ²; (M, B)."""
-    sizes: Array
-    """What intercepts are relative to, (M, B)."""
-
-    def of(self, cell: int) -> Numbers:
-        """Those of one series."""
-        at = slice(cell, cell + 1)
-        own = (self.rss[:, at], self.floor[:, at], self.deviance[:, at])
-        spreads = (self.spreads[0][:, at], self.spreads[1][:, at])
-        return Numbers(self.parameters, self.surprise, self.widths, *own, spreads, self.sizes[:, at])
-
-
-def numbers(fits: Sequence[Fit]) -> Numbers:
-    """Numbers of the fits of all laws to a batch."""
-    models = [fit.model for fit in fits]
-    intercepts = [INTERCEPT_WIDTH if BOTTOM in model.columns else np.nan for model in models]
-    exponents = [model.family.width if EXPONENT in model.columns else np.nan for model in models]
-    covariance, theta = np.stack([fit.covariance for fit in fits]), np.stack([fit.theta for fit in fits])
-    multiplicative = np.array([model.noise.log for model in models])[:, None]
-    return Numbers(
-        _column([len(model.columns) for model in models]),
-        _column([model.family.surprise for model in models]),
-        (_column(intercepts), _column(exponents)),
-        np.stack([fit.rss for fit in fits]),
-        np.stack([fit.floor for fit in fits]),
-        np.stack([fit.deviance for fit in fits]),
-        (covariance[:, :, BOTTOM, BOTTOM], covariance[:, :, EXPONENT, EXPONENT]),
-        np.where(multiplicative, 1.0, np.maximum(np.abs(theta[:, :, BOTTOM]), 1e-290)),
-    )
-
-
-def _column(values: Sequence[float]) -> Array:
-    return np.array(values, dtype=np.float64)[:, None]
-
-
-def scores(of: Numbers, count: Array, information: Array, sizes: Array) -> tuple[Array, Array]:
-    """Scores to choose by and to keep others by, (B, M) each, smaller is better, infinite where not available.
-
-    count (B,) points; information (B,) independent points they are worth; sizes (B,) distinct values of x: a law
-    with as many parameters as sizes would explain anything and is not available.
-    """
-    worth = np.maximum(information - BARTLETT, np.minimum(information, 1.0) * 0.5) / count
-    spare = (of.parameters < np.maximum(sizes, 2.0)) & np.isfinite(of.deviance)
-    independent = np.log(np.maximum(information, 1.0))
-    variance_ = np.maximum(of.rss / np.maximum(count - of.parameters, 1.0), of.floor**2)
-    price = _cost(of, count / information * variance_, independent + LEAST)
-    base = worth * of.deviance + of.surprise
-    found = np.where(spare, base + price, np.inf)
-    open_ = np.where(spare, base + (of.parameters - 1.0) * independent, np.inf)
-    return np.ascontiguousarray(found.T), np.ascontiguousarray(open_.T)
-
-
-def _cost(of: Numbers, variance_: Array, least: Array) -> Array:
-    """Cost of the parameters beyond the first, (M, B), each at least ``least`` (B,)."""
-    relative = (of.spreads[0] * variance_ / of.sizes / of.sizes, of.spreads[1] * variance_)
-    out = np.zeros(variance_.shape)
-    for spread, width in zip(relative, of.widths, strict=True):
-        wide = np.maximum(2.0 * np.pi * spread, 1e-30)
-        out += np.where(np.isnan(width), 0.0, np.maximum(2.0 * np.log(width) - np.log(wide), least))
-    return out
-
+It is calibrated for coverage (benchmarks/learner.py): choosing among laws costs most if points are few.
+"""
 
 MODELS: tuple[Model, ...] = (
     *(Model(CONSTANT, False, noise) for noise in (LOGNORMAL, NORMAL)),
@@ -143,7 +75,7 @@ MODELS: tuple[Model, ...] = (
 """Every law that is tried, constants first."""
 
 CONSTANTS = 2
-"""How many of them are constant."""
+"""Number of constants among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,118 +89,196 @@ class Candidates:
     ends: Array
     """Smallest and largest x of a cell, (B·F, 2)."""
     sizes: NDArray[np.intp]
-    """Distinct values of x, (B, F)."""
+    """Number of distinct values of x, (B, F)."""
     scores: Array
     """Scores to choose by, (B, F, M)."""
     plain_scores: Array
-    """The same with all rows taken for independent, (B, F, M): features compare by these."""
-    open_scores: Array
-    """Scores by which others stay beside the chosen law, (B, F, M)."""
+    """Scores as if all rows were independent, (B, F, M): features are compared by these."""
+    plausible_scores: Array
+    """Scores by which other laws stay plausible beside the chosen one, (B, F, M)."""
 
     @property
     def features(self) -> int:
-        """F."""
+        """Number of features F."""
         return int(self.scores.shape[1])
 
     def perfect(self, b: int, f: int, m: int) -> bool:
-        """Residuals of a law are within the floor of σ: rounding, not noise."""
-        fit_, cell = self.fits[m], b * self.features + f
-        return bool(fit_.rss[cell] <= self.rows[b].y.size * fit_.floor[cell] ** 2)
+        """Whether the residuals of a law are within the floor of σ: rounding, not noise."""
+        fitted, cell = self.fits[m], b * self.features + f
+        return bool(fitted.rss[cell] <= self.rows[b].y.size * fitted.floor[cell] ** 2)
 
-    def fitted(self, series: NDArray[np.intp], feature: NDArray[np.intp], m: int, confidence: float) -> Fitted:
+    def residual(self, b: int, f: int, m: int) -> Array:
+        """Residuals (n,) of a law on the noise's scale."""
+        row, cell = self.rows[b], b * self.features + f
+        data = row.x[f], row.y, row.log_y
+        return residual_and_gradient(self.fits[m].model, data, self.fits[m].theta[cell], self.ends[cell])[0]
+
+    def fitted(self, series: NDArray[np.intp], feature: NDArray[np.intp], m: int, confidence: float) -> FittedModel:
         """Model m of some cells with its uncertainty; series and feature (k,)."""
         cells = series * self.features + feature
-        fit_ = self.fits[m]
-        part = replace(
-            fit_,
-            theta=fit_.theta[cells],
-            covariance=fit_.covariance[cells],
-            rss=fit_.rss[cells],
-            floor=fit_.floor[cells],
-        )
-        count = np.array([self.rows[b].y.size for b in series], dtype=np.float64)
-        freedom, sigma2 = degrees(part, count), variance(part, count)
-        hidden = np.array([self.rows[b].within[part.model.noise.log] for b in series])
-        worth = np.array([self.rows[b].information for b in series])
-        covariance = part.covariance * (sigma2 * count / worth)[:, None, None]
-        clustered = [i for i, b in enumerate(series) if self.rows[b].clusters is not None]
-        for i in clustered:
-            covariance[i] = _between(self.rows[series[i]], int(feature[i]), part, i, self.ends[cells[i]])
-            freedom[i] = self.rows[series[i]].runs - 1
+        found, model, rows = self.fits[m], self.fits[m].model, [self.rows[b] for b in series]
+        count = np.array([row.y.size for row in rows], dtype=np.float64)
+        freedom = np.maximum(count - len(model.places), 1.0)
+        variance = np.maximum(found.rss[cells] / freedom, found.floor[cells] ** 2)
+        variance_error = 2.0 * variance**2 / freedom
+        effective = np.array([row.effective for row in rows])
+        covariance = found.covariance[cells] * (variance * count / effective)[:, None, None]
+        for i, (row, f, cell) in enumerate(zip(rows, feature, cells, strict=True)):
+            if row.clusters is not None:
+                data, places = (row.x[f], row.y, row.log_y), np.array(model.places)
+                theta, ends = found.theta[cell], self.ends[cell]
+                covariance[i] = covariance_between_runs(model, data, theta, ends, row.w, row.clusters)
+                # Never below that of independent rows at the floor of σ: the law of a perfect fit keeps a width.
+                covariance[i, places, places] += found.covariance[cell][places, places] * found.floor[cell] ** 2
+                freedom[i] = row.runs - 1
+        hidden = np.array([row.within[model.noise.log] for row in rows])
         quantile = stdtrit(freedom, 0.5 + confidence / 2.0)
-        error = 2.0 * sigma2**2 / degrees(part, count)
-        return Fitted(part.model, part.theta, covariance, self.ends[cells], sigma2 + hidden, error, quantile)
+        return FittedModel(
+            model, found.theta[cells], covariance, self.ends[cells], variance + hidden, variance_error, quantile
+        )
 
 
-def candidates(rows: Sequence[Rows]) -> Candidates:
+def fit_candidates(rows: Sequence[Rows]) -> Candidates:
     """Fit and score all laws of series with equally many features (at least one) and similar length."""
-    batch = _batch(rows)
+    features, length = len(rows[0].x), max(row.y.size for row in rows)
+    batch = padded_batch([(row, f, np.arange(row.y.size)) for row in rows for f in range(features)], length)
     fits = fit(MODELS, batch)
-    features = len(rows[0].x)
-    sizes = np.array([[np.unique(x).size for x in r.x] for r in rows]).reshape(-1, features)
-    information = np.repeat([r.information for r in rows], features)
-    count = batch.w.sum(axis=-1)
-    of = numbers(fits)
-    found, open_ = scores(of, count, information, sizes.reshape(-1).astype(np.float64))
+    sizes = np.array([[np.unique(x).size for x in row.x] for row in rows]).reshape(-1, features)
+    effective = np.repeat([row.effective for row in rows], features)
+    flat = _scores(fits, batch.w.sum(axis=-1), effective, sizes.reshape(-1).astype(np.float64))
+    scores, plausible = (one.reshape(len(rows), features, len(fits)) for one in flat)
     ends = np.stack([batch.x.min(axis=-1), batch.x.max(axis=-1)], axis=-1)
-    shape = (len(rows), features, len(fits))
-    out = Candidates(rows, fits, ends, sizes, found.reshape(shape), found.reshape(shape).copy(), open_.reshape(shape))
-    for b, r in enumerate(rows):
-        if r.clusters is not None:
-            _discount(out, of, b, sizes[b].astype(np.float64))
-    return out
-
-
-def _batch(rows: Sequence[Rows]) -> Batch:
-    """One cell a series and feature, padded to the longest with weight 0."""
-    features, length = len(rows[0].x), max(r.y.size for r in rows)
-    shape = (len(rows), features, length)
-    x, y, log_y, w = np.empty(shape), np.empty(shape), np.empty(shape), np.zeros(shape)
-    for b, r in enumerate(rows):
-        n = r.y.size
-        for target, source in ((x, r.x), (y, r.y), (log_y, r.log_y)):
-            target[b, :, :n] = source
-            target[b, :, n:] = source[..., :1]
-        w[b, :, :n] = r.w
-    flat = (shape[0] * features, length)
-    quantum = np.repeat([r.series.quantum for r in rows], features).astype(np.float64)
-    positive = np.repeat([r.positive for r in rows], features)
-    return Batch(x.reshape(flat), y.reshape(flat), log_y.reshape(flat), w.reshape(flat), quantum, positive)
-
-
-def _discount(found: Candidates, of: Numbers, b: int, sizes: Array) -> None:
-    """Score rows that share runs by what they are worth; in place, one series."""
-    row = found.rows[b]
-    assert row.clusters is not None
-    for f in range(found.features):
-        cell = b * found.features + f
-        best = int(found.scores[b, f].argmin())
-        model = found.fits[best].model
-        residual, _ = residual_of(model, (row.x[f], row.y, row.log_y), found.fits[best].theta[cell], found.ends[cell])
-        worth = max(row.information / moulton(residual, np.asarray(row.x[f]), row.clusters), 1.0)
+    out = Candidates(rows, fits, ends, sizes, scores, scores.copy(), plausible)
+    for b, row in enumerate(rows):
+        if row.clusters is None:
+            continue
         count = np.array([float(row.y.size)])
-        chosen, open_ = scores(of.of(cell), count, np.array([worth]), sizes[f : f + 1])
-        found.scores[b, f], found.open_scores[b, f] = chosen[0], open_[0]
-
-
-def residual_of(model: Model, data: tuple[Array, Array, Array], theta: Array, ends: Array) -> tuple[Array, Array]:
-    """Residuals (n,) on the noise's scale and the gradient (p, n) of a law; ``data`` are x, y and log y."""
-    x, y, log_y = data
-    law = Fitted(model, theta, np.zeros((3, 3)), ends, np.zeros(()), np.zeros(()), np.zeros(()))
-    mean, gradient = model.mean(law.parameters, law.range, x)
-    if not model.noise.log:
-        return y - mean, np.stack(gradient)
-    mean = np.maximum(mean, 1e-300)
-    return log_y - np.log(mean), np.stack(model.scaled(law.parameters, mean, gradient))
-
-
-def _between(row: Rows, f: int, part: Fit, i: int, ends: Array) -> Array:
-    """Covariance (3, 3) of one law's parameters from the spread between runs."""
-    assert row.clusters is not None
-    residual, gradient = residual_of(part.model, (row.x[f], row.y, row.log_y), part.theta[i], ends)
-    out = np.zeros((3, 3))
-    places = np.array(part.model.columns)
-    out[np.ix_(places, places)] = cluster_covariance(gradient, row.w, residual, row.clusters)
-    # Never below what independent rows at the floor of σ would give: a perfect fit keeps a width.
-    out[places, places] += part.covariance[i][places, places] * part.floor[i] ** 2
+        for f in range(features):
+            # Rows that share runs are discounted by Moulton's factor of the best law.
+            residual = out.residual(b, f, int(scores[b, f].argmin()))
+            discounted = max(row.effective / moulton(residual, np.asarray(row.x[f]), row.clusters), 1.0)
+            cell = slice(b * features + f, b * features + f + 1)
+            again = _scores(fits, count, np.array([discounted]), sizes[b, f : f + 1].astype(np.float64), cell)
+            scores[b, f], plausible[b, f] = again[0][0], again[1][0]
     return out
+
+
+def padded_batch(cells: Sequence[tuple[Rows, int, NDArray[np.intp]]], length: int) -> Batch:
+    """Some rows of a feature of a series per cell, padded to a length with the first of them at weight 0."""
+    x, y, log_y, w = (np.zeros((len(cells), length)) for _ in range(4))
+    for i, (row, f, places) in enumerate(cells):
+        padded = np.concatenate([places, np.full(length - places.size, places[0])])
+        x[i], y[i], log_y[i] = row.x[f][padded], row.y[padded], row.log_y[padded]
+        w[i, : places.size] = row.w[places]
+    quantum = np.array([row.series.quantum for row, _, _ in cells])
+    return Batch(x, y, log_y, w, quantum, np.array([row.positive for row, _, _ in cells]))
+
+
+def _scores(
+    fits: Sequence[Fit], count: Array, effective: Array, sizes: Array, cells: slice = slice(None)
+) -> tuple[Array, Array]:
+    """Scores to choose by and to stay plausible by, (B, M) each; smaller is better, infinite if not available.
+
+    count (B,) points; effective (B,) number of independent points; sizes (B,) distinct values of x: a law with as many
+    parameters as sizes would explain anything and is not available.
+    """
+
+    def per_model(values: Sequence[float]) -> Array:
+        return np.array(values, dtype=np.float64)[:, None]
+
+    models = [fit.model for fit in fits]
+    parameters = per_model([len(model.places) for model in models])
+    rss, floor, deviance = (
+        np.stack([getattr(fit, name)[cells] for fit in fits]) for name in ("rss", "floor", "deviance")
+    )
+    bottom = np.abs(np.stack([fit.theta[cells, BOTTOM] for fit in fits]))
+    response = np.where(per_model([model.noise.log for model in models]), 1.0, np.maximum(bottom, 1e-290))
+    variance = count / effective * np.maximum(rss / np.maximum(count - parameters, 1.0), floor**2)
+    of_intercept, of_exponent = (
+        np.stack([fit.covariance[cells, place, place] for fit in fits]) * variance for place in (BOTTOM, EXPONENT)
+    )
+    widths = (
+        per_model([INTERCEPT_WIDTH if model.intercept else np.nan for model in models]),
+        per_model([model.family.width if model.family.free else np.nan for model in models]),
+    )
+    bic = np.log(np.maximum(effective, 1.0))
+    cost = np.zeros(variance.shape)
+    for spread, width in zip((of_intercept / response / response, of_exponent), widths, strict=True):
+        laplace = 2.0 * np.log(width) - np.log(np.maximum(2.0 * np.pi * spread, 1e-30))
+        cost += np.where(np.isnan(width), 0.0, np.maximum(laplace, bic + EXTRA_COST))
+    worth = np.maximum(effective - BARTLETT, np.minimum(effective, 1.0) * 0.5) / count
+    base = worth * deviance + per_model([model.family.surprise for model in models])
+    available = (parameters < np.maximum(sizes, 2.0)) & np.isfinite(deviance)
+    scores = np.where(available, base + cost, np.inf)
+    plausible = np.where(available, base + (parameters - 1.0) * bic, np.inf)
+    return np.ascontiguousarray(scores.T), np.ascontiguousarray(plausible.T)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen law of a series and the others, as places in its candidates."""
+
+    feature: int
+    """Feature of the chosen law."""
+    model: int
+    """Model of the chosen law."""
+    established: bool
+    """The null control rejected independence."""
+    plausible: tuple[tuple[int, int, float], ...]
+    """(feature, model, score difference) of every law that the intervals cover, the chosen one first."""
+
+
+def choose(candidates: Candidates, b: int, established: NDArray[np.bool_], options: Options) -> Choice:
+    """Choose a law for series b; established (F,) are the features for which the null control rejected."""
+    row, scores = candidates.rows[b], candidates.scores[b]
+    few = row.y.size < FEWEST_UNITS
+    if row.clusters is not None:
+        few = not established.any() and row.runs < FEWEST_UNITS
+    if few:  # No permutation could have rejected: a law far better than the constant is the best guess.
+        margin = GUESS if row.clusters is None else GUESS_CLUSTERED
+        established = scores[:, CONSTANTS:].min(axis=-1) < scores[:, :CONSTANTS].min(axis=-1) - margin
+    allowed = np.zeros(scores.shape, dtype=bool)
+    allowed[established, CONSTANTS:] = np.isfinite(scores[established, CONSTANTS:])
+    if not allowed.any():  # Constants are the same law for all features.
+        allowed[0, :CONSTANTS] = np.isfinite(scores[0, :CONSTANTS])
+
+    best = np.where(allowed, candidates.plain_scores[b], np.inf).min(axis=-1)
+    f = int(best.argmin())
+    if f:
+        rank, log = standardised(ranks(row.x)), standardised(logs_if_positive(row.x))
+        same = (np.abs(rank @ rank.T) >= SAME_STORY) | (np.abs(log @ log.T) >= SAME_STORY)
+        same[f, f] = True
+        f = int(np.flatnonzero(same[f] & (best < best[f] + options.delta))[0])
+    if row.clusters is not None:
+        # The effective number of rows differs from feature to feature, so scores of different features do not compare.
+        allowed &= np.arange(len(allowed))[:, None] == f
+    m = int(np.where(allowed, scores, np.inf)[f].argmin())
+    if m < CONSTANTS:
+        # A dependence that is not established is not refuted: what fits as well stays for the verdict to judge.
+        allowed |= np.isfinite(scores) & (np.arange(scores.shape[1]) >= CONSTANTS)
+    return Choice(f, m, m >= CONSTANTS and not few, _plausible(candidates, b, allowed, (f, m), options.delta))
+
+
+def _plausible(
+    candidates: Candidates, b: int, allowed: NDArray[np.bool_], chosen: tuple[int, int], delta: float
+) -> tuple[tuple[int, int, float], ...]:
+    """Laws that the data cannot tell from the chosen one, that one first."""
+    if np.ptp(candidates.rows[b].y) == 0:
+        # Responses that do not vary leave nothing open: what a law could hide is below the clock's tick.
+        return ((*chosen, 0.0),)
+    score = np.where(allowed, candidates.scores[b], np.inf)
+    plausible = np.where(np.isfinite(score), candidates.plausible_scores[b], np.inf)
+    difference = np.minimum(score - score[chosen], plausible - plausible[chosen])
+    difference -= slack(candidates.rows[b].y.size)
+    difference[chosen] = 0.0
+    if candidates.perfect(b, *chosen):
+        # Laws with more parameters fit as perfectly: that is no doubt.
+        least = len(MODELS[chosen[1]].places)
+        difference[:, [len(model.places) > least for model in MODELS]] = np.inf
+    near = [(int(i), int(j), max(float(difference[i, j]), 0.0)) for i, j in np.argwhere(difference < delta)]
+    return tuple(sorted(near, key=lambda law: (law[:2] != chosen, law[2])))
+
+
+def slack(n: int) -> float:
+    """Benefit of the doubt of a law beside the one chosen from n points."""
+    return min(SLACK + SLACK_FEW / n**2, MOST_SLACK)

@@ -1,255 +1,228 @@
-"""Features that say the same in these data: classes of collinear features, each told by one of them.
+"""What features cannot tell: those that say the same in these data, and one that seems to be missing.
 
-Correlated features (|r| ≥ 0.9 of logarithms, ranks or values) form a class whose representative is the shallowest
-(fewest dots), then the shortest name (Freud §3.2). Where the responses themselves clearly single out another member
-that one stands for the class: a name is no reason to predict worse.
+Collinear features (|r| ≥ 0.9 of logarithms, ranks or values) form a class, represented by the shallowest name (fewest
+dots), then the shortest (Freud §3.2). If the responses themselves clearly single out another member, that one
+represents the class: a name is no reason to predict worse.
+
+A feature seems to be missing if runs with equal features differ far more than repeats within a run suggest. What no
+given feature explains and repeats do not show must differ between the runs: a setting, a machine, data that nobody
+declared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtrit
 
-from perflaw.learn.series.prepare import unit
-from perflaw.learn.series.ranks import ranks, student_tail
+from perflaw.learn.series.independence import logs_if_positive, ranks, standardised, student_tail, t_of_correlation
+from perflaw.learn.series.law import ranges
 from perflaw.learn.series.series import Array, Series
 from perflaw.types import Law
 
-ALIKE = 0.9
+COLLINEAR = 0.9
 """Correlation from which two features say the same."""
 
 CHANCE = 0.01
-"""Two-sided p a correlation has to have, shared by all pairs: three points are nearly always correlated."""
+"""Two-sided p that a correlation must reach, shared by all pairs: three points are nearly always correlated."""
 
-ROUGHLY = 0.7
-"""Where values alone are correlated their ranks are at least so: one common extreme point is no relation."""
+RANKS_TOO = 0.7
+"""Rank correlation that values must have as well: one common extreme point is no relation."""
 
 CLEARLY, LOSS = 10.0, 0.05
-"""Twice the log likelihood ratio and share of the variance from which responses single out a member."""
+"""Twice the log likelihood ratio, and share of the variance, from which responses single out a member."""
+
+FEWEST_ROWS = 6
+"""Fewest rows that can show a missing feature."""
+
+CERTAIN = 1e-4
+"""Largest p of the analysis of variance for a missing feature."""
+
+FAR = 3.0
+"""Least spread between runs, relative to that of repeats."""
+
+RELEVANT = 0.1
+"""Least spread between runs, relative to the response."""
+
+FOLLOWS = 0.01
+"""Largest p for which the size of the residuals follows a given feature."""
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
-    """A series reduced to one feature a class."""
+class ReducedSeries:
+    """A series reduced to one feature of each collinear class."""
 
     series: Series
-    """With representatives alone, in the order of the original."""
+    """The series with the representatives alone, in their original order."""
     others: Mapping[str, tuple[str, ...]]
-    """Representative → the other members; classes of one are left out."""
+    """Other members of a class by its representative; classes of one are left out."""
 
 
-def classes(series: Series) -> Classes:
-    """Classes of a series' features.
+def reduce_collinear(series: Series) -> ReducedSeries:
+    """Keep one feature of each collinear class of a series.
 
     >>> x = np.array([1.0, 3, 10, 40, 100, 300])
-    >>> found = classes(Series("f", 2 * x, {"docs.items.len": 3 * x, "n": x, "seed": x[[2, 0, 5, 3, 1, 4]]}))
-    >>> list(found.series.features), dict(found.others)
+    >>> reduced = reduce_collinear(Series("f", 2 * x, {"docs.items.len": 3 * x, "n": x, "seed": x[[2, 0, 5, 3, 1, 4]]}))
+    >>> list(reduced.series.features), dict(reduced.others)
     (['n', 'seed'], {'n': ('docs.items.len',)})
     """
     names = list(series.features)
     if len(names) < 2:
-        return Classes(series, {})
+        return ReducedSeries(series, {})
     x = np.array([series.features[name] for name in names])
-    same = alike(x)
+    same = collinear(x)
     if same.sum() == len(names):
-        return Classes(series, {})
-    members = _members(names, same)
-    firsts = list(members)
-    told = {_told(series.y, x, group, [f for f in firsts if f != i]): group for i, group in members.items()}
-    others = {names[i]: tuple(names[j] for j in group if j != i) for i, group in told.items() if len(group) > 1}
-    kept = {names[i]: series.features[names[i]] for i in sorted(told)}
-    return Classes(replace(series, features=kept), others)
+        return ReducedSeries(series, {})
+    # Every feature joins the first representative that it is collinear with.
+    classes: dict[int, list[int]] = {}
+    for i in sorted(range(len(names)), key=lambda i: (names[i].count("."), len(names[i]), i)):
+        first = next((j for j in classes if same[i, j]), i)
+        classes.setdefault(first, []).append(i)
+    members: dict[int, list[int]] = {}
+    for first, group in classes.items():
+        members[_representative(series.y, x, group, [f for f in classes if f != first])] = group
+    others = {names[i]: tuple(names[j] for j in group if j != i) for i, group in members.items() if len(group) > 1}
+    kept = {names[i]: series.features[names[i]] for i in sorted(members)}
+    return ReducedSeries(replace(series, features=kept), others)
 
 
-def alike(x: Array) -> NDArray[np.bool_]:
-    """Which features say the same, (F, n) -> (F, F)."""
+def collinear(x: Array) -> NDArray[np.bool_]:
+    """Whether two features say the same, (F, n) -> (F, F)."""
     n = x.shape[-1]
     pairs = max(len(x) * (len(x) - 1) // 2, 1)
     quantile = float(stdtrit(max(n - 2, 1), 1.0 - CHANCE / pairs / 2.0))
-    least = max(ALIKE, quantile / np.sqrt(max(n - 2, 1) + quantile**2))
-    order = _correlation(ranks(x))
-    positive = (x > 0).all(axis=-1, keepdims=True)
-    logs = _correlation(np.log(np.where(positive, x, 1.0)))
-    values = (_correlation(x) >= least) & (order >= ROUGHLY)
-    return np.asarray((order >= least) | (logs >= least) | values | np.eye(len(x), dtype=bool))
+    least = max(COLLINEAR, quantile / np.sqrt(max(n - 2, 1) + quantile**2))
+    columns = (standardised(rows) for rows in (x, ranks(x), logs_if_positive(x)))
+    # Rounding is taken for a perfect correlation.
+    of_values, of_ranks, of_logs = (np.abs(rows @ rows.T) + 1e-12 for rows in columns)
+    same = (of_ranks >= least) | (of_logs >= least) | ((of_values >= least) & (of_ranks >= RANKS_TOO))
+    return np.asarray(same | np.eye(len(x), dtype=bool))
 
 
-def _correlation(rows: Array) -> Array:
-    """|r| of all pairs, with rounding taken for perfect."""
-    columns = unit(rows)
-    return np.asarray(np.abs(columns @ columns.T) + 1e-12)
+def _representative(y: Array, x: Array, group: list[int], firsts: list[int]) -> int:
+    """Member that represents a class: the first, unless the responses clearly follow another one.
 
-
-def _members(names: Sequence[str], same: NDArray[np.bool_]) -> dict[int, list[int]]:
-    """Representative → places of its class, it first; every feature joins the first representative alike."""
-    out: dict[int, list[int]] = {}
-    for i in sorted(range(len(names)), key=lambda i: (names[i].count("."), len(names[i]), i)):
-        told = next((j for j in out if same[i, j]), None)
-        if told is None:
-            out[i] = [i]
-        else:
-            out[told].append(i)
-    return out
-
-
-def _told(y: Array, x: Array, group: list[int], others: list[int]) -> int:
-    """Member that stands for a class: the first, unless the responses clearly follow another one.
-
-    ``others`` represent the other classes; their share of the responses is taken out.
+    ``firsts`` represent the other classes; their share of the responses is taken out.
     """
     if len(group) == 1 or y.size < 4:
         return group[0]
-    beside = x[others[: max(y.size // 4 - 3, 0)]]
-    left = np.array([_unexplained(y, x[i], beside) for i in group])
-    best = int(left.argmin())
-    gain = y.size * np.log(left[0] / left[best])
-    return group[best] if gain > CLEARLY and left[0] - left[best] > LOSS else group[0]
+    others = x[firsts[: max(y.size // 4 - 3, 0)]]
+    unexplained = np.array([_unexplained_share(y, x[i], others) for i in group])
+    best = int(unexplained.argmin())
+    gain = y.size * np.log(unexplained[0] / unexplained[best])
+    return group[best] if gain > CLEARLY and unexplained[0] - unexplained[best] > LOSS else group[0]
 
 
-def _unexplained(y: Array, x: Array, beside: Array) -> float:
-    """Least share of y's variance that a parabola of x and lines of others (K, n) leave, values or logarithms."""
-    scales = [(_scaled(x[None])[0], _scaled(y[None])[0], _scaled(beside))]
+def _unexplained_share(y: Array, x: Array, others: Array) -> float:
+    """Least share of the variance that a parabola of x and lines of others (K, n) leave, of y or of log y."""
+
+    def scaled(values: Array) -> Array:
+        return np.asarray(values / np.maximum(np.abs(values).max(axis=-1, keepdims=True, initial=0.0), 1e-300))
+
+    scales = [(scaled(x), scaled(y), scaled(others))]
     if (x > 0).all() and (y > 0).all():
-        positive = (beside > 0).all(axis=-1, keepdims=True)
-        scales.append((np.log(x), np.log(y), np.log(np.where(positive, beside, 1.0))))
-    out = []
+        scales.append((np.log(x), np.log(y), logs_if_positive(others)))
+    shares = []
     for u, v, rows in scales:
         design = np.column_stack([np.ones_like(u), u - u.mean(), (u - u.mean()) ** 2, *rows])
-        rest = v - design @ np.linalg.lstsq(design, v, rcond=None)[0]
+        residual = v - design @ np.linalg.lstsq(design, v, rcond=None)[0]
         total = float(((v - v.mean()) ** 2).sum())
-        out.append(float((rest**2).sum()) / total if total > 0 else 1.0)
-    return max(min(out), 1e-12)
+        shares.append(float((residual**2).sum()) / total if total > 0 else 1.0)
+    return max(min(shares), 1e-12)
 
 
-def _scaled(x: Array) -> Array:
-    return np.asarray(x / np.maximum(np.abs(x).max(axis=-1, keepdims=True, initial=0.0), 1e-300))
-
-
-def told(law: Law, series: Series, found: Classes) -> Law:
-    """A law learnt from representatives, with what it says of all features of the series it was learnt from."""
-    if not found.others:
+def restore_collinear(law: Law, series: Series, reduced: ReducedSeries) -> Law:
+    """A law learnt from representatives as one of all features of the series, with the classes of collinear ones."""
+    if not reduced.others:
         return law
-    mine = {name: others for name, others in found.others.items() if name in law.features}
-    ends = {name: (float(x.min()), float(x.max())) for name, x in series.features.items()}
-    law = replace(law, collinear=mine, range=ends)
+    classes = {name: others for name, others in reduced.others.items() if name in law.features}
+    law = replace(law, collinear=classes, range=ranges(series))
     if law.features:
         return law
-    first = {other: name for name, others in found.others.items() for other in others}
+    representative = {other: name for name, others in reduced.others.items() for other in others}
     slope, low, high = (
-        {name: limits.get(first.get(name, name), 0.0) for name in series.features}
+        {name: limits.get(representative.get(name, name), 0.0) for name in series.features}
         for limits in (law.slope, law.slope_low, law.slope_high)
     )
     return replace(law, slope=slope, slope_low=low, slope_high=high)
 
 
-# ---- Suspicion of a missing feature: runs with equal features differ far more than repeats within a run suggest.
-#
-# Rows with equal features are compared by one-way analysis of variance: between runs against within runs (Fisher
-# 1925,
-# §38). What no given feature explains and repeats do not show must differ between the runs: a setting, a machine,
-# data
-# that nobody declared. Where the spread follows a given feature that one may explain it, and nothing is said.
-
-FEWEST_ROWS = 6
-"""Fewer cannot show it."""
-
-CERTAIN = 1e-4
-"""p of the analysis of variance."""
-
-FAR = 3.0
-"""How many times the spread of repeats the spread between runs is."""
-
-RELEVANT = 0.1
-"""Least relative spread between runs that is told."""
-
-FOLLOWS = 0.01
-"""p from which the size of residuals follows a given feature."""
-
-
 @dataclass(frozen=True, slots=True)
-class Unexplained:
-    """Spread between runs of equal features."""
+class UnexplainedVariation:
+    """Variation between runs with equal features that repeats within a run do not show."""
 
     between: float
-    """Its standard deviation, relative to the response."""
+    """Standard deviation between runs, relative to the response."""
     repeats: float
-    """That of repeats within a run, relative to the response."""
+    """Standard deviation of repeats within a run, relative to the response."""
 
     @property
     def reason(self) -> str:
-        """In words, with what to do."""
+        """The finding in words, with what to do."""
         return (
             f"a feature seems to be missing: runs with equal features differ by {100 * self.between:.0f} %, repeats by "
             f"{100 * self.repeats:.0f} %: declare what differs with --feature NAME=VALUE"
         )
 
 
-def suspected(law: Law, series: Series, residuals: Callable[[], Array]) -> Law:
-    """The law, its reason saying where a feature seems to be missing; ``residuals`` gives those of the series, (n,)."""
-    if series.runs is None or series.y.size < FEWEST_ROWS:
-        return law
-    found = unexplained(series, residuals)
+def warn_missing_feature(law: Law, series: Series, residuals: Callable[[], Array]) -> Law:
+    """Add to the law's reason that a feature seems to be missing; ``residuals`` gives those of the series, (n,)."""
+    found = unexplained_variation(series, residuals)
     return law if found is None else replace(law, reason="; ".join(part for part in (law.reason, found.reason) if part))
 
 
-def unexplained(series: Series, residuals: Callable[[], Array]) -> Unexplained | None:
-    """What runs differ by beyond repeats, where that is far.
+def unexplained_variation(series: Series, residuals: Callable[[], Array]) -> UnexplainedVariation | None:
+    """Variation between runs with equal features, if it far exceeds that of repeats and no given feature explains it.
+
+    Rows with equal features are compared by one-way analysis of variance of log y: between runs against within runs
+    (Fisher 1925, §38).
 
     >>> run = np.repeat(np.arange(6), 4)
     >>> noise = np.tile([1.0, 1.01, 0.99, 1.0], 6)
     >>> hidden = Series("f", noise * np.repeat([10.0, 31, 12, 29, 11, 30], 4), {"n": np.full(24, 5.0)}, run)
-    >>> unexplained(hidden, lambda: hidden.y - hidden.y.mean()).reason[:70]
+    >>> unexplained_variation(hidden, lambda: hidden.y - hidden.y.mean()).reason[:70]
     'a feature seems to be missing: runs with equal features differ by 74 %'
     """
-    if series.runs is None or not (series.y > 0).all():
+    n = series.y.size
+    if series.runs is None or n < FEWEST_ROWS or not (series.y > 0).all():
         return None
-    run = np.unique(series.runs, return_inverse=True)[1].reshape(-1)
-    n, runs = series.y.size, int(run.max()) + 1
+    run, runs = _codes(series.runs)
     if not 2 < runs < n:
         return None
-    group = _alike(list(series.features.values()), n)
-    cell = np.unique(group * runs + run, return_inverse=True)[1].reshape(-1)
-    found = _compared(np.log(series.y), group, cell)
-    return None if found is None or _follows(series, residuals()) else found
-
-
-def _alike(columns: Sequence[Array], n: int) -> NDArray[np.intp]:
-    """Number of the group of equal features of every row, (n,)."""
     group = np.zeros(n, dtype=np.intp)
-    for column in columns:
-        code = np.unique(column, return_inverse=True)[1].reshape(-1)
-        group = np.unique(group * (int(code.max()) + 1) + code, return_inverse=True)[1].reshape(-1)
-        if int(group.max()) == n - 1:
+    for column in series.features.values():
+        code, count = _codes(column)
+        group, groups = _codes(group * count + code)
+        if groups == n:
             break
-    return group
-
-
-def _compared(log_y: Array, group: NDArray[np.intp], cell: NDArray[np.intp]) -> Unexplained | None:
-    """Analysis of variance of cells (group and run) within groups of equal features."""
-    size = np.bincount(cell)
-    first = np.unique(cell, return_index=True)[1]
-    middle = np.bincount(cell, log_y) / size
-    of = np.unique(group[first], return_inverse=True)[1].reshape(-1)
-    whole = np.bincount(of, middle * size) / np.bincount(of, size)
-    inner, outer = int(log_y.size - size.size), int(size.size - whole.size)
+    cell, cells = _codes(group * runs + run)
+    log_y, size = np.log(series.y), np.bincount(cell)
+    cell_mean = np.bincount(cell, log_y) / size
+    group_of_cell, groups = _codes(group[np.unique(cell, return_index=True)[1]])
+    group_mean = np.bincount(group_of_cell, cell_mean * size) / np.bincount(group_of_cell, size)
+    inner, outer = n - cells, cells - groups
     if inner < 3 or outer < 2:
         return None
-    inside = float(((log_y - middle[cell]) ** 2).sum()) / inner
-    across = float((size * (middle - whole[of]) ** 2).sum()) / outer
-    rows = float(log_y.size / size.size)
-    between, repeats = np.sqrt(max(across - inside, 0.0) / rows), np.sqrt(inside)
+    inside = float(((log_y - cell_mean[cell]) ** 2).sum()) / inner
+    across = float((size * (cell_mean - group_mean[group_of_cell]) ** 2).sum()) / outer
+    between, repeats = np.sqrt(max(across - inside, 0.0) / (n / cells)), np.sqrt(inside)
     p = float(fdtrc(outer, inner, across / inside)) if inside > 0 else 0.0
-    if p > CERTAIN or between < max(FAR * repeats, RELEVANT):
+    if p > CERTAIN or between < max(FAR * repeats, RELEVANT) or _spread_follows(series, residuals()):
         return None
-    return Unexplained(float(np.expm1(between)), float(np.expm1(repeats)))
+    return UnexplainedVariation(float(np.expm1(between)), float(np.expm1(repeats)))
 
 
-def _follows(series: Series, residual: Array) -> bool:
-    """The size of the residuals follows a given feature (Spearman's test)."""
+def _codes(values: NDArray[np.generic]) -> tuple[NDArray[np.intp], int]:
+    """Number of the distinct value of each row, (n,), and how many distinct values there are."""
+    distinct, codes = np.unique(values, return_inverse=True)
+    return codes.reshape(-1), distinct.size
+
+
+def _spread_follows(series: Series, residual: Array) -> bool:
+    """Whether the size of the residuals follows a given feature, by Spearman's test: that feature may explain it."""
     varying = [x for x in series.features.values() if np.ptp(x) > 0]
     if not varying or residual.size < 8:
         return False
@@ -261,5 +234,5 @@ def _follows(series: Series, residual: Array) -> bool:
     rho = np.abs(columns @ size) / np.maximum(scale, 1e-300)
     runs = np.unique(series.runs).size if series.runs is not None else residual.size
     degrees = max(min(residual.size, runs) - 2, 1)
-    t = rho * np.sqrt(degrees / np.maximum(1.0 - rho**2, 1e-12))
-    return bool((2.0 * student_tail(t, degrees)).min() * len(varying) < FOLLOWS)
+    p = 2.0 * student_tail(t_of_correlation(rho, degrees), degrees)
+    return bool(p.min() * len(varying) < FOLLOWS)

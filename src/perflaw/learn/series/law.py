@@ -1,19 +1,77 @@
-"""One way to make a law: from its mean as an expression, its noise, and the series it was learnt from."""
+"""How a law is made: the verdict on the evidence, and the noun from a mean, its noise and the series."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from perflaw.laws.build import combination, lognormal, normal
-from perflaw.laws.catalogue import CONSTANT
-from perflaw.laws.tree import Distribution, Expression, Name
-from perflaw.learn.series.model import Model
+from perflaw.laws.build import lognormal, normal
+from perflaw.laws.tree import Distribution, Expression
 from perflaw.learn.series.series import Series
 from perflaw.types import Law, Noise, Verdict
 
+FEWEST_UNITS = 5
+"""Fewest runs (or rows of a single run) that can reject independence: 1/120 is the smallest p of 5."""
+
+FEWEST_SIZES = 3
+"""Fewest distinct sizes that can show a shape."""
+
+RELEVANT_GROWTH = 0.5
+"""A constant is no finding if the data allow an exponent as large as this."""
+
+OPEN_SHAPE = 0.75
+"""Largest range of local exponents of the plausible laws for which the shape counts as known."""
+
 Slopes = tuple[Mapping[str, float], Mapping[str, float], Mapping[str, float]]
 """Local exponents by feature, their lower and their upper limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a verdict rests on."""
+
+    units: int
+    """Number of runs, or of rows of a single run."""
+    runs: int
+    """Number of runs."""
+    sizes: int
+    """Number of distinct values of the feature (the most of any feature, for a constant)."""
+    slopes: tuple[float, float]
+    """Lowest and highest local exponent that the data allow."""
+    feature: str
+    """Feature to vary, for the advice; empty if there is none."""
+    established: bool = True
+    """The null control rejected independence."""
+    varies: bool = True
+    """The response varies."""
+
+
+def judge(evidence: Evidence) -> tuple[Verdict, str]:
+    """Verdict and its reason; the reason of a law is empty except for "one run"."""
+    vary = f"--vary {evidence.feature or 'n'}=…"
+    low, high = evidence.slopes
+    if evidence.sizes < 2:
+        why = "no feature varies" if evidence.feature else "there is no feature"
+        return ("none", f"{why}: add {vary}") if evidence.units > 1 else ("inconclusive", f"one point: add {vary}")
+    if not evidence.varies and evidence.units >= FEWEST_UNITS:
+        return "none", "the response does not vary"
+    if evidence.sizes < FEWEST_SIZES:
+        return "inconclusive", f"too few sizes ({evidence.sizes}): add {vary}"
+    if evidence.units < FEWEST_UNITS:
+        missing, add = ("sizes", vary) if evidence.sizes >= evidence.units else ("runs", "--repeat")
+        return "inconclusive", f"too few {missing} ({evidence.units}): add {add}"
+    if not evidence.established:
+        # A constant is a finding only if the data would have shown a growth.
+        growth = max(high, -low)
+        if not evidence.varies or growth < RELEVANT_GROWTH:
+            return "none", "no dependence on the features found"
+        why = f"no dependence found, but n^{growth:.1f} fits too"
+        return "inconclusive", f"{why}: add {vary} over a wider range or --repeat"
+    if high - low > OPEN_SHAPE:
+        why = f"the shape is open, it grows as n^{low:.1f} to n^{high:.1f}"
+        return "inconclusive", f"{why}: add {vary} over a wider range"
+    return "law", "one run: add --repeat" if evidence.runs == 1 and evidence.units > 1 else ""
 
 
 def new_law(
@@ -31,7 +89,7 @@ def new_law(
     exponents: tuple[float | None, float | None] = (None, None),
     **more: Any,
 ) -> Law:
-    """A law of a series; ``verdict`` is the verdict with its reason, ``more`` are further fields.
+    """The law of a series; ``verdict`` is the verdict with its reason, ``more`` are further fields.
 
     Its features are those of ``slopes`` unless ``more`` says otherwise.
     """
@@ -54,9 +112,14 @@ def new_law(
         log_exponent=exponents[1],
         coefficient=coefficient,
         intercept=intercept,
-        range={name: (float(x.min()), float(x.max())) for name, x in series.features.items()},
+        range=ranges(series),
         **more,
     )
+
+
+def ranges(series: Series) -> dict[str, tuple[float, float]]:
+    """Smallest and largest value of every feature."""
+    return {name: (float(x.min()), float(x.max())) for name, x in series.features.items()}
 
 
 def distribution(mean: Expression, noise: Noise) -> Distribution:
@@ -66,14 +129,3 @@ def distribution(mean: Expression, noise: Noise) -> Distribution:
     logarithm.
     """
     return lognormal(mean, noise.scale) if noise.distribution == "lognormal" else normal(mean, noise.scale)
-
-
-def mean_of(model: Model, feature: str, intercept: float, coefficient: float, parameter: float) -> Expression:
-    """Mean of a law of one feature such as ``53350.3 - 2.1*s + 0.12*s*log(s)``.
-
-    ``parameter`` is the learnt parameter of the family as it is printed.
-    """
-    if model.family is CONSTANT:
-        return combination([(coefficient, ())])
-    term = (coefficient, model.family.factors(Name(feature), parameter))
-    return combination([(intercept, ()), term] if model.intercept else [term])

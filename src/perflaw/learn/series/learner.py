@@ -1,8 +1,8 @@
-"""The law learner's front door: thousands of series in, one law each out.
+"""The law learner's entry point: thousands of series in, one law each out.
 
-Order of the work: prepare (runs are the replicates) → gate (may it be anything but constant?) → candidates (fit and
-score all laws of a batch) → choose → describe (intervals over all laws not told apart, verdict, expression) → regimes
-(breakpoints, where a smooth law does not do) → several (features, where one does not do) → zeros (two parts).
+The steps are: reduce collinear features to one each; prepare the rows (runs are the replicates); test for each feature
+whether the response depends on it (the null control); fit and score all laws of one feature, choose, describe; search
+for breakpoints; search for laws of several features; treat zeros.
 """
 
 from __future__ import annotations
@@ -12,33 +12,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
 
-from perflaw.learn.series.candidates import candidates
-from perflaw.learn.series.choose import choose, focus, of_features, widened
-from perflaw.learn.series.collinear import Classes, classes, suspected, told
+from perflaw.learn.series.candidates import choose, fit_candidates
+from perflaw.learn.series.collinear import ReducedSeries, reduce_collinear, restore_collinear, warn_missing_feature
 from perflaw.learn.series.describe import describe
-from perflaw.learn.series.learnt import FACTORS, Learnt, percentile95
-from perflaw.learn.series.prepare import Rows, level, p_values, prepare, within_p
+from perflaw.learn.series.independence import critical_p, logs_if_positive, p_values, p_within_runs, ranks, standardised
+from perflaw.learn.series.law import ranges
+from perflaw.learn.series.learnt import Learnt, default_points
+from perflaw.learn.series.model import STEEPEST
 from perflaw.learn.series.regimes import regimes
-from perflaw.learn.series.series import Options, Series, quiet
-from perflaw.learn.series.several_features import several, several_at_once
+from perflaw.learn.series.series import Options, Rows, Series, Units, prepare, quiet
+from perflaw.learn.series.several_features import MANY_ROWS, several_features, several_features_at_once
 from perflaw.learn.series.zeros import two_parts
-from perflaw.types import Law
 
 CELLS = 40_000
-"""Numbers a batch holds an array; what stays in the cache is fast."""
+"""Numbers in an array of a batch; what stays in the cache is fast."""
 
 FEWEST_RUNS = 5
-"""From so many runs on, permuting runs can reject at all."""
+"""Fewest runs of which permutations can reject."""
+
+FOCUS, FOCUS_MANY = 2, 1
+"""Number of features that laws of one feature are fitted to: those that responses follow most.
+
+The second number is for many rows, where the strongest feature cannot be mistaken. Every other feature still takes part
+in the null control before and in the search for laws of several features after.
+"""
 
 
 def learn(
     series: Sequence[Series], at: Sequence[Mapping[str, float]] | None = None, options: Options | None = None
 ) -> list[Learnt]:
-    """Learn a law for every series; same input, same output.
+    """Learn a law for every series; the same input gives the same output.
 
-    ``at`` are the points predictions are made for; without it 2 and 10 times the 95th percentile (linear
-    interpolation) of every feature. Raises DataError where a point lacks a feature that a law depends on.
+    ``at`` are the points of predictions; without it these are 2 and 10 times the 95th percentile (linear interpolation)
+    of every feature. Raises DataError if a point lacks a feature that a law depends on.
 
     >>> x = np.array([10.0, 20, 50, 100, 200, 500, 1000])
     >>> law = learn([Series("f", 3.0 * x**2, {"n": x})])[0].law
@@ -47,92 +56,139 @@ def learn(
     ('quadratic', 'law', '3*n^2')
     """
     options = options or Options()
-    reduced = [classes(one) for one in series]
+    reduced = [reduce_collinear(one) for one in series]
     rows = [prepare(one.series) for one in reduced]
     established = _established(rows, options)
-    looked = [focus(row, one) for row, one in zip(rows, established, strict=True)]
-    few = [of_features(row, places) for row, places in zip(rows, looked, strict=True)]
-    early = (several_at_once(*one, at, options) for one in zip(rows, established, looked, strict=True))
-    out = {i: (found, found) for i, found in enumerate(early) if found is not None}
-    for members in _batches(few, [i for i in range(len(few)) if i not in out]):
+    focus = [_focus(row, one) for row, one in zip(rows, established, strict=True)]
+    focused = [_select(row, places) for row, places in zip(rows, focus, strict=True)]
+    laws: dict[int, tuple[Learnt, Learnt]] = {}
+    for i, row in enumerate(rows):
+        early = several_features_at_once(row, established[i], focus[i], at, options)
+        if early is not None:
+            laws[i] = early, early
+    for members in _batches(focused, [i for i in range(len(rows)) if i not in laws]):
         with quiet():
-            found = candidates([few[i] for i in members])
-            choices = [choose(found, b, established[i][looked[i]], options) for b, i in enumerate(members)]
-            smooth = describe(found, choices, at, options)
-            pieces = regimes(found, choices, smooth, at, options) if options.regimes else smooth
-            out.update(zip(members, zip(smooth, pieces, strict=True), strict=True))
-    whole = [_whole(series[i], reduced[i], rows[i], out[i], at, options) for i in range(len(rows))]
-    return two_parts(whole, learn, at, options)
+            candidates = fit_candidates([focused[i] for i in members])
+            choices = [choose(candidates, b, established[i][focus[i]], options) for b, i in enumerate(members)]
+            smooth = describe(candidates, choices, at, options)
+            piecewise = regimes(candidates, choices, smooth, at, options) if options.regimes else smooth
+            laws.update(zip(members, zip(smooth, piecewise, strict=True), strict=True))
+    complete = [_complete(series[i], reduced[i], rows[i], laws[i], at, options) for i in range(len(rows))]
+    return two_parts(complete, learn, at, options)
 
 
-def _whole(
-    series: Series,
-    reduced: Classes,
-    rows: Rows,
-    learnt: tuple[Learnt, Learnt],
-    at: Sequence[Mapping[str, float]] | None,
-    options: Options,
-) -> Learnt:
-    """A law of several features where the responses establish it, else of one; and what else is to say of it.
+def _established(rows: Sequence[Rows], options: Options) -> list[NDArray[np.bool_]]:
+    """Features for which the null control rejects independence, (F,) for each series.
 
-    ``learnt`` are the smooth law of one feature and the piecewise one, the same where there are no breakpoints.
+    If features vary within runs, permutations within runs and of whole runs share the error (Bonferroni).
     """
-    smooth, piecewise = (widened(one, rows, options.confidence) for one in learnt)
-    found = piecewise
-    if len(smooth.law.features) < 2:
-        laws = (smooth,) if learnt[0] is learnt[1] else (smooth, piecewise)
-        found = several(laws, at, options) or piecewise
-    law = suspected(told(found.law, series, reduced), reduced.series, found.residuals)
-    law = law if at is not None else _everywhere(law, series)
-    return found if law is found.law else replace(found, law=law)
-
-
-def _everywhere(law: Law, series: Series) -> Law:
-    """The law with predictions that say the value of every feature, also of those that were not looked at."""
-    if all(one.features.keys() == series.features.keys() for one in law.predictions):
-        return law
-    tops = {name: float(percentile95(x)) for name, x in series.features.items()}
-    points = [{name: float(factor) * top for name, top in tops.items()} for factor in FACTORS]
-    asked = (replace(one, features=point) for one, point in zip(law.predictions, points, strict=True))
-    return replace(law, predictions=tuple(asked))
-
-
-def _established(rows: Sequence[Rows], options: Options) -> list[np.ndarray]:
-    """Features a dependence is established for, (F,) of bool a series.
-
-    Where features vary within runs, permutations within runs and of whole runs share the error (Bonferroni).
-    """
-    between = p_values([row.between for row in rows], options.permutations)
+    between = p_values([row.units for row in rows], options.permutations)
     out = []
     for row, p in zip(rows, between, strict=True):
         if row.clusters is None:
-            out.append(np.full(len(row.x), p <= level(options.alpha, row.between.y.size)))
+            out.append(np.full(len(row.x), p <= critical_p(options.alpha, row.units.y.size)))
             continue
-        inside = np.flatnonzero(row.varying)
-        log_y = row.log_y if row.positive else None
         both = row.runs >= FEWEST_RUNS
         alpha = options.alpha / 2.0 if both else options.alpha
-        p_inside = within_p(row.x[inside], row.y, log_y, row.clusters, options.permutations, alpha)
-        out.append((row.varying & (p_inside <= alpha)) | (both and p <= alpha))
+        log_y = row.log_y if row.positive else None
+        within = p_within_runs(row.x[row.varying], row.y, log_y, row.clusters, options.permutations, alpha)
+        out.append((row.varying & (within <= alpha)) | (both and p <= alpha))
     return out
+
+
+def _focus(rows: Rows, established: NDArray[np.bool_]) -> list[int]:
+    """Places of the features that laws of one feature are fitted to, in order; established ones (F,) come first."""
+    count, few = len(rows.x), FOCUS_MANY if rows.y.size >= MANY_ROWS else FOCUS
+    if count <= few:
+        return list(range(count))
+    sides = [(ranks(rows.x), ranks(rows.y)), (rows.x, rows.y)]
+    if rows.positive:
+        sides.append((logs_if_positive(rows.x), rows.log_y))
+    strength = np.max([np.abs(standardised(x) @ standardised(y)) for x, y in sides], axis=0) + established
+    return sorted(int(f) for f in np.argsort(-strength, kind="stable")[:few])
+
+
+def _select(rows: Rows, places: list[int]) -> Rows:
+    """Rows with some of their features."""
+    if len(places) == len(rows.x):
+        return rows
+    names = [rows.names[f] for f in places]
+    series = replace(rows.series, features={name: rows.series.features[name] for name in names})
+    units = Units(rows.units.x[places], rows.units.y, rows.units.log_y)
+    return replace(rows, series=series, x=rows.x[places], units=units, varying=rows.varying[places])
 
 
 def _batches(rows: Sequence[Rows], places: Sequence[int]) -> Iterator[list[int]]:
     """Places of series that are fitted together: equally many features, similar length."""
     groups: dict[tuple[int, int], list[int]] = defaultdict(list)
     for i in places:
-        groups[len(rows[i].x), padded(rows[i].y.size)].append(i)
+        groups[len(rows[i].x), padded_length(rows[i].y.size)].append(i)
     for (features, length), members in groups.items():
         size = max(1, CELLS // (features * length))
         for start in range(0, len(members), size):
             yield members[start : start + size]
 
 
-def padded(n: int) -> int:
-    """Length that series of n rows are padded to: at most an eighth longer.
+def padded_length(n: int) -> int:
+    """Length that a series of n rows is padded to: at most an eighth longer.
 
-    >>> [padded(n) for n in (5, 16, 17, 30, 1000)]
+    >>> [padded_length(n) for n in (5, 16, 17, 30, 1000)]
     [5, 16, 18, 30, 1024]
     """
     step = 1 << max(n.bit_length() - 4, 0)
     return -(-n // step) * step
+
+
+def _complete(
+    series: Series,
+    reduced: ReducedSeries,
+    rows: Rows,
+    laws: tuple[Learnt, Learnt],
+    at: Sequence[Mapping[str, float]] | None,
+    options: Options,
+) -> Learnt:
+    """The law of several features if the responses establish one, else that of one; with what all features add to it.
+
+    ``laws`` are the smooth and the piecewise law of one feature, the same if there are no breakpoints.
+    """
+    smooth, piecewise = (_widened(one, rows, options.confidence) for one in laws)
+    learnt = piecewise
+    if len(smooth.law.features) < 2:
+        of_one_feature = (smooth,) if laws[0] is laws[1] else (smooth, piecewise)
+        learnt = several_features(of_one_feature, at, options) or piecewise
+    law = restore_collinear(learnt.law, series, reduced)
+    law = warn_missing_feature(law, reduced.series, learnt.residuals)
+    if at is None and any(one.features.keys() != series.features.keys() for one in law.predictions):
+        # Predictions name the values of every feature, also of those that no law was fitted to.
+        points = zip(law.predictions, default_points(series), strict=True)
+        law = replace(law, predictions=tuple(replace(one, features=point) for one, point in points))
+    return learnt if law is learnt.law else replace(learnt, law=law)
+
+
+def _widened(learnt: Learnt, rows: Rows, confidence: float) -> Learnt:
+    """A law learnt from some of the features as one of all of them: ranges, and the growth that a constant leaves open."""
+    if learnt.rows is rows:
+        return learnt
+    law = replace(learnt.law, range=ranges(rows.series))
+    if not law.features:
+        limits = {name: _allowed_growth(rows, f, confidence) for f, name in enumerate(rows.names)}
+        law = replace(
+            law,
+            slope=dict.fromkeys(rows.names, 0.0),
+            slope_low={name: law.slope_low.get(name, limits[name][0]) for name in rows.names},
+            slope_high={name: law.slope_high.get(name, limits[name][1]) for name in rows.names},
+        )
+    return Learnt(law, learnt.plausible, rows)
+
+
+def _allowed_growth(rows: Rows, f: int, confidence: float) -> tuple[float, float]:
+    """Local exponents that responses allow a feature, by a straight line in logarithms; 0 is always among them."""
+    x = rows.x[f]
+    if not rows.positive or (x <= 0).any() or np.ptp(x) == 0 or x.size < 3:
+        return 0.0, 0.0
+    u, v = np.log(x) - np.log(x).mean(), rows.log_y - rows.log_y.mean()
+    slope = float(u @ v / (u @ u))
+    freedom = max((rows.runs if rows.clusters is not None else x.size) - 2, 1)
+    error = float(np.sqrt(((v - slope * u) ** 2).sum() / freedom / (u @ u)))
+    half = float(stdtrit(freedom, 0.5 + confidence / 2.0)) * error
+    return float(np.clip(slope - half, -STEEPEST, 0.0)), float(np.clip(slope + half, 0.0, STEEPEST))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -12,32 +12,25 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from perflaw.laws.catalogue import CONSTANT
-from perflaw.learn.series.band import Fitted, cluster_covariance, moulton
-from perflaw.learn.series.candidates import BARTLETT, LEAST, MODELS, residual_of
-from perflaw.learn.series.choose import slack
-from perflaw.learn.series.describe import Described, described
+from perflaw.learn.series.candidates import BARTLETT, EXTRA_COST, MODELS, padded_batch, slack
+from perflaw.learn.series.describe import Described, describe_model
 from perflaw.learn.series.fit import Fit, fit
-from perflaw.learn.series.model import Model
-from perflaw.learn.series.prepare import Rows
-from perflaw.learn.series.series import Array, Options
-from perflaw.learn.series.stacks import Batch
+from perflaw.learn.series.model import FittedModel, covariance_between_runs, moulton, residual_and_gradient
+from perflaw.learn.series.series import Array, Options, Rows
 
 SHORT = 24
-"""Length that segments of up to so many rows are padded to."""
+"""Length to which shorter segments are padded."""
 
 ROUNDS = 3
 """Rounds of choosing laws and estimating σ² from them."""
 
-Cell = tuple[Fit, int, NDArray[np.intp]]
-"""A law's fits, the segment's place in them, its rows."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """A series with the places its feature is split at."""
+    """A series with the places at which its feature is split."""
 
     series: int
-    """Its place in the batch."""
+    """Place of the series in the batch."""
     feature: int
     """Place of the feature."""
     log: bool
@@ -52,228 +45,171 @@ class Partition:
     @property
     def ends(self) -> list[tuple[int, int]]:
         """First and last place of every segment."""
-        places = [0, *self.cuts, self.order.size]
-        return list(pairwise(places))
+        return list(pairwise([0, *self.cuts, self.order.size]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """A segment with its laws."""
+    """The rows of one regime."""
 
-    rows: NDArray[np.intp]
-    """Its rows in the series."""
-    laws: tuple[Described, ...]
-    """Its law, then those not told apart."""
+    row: Rows
+    """The series."""
+    feature: int
+    """Place of the feature that decides."""
+    members: NDArray[np.intp]
+    """Rows of the segment in the series."""
+    cell: int
+    """Place of the segment in the fits."""
+
+    @property
+    def data(self) -> tuple[Array, Array, Array]:
+        """x, y and log y of the segment, (k,) each."""
+        return self.row.x[self.feature][self.members], self.row.y[self.members], self.row.log_y[self.members]
+
+    @property
+    def ends(self) -> Array:
+        """Smallest and largest x, (2,)."""
+        x = self.data[0]
+        return np.array([x.min(), x.max()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitting:
-    """A partition fitted."""
+class FittedPartition:
+    """A partition with the laws of its segments."""
 
     segments: tuple[Segment, ...]
     """Its segments in order."""
+    plausible: tuple[tuple[tuple[int, float], ...], ...]
+    """Law of each segment and those that fit equally well, the chosen one first: place in the fits, score difference."""
     rss: float
     """Residual sum of squares on the noise's scale."""
     parameters: int
-    """Parameters of all segments' laws."""
+    """Number of parameters of all segments' laws."""
     variance: float
-    """σ², shared."""
-    worth: float
-    """Independent rows the series is worth."""
+    """σ², shared by the segments."""
+    freedom: float
+    """Degrees of freedom of σ²."""
+    effective: float
+    """Effective number of independent rows of the series."""
     floor: float
     """Smallest credible σ."""
+    laws: tuple[list[Described], ...] = field(default=())
+    """Law of each segment and those that fit equally well, in the order of ``plausible``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Share:
-    """What the segments of a partition share."""
-
-    near: dict[int, list[tuple[int, float]]]
-    """Segment's place among all → its law and those not told apart, each with its score's difference."""
-    rss: float
-    parameters: int
-    variance: float
-    freedom: float
-    worth: float
-    floor: float
-
-
-def fit_partitions(rows: Sequence[Rows], parts: Sequence[Partition], options: Options) -> list[Fitting]:
+def fit_partitions(rows: Sequence[Rows], parts: Sequence[Partition], options: Options) -> list[FittedPartition]:
     """Fit the laws of all segments of partitions; ``rows`` are the batch's series."""
-    out: dict[int, Fitting] = {}
+    out: dict[int, FittedPartition] = {}
     groups: dict[tuple[bool, int], list[int]] = defaultdict(list)
     for i, part in enumerate(parts):
-        groups[part.log, _length(part)].append(i)
+        # Sums over a multiple of 8 rows, up to 128, do not depend on zeros at their end.
+        longest = max(b - a for a, b in part.ends)
+        groups[part.log, SHORT if longest <= SHORT else -(-longest // 8) * 8].append(i)
     for (log, length), members in groups.items():
-        found = _fit(rows, [parts[i] for i in members], (log, length), options)
+        found = _fit_padded(rows, [parts[i] for i in members], log, length, options)
         out.update(zip(members, found, strict=True))
     return [out[i] for i in range(len(parts))]
 
 
-def _length(part: Partition) -> int:
-    """Length its segments are padded to: sums over a multiple of 8, up to 128, do not depend on zeros at their end."""
-    longest = max(b - a for a, b in part.ends)
-    return SHORT if longest <= SHORT else -(-longest // 8) * 8
-
-
-def _fit(rows: Sequence[Rows], parts: Sequence[Partition], kind: tuple[bool, int], options: Options) -> list[Fitting]:
-    """Fit partitions of one noise and length."""
-    log, length = kind
-    models = [model for model in MODELS if model.noise.log is log and _tried(model)]
-    flat = [(part, part.order[a:b]) for part in parts for a, b in part.ends]
-    batch = _batch([(rows[part.series], part.feature, some) for part, some in flat], length)
+def _fit_padded(
+    rows: Sequence[Rows], parts: Sequence[Partition], log: bool, length: int, options: Options
+) -> list[FittedPartition]:
+    """Fit partitions under one noise, whose segments are padded to one length."""
+    models = [model for model in MODELS if model.noise.log is log and (not model.intercept or model.family.piece)]
+    cells = [(part, part.order[a:b]) for part in parts for a, b in part.ends]
+    batch = padded_batch([(rows[part.series], part.feature, members) for part, members in cells], length)
     fits = fit(models, batch)
-    last = np.cumsum([len(part.ends) for part in parts]).tolist()
-    shares = []
-    for part, end in zip(parts, last, strict=True):
-        cells = [(place, flat[place][1]) for place in range(end - len(part.ends), end)]
-        shares.append(_share(rows[part.series], part, fits, cells, options))
-    laws = _laws(rows, flat, fits, shares, options)
-    return [
-        Fitting(
-            tuple(Segment(flat[p][1], laws[p]) for p in share.near),
-            share.rss,
-            share.parameters,
-            share.variance,
-            share.worth,
-            share.floor,
-        )
-        for share in shares
-    ]
+    flat = [Segment(rows[part.series], part.feature, members, cell) for cell, (part, members) in enumerate(cells)]
+    out, first = [], 0
+    for part in parts:
+        last = first + len(part.ends)
+        out.append(_choose_laws(flat[first:last], fits, options))
+        first = last
+    # All segments of a model are described at once.
+    wanted: dict[int, list[tuple[Segment, FittedPartition, float]]] = defaultdict(list)
+    for fitted in out:
+        for segment, plausible in zip(fitted.segments, fitted.plausible, strict=True):
+            for m, delta in plausible:
+                wanted[m].append((segment, fitted, delta))
+    described: dict[tuple[int, int], Described] = {}
+    for m, places in wanted.items():
+        batch_of_model = _with_uncertainty(fits[m], [(segment, fitted) for segment, fitted, _ in places], options)
+        constant = models[m].family is CONSTANT
+        names = ["" if constant else segment.row.names[segment.feature] for segment, _, _ in places]
+        laws = describe_model(names, batch_of_model, [delta for _, _, delta in places])
+        described.update({(segment.cell, m): law for (segment, _, _), law in zip(places, laws, strict=True)})
+    for fitted in out:
+        for segment, plausible, laws in zip(fitted.segments, fitted.plausible, fitted.laws, strict=True):
+            laws.extend(described[segment.cell, m] for m, _ in plausible)
+    return out
 
 
-def _laws(
-    rows: Sequence[Rows],
-    flat: Sequence[tuple[Partition, NDArray[np.intp]]],
-    fits: Sequence[Fit],
-    shares: Sequence[_Share],
-    options: Options,
-) -> dict[int, tuple[Described, ...]]:
-    """Laws of all segments, described model by model."""
-    wanted: dict[int, list[tuple[int, int, float, _Share]]] = defaultdict(list)
-    for share in shares:
-        for place, near in share.near.items():
-            for rank, (m, delta) in enumerate(near):
-                wanted[m].append((place, rank, delta, share))
-    out: dict[int, list[tuple[int, Described]]] = defaultdict(list)
-    for m, cells in wanted.items():
-        several = _several(rows, flat, fits[m], [(cell[0], cell[3]) for cell in cells], options)
-        constant = fits[m].model.family is CONSTANT
-        names = ["" if constant else _name(rows, flat[place][0]) for place, _, _, _ in cells]
-        for cell, law in zip(cells, described(names, several, [cell[2] for cell in cells]), strict=True):
-            out[cell[0]].append((cell[1], law))
-    return {place: tuple(law for _, law in sorted(laws, key=lambda one: one[0])) for place, laws in out.items()}
-
-
-def _name(rows: Sequence[Rows], part: Partition) -> str:
-    return rows[part.series].names[part.feature]
-
-
-def _tried(model: Model) -> bool:
-    return not model.intercept or model.family.piece
-
-
-def _batch(cells: Sequence[tuple[Rows, int, NDArray[np.intp]]], length: int) -> Batch:
-    """One cell a segment, padded with its first row at weight 0."""
-    x, y, log_y, w = (np.zeros((len(cells), length)) for _ in range(4))
-    for i, (row, f, some) in enumerate(cells):
-        padded = np.concatenate([some, np.full(length - some.size, some[0])])
-        x[i], y[i], log_y[i] = row.x[f][padded], row.y[padded], row.log_y[padded]
-        w[i, : some.size] = row.w[some]
-    quantum = np.array([row.series.quantum for row, _, _ in cells])
-    return Batch(x, y, log_y, w, quantum, np.array([row.positive for row, _, _ in cells]))
-
-
-def _share(
-    row: Rows, part: Partition, fits: Sequence[Fit], cells: Sequence[tuple[int, NDArray[np.intp]]], options: Options
-) -> _Share:
-    """Choose every segment's law given σ² of all, which is then that of the choice; a few rounds settle it."""
+def _choose_laws(segments: Sequence[Segment], fits: Sequence[Fit], options: Options) -> FittedPartition:
+    """Choose every segment's law given σ² of all, which then is that of the choice; a few rounds settle it."""
+    row, feature = segments[0].row, segments[0].feature
     n = float(row.y.size)
-    count = np.array([len(f.model.columns) for f in fits])
-    rss = np.array([[f.rss[place] if np.isfinite(f.deviance[place]) else np.inf for f in fits] for place, _ in cells])
-    sizes = np.array([np.unique(row.x[part.feature][some]).size for _, some in cells])
+    count = np.array([len(one.model.places) for one in fits])
+    rss = np.array(
+        [[one.rss[s.cell] if np.isfinite(one.deviance[s.cell]) else np.inf for one in fits] for s in segments]
+    )
+    sizes = np.array([np.unique(segment.data[0]).size for segment in segments])
     rss = np.where(count < sizes[:, None], rss, np.inf)
-    floor = max(float(fits[0].floor[place]) for place, _ in cells) ** 2
-    plain = count * np.log(n) + np.array([f.model.family.surprise for f in fits])
-    price, chosen = plain + count * LEAST, rss.argmin(axis=-1)
+    floor = max(float(fits[0].floor[segment.cell]) for segment in segments) ** 2
+    bic = count * np.log(n) + np.array([one.model.family.surprise for one in fits])
+    price, chosen = bic + count * EXTRA_COST, rss.argmin(axis=-1)
     for _ in range(ROUNDS):
         total = float(np.take_along_axis(rss, chosen[:, None], axis=-1).sum())
-        freedom = max(n - float(count[chosen].sum()) - len(part.cuts), 1.0)
+        freedom = max(n - float(count[chosen].sum()) - (len(segments) - 1), 1.0)
         variance = max(total / freedom, floor)
         best, chosen = chosen, (np.maximum(rss, floor) / variance + price).argmin(axis=-1)
-    worth = _worth(row, part, [(fits[m], *cell) for m, cell in zip(best, cells, strict=True)])
-    totals = (total, n * floor, worth)
-    near = {place: _near(rss[i], int(best[i]), totals, price, plain, options) for i, (place, _) in enumerate(cells)}
-    return _Share(near, total, int(count[best].sum()), variance, freedom, worth, float(np.sqrt(floor)))
+
+    effective = row.effective
+    if row.clusters is not None:
+        residual = np.zeros(row.y.size)
+        for segment, m in zip(segments, best, strict=True):
+            theta = fits[m].theta[segment.cell]
+            residual[segment.members] = residual_and_gradient(fits[m].model, segment.data, theta, segment.ends)[0]
+        effective = max(effective / moulton(residual, np.asarray(row.x[feature]), row.clusters), 1.0)
+
+    plausible = []
+    for m, own in zip(best.tolist(), rss, strict=True):
+        worse = np.log1p(np.maximum(own - own[m], -total) / (total + n * floor))
+        difference = max(effective - BARTLETT, 1.0) * worse + np.minimum(price - price[m], bic - bic[m])
+        difference -= slack(int(effective))
+        if total <= n * floor:
+            # Laws with more parameters fit as perfectly: that is no doubt.
+            difference = np.where(bic > bic[m], np.inf, difference)
+        difference[m] = 0.0
+        near = [(int(k), max(float(difference[k]), 0.0)) for k in np.flatnonzero(difference < options.delta)]
+        plausible.append(tuple(sorted(near, key=lambda law: (law[0] != m, law[1]))))
+    parameters = int(count[best].sum())
+    laws: tuple[list[Described], ...] = tuple([] for _ in segments)
+    floor = float(np.sqrt(floor))
+    return FittedPartition(
+        tuple(segments), tuple(plausible), total, parameters, variance, freedom, effective, floor, laws
+    )
 
 
-def _near(
-    rss: Array, chosen: int, totals: tuple[float, float, float], price: Array, plain: Array, options: Options
-) -> list[tuple[int, float]]:
-    """Laws of one segment that the data cannot tell from the chosen one, which comes first."""
-    total, floor, worth = totals
-    deviance = max(worth - BARTLETT, 1.0) * np.log1p(np.maximum(rss - rss[chosen], -total) / (total + floor))
-    difference = deviance + np.minimum(price - price[chosen], plain - plain[chosen]) - slack(int(worth))
-    if total <= floor:
-        # Laws with more parameters fit as perfectly: that is no doubt.
-        difference = np.where(plain > plain[chosen], np.inf, difference)
-    difference[chosen] = 0.0
-    near = [(int(m), max(float(difference[m]), 0.0)) for m in np.flatnonzero(difference < options.delta)]
-    return sorted(near, key=lambda law: (law[0] != chosen, law[1]))
-
-
-def _residual(row: Rows, part: Partition, cell: Cell) -> tuple[Array, Array]:
-    fit_, place, some = cell
-    x = row.x[part.feature][some]
-    return residual_of(fit_.model, (x, row.y[some], row.log_y[some]), fit_.theta[place], _ends(x))
-
-
-def _ends(x: Array) -> Array:
-    return np.array([x.min(), x.max()])
-
-
-def _worth(row: Rows, part: Partition, chosen: Sequence[Cell]) -> float:
-    """Independent rows the series is worth, by Moulton's factor where rows share runs."""
-    if row.clusters is None:
-        return row.information
-    residual = np.zeros(row.y.size)
-    for cell in chosen:
-        residual[cell[2]] = _residual(row, part, cell)[0]
-    return max(row.information / moulton(residual, np.asarray(row.x[part.feature]), row.clusters), 1.0)
-
-
-def _several(
-    rows: Sequence[Rows],
-    flat: Sequence[tuple[Partition, NDArray[np.intp]]],
-    fit_: Fit,
-    cells: Sequence[tuple[int, _Share]],
-    options: Options,
-) -> Fitted:
-    """One model in some segments with its uncertainty."""
-    places = np.array([place for place, _ in cells])
-    variance = np.array([share.variance for _, share in cells])
-    freedom = np.array([share.freedom for _, share in cells])
-    series = [rows[flat[place][0].series] for place in places]
-    scale = variance * [row.y.size / share.worth for row, (_, share) in zip(series, cells, strict=True)]
-    covariance = fit_.covariance[places] * scale[:, None, None]
-    ends = np.array([_ends(row.x[flat[p][0].feature][flat[p][1]]) for row, p in zip(series, places, strict=True)])
-    for i, (row, place) in enumerate(zip(series, places, strict=True)):
-        if row.clusters is not None:
-            covariance[i], freedom[i] = _clustered(row, flat[place][0], (fit_, place, flat[place][1]), covariance[i])
-    hidden = [row.within[fit_.model.noise.log] for row in series]
+def _with_uncertainty(found: Fit, places: Sequence[tuple[Segment, FittedPartition]], options: Options) -> FittedModel:
+    """One model fitted to some segments of partitions, with its uncertainty."""
+    model, cells = found.model, np.array([segment.cell for segment, _ in places])
+    variance = np.array([fitted.variance for _, fitted in places])
+    freedom = np.array([fitted.freedom for _, fitted in places])
+    scale = variance * [segment.row.y.size / fitted.effective for segment, fitted in places]
+    covariance = found.covariance[cells] * scale[:, None, None]
+    ends = np.array([segment.ends for segment, _ in places])
+    for i, (segment, _) in enumerate(places):
+        row, cell = segment.row, segment.cell
+        if row.clusters is None:
+            continue
+        run = np.unique(row.clusters[segment.members], return_inverse=True)[1].reshape(-1)
+        freedom[i] = max(float(run.max()), 1.0)
+        if run.max() > 0:  # else the segment lies in one run
+            theta, w = found.theta[cell], row.w[segment.members]
+            between = covariance_between_runs(model, segment.data, theta, segment.ends, w, run)
+            covariance[i] = between + found.covariance[cell] * float(found.floor[cell]) ** 2
+    hidden = [segment.row.within[model.noise.log] for segment, _ in places]
     quantile = stdtrit(freedom, 0.5 + options.confidence / 2.0)
-    error = 2.0 * variance**2 / freedom
-    return Fitted(fit_.model, fit_.theta[places], covariance, ends, variance + hidden, error, quantile)
-
-
-def _clustered(row: Rows, part: Partition, cell: Cell, alone: Array) -> tuple[Array, float]:
-    """Covariance from the spread between runs and its freedom; ``alone`` where the segment lies in one run."""
-    fit_, place, some = cell
-    assert row.clusters is not None
-    runs = np.unique(row.clusters[some], return_inverse=True)[1].reshape(-1)
-    if runs.max() == 0:
-        return alone, 1.0
-    residual, gradient = _residual(row, part, cell)
-    out, places = np.zeros((3, 3)), np.ix_(fit_.model.columns, fit_.model.columns)
-    out[places] = cluster_covariance(gradient, row.w[some], residual, runs)
-    return out + fit_.covariance[place] * float(fit_.floor[place]) ** 2, float(runs.max())
+    return FittedModel(
+        model, found.theta[cells], covariance, ends, variance + hidden, 2.0 * variance**2 / freedom, quantile
+    )

@@ -1,4 +1,10 @@
-"""What the learner reads: series of responses with their candidate features, validated once at the door."""
+"""The data of the law learner: series as they are given, and the rows of a series as laws are fitted to them.
+
+Runs are the replicates, invocations are not. If every feature is constant within each run, the rows of a run are
+averaged and each run is one point. If a feature varies within runs, the rows stay points; their information is then
+discounted by Moulton's factor (Moulton 1986), and intervals come from the spread between runs
+(:mod:`perflaw.learn.series.model`).
+"""
 
 from __future__ import annotations
 
@@ -12,57 +18,58 @@ from perflaw.confidence import LEVEL
 from perflaw.errors import DataError
 
 Array = NDArray[np.float64]
-"""Floating point array; shapes are said where one is used."""
+"""Array of floating-point numbers; its shape is stated where it is used."""
 
 LARGEST = 1e120
-"""Largest magnitude of a number, and one over the smallest of a column's largest: squares and their ratios fit."""
+"""Largest magnitude of a number, and inverse of the smallest maximum of a column: squares and their ratios fit."""
 
 
 def quiet() -> np.errstate:
-    """Context in which laws are fitted and asked: what overflows has no finite score and is not available.
+    """Context without NumPy's warnings: an overflow gives a law without a finite score, which is not available.
 
-    That is decided in one place (``fit``), and answers are cut to finite numbers in another (``band``).
+    :mod:`perflaw.learn.series.fit` decides that, and :func:`perflaw.learn.series.model.finite_band` cuts the answers
+    to finite numbers.
     """
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a person may choose about learning."""
+    """Settings of the learner."""
 
     confidence: float = LEVEL
     """Nominal coverage of every interval."""
     alpha: float = 0.01
-    """Error of the null control: how often pure noise may get anything but a constant."""
+    """Error of the null control: the rate at which pure noise may get anything but a constant."""
     permutations: int = 249
-    """Permutations of the null control's test, the data themselves not counted."""
+    """Permutations of the null control's test, without the data themselves."""
     delta: float = 2.0
-    """Laws whose score is less than this worse than the best are not told apart from it."""
+    """Laws whose score is less than this worse than the best score stay plausible."""
     regimes: bool = True
-    """Piecewise laws are looked for."""
+    """Search for piecewise laws."""
     several: bool = True
-    """Laws of several features are looked for."""
+    """Search for laws of several features."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """Responses with the features they may depend on; rows of one run share whatever that run was like."""
+    """Responses with the features they may depend on; rows of one run share the conditions of that run."""
 
     name: str
-    """What the series is of."""
+    """Name of what was measured."""
     y: Array
     """Responses, (n,)."""
     features: Mapping[str, Array]
-    """Candidate features by name, (n,) each; earlier ones win ties."""
+    """Candidate features by name, (n,) each; of equally good features the earlier one is chosen."""
     runs: NDArray[np.generic] | None = None
-    """Run of every row, (n,), any labels; None: every row is a run of its own."""
+    """Label of each row's run, (n,); None: every row is a run of its own."""
     weights: Array | None = None
-    """Sampling weights, (n,), positive; None: all equal."""
+    """Positive sampling weights, (n,); None: all equal."""
     quantum: float = 0.0
-    """Resolution of the responses in their own unit, 0 where unknown."""
+    """Resolution of the responses in their own unit, 0 if unknown."""
 
     def __post_init__(self) -> None:
-        """Turn everything into arrays and refuse what no law can be learnt from.
+        """Convert all columns to arrays and validate them.
 
         Raises DataError on unequal lengths, no rows, numbers that are not finite, weights that are not positive.
         """
@@ -70,8 +77,8 @@ class Series:
         if y.size == 0:
             raise DataError(f"series {self.name!r} has no rows", "nothing was measured", "")
         object.__setattr__(self, "y", y)
-        named = {name: self._numbers(f"feature {name!r}", values, y.size) for name, values in self.features.items()}
-        object.__setattr__(self, "features", named)
+        features = {name: self._numbers(f"feature {name!r}", values, y.size) for name, values in self.features.items()}
+        object.__setattr__(self, "features", features)
         if self.weights is not None:
             weights = self._numbers("the weights", self.weights, y.size)
             if (weights <= 0).any():
@@ -82,16 +89,101 @@ class Series:
         if not (np.isfinite(self.quantum) and self.quantum >= 0):
             raise DataError(f"series {self.name!r}: the quantum must be a number of at least 0, not {self.quantum}")
 
-    def _numbers(self, what: str, values: ArrayLike, length: int | None = None) -> Array:
+    def _numbers(self, column: str, values: ArrayLike, length: int | None = None) -> Array:
         array = np.ascontiguousarray(values, dtype=np.float64)
         if array.ndim != 1 or (length is not None and array.size != length):
-            raise DataError(f"series {self.name!r}: {what} has shape {array.shape}", f"expected ({length or 'n'},)")
+            raise DataError(f"series {self.name!r}: {column} has shape {array.shape}", f"expected ({length or 'n'},)")
         bad = np.count_nonzero(~np.isfinite(array))
         if bad:
-            raise DataError(f"series {self.name!r}: {what} has {bad} values that are not finite numbers")
+            raise DataError(f"series {self.name!r}: {column} has {bad} values that are not finite numbers")
         largest = np.abs(array).max(initial=0.0)
         if largest > LARGEST or 0 < largest < 1.0 / LARGEST:
             raise DataError(
-                f"series {self.name!r}: {what} reaches {largest:.3g}", "squares of it do not fit", "give another unit"
+                f"series {self.name!r}: {column} reaches {largest:.3g}", "squares of it do not fit", "give another unit"
             )
         return array
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What is exchangeable if nothing depends on a feature: the runs, or the rows of a single run."""
+
+    x: Array
+    """Features, (F, n)."""
+    y: Array
+    """Responses, (n,)."""
+    log_y: Array | None
+    """Logarithms of the responses, (n,); None if a response is not positive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A series ready to be fitted: n points with F features."""
+
+    series: Series
+    """The series as it was given."""
+    x: Array
+    """Features, (F, n); a row of zeros if there is none."""
+    y: Array
+    """Responses, (n,); means over the rows of a run if these were averaged."""
+    log_y: Array
+    """Logarithms of the responses, or their means in a run, (n,); 0 if a response is not positive."""
+    w: Array
+    """Weights, (n,); their sum is n."""
+    positive: bool
+    """All responses are positive."""
+    effective: float
+    """Effective number of independent rows under these weights, at most n."""
+    runs: int
+    """Number of runs."""
+    within: tuple[float, float]
+    """Variance of rows about the mean of their run that averaging has hidden: of y and of log y."""
+    clusters: NDArray[np.intp] | None
+    """Run of every point, (n,), if several points share a run and there are several runs; else None."""
+    units: Units
+    """What the null control permutes."""
+    varying: NDArray[np.bool_]
+    """Features that vary within runs, (F,); none if ``clusters`` is None."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features in order."""
+        return tuple(self.series.features)
+
+
+def prepare(series: Series) -> Rows:
+    """Rows of a series; the rows of a run are averaged if every feature is constant within each run."""
+    n = series.y.size
+    # A feature that never varies stands in if there is none: only the constant can be fitted to it.
+    x = np.array(list(series.features.values()) or [np.zeros(n)])
+    w = np.ones(n) if series.weights is None else series.weights * (n / series.weights.sum())
+    positive = bool((series.y > 0).all())
+    log_y = np.log(series.y) if positive else np.zeros(n)
+    effective = float(w.sum() ** 2 / (w * w).sum())
+    labels, run = series.y, np.zeros(0, dtype=np.intp)
+    if series.runs is not None:
+        labels, run = np.unique(series.runs, return_inverse=True)
+        run = run.reshape(-1).astype(np.intp)
+    runs, nothing_hidden = labels.size, (0.0, 0.0)
+    if runs in (1, n):
+        units, varying = Units(x, series.y, log_y if positive else None), np.zeros(len(x), dtype=bool)
+        return Rows(series, x, series.y, log_y, w, positive, effective, runs, nothing_hidden, None, units, varying)
+
+    size = np.bincount(run, w)
+    *means, mean_y, mean_log = (np.bincount(run, row * w) / size for row in (*x, series.y, log_y))
+    mean_x = np.stack(means)
+    reach = np.abs(x).max(axis=-1, initial=0.0, keepdims=True)
+    varying = (np.abs(x - mean_x[:, run]) > 1e-9 * reach).any(axis=-1)
+    units = Units(mean_x, mean_y, mean_log if positive else None)
+    if varying.any():
+        return Rows(series, x, series.y, log_y, w, positive, effective, runs, nothing_hidden, run, units, varying)
+    within = (_within_runs(series.y - mean_y[run], w, run), _within_runs(log_y - mean_log[run], w, run))
+    equal = np.ones(runs)
+    return Rows(series, mean_x, mean_y, mean_log, equal, positive, float(runs), runs, within, None, units, varying)
+
+
+def _within_runs(deviation: Array, w: Array, run: NDArray[np.intp]) -> float:
+    """Pooled variance within runs, less the part 1/m of it that the mean of m rows still shows."""
+    size = np.bincount(run)
+    pooled = float((w * deviation**2).sum() / (run.size - size.size))
+    return pooled * (1.0 - 1.0 / float(np.mean(size)))

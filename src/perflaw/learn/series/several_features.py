@@ -1,160 +1,288 @@
 """Laws of several features: sums (5·x + 3·z), products (c·x^a·z^b) and interactions (3·x·z + 5·x), on any workloads.
 
-The order of the work: :mod:`feature_selection` finds the features, each of which has to be established;
-:mod:`term_search` finds the terms and fits them to all rows; this module makes the law.
+Forward selection finds the features, each of which has to be established by itself;
+:mod:`perflaw.learn.series.term_search` finds the terms of given features and fits them to all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.series.choose import MANY_ROWS
-from perflaw.learn.series.feature_selection import State, others_promising, select_features, select_from
-from perflaw.learn.series.feature_terms import SeveralLaw, is_constant, sample_of
-from perflaw.learn.series.law import new_law
-from perflaw.learn.series.learnt import FACTORS, Learnt, percentile95
-from perflaw.learn.series.prepare import Rows
-from perflaw.learn.series.series import Array, Options, quiet
-from perflaw.learn.series.term_search import Candidate, uncertain
-from perflaw.learn.series.verdict import FEWEST_SIZES, Evidence, judge
-from perflaw.types import Alternative, Law, Verdict
+from perflaw.laws.catalogue import POWER
+from perflaw.learn.series.independence import confounded, features_of_residuals, p_of_added_feature, p_of_pair
+from perflaw.learn.series.law import FEWEST_SIZES, Evidence, judge, new_law
+from perflaw.learn.series.learnt import Learnt, default_points
+from perflaw.learn.series.model import LOGNORMAL, NORMAL, moulton
+from perflaw.learn.series.series import Array, Options, Rows, quiet
+from perflaw.learn.series.term_search import FittedSum, fit_sum, products, search_sums, with_uncertainty
+from perflaw.learn.series.terms import ONE, Sample, SeveralFeaturesLaw, is_constant
+from perflaw.types import Alternative, Law
+
+THINNED = 160
+"""Most rows that a search looks at; the laws it finds are fitted to all rows."""
+
+TRIED = 3
+"""Number of features that are tried at each step, the clearest ones."""
+
+MOST_FEATURES = 4
+"""Most features of a law."""
+
+KEEP, PRODUCTS = 10, 8
+"""Number of sums and of products that a search passes on to be fitted to all rows."""
+
+MANY_ROWS = 300
+"""From this number of rows on the strongest feature cannot be mistaken, and few laws are near the best."""
 
 SLACK, SLACK_FEW, MOST_SLACK = 0.9, 100.0, 2.0
 """Benefit of the doubt of a law beside the chosen one, ``SLACK + SLACK_FEW / n²`` and at most ``MOST_SLACK``.
 
-More than a law of one feature gets: many more shapes are tried (calibrated in benchmarks/learner_several.py).
+It is more than a law of one feature gets because many more shapes are tried (benchmarks/learner_several.py).
 """
 
-Plausible = list[tuple[SeveralLaw, float]]
-"""Laws with their score differences to the first."""
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The best law of some features, with what it is compared by."""
+
+    features: tuple[int, ...]
+    """Places of its features."""
+    deviance: float
+    """−2 log likelihood on all rows."""
+    parameters: int
+    """Number of learnt parameters."""
+    residual: Array
+    """Residuals on the noise's scale, (n,)."""
+    finalists: tuple[FittedSum, ...] = ()
+    """The law and its rivals with the same features, best first; empty for a law that was learnt of one feature."""
 
 
-def several(learnt: Sequence[Learnt], at: Sequence[Mapping[str, float]] | None, options: Options) -> Learnt | None:
-    """The law of several features of a series where its responses establish one, or None.
+def several_features(
+    learnt: Sequence[Learnt], at: Sequence[Mapping[str, float]] | None, options: Options
+) -> Learnt | None:
+    """The law of several features of a series if its responses establish one, else None.
 
-    ``learnt`` are the series' laws of at most one feature.
+    ``learnt`` are the series' laws of at most one feature, smooth and piecewise: what is added has to stand against all
+    of them.
     """
     rows = learnt[0].rows
-    if not _possible(rows, options):
+    if not _has_several(rows, options):
         return None
     with quiet():
-        state = select_features(learnt, options)
-        return None if state is None else _learnt(rows, state, at, options)
+        known = [_selection_of(law) for law in learnt]
+        start = min(known, key=lambda law: law.deviance + law.parameters * np.log(rows.y.size))
+        selection = _forward_select(rows, start, options, [law for law in known if law is not start])
+        return None if selection is None else _learnt(rows, selection, at, options)
 
 
-def several_at_once(
+def several_features_at_once(
     rows: Rows,
     established: NDArray[np.bool_],
     strongest: Sequence[int],
     at: Sequence[Mapping[str, float]] | None,
     options: Options,
 ) -> Learnt | None:
-    """The same before any law of one feature is learnt, where there are so many rows that it is no help; or None.
+    """:func:`several_features` before any law of one feature is learnt, if there are so many rows that it is no help.
 
-    ``strongest`` are the features that responses follow most.
+    ``strongest`` are the features that responses follow most. A parabola of the strongest one, in logarithms if
+    possible, stands in for its law, to decide at a tenth of the cost whether more features are searched before it is
+    learnt. If it errs, they still are searched afterwards.
     """
-    if rows.y.size < MANY_ROWS or not _possible(rows, options):
+    if rows.y.size < MANY_ROWS or not _has_several(rows, options) or not established.any() or not strongest:
         return None
     with quiet():
-        promising = established.any() and strongest and others_promising(rows, strongest[0])
-        state = select_from(rows, strongest[0], options) if promising else None
-        return None if state is None else _learnt(rows, state, at, options)
+        first = strongest[0]
+        x, others = rows.x[first], [f for f in range(len(rows.x)) if f != first]
+        u = np.log(x) if (x > 0).all() else x / max(float(np.abs(x).max()), 1e-300)
+        response = rows.log_y if rows.positive else rows.y
+        basis = np.linalg.qr(np.stack([np.ones_like(u), u, u * u]).T)[0]
+        if not features_of_residuals(response - basis @ (basis.T @ response), rows.x[others], x[None]):
+            return None
+        start = _best_law(rows, (first,))
+        selection = None if start is None else _forward_select(rows, replace(start, finalists=()), options)
+        return None if selection is None else _learnt(rows, selection, at, options)
 
 
-def _possible(rows: Rows, options: Options) -> bool:
+def _has_several(rows: Rows, options: Options) -> bool:
     return bool(options.several and len(rows.names) > 1 and np.ptp(rows.y) > 0)
 
 
-def _learnt(rows: Rows, state: State, at: Sequence[Mapping[str, float]] | None, options: Options) -> Learnt:
-    plausible = _plausible(rows, state, options)
-    law = _law(rows, state, plausible, options)
-    found = Learnt(law, tuple(one for one, _ in plausible), rows)
-    asked = at if at is not None else beyond(rows)
-    return Learnt(replace(law, predictions=tuple(found.predict(asked))), found.plausible, rows)
+def _selection_of(learnt: Learnt) -> Selection:
+    """A law that was learnt of at most one feature."""
+    rows, law = learnt.rows, learnt.law
+    noise = LOGNORMAL if law.noise.distribution == "lognormal" else NORMAL
+    mean = learnt.mean(dict(zip(rows.names, rows.x, strict=False)) or {"": rows.y})
+    if noise.log:
+        residual = rows.log_y - np.log(np.maximum(mean, 1e-300)) + law.noise.scale**2 / 2.0
+        residual = residual - float(rows.w @ residual) / rows.y.size
+    else:
+        residual = rows.y - mean
+    sample = Sample.of(rows, range(len(rows.x)))
+    deviance = float(sample.deviance(noise, np.array(float(rows.w @ residual**2))))
+    parameters = 1 + (law.intercept is not None) + (law.family == POWER.name) + 3 * len(law.breakpoints)
+    return Selection(tuple(rows.names.index(name) for name in law.features), deviance, parameters, residual)
 
 
-def beyond(rows: Rows) -> list[dict[str, float]]:
-    """2 and 10 times the 95th percentile of every feature."""
-    top = {name: percentile95(x) for name, x in rows.series.features.items()}
-    return [{name: float(factor * value) for name, value in top.items()} for factor in FACTORS]
+def _forward_select(
+    rows: Rows, start: Selection, options: Options, rivals: Sequence[Selection] = ()
+) -> Selection | None:
+    """Forward selection from a law of at most one feature; None if no second feature is established.
+
+    It adds the feature that improves the law most while that is established, then drops features no longer needed.
+    ``rivals`` are other laws of the first feature, which the second feature has to improve as well.
+    """
+    if start.features:
+        selection = _add_feature(rows, start, options)
+        if selection is None:
+            return None
+        (feature,) = set(selection.features) - set(start.features)
+        sums = _best_law(rows, start.features)
+        for less in (*rivals, *([sums] if sums else [])):
+            same = less.features == start.features
+            if same and not _established(rows, less, selection, feature, len(rows.x) - 1, options):
+                return None
+    else:
+        selection = _add_pair(rows, start, options)
+        if selection is None:
+            return None
+    while len(selection.features) < MOST_FEATURES:
+        longer = _add_feature(rows, selection, options)
+        if longer is None:
+            break
+        selection = longer
+    for f in selection.features:
+        if len(selection.features) < 3:
+            break
+        rest = tuple(g for g in selection.features if g != f)
+        less_ = _best_law(rows, rest)
+        tried = len(rows.x) - len(rest)
+        if less_ is not None and not _established(rows, less_, selection, f, tried, options):
+            selection = less_
+    return selection
 
 
-def _plausible(rows: Rows, state: State, options: Options) -> Plausible:
-    """The chosen law and those that the data cannot tell from it."""
-    first, *others = state.finalists
-    sample = sample_of(rows, list(state.features))
-    near = [(first, 0.0)]
+def _add_feature(rows: Rows, law: Selection, options: Options) -> Selection | None:
+    """The law with the feature added that improves it most; None if no feature is established."""
+    others = [f for f in range(len(rows.x)) if f not in law.features]
+    clear = features_of_residuals(law.residual, rows.x[others], rows.x[list(law.features)])[:TRIED]
+    tries = [(one, others[i]) for i in clear if (one := _best_law(rows, (*law.features, others[i]))) is not None]
+    if not tries:
+        return None
+    longer, f = min(tries, key=lambda pair: pair[0].finalists[0].score)
+    return longer if _established(rows, law, longer, f, len(others), options) else None
+
+
+def _add_pair(rows: Rows, constant: Selection, options: Options) -> Selection | None:
+    """Two features that are established together if none is alone."""
+    if rows.clusters is not None:
+        return None
+    p, pair = p_of_pair(rows.units, options.permutations)
+    law = _best_law(rows, pair) if p <= options.alpha else None
+    if law is None:
+        return None
+    for f in pair:
+        alone = _best_law(rows, tuple(g for g in pair if g != f)) or constant
+        if not _established(rows, alone, law, f, len(rows.x) - 1, options):
+            return None
+    return law
+
+
+def _established(rows: Rows, less: Selection, more: Selection, feature: int, tried: int, options: Options) -> bool:
+    """Whether what a feature adds to a law is no luck."""
+    sample = Sample.of(rows, more.features)
+    if any(confounded(less.residual, rows.x[f], rows.x[feature]) for f in less.features):
+        return False
+    effective = sample.effective
+    if rows.clusters is not None:
+        # Rows that share runs are discounted (Moulton 1986).
+        effective = max(effective / moulton(less.residual, rows.x[feature], rows.clusters), 1.0)
+    extra = max(more.parameters - less.parameters, 1)
+    p = p_of_added_feature(
+        less.deviance, more.deviance, rows.y.size, effective, more.finalists[0].sum.parameters, extra, tried
+    )
+    gain = sample.deviance_weight * (less.deviance - more.deviance)
+    return bool(p <= options.alpha and gain > extra * np.log(max(effective, 1.0)))
+
+
+def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:
+    """Best laws that depend on exactly these features, under both noises; None if none can be fitted."""
+    places = sorted(features)
+    thinned, whole = Sample.of(rows, places, THINNED), Sample.of(rows, places)
+    names = tuple(rows.names[f] for f in places)
+    fraction = 1 + (rows.y.size >= MANY_ROWS) + (len(places) == 1)
+    found = search_sums(thinned, rows.positive, 4 * KEEP)
+    # Sums in which every feature is in some term.
+    sums = [one for one in found if all(any(f is not ONE for f in column) for column in zip(*one.terms, strict=True))]
+    laws = [fit_sum(whole, names, s.terms, s.noise, (), s.coefficients) for s in sums[: KEEP // fraction]]
+    if rows.positive:
+        near = products(whole, PRODUCTS // fraction)
+        laws += [fit_sum(whole, names, (one.term,), LOGNORMAL, one.free) for one in near]
+        laws += [fit_sum(whole, names, (one.term,), NORMAL, one.free) for one in near[:1]]
+    ranked: list[FittedSum] = []
+    for law in sorted((law for law in laws if law is not None), key=lambda law: law.score):
+        if not any(law.sum.terms == other.sum.terms and law.sum.noise is other.sum.noise for other in ranked):
+            ranked.append(law)
+    if not ranked:
+        return None
+    first = ranked[0]
+    return Selection(tuple(places), first.deviance, first.sum.parameters, first.residual, tuple(ranked))
+
+
+def _learnt(rows: Rows, selection: Selection, at: Sequence[Mapping[str, float]] | None, options: Options) -> Learnt:
+    """The law of a selection with those that fit equally well, and its predictions."""
+    first, *others = selection.finalists
+    sample = Sample.of(rows, selection.features)
     slack = min(SLACK + SLACK_FEW / rows.y.size**2, MOST_SLACK)
     perfect = first.rss <= rows.y.size * first.floor**2
+    near = [(first, 0.0)]
     for other in others:
-        away = max(min(other.score - first.score, other.open_score - first.open_score), 0.0)
-        if away - slack < options.delta and not (perfect and other.sum.parameters > first.sum.parameters):
-            near.append((other, float(away)))
-    return [(uncertain(one, rows, sample, options.confidence), delta) for one, delta in near]
+        delta = max(min(other.score - first.score, other.plausible_score - first.plausible_score), 0.0)
+        if delta - slack < options.delta and not (perfect and other.sum.parameters > first.sum.parameters):
+            near.append((other, float(delta)))
+    plausible = [(with_uncertainty(law, rows, sample, options.confidence), delta) for law, delta in near]
+    law = _claim(rows, selection, plausible, options)
+    learnt = Learnt(law, tuple(one for one, _ in plausible), rows)
+    predictions = learnt.predict(at if at is not None else default_points(rows.series))
+    return replace(learnt, law=replace(law, predictions=tuple(predictions)))
 
 
-def _law(rows: Rows, state: State, plausible: Plausible, options: Options) -> Law:
-    chosen, first = plausible[0][0], state.finalists[0]
-    slopes = [one.slope() for one, _ in plausible]
-    low = {name: min(one[name][1] for one in slopes) for name in chosen.features}
-    high = {name: max(one[name][2] for one in slopes) for name in chosen.features}
-    constants = [c for t, c in zip(chosen.sum.terms, chosen.sum.coefficients, strict=True) if is_constant(t)]
+def _claim(
+    rows: Rows, selection: Selection, plausible: Sequence[tuple[SeveralFeaturesLaw, float]], options: Options
+) -> Law:
+    """The claim of plausible laws with their score differences to the first, with the worst verdict of its features."""
+    chosen, first = plausible[0][0], selection.finalists[0]
+    slopes = [law.slope() for law, _ in plausible]
+    low = {name: min(slope[name][1] for slope in slopes) for name in chosen.features}
+    high = {name: max(slope[name][2] for slope in slopes) for name in chosen.features}
+    verdicts = []
+    for f in selection.features:
+        name, values = rows.names[f], np.unique(rows.x[f])
+        shared = rows.clusters is not None and not rows.varying[f]
+        # Both values of a flag are all there are, so its shape is known.
+        sizes = FEWEST_SIZES if np.array_equal(values, (0.0, 1.0)) else int(values.size)
+        units = rows.runs if shared else rows.y.size
+        verdicts.append(judge(Evidence(units, rows.runs, sizes, (low[name], high[name]), name)))
+    target = rows.log_y if chosen.sum.noise.log else rows.y
+    away = target - float(rows.w @ target) / target.size
+    constants = [c for term, c in zip(chosen.sum.terms, chosen.sum.coefficients, strict=True) if is_constant(term)]
     return new_law(
         rows.series,
         rows.runs,
-        family=_family(chosen),
-        mean=chosen.sum.expression(chosen.smear),
+        family=chosen.family,
+        mean=chosen.expression(),
         noise=chosen.noise,
         slopes=({name: middle for name, (middle, _, _) in slopes[0].items()}, low, high),
         features=chosen.features,
-        verdict=_verdict(rows, state, low, high),
-        r2=_r2(rows, first),
-        coefficient=chosen.sum.leading(chosen.smear),
-        intercept=float(constants[0]) * chosen.smear if constants else None,
+        verdict=next((one for one in verdicts if one[0] != "law"), verdicts[0]),
+        r2=float(1.0 - first.rss / float(rows.w @ away**2)),
+        coefficient=chosen.sum.leading_coefficient(chosen.smearing),
+        intercept=float(constants[0]) * chosen.smearing if constants else None,
         alternatives=tuple(
-            Alternative(_family(one), one.distribution(), {name: s[name][0] for name in s}, delta)
-            for (one, delta), s in zip(plausible[1:], slopes[1:], strict=True)
+            Alternative(law.family, law.distribution(), {name: s[name][0] for name in s}, delta)
+            for (law, delta), s in zip(plausible[1:], slopes[1:], strict=True)
             if delta < options.delta
         ),
     )
-
-
-def _family(law: SeveralLaw) -> str:
-    return "sum" if len(law.sum.terms) > 1 else "product"
-
-
-def _verdict(rows: Rows, state: State, low: Mapping[str, float], high: Mapping[str, float]) -> tuple[Verdict, str]:
-    """The worst verdict over the law's features."""
-    verdicts = []
-    for f in state.features:
-        name = rows.names[f]
-        shared = rows.clusters is not None and not rows.varying[f]
-        evidence = Evidence(
-            established=True,
-            constant=False,
-            varies=True,
-            units=rows.runs if shared else rows.y.size,
-            runs=rows.runs,
-            sizes=_sizes(rows.x[f]),
-            slopes=(low[name], high[name]),
-            feature=name,
-        )
-        verdicts.append(judge(evidence))
-    return next((one for one in verdicts if one[0] != "law"), verdicts[0])
-
-
-def _sizes(x: Array) -> int:
-    """Distinct values; both values of a flag are all there are, so its shape is known."""
-    values = np.unique(x)
-    return FEWEST_SIZES if np.array_equal(values, (0.0, 1.0)) else int(values.size)
-
-
-def _r2(rows: Rows, candidate: Candidate) -> float:
-    """1 − RSS/TSS on the scale of the noise."""
-    target = rows.log_y if candidate.sum.noise.log else rows.y
-    away = target - float(rows.w @ target) / target.size
-    return float(1.0 - candidate.rss / float(rows.w @ away**2))

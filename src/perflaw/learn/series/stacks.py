@@ -1,26 +1,34 @@
-"""Laws of one form stacked: families that share noise, intercept and free exponent are one batch for the search.
+"""Many laws fitted at once: families that share noise, intercept and free exponent are one stack for the search.
 
-A call of NumPy costs more than the work on a few hundred numbers, so few series are fitted with many families at once
-and many series family by family.
+A call of NumPy costs more than the work on a few hundred numbers. Few series are therefore fitted with many families at
+once, and many series family by family. For the same reason symmetric systems of up to three unknowns are solved here by
+formula: LAPACK takes a microsecond or two per matrix, the formulas take nanoseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.laws.catalogue import CONSTANT, Family, powered
-from perflaw.learn.series.model import BOTTOM, EXPONENT, TOP, Ends, Theta, gram
+from perflaw.learn.series.model import BOTTOM, EXPONENT, TOP, Ends, Theta, parameter_places
 from perflaw.learn.series.series import Array
 
-# ---- What laws are fitted to: series of one padded length with one feature each, and what all fits to them share.
-
 LEAST_START = 0.05
-"""Responses a search starts from are at least this part of the smallest one, under multiplicative noise."""
+"""Smallest response a search starts from, relative to the smallest one measured, under multiplicative noise."""
+
+AT_ONCE = 32_000
+"""Most numbers in an array of a stack that holds several families."""
+
+Members = NDArray[np.intp]
+"""Places of laws or series, (k,)."""
+Block = tuple[Family, slice]
+"""A family and the places of its laws in a stack."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +42,7 @@ class Batch:
     log_y: Array
     """log y (or its mean in a run), (B, n); 0 where y is not positive."""
     w: Array
-    """Weights, (B, n), summing to the number of rows."""
+    """Weights, (B, n); their sum is the number of rows."""
     quantum: Array
     """Resolution of y, (B,)."""
     positive: NDArray[np.bool_]
@@ -52,66 +60,62 @@ class Batch:
 
     @cached_property
     def relative(self) -> tuple[Array, Array, Array]:
-        """Weights over y² times the smallest y², exp(log y), and the least response a search starts from (B, 1)."""
+        """Weights over y² times the smallest y², exp(log y), and the smallest response a search starts from (B, 1)."""
         weights = self.w * np.exp(2.0 * (self.log_y.min(axis=-1, keepdims=True) - self.log_y))
         y = np.exp(self.log_y)
         return weights, y, LEAST_START * y.min(axis=-1, keepdims=True)
 
     @cached_property
-    def _available(self) -> dict[Family, NDArray[np.bool_]]:
+    def _shared(self) -> dict[tuple[str, str], tuple[NDArray[Any], ...]]:
         return {}
 
-    @cached_property
-    def _known(self) -> dict[tuple[str, str], tuple[Array, ...]]:
-        return {}
+    def _once(
+        self, name: str, family: Family, make: Callable[[], tuple[NDArray[Any], ...]]
+    ) -> tuple[NDArray[Any], ...]:
+        """Arrays that several models share, made once."""
+        key = name, family.name
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]
 
-    def available(self, term: Family) -> NDArray[np.bool_]:
-        """Where a term is defined, (B,)."""
-        if term not in self._available:
-            self._available[term] = np.ones(len(self.x), dtype=bool) if term is CONSTANT else term.available(self.x)
-        return self._available[term]
+    def usable(self, form: Form, family: Family) -> NDArray[np.bool_]:
+        """Series that a family can be fitted to in that form, (B,)."""
+        if family is CONSTANT:
+            return self.positive if form.log else np.ones(len(self.x), dtype=bool)
+        fine: NDArray[np.bool_]
+        (fine,) = self._once("available", family, lambda: (family.available(self.x),))
+        if form.log:
+            fine = fine & self.positive
+        if not form.intercept:
+            # Under multiplicative noise μ must not reach 0 on the data.
+            low = self.ends.low[:, 0]
+            fine = fine & ((low > family.zero) if form.log else (low >= min(family.zero, 0.0)))
+        return fine
 
-    def values(self, term: Family) -> Array:
+    def values(self, family: Family) -> Array:
         """A term of fixed exponent over its value at the largest |x|, (B, n)."""
-        return self._made("value", term)[0]
+        if family is CONSTANT:
+            return np.ones_like(self.x)
+        return self._once("values", family, lambda: (family.value(self.x, np.zeros(1), self.ends.top),))[0]
 
-    def progress(self, term: Family) -> Array:
-        """The same from 0 at the smallest to 1 at the largest x, (B, n)."""
-        return self._made("progress", term)[0]
+    def progress(self, family: Family) -> Array:
+        """A term of fixed exponent, scaled to rise from 0 at the smallest to 1 at the largest x, (B, n)."""
 
-    def growth(self, term: Family) -> tuple[Array, ...]:
-        """What a free exponent multiplies in a term's logarithm, and in its derivative; at x and at both ends."""
-        return self._made("growth", term)
+        def make() -> tuple[Array, ...]:
+            ends, none = self.ends, np.zeros(1)
+            first = family.value(ends.low, none, ends.top)
+            return ((self.values(family) - first) / (family.value(ends.high, none, ends.top) - first),)
 
-    def _made(self, what: str, term: Family) -> tuple[Array, ...]:
-        """What several models share is made once."""
-        key = what, term.name
-        if key not in self._known:
-            self._known[key] = {"value": self._values, "progress": self._progress, "growth": self._growth}[what](term)
-        return self._known[key]
+        return self._once("progress", family, make)[0]
 
-    def _values(self, term: Family) -> tuple[Array, ...]:
-        if term is CONSTANT:
-            return (np.ones_like(self.x),)
-        return (term.value(self.x, np.zeros(1), self.ends.top),)
+    def growth(self, family: Family) -> tuple[Array, ...]:
+        """Factors of a free exponent in the logarithm of a term and in its derivative: at x and at both ends."""
 
-    def _progress(self, term: Family) -> tuple[Array, ...]:
-        ends, none = self.ends, np.zeros(1)
-        first = term.value(ends.low, none, ends.top)
-        return ((self.values(term) - first) / (term.value(ends.high, none, ends.top) - first),)
+        def make() -> tuple[Array, ...]:
+            at = (family.logarithm(x, self.ends.top) for x in (self.x, self.ends.low, self.ends.high))
+            return tuple(part for pair in at for part in pair)
 
-    def _growth(self, term: Family) -> tuple[Array, ...]:
-        ends = self.ends
-        at = (term.logarithm(x, ends.top) for x in (self.x, ends.low, ends.high))
-        return tuple(part for pair in at for part in pair)
-
-
-AT_ONCE = 32_000
-"""Numbers of a stack at most, where it holds several families."""
-
-Members = NDArray[np.intp]
-Block = tuple[Family, slice]
-"""A term and where its laws stand in a stack."""
+        return self._once("growth", family, make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,49 +130,81 @@ class Form:
     """Their exponent is learnt."""
 
     @property
-    def columns(self) -> tuple[int, ...]:
+    def places(self) -> tuple[int, ...]:
         """Places of the parameters that are learnt."""
-        return (TOP, *((BOTTOM,) if self.intercept else ()), *((EXPONENT,) if self.free else ()))
+        return parameter_places(intercept=self.intercept, exponent=self.free)
 
     @property
     def linear(self) -> bool:
         """Residuals are linear in the parameters: one full step is exact."""
         return not self.intercept if self.log else not self.free
 
+    def starts(self, family: Family) -> tuple[float, ...]:
+        """Exponents a search starts from; a single one if a step is exact."""
+        return (1.0,) if self.linear or not self.free else family.starts
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """R laws to be found, each of one series."""
+    """R laws of one form to be fitted, each to one series."""
 
     form: Form
     """Their form."""
     cell: Members
     """Series of each, (R,)."""
     y: Array
-    """What residuals are taken from: responses, or their logarithms under multiplicative noise; (R, n)."""
+    """Responses, or their logarithms under multiplicative noise; (R, n)."""
     w: Array | None
-    """Weights, (R, n); None where all are 1."""
+    """Weights, (R, n); None if all are 1."""
     t: Array
-    """Fixed exponent: the term, 0 to 1 where there is an intercept; free: what the exponent multiplies; (R, n)."""
+    """Fixed exponent: the term, scaled from 0 to 1 with an intercept; free: what the exponent multiplies; (R, n)."""
     rest: Array
     """Fixed exponent: 1 − t; free: derivative of the term by its exponent over the term; (R, n)."""
     ends: tuple[Array, ...]
-    """Free: the two at the smallest x, then at the largest, (R, 1) each."""
+    """Free: t and ``rest`` at the smallest x, then at the largest, (R, 1) each."""
     bound: Array
     """Free: largest exponent, (R, 1)."""
 
-    def take(self, some: Members) -> Stack:
+    def take(self, members: Members) -> Stack:
         """Some of the laws."""
-        rest = self.rest[some] if self.rest.size else self.rest
-        ends = tuple(one[some] for one in self.ends)
-        bound = self.bound[some] if self.form.free else self.bound
-        w = None if self.w is None else self.w[some]
-        return Stack(self.form, self.cell[some], self.y[some], w, self.t[some], rest, ends, bound)
+        rest = self.rest[members] if self.rest.size else self.rest
+        ends = tuple(end[members] for end in self.ends)
+        bound = self.bound[members] if self.form.free else self.bound
+        w = None if self.w is None else self.w[members]
+        return Stack(self.form, self.cell[members], self.y[members], w, self.t[members], rest, ends, bound)
 
     @property
     def linear(self) -> bool:
-        """One full step is exact."""
+        """Residuals are linear in the parameters: one full step is exact."""
         return self.form.linear
+
+    def shape(self, b: Array) -> tuple[Array, Array]:
+        """The term (scaled from 0 to 1 with an intercept) at exponents b (R, 1), and 1 less it."""
+        if not self.form.free:
+            return self.t, self.rest
+        value = powered(b, self.t)
+        if not self.form.intercept:
+            return value, value
+        first = powered(b, self.ends[0])
+        t = (value - first) / (powered(b, self.ends[2]) - first)
+        return t, 1.0 - t
+
+    def mean(self, theta: Theta) -> tuple[Array, list[Array]]:
+        """Mean (R, n) and its derivatives by the parameters that are learnt, like :meth:`Model.mean`."""
+        m1, m0, b = theta
+        change = m1 - m0
+        if not self.form.free:
+            return (m0 + change * self.t, [self.t, self.rest]) if self.form.intercept else (m1 * self.t, [self.t])
+        value = powered(b, self.t)
+        by_b = value * self.rest
+        if not self.form.intercept:
+            return m1 * value, [value, m1 * by_b]
+        low, low_by, high, _ = self.ends
+        first = powered(b, low)
+        span = powered(b, high) - first
+        t = (value - first) / span
+        rest = 1.0 - t
+        return m0 + change * t, [t, rest, change * ((by_b - first * low_by * rest) / span)]
 
     def residual(self, theta: Theta) -> tuple[Array, list[Array]]:
         """Residuals (R, n) and the gradient of the mean on the noise's own scale, a list of (R, n)."""
@@ -183,154 +219,92 @@ class Stack:
             scaled.append(gradient[-1] / mean)
         return self.y - np.log(mean), scaled
 
-    def mean(self, theta: Theta) -> tuple[Array, list[Array]]:
-        """Mean (R, n) and its derivatives by the parameters that are learnt; as :meth:`Model.mean`."""
-        m1, m0, b = theta
-        t, rest, by_b = self._progress(b)
-        if not self.form.intercept:
-            return m1 * t, [t, m1 * by_b] if self.form.free else [t]
-        change = m1 - m0
-        mean = m0 + change * t
-        return mean, [t, rest, change * by_b] if self.form.free else [t, rest]
-
-    def shape(self, b: Array) -> tuple[Array, Array]:
-        """The term (from 0 to 1 where there is an intercept) at exponents b (R, 1), and 1 less it."""
-        if not self.form.free:
-            return self.t, self.rest
-        value = powered(b, self.t)
-        if not self.form.intercept:
-            return value, value
-        first = powered(b, self.ends[0])
-        t = (value - first) / (powered(b, self.ends[2]) - first)
-        return t, 1.0 - t
-
-    def _progress(self, b: Array) -> tuple[Array, Array, Array]:
-        """The same and the term's derivative by the exponent."""
-        if not self.form.free:
-            return self.t, self.rest, self.t
-        value = powered(b, self.t)
-        by_b = value * self.rest
-        if not self.form.intercept:
-            return value, value, by_b
-        low, low_by, high, _ = self.ends
-        first = powered(b, low)
-        span = powered(b, high) - first
-        t = (value - first) / span
-        rest = 1.0 - t
-        return t, rest, (by_b - first * low_by * rest) / span
-
-    def normal(self, columns: Sequence[Array]) -> Array:
+    def normal_matrix(self, gradient: Sequence[Array]) -> Array:
         """XᵀWX of the gradient's columns, (p, p, R)."""
-        return gram(columns, self.w)
+        return gram(gradient, self.w)
 
-    def damped(self, damping: Array) -> Array:
-        """What is added to its diagonal for a damping (R,)."""
-        return damping
+    def damping(self, factor: Array) -> Array:
+        """Relative increase of the diagonal of the normal matrix for damping factors (R,)."""
+        return factor
 
-    def moved(self, theta: Theta, step: Array) -> Theta:
+    def after_step(self, theta: Theta, step: Array) -> Theta:
         """Parameters after a step (p, R); responses move by factors under multiplicative noise, at most e² at once."""
         out, reach = list(theta), 600.0 if self.linear else 1.0
-        for place, delta in zip(self.form.columns, step, strict=True):
+        for place, delta in zip(self.form.places, step, strict=True):
             move = delta[:, None]
             if place == EXPONENT:
-                out[place] = exponent(out[place] + cut(move, reach), self.bound, intercept=self.form.intercept)
+                out[place] = _exponent(out[place] + _bounded(move, reach), self.bound, intercept=self.form.intercept)
             elif self.form.log:
-                out[place] = np.minimum(np.maximum(out[place] * np.exp(cut(move, 2.0 * reach)), 1e-280), 1e280)
+                out[place] = np.minimum(np.maximum(out[place] * np.exp(_bounded(move, 2.0 * reach)), 1e-280), 1e280)
             else:
                 out[place] = out[place] + move
         return out[TOP], out[BOTTOM], out[EXPONENT]
 
 
-def exponent(b: Array, bound: Array, *, intercept: bool) -> Array:
-    """An exponent within its bounds; from 0 to 1 no law is defined at 0, the limit (the logarithm) is close enough."""
-    b = cut(b, bound)
+def _exponent(b: Array, bound: Array, *, intercept: bool) -> Array:
+    """An exponent within its bounds; with an intercept 0 has no law, and an exponent near its limit, log x, stands in."""
+    b = _bounded(b, bound)
     return np.where(np.abs(b) < 1e-3, 1e-3, b) if intercept else b
 
 
-def cut(values: Array, reach: Array | float) -> Array:
-    """Values within ± a reach."""
+def _bounded(values: Array, reach: Array | float) -> Array:
+    """Values within ± a reach; faster than np.clip."""
     return np.minimum(np.maximum(values, -reach), reach)
 
 
-def stacks(form: Form, terms: Sequence[Family], batch: Batch) -> list[tuple[list[Block], Stack]]:
-    """Stacks of the series where terms are defined, each with its blocks."""
-    parts = [(term, np.flatnonzero(_usable(form, term, batch))) for term in terms]
-    parts = [(term, cells) for term, cells in parts if cells.size]
-    together = _together(form, terms, batch.x.size)
-    some = [parts[i : i + together] for i in range(0, len(parts), together)]
-    return [(_blocks(part), _stack(form, part, batch)) for part in some]
+def stacks(form: Form, families: Sequence[Family], batch: Batch) -> list[tuple[list[Block], Stack]]:
+    """Stacks of the series that families of one form can be fitted to, each with its blocks."""
+    parts = [(family, np.flatnonzero(batch.usable(form, family))) for family in families]
+    parts = [(family, cells) for family, cells in parts if cells.size]
+    together = 1 if form.free else max(1, AT_ONCE // batch.x.size)
+    if sum(len(form.starts(family)) for family in families) * batch.x.size <= AT_ONCE:
+        together = len(families)
+    out = []
+    for start in range(0, len(parts), together):
+        part = parts[start : start + together]
+        ends = np.cumsum([cells.size for _, cells in part]).tolist()
+        blocks = [(family, slice(end - cells.size, end)) for (family, cells), end in zip(part, ends, strict=True)]
+        out.append((blocks, _stack(form, part, batch)))
+    return out
 
 
-def exponents(form: Form, term: Family) -> tuple[float, ...]:
-    """Exponents a search starts from; one will do where a step is exact."""
-    return (1.0,) if form.linear or not form.free else term.starts
+def _stack(form: Form, parts: Sequence[tuple[Family, Members]], batch: Batch) -> Stack:
+    """Laws of some families, each in the series it can be fitted to."""
+    cell = np.concatenate([cells for _, cells in parts])
+    whole = len(parts) == 1 and cell.size == len(batch.x)
 
+    def joined(columns: Sequence[Array]) -> Array:
+        picked = (column[cells] for column, (_, cells) in zip(columns, parts, strict=True))
+        return columns[0] if whole else np.concatenate(list(picked))
 
-def _together(form: Form, terms: Sequence[Family], size: int) -> int:
-    """How many terms one stack holds, of series of so many numbers."""
-    if sum(len(exponents(form, term)) for term in terms) * size <= AT_ONCE:
-        return len(terms)
-    return 1 if form.free else max(1, AT_ONCE // size)
-
-
-def _blocks(part: Sequence[tuple[Family, Members]]) -> list[Block]:
-    ends = np.cumsum([cells.size for _, cells in part]).tolist()
-    return [(term, slice(end - cells.size, end)) for (term, cells), end in zip(part, ends, strict=True)]
-
-
-def _usable(form: Form, term: Family, batch: Batch) -> NDArray[np.bool_]:
-    """Series a law can be fitted to, (B,)."""
-    fine = batch.available(term)
-    if form.log:
-        fine = fine & batch.positive
-    if not form.intercept and term is not CONSTANT:
-        # Under multiplicative noise μ must not reach 0 on the data.
-        low = batch.ends.low[:, 0]
-        fine = fine & ((low > term.zero) if form.log else (low >= min(term.zero, 0.0)))
-    return fine
-
-
-def _stack(form: Form, part: Sequence[tuple[Family, Members]], batch: Batch) -> Stack:
-    """Laws of some terms in the series where each is defined."""
-    none = np.zeros((0, 0))
-    cell = np.concatenate([cells for _, cells in part])
-    whole = len(part) == 1 and cell.size == len(batch.x)
-    y = batch.log_y if form.log else batch.y
-    own = y if whole else y[cell], None if batch.equal else batch.w if whole else batch.w[cell]
+    y, none = batch.log_y if form.log else batch.y, np.zeros((0, 0))
+    y, w = y if whole else y[cell], None if batch.equal else batch.w if whole else batch.w[cell]
     if not form.free:
-        made = batch.progress if form.intercept else batch.values
-        t = _joined([(made(term), cells) for term, cells in part], whole)
-        return Stack(form, cell, *own, t, 1.0 - t if form.intercept else none, (), none)
-    growth = [(batch.growth(term), cells) for term, cells in part]
-    t, rest, *ends = (_joined([(made[i], cells) for made, cells in growth], whole) for i in range(6))
-    bound = np.concatenate([np.full((cells.size, 1), term.bound) for term, cells in part])
-    return Stack(form, cell, *own, t, rest, tuple(ends), bound)
+        t = joined([(batch.progress if form.intercept else batch.values)(family) for family, _ in parts])
+        return Stack(form, cell, y, w, t, 1.0 - t if form.intercept else none, (), none)
+    t, rest, *ends = (joined(columns) for columns in zip(*(batch.growth(family) for family, _ in parts), strict=True))
+    bound = np.concatenate([np.full((cells.size, 1), family.bound) for family, cells in parts])
+    return Stack(form, cell, y, w, t, rest, tuple(ends), bound)
 
 
-def _joined(parts: Sequence[tuple[Array, Members]], whole: bool) -> Array:
-    return parts[0][0] if whole else np.concatenate([values[cells] for values, cells in parts])
-
-
-# ---- Laws of several forms searched for as one stack: those whose search takes many steps.
-#
-# Few laws are left when a search comes to its end, and each step of it costs calls of NumPy more than work. Laws
-# stand in
-# the order of :data:`ORDER`, so that those of one kind are slices. A parameter that a law lacks stays 0.
-
-ORDER = (Form(True, True, False), Form(True, True, True), Form(False, True, True), Form(False, False, True))
-"""Forms that one stack may hold."""
+MIXED_FORMS = (Form(True, True, False), Form(True, True, True), Form(False, True, True), Form(False, False, True))
+"""Forms that a mixed stack may hold, in this order: those whose search takes many steps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixed:
-    """R laws to be found, each of one series; fields as those of :class:`Stack`."""
+class MixedStack:
+    """R laws of several forms to be fitted, each to one series; arrays as in :class:`Stack`.
+
+    Few laws are left towards the end of a search, where each step costs calls of NumPy rather than work. Laws stand in
+    the order of :data:`MIXED_FORMS`, so that those of one kind are slices. A parameter that a law lacks stays 0.
+    """
 
     fixed: int
-    """Laws of fixed exponent; ``rest``, ``ends`` and ``bound`` are those of the others."""
+    """Number of laws of fixed exponent; ``rest``, ``ends`` and ``bound`` are those of the others."""
     log: int
-    """Laws under multiplicative noise, those among them."""
+    """Number of laws under multiplicative noise, those of fixed exponent among them."""
     intercept: int
-    """Laws with an intercept, those among them."""
+    """Number of laws with an intercept, those under multiplicative noise among them."""
     y: Array
     w: Array | None
     t: Array
@@ -340,19 +314,41 @@ class Mixed:
 
     linear = False
 
-    def take(self, some: Members) -> Mixed:
+    @classmethod
+    def of(cls, stacks: Sequence[Stack]) -> MixedStack:
+        """Stacks of the forms of :data:`MIXED_FORMS`, in that order, as one."""
+        fixed = sum(len(one.y) for one in stacks if not one.form.free)
+        log = sum(len(one.y) for one in stacks if one.form.log)
+        intercept = sum(len(one.y) for one in stacks if one.form.intercept)
+        w = None if stacks[0].w is None else np.concatenate([one.w for one in stacks if one.w is not None])
+        y, t = np.concatenate([one.y for one in stacks]), np.concatenate([one.t for one in stacks])
+        free = [one for one in stacks if one.form.free]
+        rest, bound = np.concatenate([one.rest for one in free]), np.concatenate([one.bound for one in free])
+        ends = tuple(np.concatenate(part) for part in zip(*(one.ends for one in free), strict=True))
+        return cls(fixed, log, intercept, y, w, t, rest, ends, bound)
+
+    def take(self, members: Members) -> MixedStack:
         """Some of the laws."""
-        fixed, log, intercept = (int(np.count_nonzero(some < end)) for end in (self.fixed, self.log, self.intercept))
-        free = some[fixed:] - self.fixed
-        ends = tuple(one[free] for one in self.ends)
-        w = None if self.w is None else self.w[some]
-        kinds = (fixed, log, intercept)
-        return Mixed(*kinds, self.y[some], w, self.t[some], self.rest[free], ends, self.bound[free])
+        fixed, log, intercept = (int(np.count_nonzero(members < end)) for end in (self.fixed, self.log, self.intercept))
+        free = members[members >= self.fixed] - self.fixed
+        ends = tuple(end[free] for end in self.ends)
+        w = None if self.w is None else self.w[members]
+        columns = self.y[members], w, self.t[members], self.rest[free], ends, self.bound[free]
+        return MixedStack(fixed, log, intercept, *columns)
 
     def residual(self, theta: Theta) -> tuple[Array, list[Array]]:
         """Residuals (R, n) and the gradient of the mean on the noise's own scale, a list of three (R, n)."""
-        m1, m0, _ = theta
-        t, rest, by_b = self._progress(theta)
+        m1, m0, b = theta
+        free, (low, low_by, high, _) = slice(self.fixed, None), self.ends
+        value, first = powered(b[free], self.t[free]), powered(b[free], low)
+        span = powered(b[free], high) - first
+        without_intercept = slice(self.intercept - self.fixed, None)
+        first[without_intercept], span[without_intercept] = 0.0, 1.0
+        t, by_b = self.t.copy(), np.zeros_like(self.t)
+        t[free] = (value - first) / span
+        rest = 1.0 - t
+        by_b[free] = (m1[free] - m0[free]) * ((value * self.rest - first * low_by * rest[free]) / span)
+
         mean = m0 + (m1 - m0) * t
         rest[self.intercept :] = 0.0
         logs = slice(self.log)
@@ -364,58 +360,96 @@ class Mixed:
         mean[logs] = np.log(mean[logs])
         return self.y - mean, [t, rest, by_b]
 
-    def _progress(self, theta: Theta) -> tuple[Array, Array, Array]:
-        """The term (from 0 to 1 where there is an intercept), 1 less it, and the mean's derivative by the exponent."""
-        free, (low, low_by, high, _) = slice(self.fixed, None), self.ends
-        m1, m0, b = (part[free] for part in theta)
-        value, first = powered(b, self.t[free]), powered(b, low)
-        span = powered(b, high) - first
-        none = slice(self.intercept - self.fixed, None)
-        first[none], span[none] = 0.0, 1.0
-        t, by_b = self.t.copy(), np.zeros_like(self.t)
-        t[free] = (value - first) / span
-        rest = 1.0 - t
-        by_b[free] = (m1 - m0) * ((value * self.rest - first * low_by * rest[free]) / span)
-        return t, rest, by_b
-
-    def normal(self, columns: Sequence[Array]) -> Array:
+    def normal_matrix(self, gradient: Sequence[Array]) -> Array:
         """XᵀWX, (3, 3, R); 1 for a parameter that a law lacks."""
-        out = gram(columns, self.w)
+        out = gram(gradient, self.w)
         out[BOTTOM, BOTTOM, self.intercept :] = 1.0
         out[EXPONENT, EXPONENT, : self.fixed] = 1.0
         return out
 
-    def damped(self, damping: Array) -> Array:
-        """What is added to the diagonal, (3, R); a parameter that a law lacks stays where it is."""
-        out = np.stack([damping] * 3)
+    def damping(self, factor: Array) -> Array:
+        """Relative increase of the diagonal, (3, R), for damping factors (R,); 0 for a parameter that a law lacks."""
+        out = np.stack([factor] * 3)
         out[BOTTOM, self.intercept :] = 0.0
         out[EXPONENT, : self.fixed] = 0.0
         return out
 
-    def moved(self, theta: Theta, step: Array) -> Theta:
+    def after_step(self, theta: Theta, step: Array) -> Theta:
         """Parameters after a step (3, R); responses move by factors under multiplicative noise, at most e² at once."""
         b, first, last = theta[EXPONENT].copy(), self.fixed, self.intercept
         for free, intercept in ((slice(first, last), True), (slice(last, None), False)):
-            bound = self.bound[last - first :] if free.stop is None else self.bound[: last - first]
-            b[free] = exponent(b[free] + cut(step[EXPONENT][free, None], 1.0), bound, intercept=intercept)
+            bound = self.bound[: last - first] if intercept else self.bound[last - first :]
+            b[free] = _exponent(b[free] + _bounded(step[EXPONENT][free, None], 1.0), bound, intercept=intercept)
         responses = []
         for place in (TOP, BOTTOM):
             move, old = step[place][:, None], theta[place]
             new = old + move
-            factor = np.exp(cut(move[: self.log], 2.0))
+            factor = np.exp(_bounded(move[: self.log], 2.0))
             new[: self.log] = np.minimum(np.maximum(old[: self.log] * factor, 1e-280), 1e280)
             responses.append(new)
         return responses[0], responses[1], b
 
 
-def mixed(stacks: Sequence[Stack]) -> Mixed:
-    """Stacks of the forms of :data:`ORDER`, in that order, as one."""
-    fixed = sum(len(one.y) for one in stacks if not one.form.free)
-    log = sum(len(one.y) for one in stacks if one.form.log)
-    intercept = sum(len(one.y) for one in stacks if one.form.intercept)
-    w = None if stacks[0].w is None else np.concatenate([one.w for one in stacks if one.w is not None])
-    y, t = np.concatenate([one.y for one in stacks]), np.concatenate([one.t for one in stacks])
-    free = [one for one in stacks if one.form.free]
-    rest, bound = np.concatenate([one.rest for one in free]), np.concatenate([one.bound for one in free])
-    ends = tuple(np.concatenate(part) for part in zip(*(one.ends for one in free), strict=True))
-    return Mixed(fixed, log, intercept, y, w, t, rest, ends, bound)
+def gram(columns: Sequence[Array], w: Array | None) -> Array:
+    """XᵀWX of p columns (B, n) with weights (B, n) or None for all 1, (p, p, B)."""
+    size = len(columns)
+    out = np.empty((size, size, len(columns[0])))
+    for i in range(size):
+        weighted = columns[i] if w is None else columns[i] * w
+        for j in range(i, size):
+            np.add.reduce(weighted * columns[j], axis=-1, out=out[i, j])
+            out[j, i] = out[i, j]
+    return out
+
+
+def project(columns: Sequence[Array], weighted: Array) -> Array:
+    """XᵀWy of p columns (B, n) and w·y (B, n), (p, B)."""
+    out = np.empty((len(columns), len(weighted)))
+    for i, column in enumerate(columns):
+        np.add.reduce(column * weighted, axis=-1, out=out[i])
+    return out
+
+
+def inverse(matrix: Array, damping: Array | float = 0.0) -> tuple[Array, NDArray[np.bool_]]:
+    """Inverse (p, p, B) of ``A + damping·diag(A)`` and whether it exists numerically, (B,); damping (p, B) or (B,).
+
+    Systems are scaled to a unit diagonal first, so that parameters of unlike size do no harm. A singular system gives
+    zeros, so that a step along it is no step.
+    """
+    size = len(matrix)
+    diagonal = matrix.reshape(size**2, -1)[:: size + 1]
+    positive = diagonal > 0
+    scale = 1.0 / np.sqrt(np.where(positive, diagonal, 1.0))
+    a = matrix * scale[:, None] * scale
+    a.reshape(size**2, -1)[:: size + 1] += damping
+    cofactors, determinant = _adjugate(a)
+    regular = np.isfinite(determinant) & (determinant > 1e-13) & positive.all(axis=0)
+    factor = np.where(regular, 1.0 / np.where(regular, determinant, 1.0), 0.0)
+    return cofactors * factor * scale[:, None] * scale, regular
+
+
+def _adjugate(a: Array) -> tuple[Array, Array]:
+    """Cofactors (p, p, B) and determinant (B,) of symmetric matrices, whose upper halves are read."""
+    if len(a) == 1:
+        return np.ones_like(a), a[0, 0]
+    out = np.empty_like(a)
+    if len(a) == 2:
+        out[0, 0], out[1, 1] = a[1, 1], a[0, 0]
+        out[0, 1] = out[1, 0] = -a[0, 1]
+        return out, a[0, 0] * a[1, 1] - a[0, 1] ** 2
+    out[0, 0] = a[1, 1] * a[2, 2] - a[1, 2] ** 2
+    out[0, 1] = out[1, 0] = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
+    out[0, 2] = out[2, 0] = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
+    out[1, 1] = a[0, 0] * a[2, 2] - a[0, 2] ** 2
+    out[1, 2] = out[2, 1] = a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2]
+    out[2, 2] = a[0, 0] * a[1, 1] - a[0, 1] ** 2
+    return out, a[0, 0] * out[0, 0] + a[0, 1] * out[0, 1] + a[0, 2] * out[0, 2]
+
+
+def multiply(matrix: Array, vector: Array) -> Array:
+    """Matrix (p, p, B) times vector (p, B), batch element by batch element, (p, B)."""
+    products = matrix * vector
+    out: Array = products[:, 0]
+    for j in range(1, len(vector)):
+        out = out + products[:, j]
+    return out

@@ -1,45 +1,50 @@
-"""Which sums of terms explain the responses: forward selection and removal with a beam, under both noises.
+"""Which sums and products of terms explain the responses: a search on few rows, and exact fits to all of them.
 
-From the best single terms on, every sum of the beam is extended by the terms that the score test (gain of a term in
-one Gauss–Newton step) finds best, and all sums with one term less are tried as well, so that an early mistake is
-repaired. Scores are those of :mod:`perflaw.learn.series.candidates` with BIC's price for a coefficient.
+Sums are found by forward selection and removal with a beam, under both noises. From the best single terms on, every sum
+of the beam is extended by the terms that the score test (gain of a term in one Gauss–Newton step) finds best, and all
+sums with one term less are tried as well, so that an early mistake is repaired. Scores are those of
+:mod:`perflaw.learn.series.candidates` with BIC's price for a coefficient.
+
+Power products ``c·x^a·z^b`` have learnt exponents, or plain ones where the data allow these. Under multiplicative noise
+a product is a straight line in logarithms, so one Gram matrix serves all variants.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from perflaw.learn.series.band import cluster_covariance, moulton
-from perflaw.learn.series.candidates import BARTLETT, INTERCEPT_WIDTH, LEAST
-from perflaw.learn.series.feature_terms import (
+from perflaw.laws.catalogue import FAMILIES
+from perflaw.learn.series.candidates import EXTRA_COST, INTERCEPT_WIDTH
+from perflaw.learn.series.model import LOGNORMAL, NORMAL, NoiseModel, cluster_covariance
+from perflaw.learn.series.series import Array, Rows
+from perflaw.learn.series.terms import (
     ONE,
     Factor,
     Sample,
-    SeveralLaw,
-    Sum,
+    SeveralFeaturesLaw,
+    SumOfTerms,
     Term,
-    columns,
+    coefficient_variances,
     dictionary,
+    factor_of,
     fit_sums,
     may_be_negative,
     solve,
-    spreads,
     surprise,
+    term_values,
 )
-from perflaw.learn.series.model import LOGNORMAL, NORMAL, NoiseModel
-from perflaw.learn.series.prepare import Rows
-from perflaw.learn.series.series import Array
 
 BEAM = 6
-"""Sums that are extended at each length."""
+"""Number of sums that are extended at each length."""
 
 BRANCH = 6
-"""Terms each of them is extended by."""
+"""Number of terms that each of them is extended by."""
 
 LONGEST = 4
 """Most terms of a sum."""
@@ -48,14 +53,47 @@ SELECTION = 3.0
 """Score that every further term costs for being the best of many (the extended BIC: Chen & Chen 2008, §2)."""
 
 ROWS_A_TERM = 3.0
-"""Independent rows a term needs."""
+"""Independent rows that a term needs."""
+
+SNAPS = tuple(factor_of(one.shape, one.snap) for one in FAMILIES if one.snap is not None)
+"""Plain factors that may replace a learnt exponent."""
+
+NEAR, NEAR_ERRORS, ALWAYS_NEAR = 0.35, 3.5, 0.05
+"""Distance of a plain factor from the learnt exponent: most, most in its standard errors, and allowed in any case."""
+
+LEAST_ERROR = 0.02
+"""Least standard error of an exponent: the noise may not be that of the straight line in logarithms."""
+
+STEEPEST_FACTOR = 8.0
+"""Largest magnitude of a learnt exponent of a product."""
+
+MOST_FACTORS = 6
+"""Most features of a product."""
+
+EXPONENT_WIDTH = 0.7
+"""Prior width of a learnt exponent, as in the power law of a single feature."""
+
+STEPS = 20
+"""Most Gauss–Newton steps for products under additive noise."""
 
 Support = tuple[int, ...]
 """Places of a sum's terms in the dictionary, increasing."""
 
 
+def coefficient_cost(sample: Sample, variances: Array, variance: Array) -> Array:
+    """Score of the coefficients beyond the first, (B,): Laplace's, as for an intercept of one feature.
+
+    variances (B, k) are those of the coefficients' logarithms over σ², variance (B,) is σ². A coefficient that only few
+    large responses determine under additive noise costs most.
+    """
+    relative = np.clip(variances * (variance * sample.y.size / sample.effective)[:, None], 1e-30, 1e30)
+    least = np.log(max(sample.effective, 1.0)) + EXTRA_COST
+    each = SELECTION + np.maximum(2.0 * np.log(INTERCEPT_WIDTH) - np.log(2.0 * np.pi * relative), least)
+    return np.asarray(each.sum(axis=1) - each.max(axis=1))
+
+
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScoredSum:
     """A sum of terms with its noise and score."""
 
     terms: tuple[Term, ...]
@@ -65,7 +103,26 @@ class Found:
     score: float
     """Smaller is better."""
     coefficients: Array
-    """Its coefficients on the sample searched, one a term."""
+    """Its coefficients on the sample searched, one for each term."""
+
+
+def search_sums(sample: Sample, positive: bool, keep: int) -> list[ScoredSum]:
+    """Best sums over all features of a sample, under both noises, best first."""
+    terms = dictionary(sample.bottom, sample.top, sample.binary)
+    values = term_values(terms, sample.x, sample.top)
+    signed = np.array([may_be_negative(term) for term in terms])
+    cost = np.array([surprise(term) for term in terms])
+    used = [tuple(factor is not ONE for factor in term) for term in terms]
+    plainer = [[m for m, other in enumerate(used) if other == own and cost[m] < cost[i]] for i, own in enumerate(used)]
+    out: list[ScoredSum] = []
+    for noise in (LOGNORMAL, NORMAL) if positive else (NORMAL,):
+        pool = _Pool(sample, noise, values, signed, cost)
+        pool.grow()
+        pool.try_plainer(plainer)
+        for support, (score, beta) in sorted(pool.known.items(), key=lambda item: (item[1][0], item[0]))[:keep]:
+            if np.isfinite(score):
+                out.append(ScoredSum(tuple(terms[i] for i in support), noise, score, beta))
+    return sorted(out, key=lambda one: one.score)[:keep]
 
 
 @dataclass(slots=True)
@@ -74,9 +131,12 @@ class _Pool:
 
     sample: Sample
     noise: NoiseModel
-    a: Array
+    values: Array
+    """Values of all terms, (M, n)."""
     signed: NDArray[np.bool_]
+    """Terms that may have a negative coefficient, (M,)."""
     surprise: Array
+    """Cost of every term for being a rarer shape, (M,)."""
     known: dict[Support, tuple[float, Array]] = field(default_factory=dict)
     """Support → score, coefficients."""
 
@@ -85,12 +145,12 @@ class _Pool:
         fresh = sorted(set(supports) - self.known.keys())
         if not fresh:
             return
-        places = np.array(fresh)
-        beta, rss, spread = fit_sums(self.a[places], self.sample, self.noise, self.signed[places])
-        deviance = self.sample.deviance(self.noise, np.where(np.isfinite(rss), rss, 1.0))
-        floor = self.sample.floor(self.noise)
-        cost = price(self.sample, spread, np.maximum(rss / max(self.sample.y.size - places.shape[1], 1), floor**2))
-        score = worth(self.sample) * deviance + cost + self.surprise[places].sum(axis=1)
+        places, sample = np.array(fresh), self.sample
+        beta, rss, variances = fit_sums(self.values[places], sample, self.noise, self.signed[places])
+        deviance = sample.deviance(self.noise, np.where(np.isfinite(rss), rss, 1.0))
+        variance = np.maximum(rss / max(sample.y.size - places.shape[1], 1), sample.floor(self.noise) ** 2)
+        cost = coefficient_cost(sample, variances, variance)
+        score = sample.deviance_weight * deviance + cost + self.surprise[places].sum(axis=1)
         score = np.where(np.isfinite(rss) & np.isfinite(score), score, np.inf)
         for i, support in enumerate(fresh):
             self.known[support] = float(score[i]), beta[i]
@@ -100,183 +160,192 @@ class _Pool:
         some = [(known[0], s) for s, known in self.known.items() if len(s) == length and np.isfinite(known[0])]
         return [s for _, s in sorted(some)[:count]]
 
+    def grow(self) -> None:
+        """Add sums of growing length until those of a length are no better than the best shorter one."""
+        self.add((m,) for m in range(len(self.values)))
+        best = np.inf
+        for length in range(1, LONGEST):
+            beam = self.best(length, BEAM)
+            if not beam or (length + 1) * ROWS_A_TERM > self.sample.effective:
+                return
+            score = self.known[beam[0]][0]
+            if length > 1 and score > best:
+                return
+            best = min(best, score)
+            self.add({longer for support in beam for longer in self.extended(support)})
+            if length >= 2:
+                some = self.best(length + 1, BEAM)
+                self.add({support[:i] + support[i + 1 :] for support in some for i in range(len(support))})
 
-def worth(sample: Sample) -> float:
-    """What a row's deviance counts: Bartlett's correction for few rows, rows that share runs discounted."""
-    return max(sample.worth - BARTLETT, 0.5 * min(sample.worth, 1.0)) / sample.y.size
+    def extended(self, support: Support) -> list[Support]:
+        """A sum with one term more: the terms with the largest gain in one step."""
+        places, sample = np.array(support), self.sample
+        beta, root = self.known[support][1], np.sqrt(sample.w)
+        mean = beta @ self.values[places]
+        if self.noise.log:
+            columns = self.values * (root / mean)
+            residual = (sample.log_y - np.log(mean)) * root
+        else:
+            columns = self.values * root
+            residual = (sample.y - mean) * root
+        basis = np.linalg.qr(columns[places].T)[0]
+        residual = residual - basis @ (basis.T @ residual)
+        along = columns @ residual
+        length = (columns**2).sum(axis=1) - ((columns @ basis) ** 2).sum(axis=1)
+        usable = length > 1e-9 * (columns**2).sum(axis=1)
+        usable &= (along > 0) | (self.signed & (not self.noise.log))
+        gain = np.where(usable, along**2 / np.where(usable, length, 1.0), 0.0)
+        left = np.maximum(residual @ residual - gain, 1e-12 * (residual @ residual) + 1e-300)
+        merit = -sample.effective * np.log(left) - self.surprise
+        merit[~usable] = -np.inf
+        merit[places] = -np.inf
+        order = np.argsort(-merit, kind="stable")[:BRANCH]
+        return [tuple(sorted((*support, int(m)))) for m in order if np.isfinite(merit[m])]
 
-
-def price(sample: Sample, spread: Array, variance: Array) -> Array:
-    """Score of the coefficients beyond the first, (B,): Laplace's, as of an intercept of one feature.
-
-    spread (B, k) over σ², variance (B,). What few large responses alone pin down under additive noise costs most.
-    """
-    relative = np.clip(spread * (variance * sample.y.size / sample.worth)[:, None], 1e-30, 1e30)
-    least = np.log(max(sample.worth, 1.0)) + LEAST
-    each = SELECTION + np.maximum(2.0 * np.log(INTERCEPT_WIDTH) - np.log(2.0 * np.pi * relative), least)
-    return np.asarray(each.sum(axis=1) - each.max(axis=1))
-
-
-def search(sample: Sample, positive: bool, keep: int) -> list[Found]:
-    """Best sums over all features of a sample, under both noises, best first."""
-    terms = dictionary(sample.bottom, sample.top, sample.two)
-    a = columns(terms, sample.x, sample.top)
-    signed = np.array([may_be_negative(t) for t in terms])
-    cost = np.array([surprise(t) for t in terms])
-    out: list[Found] = []
-    for noise in (LOGNORMAL, NORMAL) if positive else (NORMAL,):
-        pool = _Pool(sample, noise, a, signed, cost)
-        _grow(pool)
-        _plainer(pool, terms)
-        for support, (score, beta) in sorted(pool.known.items(), key=lambda item: (item[1][0], item[0]))[:keep]:
-            if np.isfinite(score):
-                out.append(Found(tuple(terms[i] for i in support), noise, score, beta))
-    return sorted(out, key=lambda one: one.score)[:keep]
-
-
-def _grow(pool: _Pool) -> None:
-    """Sums of growing length until none of a length is as good as the best shorter one nearly is."""
-    pool.add((m,) for m in range(len(pool.a)))
-    best = np.inf
-    for length in range(1, LONGEST):
-        beam = pool.best(length, BEAM)
-        if not beam or (length + 1) * ROWS_A_TERM > pool.sample.worth:
-            return
-        here = pool.known[beam[0]][0]
-        if length > 1 and here > best:
-            return
-        best = min(best, here)
-        longer = {extended for support in beam for extended in _extended(pool, support)}
-        pool.add(longer)
-        if length >= 2:
-            some = pool.best(length + 1, BEAM)
-            pool.add({support[:i] + support[i + 1 :] for support in some for i in range(len(support))})
-
-
-def _plainer(pool: _Pool, terms: Sequence[Term]) -> None:
-    """Sums with one or two terms replaced by plainer ones of the same features: x log x by x, √x·z by x·z."""
-    used = [tuple(factor is not ONE for factor in term) for term in terms]
-    for _ in range(2):
-        for length in range(2, LONGEST + 1):
-            some = [(*s[:i], m, *s[i + 1 :]) for s in pool.best(length, 2) for i, m in _swaps(pool, s, used)]
-            pool.add({tuple(sorted(s)) for s in some if len(set(s)) == length})
-
-
-def _swaps(pool: _Pool, support: Support, used: Sequence[tuple[bool, ...]]) -> list[tuple[int, int]]:
-    """Place in a sum and the plainer term to put there."""
-    return [
-        (i, m)
-        for i, old in enumerate(support)
-        for m in range(len(used))
-        if used[m] == used[old] and pool.surprise[m] < pool.surprise[old]
-    ]
-
-
-def _extended(pool: _Pool, support: Support) -> Sequence[Support]:
-    """A sum with one term more: the terms of the largest gain in one step."""
-    places = np.array(support)
-    beta, root = pool.known[support][1], np.sqrt(pool.sample.w)
-    mean = beta @ pool.a[places]
-    if pool.noise.log:
-        over = pool.a * (root / mean)
-        residual = (pool.sample.log_y - np.log(mean)) * root
-    else:
-        over = pool.a * root
-        residual = (pool.sample.y - mean) * root
-    basis = np.linalg.qr(over[places].T)[0]
-    residual = residual - basis @ (basis.T @ residual)
-    along = over @ residual
-    length = (over**2).sum(axis=1) - ((over @ basis) ** 2).sum(axis=1)
-    usable = length > 1e-9 * (over**2).sum(axis=1)
-    usable &= (along > 0) | (pool.signed & (not pool.noise.log))
-    gain = np.where(usable, along**2 / np.where(usable, length, 1.0), 0.0)
-    left = np.maximum(residual @ residual - gain, 1e-12 * (residual @ residual) + 1e-300)
-    merit = -pool.sample.worth * np.log(left) - pool.surprise
-    merit[~usable] = -np.inf
-    merit[places] = -np.inf
-    order = np.argsort(-merit, kind="stable")[:BRANCH]
-    return [tuple(sorted((*support, int(m)))) for m in order if np.isfinite(merit[m])]
-
-
-# ---- Last word on few candidates: fitted to all rows, scored, with covariances.
-
-EXPONENT_WIDTH = 0.7
-"""Prior width of a learnt exponent, as of the single-feature power law."""
-
-STEPS = 20
-"""Gauss–Newton steps for products under additive noise."""
+    def try_plainer(self, plainer: Sequence[Sequence[int]]) -> None:
+        """Add sums with one or two terms replaced by plainer ones of the same features: x log x by x, √x·z by x·z."""
+        for _ in range(2):
+            for length in range(2, LONGEST + 1):
+                sums = self.best(length, 2)
+                some = [(*s[:i], m, *s[i + 1 :]) for s in sums for i, old in enumerate(s) for m in plainer[old]]
+                self.add({tuple(sorted(s)) for s in some if len(set(s)) == length})
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A law fitted to all rows."""
+class Product:
+    """A product to fit."""
 
-    sum: Sum
+    term: Term
+    """Its factors; those with a learnt exponent at their estimate."""
+    free: tuple[int, ...]
+    """Features whose exponent is learnt."""
+    score: float
+    """Rough score; smaller is better."""
+
+
+def products(sample: Sample, most: int) -> list[Product]:
+    """The best few of the product with all exponents learnt and its variants with plain factors.
+
+    There are none if a feature is not positive, or with many features.
+    """
+    count, w = len(sample.x), sample.w
+    if (sample.x <= 0).any() or count > MOST_FACTORS:
+        return []
+    z = np.stack([np.ones(sample.y.size), *np.log(sample.x / sample.top[:, None])])
+    gram = (z * w) @ z.T
+    estimate = solve(gram[None], ((z * w) @ sample.log_y)[None])[0]
+    residual = sample.log_y - estimate @ z
+    freedom = max(sample.y.size - len(z), 1)
+    variance = sample.y.size / sample.effective * float(w @ residual**2) / freedom
+    error = np.sqrt(np.maximum(np.diag(np.linalg.pinv(gram)) * variance, LEAST_ERROR**2))
+    exponents = np.clip(estimate[1:], -STEEPEST_FACTOR, STEEPEST_FACTOR)
+    options = [_factor_options(sample, f, float(exponents[f]), float(error[1 + f])) for f in range(count)]
+    out = []
+    for choice in product(*options):
+        free = tuple(f for f, factor in enumerate(choice) if factor is None)
+        kept = [0, *(1 + f for f in free)]
+        fixed = np.zeros(sample.y.size)
+        for f, factor in enumerate(choice):
+            if factor is not None:
+                fixed = fixed + np.log(np.maximum(factor.ratio(sample.x[f], sample.top[f]), 1e-300))
+        target = sample.log_y - fixed
+        part = solve(gram[np.ix_(kept, kept)][None], ((z[kept] * w) @ target)[None])[0]
+        rss = max(float(w @ (target - part @ z[kept]) ** 2), 1e-16)
+        learnt = dict(zip(free, np.clip(part[1:], -STEEPEST_FACTOR, STEEPEST_FACTOR).tolist(), strict=True))
+        term = tuple(factor or Factor(learnt[f]) for f, factor in enumerate(choice))
+        cost = len(free) * (np.log(max(sample.effective, 1.0)) + EXTRA_COST) + surprise(term)
+        out.append(Product(term, free, float(sample.effective * np.log(rss) + cost)))
+    return sorted(out, key=lambda one: one.score)[:most]
+
+
+def _factor_options(sample: Sample, f: int, exponent: float, error: float) -> list[Factor | None]:
+    """A learnt exponent (None), and the two nearest plain factors."""
+    near: list[tuple[float, Factor]] = []
+    x = sample.x[f]
+    for factor in SNAPS:
+        if factor.log_exponent:
+            if sample.bottom[f] < 1.0 or sample.top[f] <= 1.0:
+                continue
+            # The slope of log factor over log x.
+            u = np.log(x)
+            v = factor.exponent * u + factor.log_exponent * np.log(np.log(np.maximum(x, 1.0 + 1e-3)))
+            u = u - u.mean()
+            slope = float(u @ v / max(float(u @ u), 1e-300))
+        else:
+            slope = float(np.mean(factor.local_exponent(x)))
+        away = abs(exponent - slope)
+        if away <= max(min(NEAR, NEAR_ERRORS * error), ALWAYS_NEAR):
+            near.append((away, factor))
+    return [None, *(factor for _, factor in sorted(near, key=lambda pair: pair[0])[:2])]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedSum:
+    """A sum of terms fitted to all rows."""
+
+    sum: SumOfTerms
     """The law."""
     score: float
     """Score to choose by."""
-    open_score: float
-    """Score by which it stays beside the chosen law."""
+    plausible_score: float
+    """Score by which it stays plausible beside the chosen law."""
     deviance: float
     """−2 log likelihood."""
     rss: float
     """Weighted residual sum of squares on the noise's scale."""
+    variance: float
+    """σ² on the noise's scale."""
     floor: float
     """Smallest credible σ."""
     residual: Array
     """Residuals on the noise's scale, (n,)."""
     gradient: Array
-    """Of the mean by the parameters on the noise's scale, (P, n)."""
+    """Gradient of the mean by the parameters on the noise's scale, (P, n)."""
 
 
-def fitted(
+def fit_sum(
     sample: Sample,
     names: tuple[str, ...],
     terms: tuple[Term, ...],
     noise: NoiseModel,
     free: tuple[int, ...] = (),
     coefficients: Array | None = None,
-) -> Candidate | None:
-    """Fit one law, from coefficients (K,) where they are known nearly; None where it cannot be."""
-    law = Sum(names, terms, np.ones(len(terms)), (), noise, sample.top)
-    a = columns(list(terms), sample.x, sample.top)
+) -> FittedSum | None:
+    """Fit one law, from coefficients (K,) if they are known approximately; None if it cannot be fitted."""
+    values = term_values(terms, sample.x, sample.top)
     signed = np.array([[may_be_negative(term) for term in terms]])
-    beta, rss, _ = fit_sums(a[None], sample, noise, signed, None if coefficients is None else coefficients[None])
-    if not np.isfinite(rss[0]):
+    start = None if coefficients is None else coefficients[None]
+    beta, sums, _ = fit_sums(values[None], sample, noise, signed, start)
+    if not np.isfinite(sums[0]):
         return None
-    law = replace(law, coefficients=beta[0], free=free)
+    law = SumOfTerms(names, terms, beta[0], free, noise, sample.top)
     if free and not noise.log:
-        law = _descend(law, sample)
-    return _candidate(law, sample)
-
-
-def _candidate(law: Sum, sample: Sample) -> Candidate | None:
+        law = _refine_exponents(law, sample)
     mean, gradient = law.mean(sample.x)
-    if law.noise.log and not (mean > 0).all():
+    if noise.log and not (mean > 0).all():
         return None
-    residual = sample.log_y - np.log(mean) if law.noise.log else sample.y - mean
-    rss = float(sample.w @ residual**2)
-    floor = sample.floor(law.noise)
-    deviance = float(sample.deviance(law.noise, np.array(rss)))
+    residual = sample.log_y - np.log(mean) if noise.log else sample.y - mean
+    rss, floor = float(sample.w @ residual**2), sample.floor(noise)
+    deviance = float(sample.deviance(noise, np.array(rss)))
     if not np.isfinite(deviance):
         return None
-    rows = max(sample.worth, 1.0)
-    rare = sum(surprise(term) for term in law.terms)
-    count, variance = len(law.terms), _variance(rss, floor, sample, law.parameters)
-    spread = spreads(gradient[None], sample.w)
-    relative = spread[:, :count] if law.noise.log else spread[:, :count] / np.maximum(law.coefficients**2, 1e-300)
-    cost = float(price(sample, relative, np.array([variance]))[0])
-    for i in range(len(law.free)):
-        wide = max(2.0 * np.pi * float(spread[0, count + i]) * variance * sample.y.size / rows, 1e-30)
-        cost += max(2.0 * np.log(EXPONENT_WIDTH) - np.log(wide), np.log(rows) + LEAST)
-    base = worth(sample) * deviance + rare
-    plain = (law.parameters - 1) * np.log(rows)
-    return Candidate(law, base + cost, base + plain, deviance, rss, floor, residual, gradient)
+    effective, count = max(sample.effective, 1.0), len(terms)
+    variance = max(rss / max(sample.y.size - law.parameters, 1), floor**2)
+    variances = coefficient_variances(gradient[None], sample.w)
+    of_terms = variances[:, :count]
+    relative = of_terms if noise.log else of_terms / np.maximum(law.coefficients**2, 1e-300)
+    cost = float(coefficient_cost(sample, relative, np.array([variance]))[0])
+    for i in range(len(free)):
+        wide = max(2.0 * np.pi * float(variances[0, count + i]) * variance * sample.y.size / effective, 1e-30)
+        cost += max(2.0 * np.log(EXPONENT_WIDTH) - np.log(wide), np.log(effective) + EXTRA_COST)
+    base = sample.deviance_weight * deviance + sum(surprise(term) for term in law.terms)
+    bic = (law.parameters - 1) * np.log(effective)
+    return FittedSum(law, base + cost, base + bic, deviance, rss, variance, floor, residual, gradient)
 
 
-def _descend(law: Sum, sample: Sample) -> Sum:
-    """Gauss–Newton with damping for exponents under additive noise."""
-    damping, best = 1e-3, np.inf
+def _refine_exponents(law: SumOfTerms, sample: Sample) -> SumOfTerms:
+    """Learn the exponents of a product under additive noise, by damped Gauss–Newton steps."""
+    damping, best, count = 1e-3, np.inf, len(law.terms)
     for _ in range(STEPS):
         mean, gradient = law.mean(sample.x)
         residual = sample.y - mean
@@ -284,8 +353,16 @@ def _descend(law: Sum, sample: Sample) -> Sum:
         if rss >= best * (1.0 - 1e-9):
             break
         best = rss
+        weighted = gradient * sample.w
+        gram = weighted @ gradient.T
         for _ in range(8):
-            trial = _moved(law, gradient, residual, sample, damping)
+            damped = gram + np.diag(np.diag(gram)) * damping
+            step = solve(damped[None], (weighted @ residual)[None])[0]
+            factors = list(law.terms[0])
+            for i, f in enumerate(law.free):
+                exponent = factors[f].exponent + np.clip(step[count + i], -1, 1)
+                factors[f] = Factor(float(np.clip(exponent, -STEEPEST_FACTOR, STEEPEST_FACTOR)))
+            trial = replace(law, coefficients=law.coefficients + step[:count], terms=(tuple(factors),))
             if float(sample.w @ (sample.y - trial.mean(sample.x)[0]) ** 2) < rss:
                 law, damping = trial, damping * 0.1
                 break
@@ -293,61 +370,20 @@ def _descend(law: Sum, sample: Sample) -> Sum:
     return law
 
 
-def _moved(law: Sum, gradient: Array, residual: Array, sample: Sample, damping: float) -> Sum:
-    weighted = gradient * sample.w
-    gram = weighted @ gradient.T
-    gram = gram + np.diag(np.diag(gram)) * damping
-    step = solve(gram[None], (weighted @ residual)[None])[0]
-    count = len(law.terms)
-    factors = list(law.terms[0])
-    for i, f in enumerate(law.free):
-        factors[f] = Factor(float(np.clip(factors[f].exponent + np.clip(step[count + i], -1, 1), -8.0, 8.0)))
-    return replace(law, coefficients=law.coefficients + step[:count], terms=(tuple(factors),))
-
-
-def uncertain(candidate: Candidate, rows: Rows, sample: Sample, confidence: float) -> SeveralLaw:
-    """The law with covariance and quantile: from the rows, or from the spread between runs where rows share them."""
-    law, size = candidate.sum, sample.y.size
-    variance = _variance(candidate.rss, candidate.floor, sample, law.parameters)
+def with_uncertainty(fitted: FittedSum, rows: Rows, sample: Sample, confidence: float) -> SeveralFeaturesLaw:
+    """The law with its covariance: from the rows, or from the spread between runs if rows share them."""
+    law, gradient, size = fitted.sum, fitted.gradient, sample.y.size
     freedom = max(size - law.parameters, 1)
-    hidden = rows.within[law.noise.log]
-    inverse = _inverse(candidate.gradient, sample.w)
+    gram = (gradient * sample.w) @ gradient.T
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    scales = scale[:, None], scale[None, :]
+    inverse = np.linalg.pinv(gram * scales[0] * scales[1], rcond=1e-14) * scales[0] * scales[1]
     if rows.clusters is None:
-        covariance = inverse * (variance * size / rows.information)
-        degrees = float(freedom)
+        covariance, degrees = inverse * (fitted.variance * size / rows.effective), float(freedom)
     else:
-        covariance = cluster_covariance(candidate.gradient, sample.w, candidate.residual, rows.clusters)
-        covariance = covariance + np.diag(np.diag(inverse)) * candidate.floor**2
+        covariance = cluster_covariance(gradient, sample.w, fitted.residual, rows.clusters)
+        covariance = covariance + np.diag(np.diag(inverse)) * fitted.floor**2
         degrees = float(rows.runs - 1)
     quantile = float(stdtrit(degrees, 0.5 + confidence / 2.0))
-    return SeveralLaw(law, covariance, variance + hidden, 2.0 * variance**2 / freedom, quantile)
-
-
-def _variance(rss: float, floor: float, sample: Sample, parameters: int) -> float:
-    return max(rss / max(sample.y.size - parameters, 1), floor**2)
-
-
-def _inverse(gradient: Array, w: Array) -> Array:
-    """(J W Jᵀ)⁻¹, scaled to a unit diagonal first."""
-    gram = (gradient * w) @ gradient.T
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    return np.asarray(
-        np.linalg.pinv(gram * scale[:, None] * scale[None, :], rcond=1e-14) * scale[:, None] * scale[None, :]
-    )
-
-
-def independent(sample: Sample, rows: Rows, residual: Array, feature: int) -> float:
-    """Independent rows that speak of a feature: discounted where rows share runs (Moulton 1986)."""
-    if rows.clusters is None:
-        return sample.worth
-    return max(sample.worth / moulton(residual, rows.x[feature], rows.clusters), 1.0)
-
-
-def best(candidates: Sequence[Candidate | None]) -> list[Candidate]:
-    """Those that could be fitted, best first, equal ones once."""
-    fine = sorted((one for one in candidates if one is not None), key=lambda one: one.score)
-    out: list[Candidate] = []
-    for one in fine:
-        if not any(one.sum.terms == other.sum.terms and one.sum.noise is other.sum.noise for other in out):
-            out.append(one)
-    return out
+    hidden, variance_error = rows.within[law.noise.log], 2.0 * fitted.variance**2 / freedom
+    return SeveralFeaturesLaw(law, covariance, fitted.variance + hidden, variance_error, quantile)

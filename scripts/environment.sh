@@ -1,5 +1,6 @@
 #!/bin/sh
 # Makes or updates a virtual environment: environment.sh FOLDER VERSION EXTRA. Quick where nothing changed.
+# Several may be made at once: what they depend on is installed side by side, perflaw itself by one after the other.
 set -eu
 folder=$1 version=$2 extra=$3
 stamp=$folder/.perflaw-$extra
@@ -13,5 +14,17 @@ if [ -z "$python" ]; then
 fi
 echo "installing perflaw[$extra] into $folder (Python $version)"
 [ -x "$folder/bin/python" ] || "$python" -m venv "$folder"
-"$folder/bin/python" -m pip install -qq --disable-pip-version-check --editable ".[$extra]"
+install() {
+    "$folder/bin/python" -m pip install -qq --disable-pip-version-check "$@"
+}
+"$folder/bin/python" - "$extra" >"$folder/requirements.txt" <<'END'
+import sys, tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+print(*project["dependencies"], *project["optional-dependencies"][sys.argv[1]], sep="\n")
+END
+install --requirement "$folder/requirements.txt"
+(
+    flock 9 # it writes into src/
+    install --no-deps --editable .
+) 9<setup.py
 touch "$stamp"

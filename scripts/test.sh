@@ -18,18 +18,22 @@ sh scripts/browser.sh
 sh scripts/compilers.sh
 sh scripts/servers.sh tests
 sh scripts/promtool.sh
-sh scripts/environment.sh .venv 3.11 demo # where the README's commands are run
-sh scripts/environment.sh .venv-3.11 3.11 test
 python=.venv-3.11/bin/python
 others=
 for version in 3.12 3.13; do
     if [ -n "$(sh scripts/python.sh "$version")" ]; then
         others="$others $version"
-        sh scripts/environment.sh ".venv-$version" "$version" "$extra"
     else
         echo "no Python $version here: its tests are left out"
     fi
 done
+{ # README's commands are run in .venv
+    echo .venv-3.11 3.11 test
+    echo .venv 3.11 demo
+    for version in $others; do
+        echo ".venv-$version" "$version" "$extra"
+    done
+} | xargs -P 3 -L 1 sh scripts/environment.sh
 
 echo "lint and types"
 $python -m ruff check .
@@ -43,17 +47,18 @@ done | xargs -P 2 -I COMMAND sh -c COMMAND
 tests() { # version, arguments of pytest
     version=$1
     shift
+    ".venv-$version/bin/python" -m compileall -q src # else every program that tests start would compile what it imports
     echo "tests on Python $version"
     ".venv-$version/bin/python" -m pytest -n 2 --dist loadfile ${all:+-m ""} "$@"
 }
 tests 3.11 "$@"
 for version in $others; do
-    ".venv-$version/bin/python" -m compileall -q src
     if [ -n "$all" ]; then
         tests "$version" "$@"
     else
         # Files are chosen by their text, for this environment lacks what the others import.
         # shellcheck disable=SC2046 (words)
-        tests "$version" $(grep -rl --include="test_*.py" "pytest.mark.interpreter" tests) "$@"
+        tests "$version" -m "interpreter and not any_python and not slow" \
+            $(grep -rl --include="test_*.py" "pytest.mark.interpreter" tests) "$@"
     fi
 done

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
+# Both processors have a worker of their own: threads of BLAS would only wait for each other. Read when NumPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import contextlib
 import fcntl
 import io
-import os
 import shutil
 import signal
 import subprocess
@@ -40,6 +44,36 @@ def examples(count: int) -> int:
 settings.register_profile("full", max_examples=100, deadline=None)
 settings.register_profile("default", max_examples=25, deadline=None)
 settings.load_profile("full" if FULL else "default")  # no deadlines: the machine may be busy
+
+
+SLOWEST = (
+    "tests/test_docs.py",
+    "tests/cli/test_explore.py",
+    "tests/cli/test_record.py",
+    "tests/record/test_hooks.py",
+    "tests/record/test_lifecycle_children.py",
+    "tests/record/test_gcov.py",
+)
+"""Files that take longest. They start first, so that no worker is left with a long one at the end."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give each worker whole files, as ``--dist loadfile`` does; but the pages of the documentation one by one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if "test_docs.py::test_commands" in nodeid else super()._split_scope(nodeid)
+
+    config.option.loadscopereorder = False  # keeps the order below
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slowest files first."""
+    places = {name: place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.split("::")[0], len(places)))
 
 
 OWN_PROCESS = {"record", "explore", "agent", "collector", "probes", "laws"}

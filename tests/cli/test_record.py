@@ -148,6 +148,7 @@ def test_an_exit_status_is_no_signal(perflaw, tmp_path):
     assert runs(perflaw)[0]["ended"] == "exit status 137"
 
 
+@pytest.mark.any_python
 def test_an_experiment_of_two_programs_is_told(perflaw, app):
     (app / "other.py").write_text("")
     perflaw("record", "--", "app.py", "1")
@@ -170,6 +171,7 @@ def test_an_experiment_of_two_programs_is_told(perflaw, app):
         (["--select", "nope.*"], "nothing selected: no function that ran matches nope.*"),
     ],
 )
+@pytest.mark.any_python
 def test_wrong_use(perflaw, app, options, what):
     command = [] if "--" in options else ["--", "app.py", "3"]
     done = perflaw("record", *options, *command, status=2)
@@ -178,16 +180,19 @@ def test_wrong_use(perflaw, app, options, what):
     assert not list(app.glob(".perflaw/*/runs/*/run.json"))
 
 
+@pytest.mark.any_python
 def test_nothing_selected_names_what_was_seen(perflaw, app):
     assert "app.work" in perflaw("record", "--select", "nope.*", "--", "app.py", "3", status=2).stderr
 
 
+@pytest.mark.any_python
 def test_a_missing_script(perflaw, app):
     done = perflaw("record", "--", "missing.py", status=2)
     assert "missing.py: no such file or command" in done.stderr
     assert "try: perflaw record" in done.stderr
 
 
+@pytest.mark.any_python
 def test_secrets_do_not_enter_the_recording(perflaw, app):
     env = {**os.environ, "API_TOKEN": "tell-nobody", "LC_ALL": "C.UTF-8"}
     perflaw("record", "--", "app.py", "3", "--password", "hunter2", "--api-key=s3cret", "--token=77731", env=env)
@@ -199,6 +204,7 @@ def test_secrets_do_not_enter_the_recording(perflaw, app):
     assert runs(perflaw)[0]["environment"]["LC_ALL"] == "C.UTF-8"
 
 
+@pytest.mark.any_python
 def test_files_named_in_the_arguments_are_features(perflaw, app):
     (app / "data.txt").write_text("one\ntwo\n")
     (app / "files.py").write_text("def main(): pass\nmain()\n")
@@ -213,6 +219,7 @@ def test_files_named_in_the_arguments_are_features(perflaw, app):
     }
 
 
+@pytest.mark.any_python
 def test_two_recorders_at_once(app):
     command = [sys.executable, "-m", "perflaw", "record", "--repeat", "3", "--", "app.py", "4"]
     both = [subprocess.Popen(command, cwd=app, stderr=subprocess.PIPE) for _ in range(2)]

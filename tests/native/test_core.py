@@ -25,8 +25,6 @@ from tests.native.rings import STOP, WRITTEN, RingFile
 from tests.native.streams import Piece, Program, deep_program, wide_program
 from tests.record.test_tree_builder import Stream, trees
 
-pytestmark = pytest.mark.interpreter
-
 USUAL = TreeLimits()
 METRICS = ("time", "cpu", "events", "bytes", "blocks")
 

@@ -103,12 +103,14 @@ def test_failures_and_an_empty_suite_keep_their_status(suite):
     run_pytest(suite, "--perflaw", "-k", "nothing", status=5)
 
 
+@pytest.mark.any_python
 def test_several_runs_show_the_first(suite, perflaw):
     done = run_pytest(suite, "--perflaw", "--perflaw-runs=2", "--perflaw-experiment", "mine")
     assert done.stdout.count("6 passed") == 1
     assert len(runs(perflaw, "mine")) == 2
 
 
+@pytest.mark.any_python
 def test_a_later_run_that_fails_is_shown(suite):
     body = "path = pathlib.Path('seen')\n    assert not path.exists()\n    path.touch()"
     (suite / "test_words.py").write_text(f"import pathlib\n\ndef test_once():\n    {body}\n")
@@ -126,6 +128,7 @@ def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
     assert "words.index" in {one["component"] for one in documents}
 
 
+@pytest.mark.any_python
 def test_laws_that_are_violated_fail_the_session(suite):
     suite.joinpath("wrong.law").write_text("words.index.time(words) [ns] { LogNorm(0.001, 0.01) }\n")
     alone = run_pytest(suite, "--perflaw-check", "wrong.law", "--perflaw-runs", "1")
@@ -136,6 +139,7 @@ def test_laws_that_are_violated_fail_the_session(suite):
     assert re.search(r"violated\s+words.index", bad.stdout)
 
 
+@pytest.mark.any_python
 def test_a_suite_that_fails_is_not_checked(suite):
     suite.joinpath("some.law").write_text("words.index.time(words) { Norm(5, 5) }\n")
     (suite / "test_words.py").write_text("def test_wrong():\n    assert False\n")
@@ -151,12 +155,14 @@ def test_a_suite_that_fails_is_not_checked(suite):
         (("--perflaw", "--perflaw-experiment", "../x"), "x"),
     ],
 )
+@pytest.mark.any_python
 def test_options_that_cannot_be_followed(suite, arguments, says):
     done = run_pytest(suite, *arguments, status=4)
     assert says in done.stderr
     assert not (suite / ".perflaw").exists()
 
 
+@pytest.mark.any_python
 def test_a_law_file_that_cannot_be_read(suite):
     suite.joinpath("broken.law").write_text("words.index.time(words) { Nrm(5, 5) }\n")
     done = run_pytest(suite, "--perflaw-check", "broken.law", "--perflaw-runs", "1", status=4)
@@ -225,6 +231,7 @@ def test_nothing_heavy_is_imported_for_others(usual_suite):
     assert not loaded & {"numpy", "scipy", "duckdb", "click"}
 
 
+@pytest.mark.any_python
 def test_the_fixture(suite):
     (suite / "test_words.py").write_text("""
 def test_growth(perflaw):
@@ -241,6 +248,7 @@ def test_too_fast(perflaw):
     assert "scales.py" not in done.stdout
 
 
+@pytest.mark.any_python
 def test_only_our_options_go():
     words = ["--perflaw", "-k", "perflaw", "--perflaw-check", "a.law", "--perflaw-experiment=x", "--perflaws", "tests"]
     assert without_own_options(words) == ["-k", "perflaw", "--perflaws", "tests"]

@@ -263,6 +263,7 @@ def test_without_the_option_nothing_is_counted(recorded, tmp_path):
     assert not any(one.branches for one in gather(recorded("--collect", "calls", "--", "app.py")))
 
 
+@pytest.mark.any_python
 def test_what_cannot_be_collected_is_refused(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("print(1)\n")
     said = perflaw("record", "--collect", "events", "--", "app.py", status=2).stderr

@@ -72,6 +72,7 @@ def test_a_change_of_the_sources_makes_another_file(native, changed):
     assert first.exists(), "a program may have it mapped"
 
 
+@pytest.mark.any_python
 def test_what_nobody_uses_any_more_is_removed(native):
     old, used = build.build(build.core()), build.build(build.extension(OURS))
     for path in (old, used):
@@ -146,12 +147,14 @@ def test_what_cannot_be_loaded_is_not_kept(native, tmp_path):
     assert not list((tmp_path / "cache").glob("*.so"))
 
 
+@pytest.mark.any_python
 def test_a_cache_that_cannot_be_written(native, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PERFLAW_CACHE", str(tmp_path / "file" / "cache"))
     assert "nowhere to keep it" in refused(build.core()).what
 
 
+@pytest.mark.any_python
 def test_the_cache_is_where_people_keep_caches(monkeypatch, tmp_path):
     monkeypatch.delenv("PERFLAW_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -208,12 +211,14 @@ def test_wishes():
         choose("magic", OURS)
 
 
+@pytest.mark.any_python
 def test_every_source_that_is_named_is_there():
     for product in (build.core(), build.extension(OURS)):
         assert product.sources
         assert [path for path in product.sources if not path.is_file()] == []
 
 
+@pytest.mark.any_python
 def test_a_package_carries_the_sources(monkeypatch):
     root = Path(__file__).parents[2]
     tools = SimpleNamespace(setup=lambda **options: None, build_py=object)

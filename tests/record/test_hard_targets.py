@@ -135,6 +135,7 @@ def _manifests(folder):
     return [json.loads(path.read_text()) for path in sorted(folder.glob(".perflaw/*/runs/*/run.json"))]
 
 
+@pytest.mark.any_python
 def test_a_run_named_twice_counts_once(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("def f(): pass\nf()\n")
     perflaw("record", "--", "app.py")
@@ -143,6 +144,7 @@ def test_a_run_named_twice_counts_once(perflaw, tmp_path):
     )
 
 
+@pytest.mark.any_python
 def test_a_folder_removed_meanwhile_is_told(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("import shutil\nshutil.rmtree('.perflaw')\n")
     told = perflaw("record", "--", "app.py", status=2).stderr

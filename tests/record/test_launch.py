@@ -70,6 +70,7 @@ def test_a_console_script_of_another_environment(perflaw, app):
     assert " shipped.helper " in components, "the package of the script itself is the person's own code"
 
 
+@pytest.mark.any_python
 def test_another_python_than_ours(perflaw, app):
     script = Path(__file__).parents[2] / "scripts" / "python.sh"
     ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -97,6 +98,7 @@ def test_another_python_than_ours(perflaw, app):
         (("./bare",), "not a Python program"),
     ],
 )
+@pytest.mark.any_python
 def test_what_cannot_be_recorded(app, monkeypatch, command, what):
     monkeypatch.chdir(app)
     (app / "loop.py").symlink_to("loop.py")  # unreadable even to root
@@ -109,6 +111,7 @@ def test_what_cannot_be_recorded(app, monkeypatch, command, what):
     assert error.value.next_command
 
 
+@pytest.mark.any_python
 def test_a_shell_script_is_no_python_program(app, monkeypatch):
     monkeypatch.chdir(app)
     (app / "run.sh").write_text("#!/bin/sh\necho\n")
@@ -117,6 +120,7 @@ def test_a_shell_script_is_no_python_program(app, monkeypatch):
         understand(("./run.sh",))
 
 
+@pytest.mark.any_python
 def test_an_old_python_is_refused(app, monkeypatch):
     monkeypatch.chdir(app)
     old = app / "python2"

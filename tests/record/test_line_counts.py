@@ -3,14 +3,11 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.record.python.line_counts import LineOwners, read_line_counts
 from perflaw.record.tree.records import Definitions
-
-pytestmark = pytest.mark.interpreter
 
 LINES = st.dictionaries(st.integers(0, 9), st.integers(0, 2**40), min_size=1)
 CODES = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 50), LINES, LINES, st.integers(0, 5)), max_size=6)

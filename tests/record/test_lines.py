@@ -315,6 +315,7 @@ def test_beside_coverage(tmp_path, capfd):
         assert (found["loops.py:2"], found["loops.py:6"]) == (1 + 2 + 3 + 4 + 1 + 2 + 4, 7)
 
 
+@pytest.mark.any_python
 def test_the_closing_line_says_how_many(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("x = 1\nif x:\n    x = 2\n")
     said = perflaw("record", "--collect", "lines", "--", sys.executable, "app.py").stderr
@@ -322,6 +323,7 @@ def test_the_closing_line_says_how_many(perflaw, tmp_path):
     assert "counted" not in perflaw("record", "--", sys.executable, "app.py").stderr
 
 
+@pytest.mark.any_python
 def test_what_cannot_be_counted_is_refused_or_told(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("if 1 < 2: x = 1\n")
     said = perflaw("record", "--collect", "lines", "--tracer", "python", "--", "app.py", status=2).stderr

@@ -6,7 +6,8 @@
 #ifndef PERFLAW_BATCHES_H
 #define PERFLAW_BATCHES_H
 
-#include "layout.h"
+#include "arena.h"
+#include "exact.h"
 
 enum { BATCH_LEVELS = 20 };
 

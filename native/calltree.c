@@ -2,9 +2,12 @@
 
 #include <errno.h>
 
+#include "bag.h"
 #include "lanes.h"
+#include "moments.h"
 #include "nodes.h"
-#include "segments.h"
+#include "paths.h"
+#include "reservoir.h"
 #include "spans.h"
 #include "stacks.h"
 
@@ -14,13 +17,75 @@ static void see(Tree *tree, int64_t stamp) {
     if (stamp > tree->last) tree->last = stamp;
 }
 
+/* ---- a segment ends (an invocation returns or yields), and an invocation ---- */
+
+/* Clock of a stack: it stands still while the stack is switched out. */
+static inline int64_t stack_clock(const Stack *stack, int64_t stamp) { return since(stamp, stack->away); }
+
+/* Changes of an outermost segment belong to the function as well. */
+static void total_changes(Tree *tree, Code *code, const Lane *changes) {
+    for (; changes; changes = changes->next) {
+        CodeLane *lane = lane_of(&tree->arena, &code->lanes, changes->metric, sizeof(CodeLane));
+        int64_t value = ((const Change *)changes)->value;
+        if (lane) lane->total += widened(changes->metric == METRIC_CPU ? since(0, value) : value);
+    }
+}
+
+/* Changes of a segment belong to the caller, to what it knows of this node, and to the invocation itself. */
+static void move_changes(Tree *tree, Frame *top, Frame *caller) {
+    Arena *arena = &tree->arena;
+    if (caller) {
+        uint32_t place = bag_seek(arena, &caller->kids, top->slot->number);
+        Lane **known = place < caller->kids.count ? bag_changes(arena, &caller->kids, place) : NULL;
+        lane_merge(arena, &caller->segment_changes, top->segment_changes);
+        if (known) lane_merge(arena, known, top->segment_changes);
+    }
+    lane_merge(arena, &top->changes, top->segment_changes);
+    lane_clear(arena, &top->segment_changes);
+}
+
+/* Give what passed since the top invocation was last (re)entered to it and to its caller, NULL for the root; that time. */
+static inline __attribute__((always_inline)) int64_t close_segment(Tree *tree, Stack *stack, Frame *top, Frame *caller, int64_t stamp) {
+    int64_t spent = since(stack_clock(stack, stamp), top->segment), events = since(stack->events, top->events_segment);
+    const Node *slot = top->slot;
+    Code *code = top->node->sums;
+    if (caller) bag_add(&tree->arena, &caller->kids, &(Touch){slot->number, slot->depth, top->fresh, spent, events});
+    top->fresh = 0;
+    top->x = plus(top->x, spent);
+    top->events = plus(top->events, events);
+    if (!--stack->depth_of[code->number]) {
+        code->total_time += widened(spent);
+        code->total_events = plus(code->total_events, events);
+        code->closed = 1;
+        if (top->segment_changes) total_changes(tree, code, top->segment_changes);
+    }
+    if (top->segment_changes) move_changes(tree, top, caller);
+    return spent;
+}
+
+/* Add a completed invocation to every moment it has a part in. stack: that it is the top of; NULL if it is set aside. */
+static inline __attribute__((always_inline)) void record(Tree *tree, Stack *stack, Frame *done, Frame *caller) {
+    Own own;
+    Code *code = done->node->sums;
+    unsigned bucket = log_bucket(done->x);
+    moments_count(&tree->arena, &done->node->histogram, bucket);
+    if (!moments_repeat(tree, stack, done, caller, &own)) own = moments_add(tree, stack, done, caller);
+    if (done->waited) moments_wait(tree, done->node, done->waited);
+    code->self_time += widened(own.time);
+    code->self_events = plus(code->self_events, own.events);
+    code->recorded = 1;
+    if (done->manner == ASIDE) return;
+    reservoir_offer(tree, code, ++tree->calls, done, bucket / 4);
+    if (tree->paths) paths_add(tree, done);
+}
+
 /* ---- events ---- */
 
 /* A generator was closed unseen and its frame's address is in use again: it has all the cost it will have. */
 static __attribute__((noinline)) void close_unseen(Tree *tree, int64_t frame) {
     Frame *unseen = stacks_take(tree, frame);
     if (!unseen) return;
-    if (unseen->code > 0) segments_record(tree, NULL, unseen, NULL);
+    if (unseen->code > 0) record(tree, NULL, unseen, NULL);
     stacks_forget(tree, unseen);
 }
 
@@ -34,7 +99,7 @@ static inline Frame *begin(Tree *tree, Stack *stack, const Event *event, int32_t
     if (!new) return NULL;
     new->frame = event->frame;
     new->started = event->value;
-    new->segment = segments_clock(stack, event->value);
+    new->segment = stack_clock(stack, event->value);
     new->x = new->waited = new->events = 0;
     new->events_segment = stack->events;
     new->node = new->slot = node;
@@ -72,9 +137,9 @@ static Frame *caller_of(const Stack *stack) { return stack->height > 1 ? stacks_
 static void leave(Tree *tree, Stack *stack, const Event *event) {
     if (!uncover(tree, stack, event->frame)) return;
     Frame *top = stacks_top(stack), *caller = caller_of(stack);
-    int64_t spent = segments_close(tree, stack, top, caller, event->value);
+    int64_t spent = close_segment(tree, stack, top, caller, event->value);
     if (top->code > 0) {
-        segments_record(tree, stack, top, caller);
+        record(tree, stack, top, caller);
         spans_done(tree, stack, top);
     }
     spans_end(tree, stack, top, caller, spent);
@@ -87,7 +152,7 @@ static void yield(Tree *tree, const Source *source, const Event *event) {
     Stack *stack = source->current;
     if (!uncover(tree, stack, event->frame)) return;
     Frame *top = stacks_top(stack), *caller = caller_of(stack);
-    spans_end(tree, stack, top, caller, segments_close(tree, stack, top, caller, event->value));
+    spans_end(tree, stack, top, caller, close_segment(tree, stack, top, caller, event->value));
     top->segment = event->value;
     top->source = source->number;
     top->taken = source->taken;
@@ -114,7 +179,7 @@ static void resume(Tree *tree, const Source *source, const Event *event) {
     } else top = begin(tree, stack, event, -event->code, slot); /* no call to learn from */
     if (!top) return;
     top->slot = slot;
-    top->segment = segments_clock(stack, event->value);
+    top->segment = stack_clock(stack, event->value);
     top->events_segment = stack->events;
     spans_begin(stack, top);
 }

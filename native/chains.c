@@ -1,8 +1,8 @@
 #include "chains.h"
 
-#include "alike.h"
 #include "bag.h"
-#include "moments.h"
+#include "pairs.h"
+#include "repeats.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -106,7 +106,7 @@ int chains_begin(Tree *tree, const Frame *done, const Frame *caller) {
     const Touch *kid = done->kids.items;
     Node *node = done->node;
     uint32_t count = done->deeper.count + 1, most = tree->max_distance - 1;
-    if (done->changes || !in_line(done)) { /* batches are without changes, see alike.h */
+    if (done->changes || !in_line(done)) { /* batches are without changes, see moments.h */
         node->last.count = 0;
         return 0;
     }
@@ -150,7 +150,7 @@ int chains_repeat(Tree *tree, const Stack *stack, const Frame *done, Frame *call
     uint64_t x = (uint64_t)done->x, most = times_of(done) | x;
     if (most >> 31) return 0;
     if (!last->known && !(last->known = (uint32_t)known(tree, node, kid, &done->deeper))) return 0;
-    if ((last->bound + most * most) >> 63) alike_settle_last(tree, node); /* before it overflows */
+    if ((last->bound + most * most) >> 63) repeats_settle_node(tree, node); /* before it overflows */
     last->bound += most * most;
     add(last, x, (uint64_t)kid->time);
     if (last->count > 1) add_all_times(last->deeper, &stack->times[stack->height + 2], last->count - 1, x);

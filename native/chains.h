@@ -4,7 +4,7 @@
  * has one array by height, of which each caller's bag is lent the part above it, until it calls something else. What is
  * lent has a number. Where an invocation finds in its bags what the node's last one found, number, calls and events, its
  * links have been looked up and compared before: only the sums of times are added to, four links at once, in a batch of the
- * node's (alike.h).
+ * node's (repeats.h).
  *
  * Ownership: the stack owns the array. Threads: one at a time. Cost: see `make bench`, depth 50.
  */

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike.h"
 #include "calltree.h"
 #include "cpu.h"
 #include "export.h"
 #include "order.h"
 #include "paths.h"
+#include "repeats.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -112,7 +112,7 @@ EXPORTED void core_finish(Core *core) {
 }
 
 EXPORTED size_t core_export(Core *core, uint32_t table, void *buffer, size_t size) {
-    alike_settle(&core->tree);
+    repeats_settle(&core->tree);
     return export_table(&core->tree, table, buffer, size);
 }
 

@@ -12,14 +12,6 @@
 
 typedef struct Core Core;
 
-/* Tables of core_export, whose rows are structs of export.h. */
-enum {
-    TABLE_HEAD, TABLE_NODES, TABLE_NODE_LANES, TABLE_PAIRS, TABLE_PAIR_LANES, TABLE_LINKS, TABLE_LINK_LANES,
-    TABLE_HISTOGRAM, TABLE_WAITS, TABLE_CODES, TABLE_CODE_LANES, TABLE_SAMPLES, TABLE_COSTS, TABLE_CALLEES,
-    TABLE_FEATURES, TABLE_WORST, TABLE_SPANS,
-    TABLE_PATH_CODES, TABLE_PATH_SEEN, TABLE_PATH_PIECES, TABLE_PATH_BUCKETS, TABLE_PATH_BATCHES, TABLES
-};
-
 /* A core without rings; NULL if there is no memory. max_distance: how far links reach, 0 for none. */
 Core *core_open(uint64_t seed, uint32_t max_distance);
 /* Other bounds than the usual ones. Before the first step. */
@@ -41,7 +33,7 @@ void core_stop(Core *core);
 void core_leave(Core *core);
 /* Leave, and count what is suspended as open. No step after this. */
 void core_finish(Core *core);
-/* Bytes of a table; its rows are copied if they fit into size bytes at buffer. */
+/* Bytes of a table (export.h); its rows are copied if they fit into size bytes at buffer. */
 size_t core_export(Core *core, uint32_t table, void *buffer, size_t size);
 /* Bytes of one row; 0 if there is no such table. */
 size_t core_row_size(uint32_t table);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core.h"
 #include "grid.h"
 #include "lanes.h"
 

@@ -12,6 +12,14 @@
 
 #include "layout.h"
 
+/* Tables of core_export, with the rows that follow. */
+enum {
+    TABLE_HEAD, TABLE_NODES, TABLE_NODE_LANES, TABLE_PAIRS, TABLE_PAIR_LANES, TABLE_LINKS, TABLE_LINK_LANES,
+    TABLE_HISTOGRAM, TABLE_WAITS, TABLE_CODES, TABLE_CODE_LANES, TABLE_SAMPLES, TABLE_COSTS, TABLE_CALLEES,
+    TABLE_FEATURES, TABLE_WORST, TABLE_SPANS,
+    TABLE_PATH_CODES, TABLE_PATH_SEEN, TABLE_PATH_PIECES, TABLE_PATH_BUCKETS, TABLE_PATH_BATCHES, TABLES
+};
+
 typedef struct HeadRow {
     int64_t lanes, calls, seen, first, last, folded, links_left_out, pairs_left_out, lost, full, memory;
 } HeadRow;

@@ -1,10 +1,8 @@
 /* Rows of nodes, their pairs and their links. A lane without a cell somewhere is 0 there; METRIC_CPU is time then. */
-#include "core.h"
 #include "export.h"
 #include "lanes.h"
-#include "moments.h"
 #include "nodes.h"
-#include "runs.h"
+#include "repeats.h"
 
 /* ---- nodes ---- */
 
@@ -122,7 +120,7 @@ static void link_row(const Node *node, const Link *link, const Settled *all, Sin
 static void link_of(const Tree *tree, uint32_t table, const Node *node, uint32_t at, Sink *sink) {
     const Link *link = &node->links[at];
     const LinkMore *more = &node->more[at];
-    Settled all = runs_settled(node, at);
+    Settled all = repeats_settled_link(node, at);
     if (table == TABLE_LINKS) link_row(node, link, &all, sink);
     for (uint64_t metric = 0; table == TABLE_LINK_LANES && metric < tree->lanes; metric++)
         link_lane(sums_of(&all, more, metric), sink);

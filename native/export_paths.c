@@ -1,5 +1,4 @@
 /* Rows of durations by call path: observations of functions, and in them pieces of paths with their buckets and batches. */
-#include "core.h"
 #include "export.h"
 #include "grid.h"
 #include "paths.h"

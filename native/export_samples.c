@@ -1,7 +1,6 @@
 /* Rows of the samples, each once, in order of completion. */
 #include <stdlib.h>
 
-#include "core.h"
 #include "export.h"
 #include "grid.h"
 #include "lanes.h"

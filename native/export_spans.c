@@ -1,7 +1,6 @@
 /* Rows of the worst invocations of each function, in order of completion, and of the spans within them, callers first. */
 #include <stdlib.h>
 
-#include "core.h"
 #include "export.h"
 #include "grid.h"
 #include "spans.h"

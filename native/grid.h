@@ -3,9 +3,15 @@
 #ifndef PERFLAW_GRID_H
 #define PERFLAW_GRID_H
 
-#include "layout.h"
+#include "arena.h"
 
-enum { GRID_FIRST = 64, GRID_FIRST_BITS = 6 };
+enum { GRID_FIRST = 64, GRID_FIRST_BITS = 6, GRID_CHUNKS = 26 };
+
+/* Chunk k holds 64 << k items. */
+typedef struct Grid {
+    void *chunks[GRID_CHUNKS];
+    uint32_t count, item;
+} Grid;
 
 static inline unsigned grid_chunk(uint32_t index) {
     return 63u - GRID_FIRST_BITS - (unsigned)__builtin_clzll((uint64_t)index + GRID_FIRST);

@@ -19,10 +19,4 @@ void lane_merge(Arena *arena, Lane **changes, const Lane *from);
 /* Forget a list of Change. */
 void lane_clear(Arena *arena, Lane **changes);
 
-/* a + b and a - b, which wrap instead of overflowing where a torn record holds nonsense. */
-static inline int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-static inline int64_t since(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
-static inline Sum product(int64_t a, int64_t b) { return (Sum)((__int128)a * b); }
-static inline Sum widened(int64_t a) { return (Sum)(__int128)a; }
-
 #endif

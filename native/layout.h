@@ -11,31 +11,16 @@
 #define PERFLAW_LAYOUT_H
 
 #include "arena.h"
+#include "exact.h"
+#include "grid.h"
 #include "record.h"
+#include "table.h"
 
 enum { ROOT = 0, LOCAL = -1, OTHER = -2, ELSEWHERE = -2 }; /* ELSEWHERE: site of the node for contexts beyond the bound */
-enum { MAX_DISTANCE = 16, MAX_KIDS_APART = 64, MAX_CODE = 1 << 20, MAX_LANES = 32 };
+enum { MAX_DISTANCE = 16, MAX_KIDS_APART = 64, MAX_LANES = 32 };
 enum { UNIFORM = 512, PER_STRATUM = 32, FEWER = 4, STRATA = 65 };
-enum { GRID_CHUNKS = 26 };
 enum { PLAIN, RESUMED, ASIDE };
 enum { CHAIN_MORE = 7 };
-
-typedef unsigned __int128 Sum; /* exact; two's complement where a cost can be negative */
-
-/* An array whose items never move: chunk k holds 64 << k items. */
-typedef struct Grid {
-    void *chunks[GRID_CHUNKS];
-    uint32_t count, item;
-} Grid;
-
-/* Open addressing, three words to one; value 0 marks an empty slot. */
-typedef struct Slot {
-    uint32_t a, b, c, value;
-} Slot;
-typedef struct Table {
-    Slot *slots;
-    uint32_t capacity, used;
-} Table;
 
 /* ---- cells of the lanes that not every call has something of; each begins with a Lane ---- */
 
@@ -47,9 +32,6 @@ typedef struct Change {
     Lane lane;
     int64_t value; /* METRIC_CPU: ns off the CPU */
 } Change;
-typedef struct Extremes {
-    int64_t least, most;
-} Extremes;
 /* Over the n invocations that have a cell, less what their time gives where the lane is METRIC_CPU. */
 typedef struct NodeLane {
     Lane lane;
@@ -98,6 +80,11 @@ typedef struct Touch {
     uint64_t calls;
     int64_t time, events;
 } Touch;
+
+/* Own cost of an invocation: without its kids. */
+typedef struct Own {
+    int64_t time, events;
+} Own;
 
 /* Times of four descendants and products of them: of each kind they are a register. */
 typedef struct Below {

@@ -1,10 +1,8 @@
-/* Links of an ancestor to what was called below it, and how that gets there: from bag to bag, one caller at a time. */
+#include "links.h"
+
 #include "bag.h"
 #include "chains.h"
-#include "moments.h"
-#include "nodes.h"
-#include "runs.h"
-#include "table.h"
+#include "repeats.h"
 
 static int enlarge(Tree *tree, Node *node) {
     uint64_t old = node->link_capacity, new = old ? old * 2 : 2;
@@ -46,14 +44,14 @@ typedef uint64_t Two __attribute__((vector_size(16), may_alias));
 /* One invocation of the ancestor, of cost x. Of two numbers below 2^31 the product is below 2^62. */
 static inline void add(Tree *tree, Node *node, Link *link, const Touch *touch, int64_t x, int64_t events) {
     uint64_t time = (uint64_t)touch->time;
-    if ((time | (uint64_t)x) >> 31) run_add_wide(tree, node, link, touch->time, x);
+    if ((time | (uint64_t)x) >> 31) repeats_add_wide(tree, node, link, touch->time, x);
     else {
         Two *sums = (Two *)&link->time_yy, products = {time * time, time * (uint64_t)x};
         *sums = products += *sums;
-        if ((products[0] | products[1]) >> 63) run_move_on(tree, node, link);
+        if ((products[0] | products[1]) >> 63) repeats_move_products(tree, node, link);
     }
     if (link->calls != touch->calls || link->events != (uint64_t)touch->events || link->repeats == UINT32_MAX) {
-        run_turn(tree, node, link, touch, events);
+        repeats_begin_run(tree, node, link, touch, events);
         return;
     }
     link->repeats++;

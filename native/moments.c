@@ -2,7 +2,12 @@
 
 #include <string.h>
 
+#include "chains.h"
+#include "lane_sums.h"
 #include "lanes.h"
+#include "links.h"
+#include "pairs.h"
+#include "repeats.h"
 
 /* ---- histogram ---- */
 
@@ -62,7 +67,7 @@ Own moments_add(Tree *tree, Stack *stack, Frame *done, Frame *caller) {
     add_cost(node, done);
     pairs_add(tree, node, &done->kids, own);
     if (done->kids.count && tree->max_distance) links_add(tree, stack, done, caller);
-    if (done->changes) rare_add(tree, done, caller);
+    if (done->changes) lane_sums_add(tree, done, caller);
     node->n++;
     return own;
 }
@@ -76,4 +81,42 @@ void moments_wait(Tree *tree, Node *node, int64_t waited) {
     waits->sum_w += widened(waited);
     waits->sum_ww += product(waited, waited);
     waits->n++;
+}
+
+/* ---- an invocation as the last one ---- */
+
+static inline int leaf_repeats(Leaves *leaves, const Frame *done) {
+    uint64_t x = (uint64_t)done->x, xx = leaves->xx + x * x;
+    if (leaves->events != done->events || !leaves->begun || (x | xx >> 32) >> 31) return 0;
+    leaves->n++;
+    leaves->x += x;
+    leaves->xx = xx;
+    return 1;
+}
+
+/* One that moments_add sees; the next ones may be as it is. */
+static __attribute__((noinline)) void begin_leaves(Node *node, const Frame *done) {
+    repeats_settle_leaves(node);
+    node->leaves = (Leaves){.events = done->events, .begun = !done->changes};
+}
+
+/* The first of a batch was seen already, so there are extremes. */
+static inline void see(Node *node, const Frame *done) {
+    node->n++;
+    if (done->x < node->time.least) node->time.least = done->x;
+    if (done->x > node->time.most) node->time.most = done->x;
+}
+
+int moments_repeat(Tree *tree, Stack *stack, Frame *done, Frame *caller, Own *own) {
+    Node *node = done->node;
+    const Touch *kid = done->kids.items;
+    if (!done->kids.count) {
+        if (done->changes || !leaf_repeats(&node->leaves, done)) return begin_leaves(node, done), 0;
+        *own = (Own){done->x, done->events};
+    } else {
+        if (done->changes || !stack || !chains_repeat(tree, stack, done, caller)) return repeats_settle_node(tree, node), 0;
+        *own = (Own){since(done->x, kid->time), since(done->events, kid->events)};
+    }
+    see(node, done);
+    return 1;
 }

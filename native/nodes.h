@@ -3,7 +3,7 @@
 #ifndef PERFLAW_NODES_H
 #define PERFLAW_NODES_H
 
-#include "grid.h"
+#include "layout.h"
 
 static inline Node *node_at(const Tree *tree, int32_t number) { return grid_at(&tree->nodes, (uint32_t)number); }
 

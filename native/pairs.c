@@ -1,7 +1,4 @@
-/* Pairs of parts of an invocation's cost: its own and its kids'. Of every node, the pairs add up to the sum of X * X. */
-#include "lanes.h"
-#include "moments.h"
-#include "table.h"
+#include "pairs.h"
 
 static int heavier(const Part *a, const Part *b) {
     uint64_t x = a->time < 0 ? -(uint64_t)a->time : (uint64_t)a->time;

@@ -1,5 +1,4 @@
-/* Closed observations of a path: made from what was measured, and put together where they would be too many. */
-#include "paths.h"
+#include "pieces.h"
 
 #include <string.h>
 

@@ -21,6 +21,8 @@ enum {
     EVENT_ASIDE,   /* as ENTER, of work that the interpreter does aside: no call, so it is no event and has no sample; EXIT ends it */
 };
 
+enum { MAX_CODE = 1 << 20 }; /* numbers of functions are below; 0 is no function but a tracer's calibration */
+
 enum { METRIC_TIME, METRIC_CPU, METRIC_EVENTS, METRIC_MORE }; /* METRIC_CPU's CHANGE counts ns off the CPU */
 
 typedef struct Event {

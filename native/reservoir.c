@@ -4,7 +4,6 @@
 
 #include "grid.h"
 #include "lanes.h"
-#include "moments.h"
 
 /* ---- one bottom ---- */
 

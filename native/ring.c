@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint64_t bytes(uint32_t capacity) { return RING_START + (uint64_t)capacity * sizeof(Event); }
@@ -58,6 +60,24 @@ int ring_has_room(Ring *ring) {
     ring->limit = __atomic_load_n(&ring->head->read, __ATOMIC_ACQUIRE) + ring->mask + 1;
     return ring->position < ring->limit;
 }
+
+/* ---- waiting, where the ring is full ---- */
+
+static const int64_t PATIENCE_NS = 10000000000, PAUSE_NS = 50000;
+
+static int lives(int reader) { return !reader || !kill(reader, 0) || errno == EPERM; }
+
+const char *ring_wait(Ring *ring, int reader) {
+    struct timespec pause = {.tv_nsec = PAUSE_NS};
+    for (int64_t waited = 0; waited < PATIENCE_NS && lives(reader); waited += PAUSE_NS) {
+        if (ring->head->stop) return "the recorder asked to stop";
+        if (ring_has_room(ring)) return NULL;
+        nanosleep(&pause, NULL);
+    }
+    return "the recorder does not keep up or has gone";
+}
+
+/* ---- the reader's end ---- */
 
 static int known(const RingHead *head, uint64_t size) {
     uint32_t capacity = head->capacity;

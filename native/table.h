@@ -6,7 +6,15 @@
 #ifndef PERFLAW_TABLE_H
 #define PERFLAW_TABLE_H
 
-#include "layout.h"
+#include "arena.h"
+
+typedef struct Slot {
+    uint32_t a, b, c, value; /* value 0 marks an empty slot */
+} Slot;
+typedef struct Table {
+    Slot *slots; /* open addressing */
+    uint32_t capacity, used;
+} Table;
 
 /* The value of a key, 0 if it has none. */
 uint32_t table_get(const Table *table, uint32_t a, uint32_t b, uint32_t c);

@@ -1,5 +1,4 @@
-/* One recording a process: its beginning at the first event, its end, and what a fork makes of it. */
-#include "hooks.h"
+#include "process.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,6 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "definitions.h"
+#include "functions.h"
+#include "threads.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int prepared;
 
@@ -17,30 +20,31 @@ static const char *setting(const char *name) {
     return value ? value : "";
 }
 
+/* In the child of a fork, before anything of it runs. */
 static void forked(void) {
-    if (hooks.state == RECORDING) hooks.state = FORKED;
+    if (recording.state == RECORDING) recording.state = FORKED;
     pthread_mutex_init(&lock, NULL);
     threads_forget();
-    known_forget_all();
+    functions_forget();
 }
 
-/* Once a program: what the recorder asked for, in the environment. */
+/* Read what the recorder asks for from the environment, once per program. */
 static int prepare(void) {
     const char *spool = setting("PERFLAW_TARGET_SPOOL");
-    if (!*spool || strlen(spool) >= sizeof hooks.spool) return 0;
-    strcpy(hooks.spool, spool);
-    hooks.seed = strtoull(setting("PERFLAW_TARGET_SEED"), NULL, 10);
-    hooks.recorder = atoi(setting("PERFLAW_TARGET_RECORDER"));
-    hooks.selecting = *setting("PERFLAW_TARGET_SELECT") || *setting("PERFLAW_TARGET_EXCLUDE");
-    hooks.fake = !strcmp(setting("PERFLAW_TARGET_CLOCK"), "fake");
+    if (!*spool || strlen(spool) >= sizeof recording.spool) return 0;
+    strcpy(recording.spool, spool);
+    recording.seed = strtoull(setting("PERFLAW_TARGET_SEED"), NULL, 10);
+    recording.recorder_pid = atoi(setting("PERFLAW_TARGET_RECORDER"));
+    recording.has_selection = *setting("PERFLAW_TARGET_SELECT") || *setting("PERFLAW_TARGET_EXCLUDE");
+    recording.fake_clock = !strcmp(setting("PERFLAW_TARGET_CLOCK"), "fake");
     if (!threads_start() || pthread_atfork(NULL, NULL, forked)) return 0;
     return prepared = 1;
 }
 
 static int make_folder(void) {
     for (int number = 1; number < 1000; number++) {
-        snprintf(hooks.folder, sizeof hooks.folder, "%s/%d-%d", hooks.spool, getpid(), number);
-        if (!mkdir(hooks.folder, 0700)) return 1;
+        snprintf(recording.folder, sizeof recording.folder, "%s/%d-%d", recording.spool, getpid(), number);
+        if (!mkdir(recording.folder, 0700)) return 1;
         if (errno != EEXIST) return 0;
     }
     return 0;
@@ -48,19 +52,19 @@ static int make_folder(void) {
 
 static void start_clock(void) {
     const char *clock = "fake: the program advances it";
-    if (hooks.fake) hooks.clock = clock_fake(&hooks.fake_now);
-    else if (hooks.state == UNKNOWN) clock = clock_start(&hooks.clock);
+    if (recording.fake_clock) recording.clock = clock_fake(&recording.fake_now);
+    else if (recording.state == NOT_BEGUN) clock = clock_start(&recording.clock);
     else clock = "as its parent's";
-    tell_words("clock", clock);
+    define_text("clock", clock);
 }
 
 static int begin(void) {
     if (!prepared && !prepare()) return 0;
-    if (hooks.state == FORKED) hooks.seed += (uint64_t)getpid() << 32;
+    if (recording.state == FORKED) recording.seed += (uint64_t)getpid() << 32;
     if (!make_folder()) return 0;
-    hooks.rings = 0;
-    hooks.threads = 0;
-    tell_process();
+    recording.ring_count = 0;
+    recording.thread_count = 0;
+    define_process();
     start_clock();
     return 1;
 }
@@ -68,19 +72,22 @@ static int begin(void) {
 int process_begin(void) {
     int saved = errno;
     pthread_mutex_lock(&lock);
-    if (hooks.state == UNKNOWN || hooks.state == FORKED) hooks.state = begin() && hooks.state != OVER ? RECORDING : OVER;
+    if (recording.state == NOT_BEGUN || recording.state == FORKED)
+        recording.state = begin() && recording.state != ENDED ? RECORDING : ENDED;
     pthread_mutex_unlock(&lock);
     errno = saved;
-    return hooks.state == RECORDING;
-}
-
-void process_stop(const char *why) {
-    hooks.state = OVER;
-    if (!hooks.lost) hooks.lost = why;
+    return recording.state == RECORDING;
 }
 
 __attribute__((destructor)) static void finish(void) {
-    int begun = hooks.state == RECORDING || (hooks.lost && *hooks.folder);
-    hooks.state = OVER; /* before the lines are written: a handler's hooks would wait for their lock */
-    if (begun) tell_end();
+    int begun = recording.state == RECORDING || (recording.stop_reason && *recording.folder);
+    recording.state = ENDED; /* before the lines are written: a handler's hooks would wait for their lock */
+    if (!begun) return;
+    Totals totals = {.unselected = functions_unselected()};
+    for (const Thread *thread = threads_all(); thread; thread = thread->next) {
+        totals.overhead_ns += thread->overhead_ns;
+        totals.lost_records += thread->lost_records;
+        totals.foreign_events += thread->foreign_events;
+    }
+    define_end(&totals);
 }

@@ -1,11 +1,10 @@
 #include "chains.h"
 
-#include "alike.h"
 #include "calltree.h"
-#include "moments.h"
+#include "links.h"
 #include "nodes.h"
 #include "runner.h"
-#include "runs.h"
+#include "repeats.h"
 
 enum { DEEPEST = 24, LEVELS = DEEPEST + 1, SHORT = 9, ASIDE_LEVEL = 5, ASIDE_CODE = 40 };
 
@@ -61,7 +60,7 @@ static int right(const Chains *chains, int a, int b) {
     const Node *node = node_at(chains->tree, a);
     int64_t at = links_find(chains->tree, node, b);
     if (at < 0) return 0;
-    Settled all = runs_settled(node, (uint32_t)at);
+    Settled all = repeats_settled_link(node, (uint32_t)at);
     const Truth *truth = &chains->truth[a][b];
     return all.n == truth->n && all.n_once == truth->n && all.k == truth->n && all.kk == truth->n && all.time_y == truth->y &&
            all.time_ky == truth->y && all.time_yy == truth->yy && all.time_yx == truth->yx &&
@@ -85,7 +84,7 @@ static int whole(const Node *node, const Truth *truth) {
 }
 
 static void check_all(Tally *tally, const Chains *chains) {
-    alike_settle(chains->tree);
+    repeats_settle(chains->tree);
     for (int b = 2; b <= DEEPEST && b <= 1 + MAX_DISTANCE; b++) CHECK(tally, whole(node_at(chains->tree, b), &chains->truth[1][b]));
     for (uint32_t at = 1; at < chains->tree->nodes.count; at++) CHECK(tally, balanced(node_at(chains->tree, (int32_t)at)));
     for (int a = 1; a <= DEEPEST; a++)
@@ -135,8 +134,8 @@ static void long_runs_are_settled(Tally *tally) {
     Node *node = node_at(chains->tree, 2);
     node->last.repeats += more;
     for (int round = 0; round < 2; round++) {
-        alike_settle(chains->tree);
-        Settled all = runs_settled(node, 0);
+        repeats_settle(chains->tree);
+        Settled all = repeats_settled_link(node, 0);
         CHECK(tally, all.n == more + 3 && all.events.yy == (Sum)(more + 3) * (DEEPEST - 2) * (DEEPEST - 2));
         CHECK(tally, all.events.yx == (Sum)(more + 3) * (DEEPEST - 2) * (DEEPEST - 1) && all.time_y == chains->truth[2][3].y);
         CHECK(tally, !node->last.repeats && node->events_x == (Sum)(more + 3) * (DEEPEST - 1) && balanced(node));

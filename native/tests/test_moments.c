@@ -2,7 +2,7 @@
 
 #include "bag.h"
 #include "nodes.h"
-#include "runs.h"
+#include "repeats.h"
 #include "runner.h"
 
 static void buckets_are_four_to_a_power_of_two(Tally *tally) {
@@ -91,7 +91,7 @@ static void runs_of_a_link_are_settled(Tally *tally) {
         bag_add(&tree->arena, &frame.kids, &(Touch){7, 2, calls[at], 5, (int64_t)calls[at]});
         moments_add(tree, NULL, &frame, NULL);
     }
-    Settled all = runs_settled(node, 0);
+    Settled all = repeats_settled_link(node, 0);
     Sum huge = 1ull << 33;
     CHECK(tally, all.n == 4 && all.n_once == 2 && all.k == 5 + huge && all.kk == 11 + huge * huge);
     CHECK(tally, all.time_y == 20 && all.time_ky == 5 * (5 + huge) && all.events.yy == 11 + huge * huge);
@@ -113,7 +113,7 @@ static void long_times_of_a_link_are_exact(Tally *tally) {
         yy += (Sum)((__int128)y * y);
         yx += (Sum)((__int128)y * x);
     }
-    Settled all = runs_settled(node, 0);
+    Settled all = repeats_settled_link(node, 0);
     CHECK(tally, all.time_yy == yy && all.time_yx == yx);
     done(tree);
 }

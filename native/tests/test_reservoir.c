@@ -1,6 +1,5 @@
 #include "reservoir.h"
 
-#include "moments.h"
 #include "nodes.h"
 #include "runner.h"
 

@@ -1,9 +1,9 @@
-/* What a completed invocation adds in lanes that few calls have something of: the same sums as in time, and in CPU time
- * only what makes the difference to it. Called after the sums in time, whose pairs and links it finds again. */
+#include "lane_sums.h"
+
 #include "bag.h"
 #include "lanes.h"
-#include "moments.h"
-#include "nodes.h"
+#include "links.h"
+#include "pairs.h"
 
 /* A cost in time, and what a metric has of it: for METRIC_CPU that is the time less what was off the CPU. */
 typedef struct Both {
@@ -81,7 +81,7 @@ static void add_links(Tree *tree, const Frame *done, const Bag *below, uint64_t 
 }
 
 /* Let the caller know of the changes below, where links_add has told it of the times. They may lie in an earlier segment
- * of a generator, which another caller paid for: then this one has a cell of 0, for rare_add looks at its metrics only. */
+ * of a generator, which another caller paid for: then this one has a cell of 0, for lane_sums_add looks at its metrics only. */
 static void pass_up(Tree *tree, const Bag *below, Frame *caller) {
     Arena *arena = &tree->arena;
     for (uint32_t at = 0; below->changes && at < below->count; at++) {
@@ -109,7 +109,7 @@ static void add_metric(Tree *tree, const Frame *done, uint64_t metric, const Par
     add_links(tree, done, &done->deeper, metric, x);
 }
 
-void rare_add(Tree *tree, Frame *done, Frame *caller) {
+void lane_sums_add(Tree *tree, Frame *done, Frame *caller) {
     Part parts[MAX_PARTS];
     int64_t local = done->x;
     for (uint32_t at = 0; at < done->kids.count; at++) local = since(local, done->kids.items[at].time);

@@ -1,7 +1,8 @@
-/* Runs of links: what has been the same in one invocation after another, and where it ends. */
-#include "runs.h"
+#include "repeats.h"
 
-#include "lanes.h"
+#include <string.h>
+
+#include "nodes.h"
 
 /* ---- a run is settled ---- */
 
@@ -50,8 +51,7 @@ static void add_huge(Tree *tree, Node *node, Link *link, const Touch *touch, int
     *sums = (LinkSums){sums->ky + k * y, sums->y + y, sums->yy + y * y, sums->yx + y * widened(events)};
 }
 
-/* End the run, if there is one, and begin that of the touch. */
-void run_turn(Tree *tree, Node *node, Link *link, const Touch *touch, int64_t events) {
+void repeats_begin_run(Tree *tree, Node *node, Link *link, const Touch *touch, int64_t events) {
     Settled *settled = link->repeats ? settled_of(tree, node, link) : NULL;
     if (settled) settle(link, settled);
     int huge = (touch->calls | (uint64_t)touch->events) >> 32 != 0;
@@ -63,21 +63,18 @@ void run_turn(Tree *tree, Node *node, Link *link, const Touch *touch, int64_t ev
     link->ancestor_events = huge ? 0 : (uint64_t)events;
 }
 
-/* The sums of products have become large: move them on before the next product makes them overflow. */
-void run_move_on(Tree *tree, Node *node, Link *link) {
+void repeats_move_products(Tree *tree, Node *node, Link *link) {
     Settled *settled = settled_of(tree, node, link);
     if (settled) settle_times(link, settled);
     link->time_yy = link->time_yx = 0;
 }
 
-/* Products of times that are negative or of two seconds and more. */
-void run_add_wide(Tree *tree, Node *node, const Link *link, int64_t time, int64_t x) {
+void repeats_add_wide(Tree *tree, Node *node, const Link *link, int64_t time, int64_t x) {
     Settled *settled = settled_of(tree, node, link);
     if (!settled) return;
     settled->time_yy += product(time, time);
     settled->time_yx += product(time, x);
 }
-
 
 /* ---- what the last invocations were ---- */
 
@@ -100,7 +97,7 @@ static void catch_up(Tree *tree, Node *node, Link *link, uint64_t y, uint64_t yy
     link->time += (int64_t)y;
     link->time_yy += yy;
     link->time_yx += yx;
-    if ((link->time_yy | link->time_yx) >> 63) run_move_on(tree, node, link);
+    if ((link->time_yy | link->time_yx) >> 63) repeats_move_products(tree, node, link);
     if (link->repeats + last->repeats > UINT32_MAX) {
         settle_long(tree, node, link);
         return;
@@ -109,7 +106,7 @@ static void catch_up(Tree *tree, Node *node, Link *link, uint64_t y, uint64_t yy
     link->ancestor_events += ancestor_events_of(last);
 }
 
-void runs_catch_up(Tree *tree, Node *node) {
+static void catch_up_links(Tree *tree, Node *node) {
     const Last *last = &node->last;
     if (last->count) catch_up(tree, node, node->links + last->first, last->y, last->yy, last->yx);
     for (uint32_t at = 1; at < last->count; at++) {
@@ -119,11 +116,61 @@ void runs_catch_up(Tree *tree, Node *node) {
     }
 }
 
-Settled runs_settled(const Node *node, uint32_t at) {
+Settled repeats_settled_link(const Node *node, uint32_t at) {
     const Link *link = &node->links[at];
     const Settled *settled = node->more[at].settled;
     Settled all = settled ? *settled : (Settled){0};
     settle(link, &all);
     settle_times(link, &all);
     return all;
+}
+
+/* ---- batches of a node are settled ---- */
+
+/* So many invocations of x in time, with xx of its squares; each of so many events. */
+static void add_costs(Node *node, Sum count, uint64_t x, uint64_t xx, int64_t events) {
+    node->time_x += x;
+    node->time_xx += xx;
+    node->events_x += count * widened(events);
+    node->events_xx += count * product(events, events);
+}
+
+void repeats_settle_leaves(Node *node) {
+    Leaves *leaves = &node->leaves;
+    if (!leaves->n) return;
+    add_costs(node, leaves->n, leaves->x, leaves->xx, leaves->events);
+    node->local.time += leaves->xx;
+    node->local.events += leaves->n * product(leaves->events, leaves->events);
+    leaves->n = leaves->x = leaves->xx = 0;
+}
+
+/* Its own time is X - Y. */
+static void add_pairs(Node *node, const Last *last) {
+    Pair *cross = &node->pairs[last->cross], *same = &node->pairs[last->same];
+    int64_t below = last->kid.events, own = since(last->events, below);
+    Sum count = last->repeats;
+    node->local.time += (Sum)last->xx - last->yx - last->yx + last->yy;
+    cross->time += (Sum)last->yx - last->yy;
+    same->time += last->yy;
+    node->local.events += count * product(own, own);
+    cross->events += count * product(own, below);
+    same->events += count * product(below, below);
+}
+
+void repeats_settle_node(Tree *tree, Node *node) {
+    Last *last = &node->last;
+    if (!last->repeats) return;
+    add_costs(node, last->repeats, last->x, last->xx, last->events);
+    add_pairs(node, last);
+    catch_up_links(tree, node);
+    last->repeats = last->bound = last->x = last->xx = last->y = last->yy = last->yx = 0;
+    if (last->deeper) memset(last->deeper, 0, BELOW / 4 * sizeof(Below));
+}
+
+void repeats_settle(Tree *tree) {
+    for (uint32_t number = 0; number < tree->nodes.count; number++) {
+        Node *node = node_at(tree, (int32_t)number);
+        repeats_settle_leaves(node);
+        repeats_settle_node(tree, node);
+    }
 }

@@ -1,6 +1,7 @@
 """Dependencies point one way (docs/architecture.md): read from the sources, so that lazy imports count as well."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -109,3 +110,28 @@ def test_no_module_takes_the_place_of_a_public_name():
     """``import perflaw.law`` would put a module where programs find the decorator ``perflaw.law``."""
     modules = {part(path) for path in SOURCES}
     assert not modules & (set(perflaw.__all__) - {"__version__"})
+
+
+NATIVE = ROOT.parents[1] / "native"
+MAY_INCLUDE = {".": {"."}, "python": {".", "python"}, "hooks": {".", "hooks"}, "include": {"include"}}
+"""Folder of ``native/`` -> the folders whose headers it may include."""
+
+
+def test_c_units_form_no_cycle_and_their_layers_point_one_way():
+    """A unit is a ``.c`` file with the header of its name; headers for users include the C library's and each other alone."""
+    files = [path for path in NATIVE.rglob("*.[ch]") if not {"tests", "build"} & set(path.relative_to(NATIVE).parts)]
+    units = {path: path.relative_to(NATIVE).with_suffix("") for path in files}
+    graph = {unit: set() for unit in units.values()}
+    for path, unit in units.items():
+        for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE):
+            header = next(place for place in ((path.parent / name).resolve(), NATIVE / name) if place in units)
+            assert room(units[header]) in MAY_INCLUDE[room(unit)], f"{path} includes {name}"
+            graph[unit] |= {units[header]} - {unit}
+    while free := [unit for unit, used in graph.items() if not used & graph.keys()]:
+        for unit in free:
+            del graph[unit]
+    assert not graph
+
+
+def room(unit):
+    return unit.parts[0] if len(unit.parts) > 1 else "."

@@ -1,20 +1,21 @@
-/* The branches of a code object, from its bytecode and the source positions of it. */
-#include "branches.h"
+#include "branches_find.h"
 
 #include <opcode.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "positions.h"
+
 #if PY_VERSION_HEX < 0x030D0000
 #define TO_BOOL (-1)
 #endif
 #if PY_VERSION_HEX < 0x030C0000
-enum { FOLLOWS_JUMP_BACK = -2 }; /* none does */
+enum { TURNED_BACK = -2 }; /* no instruction: this compiler has conditional jumps back */
 #else
-enum { FOLLOWS_JUMP_BACK = JUMP_BACKWARD };
+enum { TURNED_BACK = JUMP_BACKWARD };
 #endif
 
-/* What tells conditions apart: where the value comes from that is tested, and by what. */
+/* What tells conditions apart: the instruction that made the tested value, and where in the source that stands. */
 typedef struct Key {
     int op;
     Position value, operand;
@@ -24,11 +25,11 @@ typedef struct Walk {
     Position *positions; /* by unit of bytecode */
     const uint8_t *bytes;
     int size;
-    int value_op, value_at, operand_at; /* the instruction that made the value, and the one before it */
-    int bool_at;                        /* the one that made its truth, -1 where none did */
-    int chained;                        /* it compares, and another comparison of its chain follows */
-    int copied;                         /* the value is a copy: it is what the expression comes to as well */
-    const char *left_out;               /* why a branch is not among them */
+    int value_op, value_at, operand_at; /* the instruction that made the value, and where it and the one before it stand */
+    int bool_at;                        /* where the value was made a truth value, -1 if it was not */
+    int is_chained;                     /* the value is a comparison that another comparison of its chain follows */
+    int is_copied;                      /* the value is a copy: it is also what the expression comes to */
+    const char *left_out;               /* why a branch is missing, NULL if none is */
     Key *keys;                          /* by branch */
 } Walk;
 
@@ -41,10 +42,10 @@ static int op_at(const Walk *walk, int offset) { return offset >= 0 && offset < 
 
 /* ---- what an instruction is ---- */
 
-enum Way { NO_JUMP, FORWARD, BACKWARD };
+enum Direction { NO_JUMP, FORWARD, BACKWARD };
 
 #if PY_VERSION_HEX < 0x030C0000
-static enum Way way_of(int op) {
+static enum Direction direction_of(int op) {
     switch (op) {
     case FOR_ITER: case JUMP_IF_FALSE_OR_POP: case JUMP_IF_TRUE_OR_POP:
     case POP_JUMP_FORWARD_IF_FALSE: case POP_JUMP_FORWARD_IF_TRUE:
@@ -63,7 +64,7 @@ static int keeps_value(const Walk *walk, int op, int next) {
     return op == JUMP_IF_TRUE_OR_POP || op == JUMP_IF_FALSE_OR_POP;
 }
 #else
-static enum Way way_of(int op) {
+static enum Direction direction_of(int op) {
     switch (op) {
     case FOR_ITER: case POP_JUMP_IF_FALSE: case POP_JUMP_IF_TRUE: case POP_JUMP_IF_NONE: case POP_JUMP_IF_NOT_NONE:
         return FORWARD;
@@ -72,7 +73,7 @@ static enum Way way_of(int op) {
 }
 static int jumps_when_true(int op) { return op == POP_JUMP_IF_TRUE || op == POP_JUMP_IF_NOT_NONE; }
 static int keeps_value(const Walk *walk, int op, int next) {
-    return walk->copied && (op == POP_JUMP_IF_TRUE || op == POP_JUMP_IF_FALSE) && op_at(walk, next) == POP_TOP;
+    return walk->is_copied && (op == POP_JUMP_IF_TRUE || op == POP_JUMP_IF_FALSE) && op_at(walk, next) == POP_TOP;
 }
 #endif
 
@@ -80,7 +81,7 @@ static int compares(int op) { return op == COMPARE_OP || op == IS_OP || op == CO
 
 /* ---- which branch a jump belongs to ---- */
 
-/* Whether an instruction is two in one, whose place is the first one's. */
+/* Whether an instruction does the work of two; its position is that of the first. */
 static int loads_two(int op) {
 #if PY_VERSION_HEX < 0x030D0000
     (void)op;
@@ -91,8 +92,8 @@ static int loads_two(int op) {
 }
 
 static Key key_of(const Walk *walk, int op, const Site *site) {
-    if (op == FOR_ITER) return (Key){op, position_of(walk, site->next), position_of(walk, -1)}; /* its variable */
-    Key key = {walk->value_op, position_of(walk, walk->value_at), position_of(walk, walk->chained ? walk->operand_at : -1)};
+    if (op == FOR_ITER) return (Key){op, position_of(walk, site->next), position_of(walk, -1)}; /* known by its variable */
+    Key key = {walk->value_op, position_of(walk, walk->value_at), position_of(walk, walk->is_chained ? walk->operand_at : -1)};
     if (!loads_two(key.op)) return key;
     key.op = LOAD_FAST;
     key.value = position_of(walk, walk->bool_at >= 0 ? walk->bool_at : site->offset);
@@ -105,26 +106,26 @@ static int rank_of(const Branches *branches, int line) {
     return rank;
 }
 
-/* The branch of this key, made if it is new (*new); -1 where it cannot be told or there are too many. */
-static int branch_of(Walk *walk, Branches *branches, const Key *key, int *new) {
+/* The branch with this key, added if it is new. -1 if it cannot be told from others or there are too many. */
+static int branch_of(Walk *walk, Branches *branches, const Key *key, int *is_new) {
     int line = key->value.line;
-    *new = 0;
+    *is_new = 0;
     if (line > 0 && key->value.column < 0) walk->left_out = "python -X no_debug_ranges leaves out what tells branches apart";
     if (line <= 0 || key->value.column < 0) return -1;
     for (int at = 0; at < branches->count; at++)
         if (!memcmp(&walk->keys[at], key, sizeof *key)) return at;
-    if (branches->count == branches->most) {
-        int few = branches->most <= MOST_BRANCHES;
+    if (branches->count == branches->capacity) {
+        int few = branches->capacity <= MAX_BRANCHES;
         walk->left_out = few ? "of functions with many, the first 64 are counted" : "of code with many branches, the first 1024";
         return -1;
     }
-    *new = 1;
+    *is_new = 1;
     walk->keys[branches->count] = *key;
     branches->branch[branches->count] = (Branch){.line = line, .rank = rank_of(branches, line)};
     return branches->count++;
 }
 
-/* ---- which way is taken: as a rule the one without a jump ---- */
+/* ---- which way is taken: usually the one without a jump ---- */
 
 static int lies_within(Position part, Position whole) {
     int begins = part.line > whole.line || (part.line == whole.line && part.column >= whole.column);
@@ -132,15 +133,16 @@ static int lies_within(Position part, Position whole) {
     return begins && ends;
 }
 
-/* The compiler turned a jump back round: it jumps over a JUMP_BACKWARD of its own place, the end of a loop's body. */
-static int is_turned(const Walk *walk, const Site *site) {
-    if (op_at(walk, site->next) != FOLLOWS_JUMP_BACK) return 0;
+/* Whether the compiler replaced a conditional jump back, at the end of a loop's body: it then jumps over a JUMP_BACKWARD that has
+ * the same position. */
+static int is_replaced_jump_back(const Walk *walk, const Site *site) {
+    if (op_at(walk, site->next) != TURNED_BACK) return 0;
     Position jump = position_of(walk, site->offset), back = position_of(walk, site->next);
     return !memcmp(&jump, &back, sizeof jump);
 }
 
-/* Whether both jump over one assertion's failure, which is told from `if x: assert y` by its place: all of the statement's
- * since 3.12, that of the last part before. */
+/* Whether both jump over the failure of one assertion, and this is no `if x: assert y`. The failure has the position of the whole
+ * statement since 3.12, and before that of its last part. */
 static int is_same_assertion(const Walk *walk, const Site *site, const Site *later) {
     Position part = position_of(walk, site->offset), failure = position_of(walk, later->next);
 #if PY_VERSION_HEX < 0x030C0000
@@ -149,24 +151,24 @@ static int is_same_assertion(const Walk *walk, const Site *site, const Site *lat
     return lies_within(part, failure);
 }
 
-/* Whether a jump to where the later part of its condition leads is a way into what both guard. */
+/* Whether a jump to where a later part of the same condition leads is a way into what both guard. */
 static int joins(const Walk *walk, const Site *site, const Site *later) {
     if (site->target == later->next) return op_at(walk, later->offset) != FOR_ITER && !later->taken_by_jump; /* `or` */
     if (site->target != later->target) return 0;
     if (op_at(walk, later->next) == LOAD_ASSERTION_ERROR) return is_same_assertion(walk, site, later);
-    return is_turned(walk, later);
+    return is_replaced_jump_back(walk, later);
 }
 
 static int is_taken_by_jump(const Walk *walk, const Branches *branches, const Site *site) {
     if (op_at(walk, site->offset) == FOR_ITER || op_at(walk, site->target) == LOAD_ASSERTION_ERROR) return 0;
     if (site->kept) return site->when_true;
-    if (op_at(walk, site->next) == LOAD_ASSERTION_ERROR || is_turned(walk, site)) return 1;
+    if (op_at(walk, site->next) == LOAD_ASSERTION_ERROR || is_replaced_jump_back(walk, site)) return 1;
     for (const Site *later = site + 1; later < branches->site + branches->sites; later++)
         if (later->first && joins(walk, site, later)) return 1;
     return 0;
 }
 
-/* A copy of a condition goes by the truth of it, as the first does. */
+/* Decide for the first site of each branch; its copies are taken for the same truth value of the condition. */
 static void decide_all(const Walk *walk, Branches *branches) {
     const Site **first = calloc((size_t)branches->count + 1, sizeof *first);
     for (int at = first ? branches->sites : 0; at--;) {
@@ -185,13 +187,13 @@ static void decide_all(const Walk *walk, Branches *branches) {
 static void add(Walk *walk, Branches *branches, int begin, int offset, int op, int argument) {
     Site site = {.offset = offset, .next = offset + (int)sizeof(_Py_CODEUNIT), .when_true = (uint8_t)jumps_when_true(op)};
     while (site.next < walk->size && walk->bytes[site.next] == CACHE) site.next += (int)sizeof(_Py_CODEUNIT);
-    int length = argument * (int)sizeof(_Py_CODEUNIT), new = 0;
-    site.target = site.next + (way_of(op) == BACKWARD ? -length : length);
+    int length = argument * (int)sizeof(_Py_CODEUNIT), is_new = 0;
+    site.target = site.next + (direction_of(op) == BACKWARD ? -length : length);
     Key key = key_of(walk, op, &site);
-    int branch = walk->value_op == WITH_EXCEPT_START ? -1 : branch_of(walk, branches, &key, &new);
-    if (branch < 0 || branches->sites == SITES_A_BRANCH * branches->most) return;
+    int branch = walk->value_op == WITH_EXCEPT_START ? -1 : branch_of(walk, branches, &key, &is_new);
+    if (branch < 0 || branches->sites == SITES_PER_BRANCH * branches->capacity) return;
     site.branch = (int16_t)branch;
-    site.first = (uint8_t)new;
+    site.first = (uint8_t)is_new;
     site.kept = (uint8_t)keeps_value(walk, op, site.next);
     branches->site[branches->sites++] = site;
     for (int at = begin; at <= offset; at += (int)sizeof(_Py_CODEUNIT))
@@ -201,8 +203,8 @@ static void add(Walk *walk, Branches *branches, int begin, int offset, int op, i
 static void note_value(Walk *walk, int op, int begin) {
     walk->bool_at = op == TO_BOOL ? begin : -1;
     if (op == TO_BOOL) return;
-    walk->chained = compares(op) && walk->copied;
-    walk->copied = op == COPY;
+    walk->is_chained = compares(op) && walk->is_copied;
+    walk->is_copied = op == COPY;
     if (op == COPY || op == SWAP) return;
     walk->operand_at = walk->value_at;
     walk->value_op = op;
@@ -217,7 +219,7 @@ static void walk_all(Walk *walk, Branches *branches) {
         argument = argument << 8 | walk->bytes[offset + 1];
         if (begin < 0) begin = offset;
         if (op == EXTENDED_ARG) continue;
-        if (way_of(op)) add(walk, branches, begin, offset, op, argument);
+        if (direction_of(op)) add(walk, branches, begin, offset, op, argument);
         else note_value(walk, op, begin);
         argument = 0;
         begin = -1;
@@ -225,7 +227,7 @@ static void walk_all(Walk *walk, Branches *branches) {
     decide_all(walk, branches);
 }
 
-void branches_drop(Branches *branches) {
+void branches_free(Branches *branches) {
     if (!branches) return;
     free(branches->site_at);
     free(branches->site);
@@ -233,13 +235,13 @@ void branches_drop(Branches *branches) {
     free(branches);
 }
 
-/* No more than there are instructions. */
-static int most_sites(const Branches *branches) {
-    int most = SITES_A_BRANCH * branches->most;
-    return branches->units < most ? branches->units : most;
+/* There are no more sites than instructions. */
+static int max_sites(const Branches *branches) {
+    int max = SITES_PER_BRANCH * branches->capacity;
+    return branches->units < max ? branches->units : max;
 }
 
-/* The memory beyond what was found, given back: there may be many thousands of these. */
+/* Give back the memory beyond what was found: there may be many thousands of these. */
 static void shrink(Branches *branches) {
     Site *site = realloc(branches->site, (size_t)branches->sites * sizeof *site);
     Branch *branch = realloc(branches->branch, (size_t)branches->count * sizeof *branch);
@@ -247,32 +249,32 @@ static void shrink(Branches *branches) {
     if (branch) branches->branch = branch;
 }
 
-static Branches *made(int units, int most) {
+static Branches *create(int units, int max) {
     Branches *branches = calloc(1, sizeof *branches);
     if (!branches) return NULL;
     branches->units = units;
-    branches->most = (int16_t)most;
+    branches->capacity = (int16_t)max;
     branches->site_at = calloc((size_t)units, sizeof *branches->site_at);
-    branches->site = calloc((size_t)most_sites(branches), sizeof *branches->site);
-    branches->branch = calloc((size_t)most, sizeof *branches->branch);
+    branches->site = calloc((size_t)max_sites(branches), sizeof *branches->site);
+    branches->branch = calloc((size_t)max, sizeof *branches->branch);
     if (branches->site_at && branches->site && branches->branch) return branches;
-    branches_drop(branches);
+    branches_free(branches);
     return NULL;
 }
 
-/* NULL where there is nothing to count, or no memory. */
-static Branches *found_in(Walk *walk, int most) {
-    Branches *branches = made(walk->size / (int)sizeof(_Py_CODEUNIT), most);
+/* NULL if there is nothing to count, or no memory. */
+static Branches *find(Walk *walk, int max) {
+    Branches *branches = create(walk->size / (int)sizeof(_Py_CODEUNIT), max);
     if (branches) walk_all(walk, branches);
     if (branches && branches->count && branches->sites) {
         shrink(branches);
         return branches;
     }
-    branches_drop(branches);
+    branches_free(branches);
     return NULL;
 }
 
-Branches *branches_find(PyCodeObject *code, int most, const char **left_out) {
+Branches *branches_find(PyCodeObject *code, int max, const char **left_out) {
     PyObject *bytes = PyCode_GetCode(code);
     Walk walk = {.value_at = -1, .operand_at = -1, .bool_at = -1};
     Branches *branches = NULL;
@@ -281,12 +283,12 @@ Branches *branches_find(PyCodeObject *code, int most, const char **left_out) {
         walk.size = (int)PyBytes_GET_SIZE(bytes);
         walk.positions = calloc((size_t)walk.size, sizeof *walk.positions / sizeof(_Py_CODEUNIT));
         int units = walk.size / (int)sizeof(_Py_CODEUNIT);
-        if (most > units) most = units;
-        walk.keys = calloc((size_t)most, sizeof *walk.keys);
+        if (max > units) max = units;
+        walk.keys = calloc((size_t)max, sizeof *walk.keys);
     }
     if (walk.positions && walk.keys) {
         positions_of(code, walk.positions, walk.size / (int)sizeof(_Py_CODEUNIT));
-        branches = found_in(&walk, most);
+        branches = find(&walk, max);
         *left_out = walk.left_out;
     }
     free(walk.positions);

@@ -1,15 +1,18 @@
-/* Python programs that the target starts are recorded too: they get what the target got in its environment.
- *
- * Only they: the target's own view of the environment and that of any other program stay as they are. So the few
- * built-in functions that start programs are replaced by ones that look at what is started. */
 #include "children.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "children_environment.h"
+#include "children_python.h"
+#include "process.h"
 
 static PyObject *real_fork_exec, *real_execv, *real_execve, *real_spawn, *real_spawnp, *real_exit;
 
-/* Call a function with one positional argument replaced; with them as they are if there is nothing to put there. */
+/* Call a function with one positional argument replaced; as they are if `new` is NULL. Takes the reference to `new`. */
 static PyObject *call_with(PyObject *function, PyObject *arguments, PyObject *names, Py_ssize_t place, PyObject *new) {
     PyObject *changed = new ? PyTuple_GetSlice(arguments, 0, PyTuple_GET_SIZE(arguments)) : NULL;
-    if (changed == arguments) { /* an exact tuple's whole slice is the tuple itself */
+    if (changed == arguments) { /* the whole slice of an exact tuple is the tuple itself */
         Py_DECREF(changed);
         PyObject *list = PySequence_List(arguments);
         changed = list ? PyList_AsTuple(list) : NULL;
@@ -39,7 +42,7 @@ static PyObject *fork_exec(PyObject *module, PyObject *arguments, PyObject *name
     return call_with(real_fork_exec, arguments, names, ENVIRONMENT, new);
 }
 
-/* execv with our variables in the environment. It stays execv: when it fails, its exception is another than execve's. */
+/* Call execv with our variables in the environment. It has to be execv, because execve raises another exception if it fails. */
 static PyObject *exec_with_list(PyObject *arguments, PyObject *list) {
     Py_ssize_t size = PyList_GET_SIZE(list);
     char **pairs = calloc((size_t)size + 1, sizeof *pairs), **before = environ;
@@ -51,64 +54,64 @@ static PyObject *exec_with_list(PyObject *arguments, PyObject *list) {
     return result;
 }
 
-static PyObject *exec_inherited(PyObject *module, PyObject *arguments, PyObject *names) {
+static PyObject *exec_with_inherited(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
     if (PyTuple_GET_SIZE(arguments) != 2 || names) return PyObject_Call(real_execv, arguments, names);
     PyObject *path = PyTuple_GET_ITEM(arguments, 0), *words = PyTuple_GET_ITEM(arguments, 1);
     PyObject *list = child_is_python(path, words) ? child_list(child_environment(Py_None, SEQUENCE_OR_NONE)) : NULL;
-    process_tell_end("os.exec: another program took the process over");
+    process_write_end("os.exec: another program took the process over");
     PyObject *result = list ? exec_with_list(arguments, list) : PyObject_Call(real_execv, arguments, NULL);
     process_take_back_end();
     Py_XDECREF(list);
     return result;
 }
 
-static PyObject *with_mapping(PyObject *function, PyObject *arguments, PyObject *names, enum Shape shape) {
+static PyObject *call_with_environment(PyObject *function, PyObject *arguments, PyObject *names, enum Shape shape) {
     PyObject *new = NULL;
     if (PyTuple_GET_SIZE(arguments) >= 3 && child_is_python(PyTuple_GET_ITEM(arguments, 0), PyTuple_GET_ITEM(arguments, 1)))
         new = child_environment(PyTuple_GET_ITEM(arguments, 2), shape);
     return call_with(function, arguments, names, 2, new);
 }
 
-static PyObject *exec_with(PyObject *module, PyObject *arguments, PyObject *names) {
+static PyObject *exec_with_given(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
-    process_tell_end("os.exec: another program took the process over");
-    PyObject *result = with_mapping(real_execve, arguments, names, MAPPING);
+    process_write_end("os.exec: another program took the process over");
+    PyObject *result = call_with_environment(real_execve, arguments, names, MAPPING);
     process_take_back_end();
     return result;
 }
 
 static PyObject *spawn(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
-    return with_mapping(real_spawn, arguments, names, SPAWNED);
+    return call_with_environment(real_spawn, arguments, names, SPAWN_SHAPE);
 }
 
 static PyObject *spawnp(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
-    return with_mapping(real_spawnp, arguments, names, SPAWNED);
+    return call_with_environment(real_spawnp, arguments, names, SPAWN_SHAPE);
 }
 
-static PyObject *exit_now(PyObject *module, PyObject *arguments, PyObject *names) {
+static PyObject *exit_at_once(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
-    process_tell_end("os._exit: without the interpreter's shutdown");
+    process_write_end("os._exit: without the interpreter's shutdown");
     return PyObject_Call(real_exit, arguments, names);
 }
 
-#define REPLACED(function) (PyCFunction)(void (*)(void))function, METH_VARARGS | METH_KEYWORDS, NULL
-static PyMethodDef replaced[] = {
-    {"fork_exec", REPLACED(fork_exec)}, {"execv", REPLACED(exec_inherited)},   {"execve", REPLACED(exec_with)},
-    {"posix_spawn", REPLACED(spawn)},   {"posix_spawnp", REPLACED(spawnp)}, {"_exit", REPLACED(exit_now)},
+#define METHOD(function) (PyCFunction)(void (*)(void))function, METH_VARARGS | METH_KEYWORDS, NULL
+static PyMethodDef replacements[] = {
+    {"fork_exec", METHOD(fork_exec)}, {"execv", METHOD(exec_with_inherited)},   {"execve", METHOD(exec_with_given)},
+    {"posix_spawn", METHOD(spawn)},   {"posix_spawnp", METHOD(spawnp)}, {"_exit", METHOD(exit_at_once)},
 };
-static PyObject **const real[] = {&real_fork_exec, &real_execv, &real_execve, &real_spawn, &real_spawnp, &real_exit};
+static PyObject **const originals[] = {&real_fork_exec, &real_execv, &real_execve, &real_spawn, &real_spawnp, &real_exit};
 
-/* Put our function in the place of a module's, wherever it stands under that name. */
-static void replace(const char *home, const char *also, PyMethodDef *method, PyObject **kept) {
+/* Put a function of ours in place of a module's, in that module and in the one that has it from there. */
+static void replace(const char *home, const char *also, PyMethodDef *method, PyObject **original) {
     PyObject *module = PyImport_ImportModule(home), *other = PyImport_ImportModule(also);
-    *kept = module ? PyObject_GetAttrString(module, method->ml_name) : NULL;
+    *original = module ? PyObject_GetAttrString(module, method->ml_name) : NULL;
     PyObject *name = PyUnicode_FromString(home), *new = NULL;
-    if (*kept && PyCFunction_Check(*kept)) { /* what a person sees of it stays: documentation, signature, module */
-        method->ml_doc = ((PyCFunctionObject *)*kept)->m_ml->ml_doc;
-        new = PyCFunction_NewEx(method, PyCFunction_GET_SELF(*kept), name);
+    if (*original && PyCFunction_Check(*original)) { /* what a person sees of it stays: documentation, signature, module */
+        method->ml_doc = ((PyCFunctionObject *)*original)->m_ml->ml_doc;
+        new = PyCFunction_NewEx(method, PyCFunction_GET_SELF(*original), name);
     }
     if (new) PyObject_SetAttrString(module, method->ml_name, new);
     if (new && other && PyObject_HasAttrString(other, method->ml_name)) PyObject_SetAttrString(other, method->ml_name, new);
@@ -119,7 +122,7 @@ static void replace(const char *home, const char *also, PyMethodDef *method, PyO
     PyErr_Clear();
 }
 
-/* subprocess keeps a name of its own for it, and may be imported already: by a .pth file. */
+/* subprocess has fork_exec under a name of its own, and a .pth file may have imported it already. */
 static void replace_in_subprocess(void) {
     PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "subprocess");
     PyObject *home = module ? PyImport_ImportModule("_posixsubprocess") : NULL;
@@ -133,7 +136,7 @@ static void replace_in_subprocess(void) {
 }
 
 void children_start(void) {
-    for (size_t at = 0; at < sizeof replaced / sizeof *replaced; at++)
-        replace(at ? "posix" : "_posixsubprocess", at ? "os" : "_posixsubprocess", &replaced[at], real[at]);
+    for (size_t at = 0; at < sizeof replacements / sizeof *replacements; at++)
+        replace(at ? "posix" : "_posixsubprocess", at ? "os" : "_posixsubprocess", &replacements[at], originals[at]);
     replace_in_subprocess();
 }

@@ -1,12 +1,13 @@
-/* What a Python program that is started gets in its environment. */
-#include "children.h"
+#include "children_environment.h"
 
 #include <string.h>
 #include <unistd.h>
 
+#include "children_python.h"
+
 #define PREFIX "PERFLAW_TARGET_"
 
-/* Put a variable into a dict of bytes; takes both references. 0 if there is none, or of a name that is not allowed. */
+/* Put a variable into a dict of bytes; takes both references. 0 if one is NULL, or the name is not allowed. */
 static int put(PyObject *into, PyObject *name, PyObject *value) {
     int done = name && value && PyBytes_GET_SIZE(name) && !strchr(PyBytes_AS_STRING(name) + 1, '=') &&
                !PyDict_SetItem(into, name, value);
@@ -31,30 +32,30 @@ static PyObject *find(PyObject *all, const char *name) {
     return found;
 }
 
-/* What this process was given. A program that starts a recorder of its own has its own settings there already. */
+/* Add what this process was given, unless there are settings already: a program may start a recorder of its own. */
 static void put_settings(PyObject *into) {
     if (find(into, PREFIX "SPOOL")) return;
     PyObject *name, *value, *original = find(into, "PYTHONPATH");
     Py_ssize_t at = 0;
-    while (PyDict_Next(recorder.settings.all, &at, &name, &value)) {
+    while (PyDict_Next(recording.settings.given, &at, &name, &value)) {
         const char *key = PyUnicode_AsUTF8(name), *setting = PyUnicode_AsUTF8(value);
         if (key && setting && strcmp(key, PREFIX "PYTHONPATH")) put_text(into, key, setting);
     }
-    const char *folder = recorder.settings.folder, *before = original ? PyBytes_AS_STRING(original) : NULL;
+    const char *folder = recording.settings.folder, *before = original ? PyBytes_AS_STRING(original) : NULL;
     PyObject *path = before ? PyBytes_FromFormat("%s:%s", folder, before) : PyBytes_FromString(folder);
     if (before) put_text(into, PREFIX "PYTHONPATH", before);
     if (path) put_text(into, "PYTHONPATH", PyBytes_AS_STRING(path));
     Py_XDECREF(path);
 }
 
-/* The next three put an environment into a dict of bytes. 0 where it is not as it should be: the real function says so. */
+/* Each of these three puts an environment into a dict of bytes. 0 if the environment is wrong, which the real function then says. */
 
 static int take_own(PyObject *into) {
     for (char **pair = environ; *pair; pair++) put_pair(into, *pair, (Py_ssize_t)strlen(*pair));
     return 1;
 }
 
-/* A sequence of NAME=VALUE. */
+/* The environment is a sequence of NAME=VALUE. */
 static int take_list(PyObject *into, PyObject *given) {
     PyObject *fast = PyList_Check(given) || PyTuple_Check(given) ? PySequence_Fast(given, "") : NULL;
     int fine = fast != NULL;
@@ -67,7 +68,7 @@ static int take_list(PyObject *into, PyObject *given) {
     return fine;
 }
 
-/* A mapping, asked for its keys and values as the real functions ask it: it may be the target's own. */
+/* The environment is a mapping, which is asked as the real functions ask it, because its class may be the program's own. */
 static int take_mapping(PyObject *into, PyObject *given) {
     PyObject *names = PyMapping_Check(given) ? PyMapping_Keys(given) : NULL;
     PyObject *values = names ? PyMapping_Values(given) : NULL;
@@ -90,15 +91,15 @@ PyObject *child_environment(PyObject *given, enum Shape shape) {
     return all;
 }
 
-PyObject *child_list(PyObject *all) {
-    PyObject *list = all ? PyList_New(0) : NULL, *name, *value;
+PyObject *child_list(PyObject *environment) {
+    PyObject *list = environment ? PyList_New(0) : NULL, *name, *value;
     Py_ssize_t at = 0;
-    while (list && PyDict_Next(all, &at, &name, &value)) {
+    while (list && PyDict_Next(environment, &at, &name, &value)) {
         PyObject *pair = PyBytes_FromFormat("%s=%s", PyBytes_AS_STRING(name), PyBytes_AS_STRING(value));
         if (pair) PyList_Append(list, pair);
         Py_XDECREF(pair);
     }
-    Py_XDECREF(all);
+    Py_XDECREF(environment);
     PyErr_Clear();
     return list;
 }

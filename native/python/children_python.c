@@ -1,5 +1,4 @@
-/* Whether a program that is started is Python, and one that loads what we put into its environment. */
-#include "children.h"
+#include "children_python.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -17,7 +16,7 @@ static int names_python(const char *path) {
     return !strncmp(path, "python", 6);
 }
 
-/* A script whose first line names Python, by way of env or not. */
+/* Whether this is a script whose first line names Python, directly or by env. */
 static int is_script(const char *path) {
     char line[256] = {0};
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -28,7 +27,7 @@ static int is_script(const char *path) {
     return length > 2 && line[0] == '#' && line[1] == '!' && strstr(line, "python");
 }
 
-/* Options that make Python ignore PYTHONPATH or leave out sitecustomize: it would not be recorded. */
+/* Whether an option makes Python ignore PYTHONPATH or leave out sitecustomize, so that it would not be recorded. */
 static int shuts_out(PyObject *words) {
     for (Py_ssize_t at = 1; words && at < PySequence_Fast_GET_SIZE(words); at++) {
         PyObject *word = child_path(PySequence_Fast_GET_ITEM(words, at));
@@ -44,25 +43,25 @@ static int shuts_out(PyObject *words) {
 int child_is_python(PyObject *path, PyObject *words) {
     PyObject *bytes = child_path(path), *fast = words ? PySequence_Fast(words, "") : NULL;
     PyErr_Clear();
-    int found = bytes && (names_python(PyBytes_AS_STRING(bytes)) || is_script(PyBytes_AS_STRING(bytes)));
-    if (found && fast && shuts_out(fast)) found = 0;
+    int is_python = bytes && (names_python(PyBytes_AS_STRING(bytes)) || is_script(PyBytes_AS_STRING(bytes)));
+    if (is_python && fast && shuts_out(fast)) is_python = 0;
     Py_XDECREF(bytes);
     Py_XDECREF(fast);
-    return found && recorder.active;
+    return is_python && recording.active;
 }
 
 int child_any_is_python(PyObject *paths, PyObject *words) {
     PyObject *fast = PySequence_Fast(paths, "");
-    int found = 0;
+    int is_python = 0;
     for (Py_ssize_t at = 0; fast && at < PySequence_Fast_GET_SIZE(fast); at++) {
         PyObject *path = PySequence_Fast_GET_ITEM(fast, at), *bytes = child_path(path);
-        int there = bytes && !access(PyBytes_AS_STRING(bytes), X_OK);
+        int exists = bytes && !access(PyBytes_AS_STRING(bytes), X_OK);
         Py_XDECREF(bytes);
-        if (!there) continue;
-        found = child_is_python(path, words);
+        if (!exists) continue;
+        is_python = child_is_python(path, words);
         break;
     }
     Py_XDECREF(fast);
     PyErr_Clear();
-    return found;
+    return is_python;
 }

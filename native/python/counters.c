@@ -1,25 +1,54 @@
 #include "counters.h"
 
-#include "tracer.h"
-
 #include <string.h>
+#include <sys/resource.h>
+
+#include "recording.h"
 
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec"))) int64_t
-OF_THREAD bytes;
-OF_THREAD blocks;
-OF_THREAD lock_ns;
+OF_THREAD allocated_bytes;
+OF_THREAD allocated_blocks;
+OF_THREAD lock_wait_ns;
+OF_THREAD collection_ns;
 
-int64_t counters_bytes(void) { return bytes; }
-int64_t counters_blocks(void) { return blocks; }
-int64_t counters_lock_wait(void) { return lock_ns; }
+int64_t counters_allocated_bytes(void) { return allocated_bytes; }
+int64_t counters_allocated_blocks(void) { return allocated_blocks; }
+int64_t counters_lock_wait_ns(void) { return lock_wait_ns; }
+int64_t counters_collection_ns(void) { return collection_ns; }
 
-/* ---- allocations: around the allocators that were there, which may be somebody's already (tracemalloc) ---- */
+/* ---- what the kernel counts ---- */
 
-static PyMemAllocatorEx before[2];
+static struct rusage usage_of_thread(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage;
+}
+
+int64_t counters_context_switches(void) {
+    struct rusage usage = usage_of_thread();
+    return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+int64_t counters_page_faults(void) {
+    struct rusage usage = usage_of_thread();
+    return usage.ru_minflt + usage.ru_majflt;
+}
+
+/* ---- collections of garbage ---- */
+
+static int collections_are_told;
+
+void counters_allow_collections(void) { collections_are_told = 1; }
+int counters_start_collections(void) { return collections_are_told; }
+void counters_add_collection(int64_t ns) { collection_ns += ns; }
+
+/* ---- allocations: ours are put around the allocators that are there, which may be tracemalloc's already ---- */
+
+static PyMemAllocatorEx originals[2];
 
 static void count(size_t size) {
-    bytes += (int64_t)size;
-    blocks++;
+    allocated_bytes += (int64_t)size;
+    allocated_blocks++;
 }
 
 static void *allocate(void *context, size_t size) {
@@ -47,37 +76,38 @@ static void release(void *context, void *block) {
 
 int counters_start_allocations(void) {
     static const PyMemAllocatorDomain domains[] = {PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};
-    for (int at = 0; at < 2 && !before[at].malloc; at++) {
-        PyMem_GetAllocator(domains[at], &before[at]);
-        PyMemAllocatorEx ours = {&before[at], allocate, allocate_zeroed, reallocate, release};
+    for (int at = 0; at < 2 && !originals[at].malloc; at++) {
+        PyMem_GetAllocator(domains[at], &originals[at]);
+        PyMemAllocatorEx ours = {&originals[at], allocate, allocate_zeroed, reallocate, release};
         PyMem_SetAllocator(domains[at], &ours);
     }
     return 1;
 }
 
-/* ---- locks: the methods' table entries point to us, and we to what they pointed to ---- */
+/* ---- locks: the entries of their methods point to ours, which call what the entries pointed to ---- */
 
-enum { WAITED_NS = 2000, METHODS = 8 };
+enum { SHORTEST_WAIT_NS = 2000, METHODS = 8 };
 static struct Method {
     PyMethodDef *entry;
     PyCFunctionWithKeywords real;
 } methods[METHODS];
 
 #define ACQUIRE(at) static PyObject *acquire_##at(PyObject *lock, PyObject *arguments, PyObject *names) { \
-    int64_t begun = clock_ns(&recorder.clock); \
+    int64_t begun = clock_ns(&recording.clock); \
     PyObject *result = methods[at].real(lock, arguments, names); \
-    int64_t passed = clock_ns(&recorder.clock) - begun; \
-    if (passed > WAITED_NS) lock_ns += passed; \
+    int64_t passed = clock_ns(&recording.clock) - begun; \
+    if (passed > SHORTEST_WAIT_NS) lock_wait_ns += passed; \
     return result; }
 ACQUIRE(0) ACQUIRE(1) ACQUIRE(2) ACQUIRE(3) ACQUIRE(4) ACQUIRE(5) ACQUIRE(6) ACQUIRE(7)
 static const PyCFunctionWithKeywords ours[METHODS] = {acquire_0, acquire_1, acquire_2, acquire_3,
                                                       acquire_4, acquire_5, acquire_6, acquire_7};
 
-/* Before 3.13 __enter__ and acquire share a signature; later ones without keywords are called the same way. */
-static int watch(PyTypeObject *type, const char *name, int at) {
-    PyObject *found = type->tp_dict ? PyDict_GetItemString(type->tp_dict, name) : NULL;
-    if (!found || !Py_IS_TYPE(found, &PyMethodDescr_Type)) return 0;
-    PyMethodDef *entry = ((PyMethodDescrObject *)found)->d_method;
+/* Put ours in place of a method. Before 3.13 __enter__ and acquire share a signature; a method that takes no keywords is left
+ * alone. */
+static int replace(PyTypeObject *type, const char *name, int at) {
+    PyObject *method = type->tp_dict ? PyDict_GetItemString(type->tp_dict, name) : NULL;
+    if (!method || !Py_IS_TYPE(method, &PyMethodDescr_Type)) return 0;
+    PyMethodDef *entry = ((PyMethodDescrObject *)method)->d_method;
     if ((entry->ml_flags & ~METH_COEXIST) != (METH_VARARGS | METH_KEYWORDS)) return 0;
     for (int other = 0; other < at; other++)
         if (methods[other].entry == entry) return 0;
@@ -89,14 +119,14 @@ static int watch(PyTypeObject *type, const char *name, int at) {
 int counters_start_locks(void) {
     static const char *const types[] = {"LockType", "RLock"}, *const names[] = {"acquire", "acquire_lock", "__enter__"};
     PyObject *module = PyImport_ImportModule("_thread");
-    int watched = 0;
+    int replaced = 0;
     for (int type = 0; module && type < 2; type++) {
-        PyObject *found = PyObject_GetAttrString(module, types[type]);
-        for (int name = 0; found && PyType_Check(found) && name < 3; name++)
-            watched += watch((PyTypeObject *)found, names[name], watched);
-        Py_XDECREF(found);
+        PyObject *lock = PyObject_GetAttrString(module, types[type]);
+        for (int name = 0; lock && PyType_Check(lock) && name < 3; name++)
+            replaced += replace((PyTypeObject *)lock, names[name], replaced);
+        Py_XDECREF(lock);
     }
     Py_XDECREF(module);
     PyErr_Clear();
-    return watched > 0;
+    return replaced > 0;
 }

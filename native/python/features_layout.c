@@ -2,9 +2,9 @@
 #define Py_BUILD_CORE 1
 #include "features_layout.h"
 
-#include "internal/pycore_code.h"
-#include "internal/pycore_dict.h"
-#include "internal/pycore_object.h"
+#include <internal/pycore_code.h>
+#include <internal/pycore_dict.h>
+#include <internal/pycore_object.h>
 
 #ifdef Py_GIL_DISABLED
 #error "dictionaries are read under the GIL"

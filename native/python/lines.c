@@ -1,94 +1,194 @@
-/* The source lines of bytecode, decoded from co_linetable (Objects/locations.md of CPython 3.11 to 3.13).
- *
- * PyCode_Addr2Line would walk the table anew for every offset; co_lines() makes tuples, which wake the collector. */
-#include "branches.h"
+#include "lines.h"
 
-enum { NO_LOCATION = 15, LONG_FORM = 14, NO_COLUMNS = 13, ONE_LINE = 10 };
+#include <stdlib.h>
+#include <string.h>
 
-static unsigned varint(const uint8_t **at) {
-    unsigned value = 0, shift = 0, byte;
-    do {
-        byte = *(*at)++;
-        value |= (byte & 63) << shift;
-        shift += 6;
-    } while (byte & 64);
-    return value;
+#include "counts_file.h"
+#include "definitions.h"
+#include "lines_blocks.h"
+#include "numbers.h"
+#include "positions.h"
+#include "watching.h"
+
+enum { CHAINS = 1024 };
+
+int lines_wanted;
+uint32_t lines_process;
+static Lines *chains[CHAINS]; /* by component: code that is made anew, by reload or exec, goes on with the counters it had */
+static Text notes;            /* what is not counted */
+
+void lines_begin(void) {
+    lines_wanted = recording.settings.lines;
+    memset(chains, 0, sizeof chains); /* a child leaves its parent's behind */
+    counts_begin();
+    text_free(&notes);
+    lines_process = lines_wanted ? recording.process : 0;
 }
 
-static int line_delta(const uint8_t *entry) {
-    unsigned kind = *entry >> 3 & 15;
-    entry++;
-    if (kind == LONG_FORM || kind == NO_COLUMNS) {
-        unsigned value = varint(&entry);
-        return value & 1 ? -(int)(value >> 1) : (int)(value >> 1);
+void lines_stop(void) { lines_process = 0; }
+
+void lines_note(const char *note) { define_note(&notes, "lines", note); }
+
+/* ---- what a code object has ---- */
+
+typedef struct Source {
+    PyCodeObject *code;
+    PyObject *bytes;
+    Position *positions; /* by unit of bytecode */
+    int units;
+} Source;
+
+static int read_source(Source *source, PyCodeObject *code) {
+    source->code = code;
+    source->bytes = PyCode_GetCode(code);
+    if (!source->bytes) return 0;
+    source->units = (int)(PyBytes_GET_SIZE(source->bytes) / (Py_ssize_t)sizeof(_Py_CODEUNIT));
+    source->positions = calloc((size_t)source->units + 1, sizeof *source->positions);
+    if (source->positions) positions_of(code, source->positions, source->units);
+    return source->positions != NULL;
+}
+
+/* Find the first and the last line. What comes before the first RESUME belongs to the call, and no event tells of its line. */
+static void find_span(const Source *source, Lines *lines) {
+    int last = 0;
+    for (int at = source->code->_co_firsttraceable + 1; at < source->units; at++) {
+        int line = source->positions[at].line;
+        if (line <= 0) continue;
+        if (!lines->first || line < lines->first) lines->first = line;
+        if (line > last) last = line;
     }
-    return kind >= ONE_LINE && kind < NO_COLUMNS ? (int)kind - ONE_LINE : 0;
+    lines->span = last - lines->first + 1;
+    if (lines->span <= MAX_LINES) return;
+    lines->span = MAX_LINES;
+    lines_note("not all counted: of code whose lines lie further apart than a million");
 }
 
-/* Line and columns of an entry whose line is known; -1 where it does not say. */
-static Position position_at(const uint8_t *entry, int line) {
-    unsigned kind = *entry >> 3 & 15;
-    Position found = {line, -1, line, -1};
-    if (kind == NO_LOCATION) return (Position){-1, -1, -1, -1};
-    entry++;
-    if (kind < ONE_LINE) {
-        found.column = (int)(kind << 3 | *entry >> 4);
-        found.end_column = found.column + (*entry & 15);
-    } else if (kind < NO_COLUMNS) {
-        found.column = entry[0];
-        found.end_column = entry[1];
-    } else if (kind == LONG_FORM) {
-        varint(&entry);
-        found.end_line = line + (int)varint(&entry);
-        found.column = (int)varint(&entry) - 1;
-        found.end_column = (int)varint(&entry) - 1;
+/* By line from the first: whether it has code. NULL if there is no memory. */
+static uint8_t *find_present(const Source *source, const Lines *lines) {
+    uint8_t *present = calloc((size_t)lines->span, 1);
+    for (int at = source->code->_co_firsttraceable + 1; present && at < source->units; at++) {
+        int line = source->positions[at].line;
+        if (line >= lines->first && line - lines->first < lines->span) present[line - lines->first] = 1;
     }
-    return found;
+    return present;
 }
 
-static const uint8_t *next_entry(const uint8_t *at, const uint8_t *end) {
-    do at++;
-    while (at < end && !(*at & 128)); /* the first byte of an entry has its high bit set, no other has */
-    return at;
+static uint64_t signature_of(const Source *source) {
+    PyObject *table = source->code->co_linetable;
+    uint64_t key = hash_part(HASH_START, PyBytes_AS_STRING(table), (size_t)PyBytes_GET_SIZE(table));
+    key = hash_part(key, &source->code->co_firstlineno, sizeof source->code->co_firstlineno);
+    return hash_part(key, PyBytes_AS_STRING(source->bytes), (size_t)PyBytes_GET_SIZE(source->bytes));
 }
 
-void positions_of(PyCodeObject *code, Position *positions, int units) {
-    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(code->co_linetable);
-    const uint8_t *end = at + PyBytes_GET_SIZE(code->co_linetable);
-    int line = code->co_firstlineno, unit = 0;
-    for (; at < end; at = next_entry(at, end)) {
-        line += line_delta(at);
-        Position position = position_at(at, line);
-        for (int length = (*at & 7) + 1; length-- && unit < units; unit++) positions[unit] = position;
+/* ---- counters ---- */
+
+static void add_blocks(const Source *source, Lines *lines) {
+    const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(source->bytes);
+    const char *left_out = NULL;
+    lines->loops = blocks_find_loops(bytes, source->positions, source->units);
+    lines->branches = branches_find(source->code, MAX_BLOCKS, &left_out);
+    if (left_out) {
+        char note[160];
+        snprintf(note, sizeof note, "not all blocks counted: %s", left_out);
+        lines_note(note);
     }
-    for (; unit < units; unit++) positions[unit] = (Position){-1, -1, -1, -1};
+    if (!lines->branches || blocks_choose(lines->branches, bytes, source->positions)) return;
+    branches_free(lines->branches);
+    lines->branches = NULL;
 }
 
-static void add_range(Text *text, int first, int last, int line) {
-    if (first == last || line < 0) return;
-    text_word(text, "(");
-    text_number(text, first);
-    text_word(text, ", ");
-    text_number(text, last);
-    text_word(text, ", ");
-    text_number(text, line);
-    text_word(text, "), ");
+/* Note where the last wanted jump of each line ends. */
+static void find_last_jumps(const Source *source, Lines *lines) {
+    lines->until = lines->branches ? calloc((size_t)lines->span, sizeof *lines->until) : NULL;
+    for (int at = 0; lines->until && at < lines->branches->sites; at++) {
+        const Site *site = &lines->branches->site[at];
+        int place = source->positions[site->offset / (int)sizeof(_Py_CODEUNIT)].line - lines->first;
+        int is_inside = place >= 0 && place < lines->span;
+        if (site->wanted && is_inside && lines->until[place] < site->next) lines->until[place] = site->next;
+    }
 }
 
-void lines_of(PyCodeObject *code, Text *text) {
-    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(code->co_linetable);
-    const uint8_t *end = at + PyBytes_GET_SIZE(code->co_linetable);
-    int computed = code->co_firstlineno, offset = 0, first = 0, shown = -1;
-    while (at < end) {
-        computed += line_delta(at);
-        int line = (*at >> 3 & 15) == NO_LOCATION ? -1 : computed;
-        if (line != shown) {
-            add_range(text, first, offset, shown);
-            first = offset;
-            shown = line;
+/* Every line that has code, by its place among the counters; then the branches that are wanted. */
+static void define_counts(const Lines *lines, const uint8_t *present, int file, int place) {
+    Text line = definition_begin("counts");
+    const int numbers[] = {lines->number, file, place, lines->first, lines->span};
+    for (size_t at = 0; at < sizeof numbers / sizeof *numbers; at++) definition_add_number(&line, numbers[at]);
+    text_add_word(&line, ", (");
+    for (int at = 0; at < lines->span; at++)
+        if (present[at]) {
+            text_add_number(&line, at);
+            text_add_word(&line, ", ");
         }
-        offset += ((*at & 7) + 1) * (int)sizeof(_Py_CODEUNIT);
-        at = next_entry(at, end);
+    text_add_word(&line, "), (");
+    int wanted[MAX_BLOCKS] = {0}, branches = lines->branches ? lines->branches->count : 0;
+    for (int at = 0; branches && at < lines->branches->sites; at++)
+        wanted[lines->branches->site[at].branch] = lines->branches->site[at].wanted;
+    for (int at = 0; at < branches; at++) {
+        if (!wanted[at]) continue;
+        const int64_t items[] = {at, lines->branches->branch[at].line, lines->branches->branch[at].rank};
+        for (int item = 0; item < 3; item++) {
+            text_add_word(&line, item ? ", " : "(");
+            text_add_number(&line, items[item]);
+        }
+        text_add_word(&line, "), ");
     }
-    add_range(text, first, offset, shown);
+    text_add_word(&line, ")");
+    definition_write(&line);
+}
+
+static void free_lines(Lines *lines) {
+    branches_free(lines->branches);
+    free(lines->until);
+    free(lines->loops);
+    free(lines);
+}
+
+static Lines *create(const Source *source, int32_t number) {
+    Lines *lines = calloc(1, sizeof *lines);
+    if (!lines) return NULL;
+    *lines = (Lines){.process = lines_process, .units = source->units, .number = number};
+    find_span(source, lines);
+    uint8_t *present = lines->first ? find_present(source, lines) : NULL;
+    if (present) add_blocks(source, lines);
+    int outcomes = lines->branches ? 2 * lines->branches->count : 0, file, place;
+    const char *obstacle = NULL;
+    if (present) lines->counts = counts_allocate(lines->span + outcomes, &file, &place, &obstacle);
+    if (obstacle) lines_note(obstacle);
+    if (lines->counts) {
+        lines->outcomes = lines->counts + lines->span;
+        find_last_jumps(source, lines);
+        define_counts(lines, present, file, place);
+    } else {
+        free_lines(lines);
+        lines = NULL;
+    }
+    free(present);
+    return lines;
+}
+
+static Lines *find_or_create(const Source *source, int32_t number) {
+    Lines **chain = &chains[(uint32_t)number % CHAINS];
+    uint64_t signature = signature_of(source);
+    for (Lines *known = *chain; known; known = known->next)
+        if (known->number == number && known->signature == signature) return known;
+    Lines *lines = create(source, number);
+    if (!lines) return NULL;
+    lines->signature = signature;
+    lines->next = *chain;
+    return *chain = lines;
+}
+
+void lines_of_function(Function *function) {
+    function->lines = NULL;
+    if (!lines_process || function->mode != ALWAYS) return;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
+    Source source = {0};
+    if (read_source(&source, function->code)) function->lines = find_or_create(&source, function->number);
+    free(source.positions);
+    Py_XDECREF(source.bytes);
+    PyErr_Clear();
+    const Lines *lines = function->lines;
+    if (lines) watch(function, WATCH_LINES | (lines->loops ? WATCH_JUMPS : 0) | (lines->branches ? WATCH_BRANCHES : 0));
+    PyErr_Restore(type, value, trace);
 }

@@ -1,12 +1,11 @@
-/* The names that a component goes by, and whether it is recorded: what _perflaw_functions.py says, in C. */
-#include "tracer.h"
+#include "naming.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOTS = 6, MOST_NAMES = 20 };
-static char *library_roots[ROOTS];
+enum { MAX_ROOTS = 6, MAX_NAMES = 20 };
+static char *library_roots[MAX_ROOTS];
 static int root_count;
 
 static const char *utf8(PyObject *text) {
@@ -15,18 +14,18 @@ static const char *utf8(PyObject *text) {
     return data;
 }
 
-static int begins(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
+static int begins_with(const char *text, const char *start) { return !strncmp(text, start, strlen(start)); }
 
-/* ---- where libraries live ---- */
+/* ---- where libraries are ---- */
 
 static void add_root(const char *folder, const char *below) {
-    char *root = folder && root_count < ROOTS ? malloc(strlen(folder) + strlen(below) + 1) : NULL;
+    char *root = folder && root_count < MAX_ROOTS ? malloc(strlen(folder) + strlen(below) + 1) : NULL;
     if (!root) return;
     strcat(strcpy(root, folder), below);
     library_roots[root_count++] = root;
 }
 
-int naming_start(void) {
+void naming_start(void) {
     PyObject *os = PyImport_ImportModule("os"), *file = os ? PyObject_GetAttrString(os, "__file__") : NULL;
     char *library = file && utf8(file) ? strdup(utf8(file)) : NULL;
     if (library && strrchr(library, '/')) strrchr(library, '/')[1] = 0;
@@ -40,13 +39,12 @@ int naming_start(void) {
     Py_XDECREF(file);
     Py_XDECREF(os);
     PyErr_Clear();
-    return 1;
 }
 
 static int in_library(const char *file) {
     if (strstr(file, "/site-packages/") || strstr(file, "/dist-packages/")) return 1;
     for (int at = 0; at < root_count; at++)
-        if (begins(file, library_roots[at])) return 1;
+        if (begins_with(file, library_roots[at])) return 1;
     return 0;
 }
 
@@ -59,26 +57,26 @@ static const char *module_of(const Frame *frame) {
     return name ? name : "";
 }
 
-/* multiprocessing's children import the main script under the name __mp_main__. */
+/* Children of multiprocessing import the main script under the name __mp_main__. */
 static int is_main(const char *module) { return !strcmp(module, "__main__") || !strcmp(module, "__mp_main__"); }
 
-/* module.qualified.name; lambdas and comprehensions carry their line, for many share one name. */
+/* module.qualified.name; lambdas and comprehensions have their line appended, because many share one name. */
 static char *full_name(const char *module, const PyCodeObject *code) {
     const char *name = utf8(code->co_qualname);
     size_t length = strlen(module) + (name ? strlen(name) : 1) + 32;
     char *whole = malloc(length);
     if (!whole) return NULL;
     if (!name) name = "?";
-    int nameless = *name && name[strlen(name) - 1] == '>' && strcmp(name, "<module>");
+    int is_nameless = *name && name[strlen(name) - 1] == '>' && strcmp(name, "<module>");
     int used = snprintf(whole, length, "%s%s%s", module, *module ? "." : "", name);
-    if (nameless) snprintf(whole + used, length - (size_t)used, ":%d", code->co_firstlineno);
+    if (is_nameless) snprintf(whole + used, length - (size_t)used, ":%d", code->co_firstlineno);
     return whole;
 }
 
 /* ---- whose it is ---- */
 
-/* Whether a comma-separated list has this package. */
-static int listed(const char *list, const char *package, size_t length) {
+/* Whether a package is in a comma-separated list. */
+static int is_listed(const char *list, const char *package, size_t length) {
     for (const char *at = list; at && *at;) {
         const char *end = strchrnul(at, ',');
         if ((size_t)(end - at) == length && length && !strncmp(at, package, length)) return 1;
@@ -87,26 +85,22 @@ static int listed(const char *list, const char *package, size_t length) {
     return 0;
 }
 
-enum Origin { OWN, LIBRARY, INTERNAL };
-
-/* Code made by exec or a template: it belongs to its globals' file, or with bare globals to whoever runs it. */
-static enum Origin origin_of_made_code(const Frame *frame) {
+/* Code made by exec or a template belongs to the file of its globals. */
+static enum Origin origin_by_globals(const Frame *frame) {
     PyObject *globals = frame->f_globals;
     const char *file = globals && PyDict_Check(globals) ? utf8(PyDict_GetItemString(globals, "__file__")) : NULL;
-    if (file) return in_library(file) ? LIBRARY : OWN;
-    Frame *back = frame_caller(frame);
-    const Function *caller = back ? function_of(back) : NULL;
-    return caller && caller->own ? OWN : LIBRARY;
+    if (!file) return UNKNOWN_ORIGIN;
+    return in_library(file) ? LIBRARY : OWN;
 }
 
 static enum Origin origin_of(const Function *function, const Frame *frame) {
     const char *file = utf8(function->code->co_filename), *name = function->name;
-    size_t package = strcspn(name, "."), main = strlen(recorder.settings.main);
-    if (listed(recorder.settings.own, name, package)) return OWN;
-    if (begins(name, recorder.settings.main) && name[main] == '.') return OWN;
+    size_t package = strcspn(name, "."), main = strlen(recording.settings.main);
+    if (is_listed(recording.settings.own, name, package)) return OWN;
+    if (begins_with(name, recording.settings.main) && name[main] == '.') return OWN;
     if (!file) return LIBRARY;
-    if (begins(file, "<frozen") || begins(file, recorder.settings.folder)) return INTERNAL;
-    if (*file == '<') return origin_of_made_code(frame);
+    if (begins_with(file, "<frozen") || begins_with(file, recording.settings.folder)) return INTERNAL;
+    if (*file == '<') return origin_by_globals(frame);
     return in_library(file) ? LIBRARY : OWN;
 }
 
@@ -120,7 +114,7 @@ static int matches_one(const char *name, const char *glob, size_t length) {
     return !fnmatch(pattern, name, FNM_NOESCAPE);
 }
 
-/* Whether one of the globs, a line each, matches the name or, in the main script, the name under __main__. */
+/* Whether one of the globs, one per line, matches the name or, in the main script, the name under __main__. */
 static int matches(const char *globs, const char *name, const char *qualified) {
     for (const char *at = globs; at && *at;) {
         size_t length = strcspn(at, "\n");
@@ -131,31 +125,32 @@ static int matches(const char *globs, const char *name, const char *qualified) {
 }
 
 static enum Mode mode_of(const char *name, const char *qualified, enum Origin origin) {
-    const Settings *settings = &recorder.settings;
-    if (origin == INTERNAL || matches(settings->exclude, name, qualified)) return SKIP;
-    if (*settings->select) return matches(settings->select, name, qualified) ? ALWAYS : SKIP;
-    return origin == OWN ? ALWAYS : FROM_OWN;
+    const Settings *settings = &recording.settings;
+    if (origin == INTERNAL || matches(settings->exclude, name, qualified)) return NEVER;
+    if (*settings->select) return matches(settings->select, name, qualified) ? ALWAYS : NEVER;
+    return origin == OWN ? ALWAYS : FROM_OWN_CODE;
 }
 
-/* Remember a name that the selection left out; those of the main script are the ones a person looks for. */
-static void note_left_out(const char *name) {
-    int own = begins(name, recorder.settings.main);
-    if (recorder.unselected++ >= MOST_NAMES && !own) return;
-    if (recorder.left_out.length > 4096) return;
-    text_quote(&recorder.left_out, name, strlen(name));
-    text_word(&recorder.left_out, ", ");
+/* Remember the name of a function that is not selected. Those of the main script are the ones that a person looks for. */
+static void note_unselected(const char *name) {
+    int is_main_script = begins_with(name, recording.settings.main);
+    if (recording.unselected_functions++ >= MAX_NAMES && !is_main_script) return;
+    if (recording.unselected_names.length > 4096) return;
+    text_add_quoted(&recording.unselected_names, name, strlen(name));
+    text_add_word(&recording.unselected_names, ", ");
 }
 
-void naming_classify(Function *function, Frame *frame) {
+enum Origin naming_set_name(Function *function, const Frame *frame) {
     const char *module = module_of(frame);
-    int main = is_main(module);
-    function->name = full_name(main ? recorder.settings.main : module, function->code);
-    if (!function->name) return; /* no memory: mode SKIP */
-    char *qualified = main ? full_name("__main__", function->code) : NULL;
-    enum Origin origin = origin_of(function, frame);
-    function->own = origin == OWN;
+    function->name = full_name(is_main(module) ? recording.settings.main : module, function->code);
+    return function->name ? origin_of(function, frame) : LIBRARY;
+}
+
+void naming_set_mode(Function *function, const Frame *frame, enum Origin origin) {
+    char *qualified = is_main(module_of(frame)) ? full_name("__main__", function->code) : NULL;
+    function->is_own = origin == OWN;
     function->mode = mode_of(function->name, qualified, origin);
     free(qualified);
-    if (function->mode == SKIP && origin != INTERNAL) note_left_out(function->name);
-    if (function->mode == FROM_OWN) recorder.library++;
+    if (function->mode == NEVER && origin != INTERNAL) note_unselected(function->name);
+    if (function->mode == FROM_OWN_CODE) recording.library_functions++;
 }

@@ -1,30 +1,31 @@
-/* One recording a process: its beginning and end, and what a fork makes of it. */
-#include "branches.h"
-#include "collections.h"
-#include "event.h"
-#include "lines_count.h"
+#include "process.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-Recorder recorder;
+#include "definitions.h"
+#include "lines.h"
+#include "metrics.h"
+#include "numbers.h"
+#include "stack.h"
+#include "threads.h"
 
 /* ---- settings ---- */
 
 static char *setting(PyObject *settings, const char *name) {
-    PyObject *found = PyDict_GetItemString(settings, name);
-    const char *value = found ? PyUnicode_AsUTF8(found) : NULL;
+    PyObject *item = PyDict_GetItemString(settings, name);
+    const char *value = item ? PyUnicode_AsUTF8(item) : NULL;
     PyErr_Clear();
     return strdup(value ? value : "");
 }
 
-static void read_settings(PyObject *given) {
-    Settings *settings = &recorder.settings;
+void process_read_settings(PyObject *given) {
+    recording.process = 1;
+    Settings *settings = &recording.settings;
     settings->spool = setting(given, "PERFLAW_TARGET_SPOOL");
     settings->main = setting(given, "PERFLAW_TARGET_MAIN");
     settings->own = setting(given, "PERFLAW_TARGET_OWN");
@@ -35,114 +36,100 @@ static void read_settings(PyObject *given) {
     char *clock = setting(given, "PERFLAW_TARGET_CLOCK"), *seed = setting(given, "PERFLAW_TARGET_SEED");
     char *pid = setting(given, "PERFLAW_TARGET_RECORDER");
     char *collect = setting(given, "PERFLAW_TARGET_COLLECT");
-    settings->fake = !strcmp(clock, "fake");
+    settings->fake_clock = !strcmp(clock, "fake");
     settings->branches = strstr(collect, "branches") != NULL;
     settings->lines = strstr(collect, "lines") != NULL;
     settings->seed = strtoull(seed, NULL, 10);
-    settings->recorder = atoi(pid);
-    settings->all = Py_NewRef(given);
+    settings->recorder_pid = atoi(pid);
+    settings->given = Py_NewRef(given);
     free(clock);
     free(collect);
     free(seed);
     free(pid);
 }
 
-/* ---- the folder of this process ---- */
+/* ---- beginning ---- */
+
+const char *process_start_clock(void) {
+    if (!recording.settings.fake_clock) return clock_start(&recording.clock);
+    recording.clock = clock_fake(&recording.fake_now);
+    return "fake: the program advances it";
+}
 
 static int make_folder(void) {
     for (int number = 1; number < 1000; number++) {
-        snprintf(recorder.folder, sizeof recorder.folder, "%s/%d-%d", recorder.settings.spool, getpid(), number);
-        if (!mkdir(recorder.folder, 0700)) return 1;
+        snprintf(recording.folder, sizeof recording.folder, "%s/%d-%d", recording.settings.spool, getpid(), number);
+        if (!mkdir(recording.folder, 0700)) return 1;
         if (errno != EEXIST) return 0;
     }
     return 0;
 }
 
 static int begin(void) {
-    recorder.active = make_folder();
-    if (!recorder.active) return 0;
-    recorder.rings = 0;
-    recorder.threads = 0;
+    recording.active = make_folder();
+    if (!recording.active) return 0;
+    recording.ring_count = 0;
+    recording.thread_count = 0;
     define_process();
     lines_begin();
     metrics_start();
-    recorder.started = clock_ns(&recorder.clock);
-    return recorder.active;
+    recording.started_ns = clock_ns(&recording.clock);
+    return recording.active;
 }
 
-/* ---- fork ---- */
-
+/* In the child of a fork, before anything of it runs. Async-signal-safe. */
 static void forked(void) {
-    if (!recorder.process) return;
-    recorder.forked = 1;
-    lines_forget();
+    if (!recording.process) return;
+    recording.forked = 1;
+    lines_stop();
     threads_forget();
 }
 
-int process_continue(void) {
-    recorder.forked = 0;
-    if (recorder.lost) return 0;
-    recorder.process++;
-    recorder.library = recorder.unselected = recorder.missed = 0;
-    recorder.settings.seed += (uint64_t)getpid() << 32;
-    function_forget_numbers();
+int process_begin(void) {
+    if (!threads_start() || !begin()) return 0;
+    pthread_atfork(NULL, NULL, forked);
+    return thread_get() != NULL; /* NULL: there is no room for records */
+}
+
+/* In a forked child: begin a recording of its own. 0 if that failed. */
+static int begin_after_fork(void) {
+    recording.forked = 0;
+    if (recording.stop_reason) return 0;
+    recording.process++;
+    recording.library_functions = recording.unselected_functions = 0;
+    recording.settings.seed += (uint64_t)getpid() << 32;
+    numbers_forget();
     if (!begin()) return 0;
     define_start();
     return 1;
 }
 
-/* ---- beginning and end ---- */
-
-static int call_at_exit(PyObject *finish) {
-    PyObject *atexit = PyImport_ImportModule("atexit");
-    PyObject *done = atexit ? PyObject_CallMethod(atexit, "register", "O", finish) : NULL;
-    Py_XDECREF(atexit);
-    Py_XDECREF(done);
-    PyErr_Clear();
-    return done != NULL;
+Thread *thread_begin(void) {
+    if (!recording.active || (recording.forked && !begin_after_fork())) return NULL;
+    Thread *thread = thread_create();
+    if (!thread) return NULL;
+    stack_find_bounds(thread);
+    metrics_begin_thread(thread);
+    thread_write(thread, thread->number, 0, 0, -1, -1, EVENT_THREAD);
+    thread_watch_end(thread);
+    return current_thread = thread;
 }
 
-int process_start(PyObject *settings, PyObject *finish) {
-    recorder.process = 1;
-    read_settings(settings);
-    const char *clock = "fake: the program advances it";
-    if (recorder.settings.fake) recorder.clock = clock_fake(&recorder.fake_now);
-    else clock = clock_start(&recorder.clock);
-    if (!function_start() || !naming_start() || !threads_start() || !begin()) return 0;
-    pthread_atfork(NULL, NULL, forked);
-    if (!thread_get()) return 0; /* no room for records */
-    collections_start();
-    branches_start();
-    if (!recorder.settings.fake) calibrate();
-    define_words("clock", clock);
-    define_start();
-    return recorder.active && call_at_exit(finish) && events_start();
-}
+/* ---- end ---- */
 
-void process_stop(const char *why) {
-    recorder.active = 0;
-    if (!recorder.lost) recorder.lost = why;
-}
-
-void process_tell_end(const char *how) {
-    int64_t lost = 0;
-    if (!recorder.process || recorder.forked || !(recorder.active || recorder.lost)) return;
-    for (const Thread *thread = threads_all(); thread; thread = thread->next) lost += thread->lost;
-    recorder.missed = lost;
+void process_write_end(const char *how) {
+    int64_t lost_records = 0, overhead_ns = 0;
+    if (!recording.process || recording.forked || !(recording.active || recording.stop_reason)) return;
+    for (const Thread *thread = threads_all(); thread; thread = thread->next) {
+        lost_records += thread->lost_records;
+        overhead_ns += thread->overhead_ns;
+    }
     char count[24];
-    snprintf(count, sizeof count, "%lld", (long long)recorder.threads);
-    define_words("threads", count);
-    define_end(how);
+    snprintf(count, sizeof count, "%lld", (long long)recording.thread_count);
+    define_text("threads", count);
+    define_end(overhead_ns, lost_records, how);
 }
 
 void process_take_back_end(void) {
-    if (recorder.process && !recorder.forked && recorder.active) define_words("end", "");
-}
-
-void process_finish(void) {
-    process_tell_end("");
-    recorder.active = 0;
-    lines_forget();
-    collections_stop();
-    events_stop();
+    if (recording.process && !recording.forked && recording.active) define_text("end", "");
 }

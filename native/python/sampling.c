@@ -1,14 +1,20 @@
-/* Which invocations are candidates for the uniform sample (skips.h), and which have their features read. */
-#include "tracer.h"
+#include "sampling.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { SHARE = 100, LONGEST_GAP = 4096 }; /* features beyond the sample: at most a hundredth of the time */
+#include "branches.h"
+#include "definitions.h"
+#include "numbers.h"
+#include "threads.h"
 
-/* Whether reading this function's features on a call that is not sampled stays within its share of the time. */
+enum { SHARE = 100, MAX_GAP = 4096 }; /* reading beyond the sample takes at most a hundredth of the time */
+
+/* Whether reading the features of a call that is not sampled stays within the function's share of the time. */
 static int is_cheap(Function *function) {
-    int cheap = !recorder.settings.fake && function->reading_ns * SHARE <= clock_ns(&recorder.clock) - recorder.started;
-    function->gap = cheap ? 0 : function->gap < LONGEST_GAP ? function->gap * 2 + 1 : LONGEST_GAP;
+    int64_t passed = clock_ns(&recording.clock) - recording.started_ns;
+    int cheap = !recording.settings.fake_clock && function->reading_ns * SHARE <= passed;
+    function->gap = cheap ? 0 : function->gap < MAX_GAP ? function->gap * 2 + 1 : MAX_GAP;
     return cheap;
 }
 
@@ -17,8 +23,8 @@ int32_t sampling_enter(Thread *thread, Function *function, int *read) {
     if (!function->skips && !(function->skips = calloc(1, sizeof *function->skips))) return -1;
     function->until_key -= function->span;
     if (function->until_key <= 0) {
-        key = skips_draw(function->skips, &thread->chance);
-        function->until_key = skips_next(function->skips, &thread->chance);
+        key = skips_draw(function->skips, &thread->random_state);
+        function->until_key = skips_next(function->skips, &thread->random_state);
     } else {
         function->until_key--;
     }
@@ -26,4 +32,69 @@ int32_t sampling_enter(Thread *thread, Function *function, int *read) {
     function->span = function->until_key < function->gap ? function->until_key : function->gap;
     function->countdown = function->span;
     return key;
+}
+
+/* ---- features to records ---- */
+
+/* The invocation whose features are read. */
+typedef struct Reading {
+    Thread *thread;
+    Function *function;
+    int64_t frame;
+} Reading;
+
+static int32_t feature_number(void *context, const char *name) {
+    const Function *function = ((Reading *)context)->function;
+    int is_new;
+    int32_t number = number_of_feature(function, name, &is_new);
+    if (is_new) define_feature(function, number, name);
+    return number;
+}
+
+/* A type is known by its __qualname__, read from the type's layout: a metaclass may define other attributes. */
+static int32_t type_number(void *context, PyTypeObject *type) {
+    (void)context;
+    const char *name = NULL;
+    Py_ssize_t length = 0;
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) name = PyUnicode_AsUTF8AndSize(((PyHeapTypeObject *)type)->ht_qualname, &length);
+    if (!name) {
+        PyErr_Clear();
+        name = strrchr(type->tp_name, '.') ? strrchr(type->tp_name, '.') + 1 : type->tp_name;
+        length = (Py_ssize_t)strlen(name);
+    }
+    int is_new;
+    int32_t number = number_of_type(name, (size_t)length, &is_new);
+    if (is_new) define_type(number, name, (size_t)length);
+    return number;
+}
+
+static void write_value(void *context, int32_t feature, double value) {
+    const Reading *reading = context;
+    int64_t bits;
+    memcpy(&bits, &value, sizeof value);
+    if (feature) thread_write(reading->thread, bits, reading->frame, feature, -1, -1, EVENT_FEATURE);
+}
+
+void sampling_read(Thread *thread, Function *function, Frame *frame) {
+    int64_t begun = clock_ns(&recording.clock), overhead = thread->overhead_ns;
+    Reading reading = {thread, function, (int64_t)(intptr_t)frame};
+    Sink sink = {&reading, feature_number, type_number, write_value};
+    PyObject *called = frame_function(frame);
+    Entry entry = {
+        .code = function->code,
+        .locals = frame->localsplus,
+        .globals = frame->f_globals,
+        .closure = called && PyFunction_Check(called) ? ((PyFunctionObject *)called)->func_closure : NULL,
+    };
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
+    features_read(&function->program, &entry, &sink);
+    if (branches_wanted) counting_begin(function, frame);
+    PyErr_Restore(type, value, trace);
+    /* Waiting for room in the ring has been added to the overhead already. */
+    int64_t now = clock_ns(&recording.clock), spent = now - begun - (thread->overhead_ns - overhead);
+    /* All of it is overhead, so time off the CPU meanwhile belongs to no call. */
+    if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock);
+    function->reading_ns += spent;
+    thread->overhead_ns += spent;
 }

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { GUARD = 1 << 16 };
-static const size_t STACK_BYTES = (size_t)256 << 20; /* of address space: only what is used takes memory */
+enum { GUARD_BYTES = 1 << 16 };
+static const size_t STACK_BYTES = (size_t)256 << 20; /* of address space; only what is touched takes memory */
 
 void stack_find_bounds(Thread *thread) {
     pthread_attr_t attributes;
@@ -17,12 +17,12 @@ void stack_find_bounds(Thread *thread) {
         pthread_attr_getstack(&attributes, &low, &size);
         pthread_attr_destroy(&attributes);
     }
-    thread->floor = low;
-    thread->ceiling = (char *)low + size;
+    thread->stack_low = low;
+    thread->stack_high = (char *)low + size;
 }
 
 #if defined(__x86_64__)
-/* Call on the stack below top. rbx and rbp outlive the call; unwinders find the way back through the frame pointer. */
+/* Evaluate on the stack below `top`. rbx and rbp outlive the call, and unwinders find the way back by the frame pointer. */
 __attribute__((noinline, optimize("no-omit-frame-pointer"))) static PyObject *
 call_on(char *top, PyThreadState *state, Frame *frame, int throws) {
     PyObject *result;
@@ -45,31 +45,31 @@ static PyObject *call_on(char *top, PyThreadState *state, Frame *frame, int thro
 static const int can_switch = 0;
 #endif
 
-/* Greenlets copy slices of one stack: with them recursion stays on it. */
+/* Greenlets copy slices of one stack, so programs with greenlets have to stay on it. */
 static int is_allowed(void) {
     PyObject *modules = PyImport_GetModuleDict();
     return can_switch && !(modules && PyDict_GetItemString(modules, "greenlet"));
 }
 
-static char *make_stack(void) {
+static char *map_stack(void) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
     char *low = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (low == MAP_FAILED) return NULL;
-    mprotect(low, GUARD, PROT_NONE);
+    mprotect(low, GUARD_BYTES, PROT_NONE);
     return low;
 }
 
-PyObject *stack_evaluate_on_more(PyThreadState *state, Frame *frame, int throws, Thread *thread) {
+PyObject *stack_evaluate_near_end(PyThreadState *state, Frame *frame, int throws, Thread *thread) {
     const char *here = __builtin_frame_address(0);
-    int near = here >= thread->floor && here < thread->ceiling && here - STACK_MARGIN < thread->floor;
-    char *low = near && is_allowed() ? make_stack() : NULL;
+    int is_near = here >= thread->stack_low && here < thread->stack_high && here - STACK_MARGIN < thread->stack_low;
+    char *low = is_near && is_allowed() ? map_stack() : NULL;
     if (!low) return _PyEval_EvalFrameDefault(state, frame, throws);
-    char *floor = thread->floor, *ceiling = thread->ceiling;
-    thread->floor = low + GUARD;
-    thread->ceiling = low + STACK_BYTES;
-    PyObject *result = call_on(thread->ceiling, state, frame, throws);
-    thread->floor = floor;
-    thread->ceiling = ceiling;
+    char *before_low = thread->stack_low, *before_high = thread->stack_high;
+    thread->stack_low = low + GUARD_BYTES;
+    thread->stack_high = low + STACK_BYTES;
+    PyObject *result = call_on(thread->stack_high, state, frame, throws);
+    thread->stack_low = before_low;
+    thread->stack_high = before_high;
     munmap(low, STACK_BYTES);
     return result;
 }

@@ -6,32 +6,32 @@
 
 #include "text.h"
 
-static int reach(Text *text, size_t more) {
-    if (text->length + more <= text->room) return 1;
-    size_t room = (text->length + more) * 2 + 64;
-    char *data = realloc(text->data, room);
-    text->torn |= !data;
+static int make_room(Text *text, size_t more) {
+    if (text->length + more <= text->capacity) return 1;
+    size_t capacity = (text->length + more) * 2 + 64;
+    char *data = realloc(text->data, capacity);
+    text->is_cut |= !data;
     if (!data) return 0;
     text->data = data;
-    text->room = room;
+    text->capacity = capacity;
     return 1;
 }
 
 void text_add(Text *text, const char *more, size_t length) {
-    if (!length || text->torn || !reach(text, length)) return;
+    if (!length || text->is_cut || !make_room(text, length)) return;
     memcpy(text->data + text->length, more, length);
     text->length += length;
 }
 
-void text_word(Text *text, const char *more) { text_add(text, more, strlen(more)); }
+void text_add_word(Text *text, const char *more) { text_add(text, more, strlen(more)); }
 
-void text_number(Text *text, int64_t number) {
+void text_add_number(Text *text, int64_t number) {
     char digits[24];
     text_add(text, digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)number));
 }
 
-void text_quote(Text *text, const char *more, size_t length) {
-    text_word(text, "'");
+void text_add_quoted(Text *text, const char *more, size_t length) {
+    text_add_word(text, "'");
     for (size_t at = 0; at < length; at++) {
         unsigned char byte = (unsigned char)more[at];
         char escaped[8];
@@ -40,16 +40,16 @@ void text_quote(Text *text, const char *more, size_t length) {
             text_add(text, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\x%02x", byte));
         else text_add(text, more + at, 1);
     }
-    text_word(text, "'");
+    text_add_word(text, "'");
 }
 
-void text_object(Text *text, void *object) {
+void text_add_object(Text *text, void *object) {
     PyObject *bytes = NULL;
     if (object && PyUnicode_CheckExact((PyObject *)object))
-        bytes = PyUnicode_AsEncodedString(object, "utf-8", "backslashreplace"); /* lone surrogates in file names */
-    if (bytes) text_quote(text, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
-    else text_word(text, "''");
-    PyErr_Clear(); /* callers have put the target's exception aside */
+        bytes = PyUnicode_AsEncodedString(object, "utf-8", "backslashreplace"); /* file names may hold lone surrogates */
+    if (bytes) text_add_quoted(text, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+    else text_add_word(text, "''");
+    PyErr_Clear(); /* callers have set the program's own exception aside */
     Py_XDECREF(bytes);
 }
 

@@ -1,0 +1,158 @@
+#include "calibration.h"
+
+#include <stdlib.h>
+
+#include "branches.h"
+#include "branches_trace.h"
+#include "event_source.h"
+#include "functions.h"
+#include "lines.h"
+#include "lines_trace.h"
+#include "process.h"
+#include "watching.h"
+
+enum { CALLS = 400, TRIALS = 15 };
+static const char SOURCE[] = "def recorded():\n    pass\n"
+                             "def run(called, calls):\n    for call in calls:\n        called()\n"
+                             "def loop(called, calls):\n    for call in calls:\n        if call:\n            called()\n";
+
+/* A function that is called with `called` and `calls`, and goes round for each item of `calls`. */
+typedef struct Loop {
+    PyObject *run, *called, *calls;
+} Loop;
+
+static int ascending(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median time of one run of a loop. */
+static int64_t median_ns(const Loop *loop) {
+    int64_t trials[TRIALS];
+    for (int trial = 0; trial < TRIALS; trial++) {
+        int64_t begun = clock_ns(&recording.clock);
+        PyObject *result = PyObject_CallFunctionObjArgs(loop->run, loop->called, loop->calls, NULL);
+        trials[trial] = clock_ns(&recording.clock) - begun;
+        Py_XDECREF(result);
+    }
+    qsort(trials, TRIALS, sizeof *trials, ascending);
+    return trials[TRIALS / 2];
+}
+
+static PyCodeObject *code_of(PyObject *function) { return (PyCodeObject *)PyFunction_GET_CODE(function); }
+
+/* The function of a loop, so that its calls are recorded as `mode` says. Readers drop its records, because its number is 0. */
+static Function *function_with_mode(PyObject *called, enum Mode mode) {
+    Function *function = function_of_code(code_of(called));
+    if (!function) return NULL;
+    function->mode = mode;
+    function->is_own = 0;
+    function->process = recording.process;
+    function->countdown = INT64_MAX; /* most calls are not sampled, as in a long run */
+    return function;
+}
+
+/* ---- calls ---- */
+
+/* Mean time between the two stamps of a call, over the last calls in the ring. */
+static int64_t between_stamps(const Thread *thread) {
+    int64_t sum = 0, calls = 0, leave = 0;
+    uint64_t oldest = thread->ring.position > CALLS * 8 ? thread->ring.position - CALLS * 8 : 0;
+    for (uint64_t at = thread->ring.position; at-- > oldest && calls < CALLS;) {
+        const Event *event = &thread->ring.records[at & thread->ring.mask];
+        if (event->kind == EVENT_EXIT) leave = event->value;
+        else if (event->kind == EVENT_ENTER) sum += leave - event->value, calls++;
+    }
+    return calls ? sum / calls : 0;
+}
+
+/* The cost of a recorded call: what the function itself sees of it, and the rest, which its caller sees. */
+static void measure_calls(const Loop *loop) {
+    Costs *costs = &recording.costs;
+    int64_t plain = median_ns(loop);
+    if (!function_with_mode(loop->called, ALWAYS) || !function_with_mode(loop->run, NEVER) || !events_start() || !thread_get())
+        return;
+    int64_t recorded = median_ns(loop);
+    int64_t inside = between_stamps(current_thread);
+    function_with_mode(loop->called, FROM_OWN_CODE); /* it is looked at and left alone, because its caller is not own code */
+    int64_t other = median_ns(loop);
+    events_stop();
+    int64_t whole = (recorded - plain) / CALLS;
+    costs->enter_ns = whole > inside ? inside : whole / 2;
+    costs->exit_ns = whole > costs->enter_ns ? whole - costs->enter_ns : 0;
+    costs->other_ns = other > plain ? (other - plain) / CALLS / EVENTS_PER_CALL : 0;
+}
+
+/* ---- branches and lines ---- */
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+/* Cost of one event of a branch. */
+static int64_t branch_ns(const Loop *loop) {
+    int64_t plain = median_ns(loop);
+    if (!events_start() || !thread_get()) return 0;
+    Function *function = function_of_code(code_of(loop->run));
+    if (function) watch(function, WATCH_BRANCHES);
+    int64_t counted = median_ns(loop);
+    if (function) function->watched = 0;
+    events_stop();
+    return counted > plain ? (counted - plain) / (2 * CALLS) : 0; /* each time round there are two branches: for and if */
+}
+
+/* Cost of one event of a line. */
+static int64_t line_ns(const Loop *loop) {
+    int64_t plain = median_ns(loop);
+    if (!events_start() || !thread_get()) return 0;
+    lines_of_function(function_of_code(code_of(loop->run)));
+    int64_t counted = median_ns(loop);
+    events_stop();
+    return counted > plain ? (counted - plain) / (2 * CALLS) : 0; /* each time round there are two lines */
+}
+
+#else
+
+/* Cost of one instruction that is looked at. */
+static int64_t branch_ns(const Loop *loop) {
+    int64_t plain = median_ns(loop);
+    PyThreadState *state = PyThreadState_Get();
+    if (!branches_trace_begin_counting_only(state)) return 0;
+    int64_t traced = median_ns(loop), instructions = branches_trace_end_counting_only(state) / TRIALS;
+    return traced > plain && instructions ? (traced - plain) / instructions : 0;
+}
+
+/* Cost of one event of a line. */
+static int64_t line_ns(const Loop *loop) {
+    int64_t plain = median_ns(loop);
+    PyThreadState *state = PyThreadState_Get();
+    if (!thread_get()) return 0;
+    lines_of_function(function_of_code(code_of(loop->run)));
+    if (!lines_trace_begin_all(state)) return 0;
+    int64_t traced = median_ns(loop);
+    lines_trace_end_all(state);
+    return traced > plain ? (traced - plain) / (2 * CALLS) : 0; /* each time round there are two lines */
+}
+
+#endif
+
+void calibrate(void) {
+    PyObject *names = PyDict_New(), *builtins = PyEval_GetBuiltins();
+    if (names && builtins) PyDict_SetItemString(names, "__builtins__", builtins);
+    PyObject *done = names ? PyRun_String(SOURCE, Py_file_input, names, names) : NULL;
+    PyObject *calls = PyTuple_New(CALLS);
+    for (Py_ssize_t at = 0; calls && at < CALLS; at++) PyTuple_SET_ITEM(calls, at, Py_NewRef(Py_None));
+    PyObject *recorded = done ? PyDict_GetItemString(names, "recorded") : NULL;
+    if (recorded && calls) {
+        Loop run = {PyDict_GetItemString(names, "run"), recorded, calls};
+        Loop loop = {PyDict_GetItemString(names, "loop"), recorded, calls};
+        measure_calls(&run);
+        if (branches_wanted) recording.costs.branch_ns = branch_ns(&loop);
+        int counted = lines_wanted && function_with_mode(loop.run, ALWAYS);
+        if (counted) recording.costs.line_ns = line_ns(&loop);
+        if (counted && !branches_wanted) recording.costs.branch_ns = recording.costs.line_ns; /* much the same work */
+    }
+    PyErr_Clear();
+    Py_XDECREF(done);
+    Py_XDECREF(calls);
+    Py_XDECREF(names);
+    if (current_thread) current_thread->overhead_ns = 0;
+}

@@ -1,0 +1,34 @@
+/* Lines of the definitions file, which say what the numbers in the records stand for (collect/definitions.py reads them).
+ *
+ * Each line is a Python tuple whose first item is its kind.
+ * Ownership: nothing is kept. Threads: the caller holds the GIL. Cost: a line is an open, a write and a close. If a line
+ * cannot be written, the recording stops. */
+#ifndef PERFLAW_PYTHON_DEFINITIONS_H
+#define PERFLAW_PYTHON_DEFINITIONS_H
+
+#include "recording.h"
+
+void define_component(const Function *function, int32_t number);
+/* A component for work that the interpreter does aside. */
+void define_aside(int32_t number, const char *name);
+void define_feature(const Function *function, int32_t number, const char *name);
+void define_type(int32_t number, const char *name, size_t length);
+void define_metric(int32_t number, const char *name, const char *unit);
+/* A text about one topic, for the manifest of the run; the last one about a topic counts. */
+void define_text(const char *topic, const char *text);
+/* Add a note to the text about a topic, unless it stands there already. `notes` keeps what was said so far. */
+void define_note(Text *notes, const char *topic, const char *note);
+/* The process and its command line; this comes first. */
+void define_process(void);
+/* The recording begins: the clock, what events cost, and the version of Python. */
+void define_start(void);
+/* The recording ends. how: by what, if not as usual. */
+void define_end(int64_t overhead_ns, int64_t lost_records, const char *how);
+
+/* Lines of another kind: begin one, add items to it ("a, b" without the outer brackets), and write it. */
+Text definition_begin(const char *kind);
+void definition_add_number(Text *line, int64_t number);
+void definition_add_text(Text *line, const char *text);
+void definition_write(Text *line);
+
+#endif

@@ -1,0 +1,122 @@
+#include "functions.h"
+
+#include <stdlib.h>
+
+#include "branches.h"
+#include "definitions.h"
+#include "greenlets.h"
+#include "naming.h"
+#include "numbers.h"
+#include "process.h"
+#include "stamps.h"
+
+#if PY_VERSION_HEX < 0x030C0000
+#define PyUnstable_Eval_RequestCodeExtraIndex _PyEval_RequestCodeExtraIndex
+#define PyUnstable_Code_GetExtra _PyCode_GetExtra
+#define PyUnstable_Code_SetExtra _PyCode_SetExtra
+#endif
+
+Py_ssize_t function_place = -1;
+int function_is_direct;
+
+static void free_function(void *held) {
+    Function *function = held;
+    if (!function) return;
+    features_free(function->program);
+    branches_forget_function(function);
+    free(function->skips);
+    free(function->name);
+    free(function);
+}
+
+int functions_start(void) {
+    if (function_place < 0) function_place = PyUnstable_Eval_RequestCodeExtraIndex(free_function);
+    return function_place >= 0;
+}
+
+/* ---- lookups ---- */
+
+/* Code without a file of its own belongs to whoever runs it. */
+static enum Origin origin_of_caller(const Frame *frame) {
+    Frame *back = frame_caller(frame);
+    const Function *caller = back ? function_of(back) : NULL;
+    return caller && caller->is_own ? OWN : LIBRARY;
+}
+
+static void classify(Function *function, const Frame *frame) {
+    enum Origin origin = naming_set_name(function, frame);
+    if (!function->name) return; /* there is no memory: the function is not recorded */
+    if (origin == UNKNOWN_ORIGIN) origin = origin_of_caller(frame);
+    naming_set_mode(function, frame, origin);
+}
+
+static Function *create(Frame *frame) {
+    int64_t begun = overhead_begin();
+    Function *function = calloc(1, sizeof *function);
+    if (!function) return NULL;
+    function->code = frame_code(frame);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
+    classify(function, frame);
+    if (!greenlets_in_use) greenlets_look();
+    int error = PyUnstable_Code_SetExtra((PyObject *)function->code, function_place, function);
+    PyErr_Restore(type, value, trace);
+    overhead_end(begun);
+    if (!error) return function;
+    free_function(function);
+    return NULL;
+}
+
+static Function *known_function(PyCodeObject *code) {
+    void *known = NULL;
+    PyUnstable_Code_GetExtra((PyObject *)code, function_place, &known);
+    return known;
+}
+
+Function *function_find(Frame *frame) {
+    Function *known = known_function(frame_code(frame));
+    return known ? known : create(frame);
+}
+
+Function *function_of_code(PyCodeObject *code) {
+    Function *known = known_function(code), *function = known ? known : calloc(1, sizeof *function);
+    if (!function || known) return function;
+    function->code = code;
+    if (!PyUnstable_Code_SetExtra((PyObject *)code, function_place, function)) {
+        /* The interpreter promises nothing about the layout of co_extra: it is read directly only if it proves to be as known. */
+        const Extra *extra = code->co_extra;
+        function_is_direct = extra->size > function_place && extra->items[function_place] == function;
+        return function;
+    }
+    free(function);
+    return NULL;
+}
+
+/* ---- definition ---- */
+
+int32_t function_define(Function *function) {
+    if (function->process != recording.process) {
+        int is_new = 0;
+        int64_t begun = overhead_begin();
+        function->number = function->name ? number_of_component(function, &is_new) : 0;
+        function->process = recording.process;
+        features_free(function->program); /* it holds numbers of features of the process before */
+        function->program = NULL;
+        if (function->number && function->mode == FROM_OWN_CODE) recording.library_functions--;
+        if (is_new) define_component(function, function->number);
+        if (function->number) branches_of_function(function);
+        if (function->number) lines_of_function(function);
+        overhead_end(begun);
+    }
+    return function->number;
+}
+
+Lines *function_find_lines(PyCodeObject *code) {
+    Function *function = lines_wanted && recording.active ? known_function(code) : NULL;
+    if (!function || function->mode != ALWAYS) return NULL;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
+    int defined = thread_get() && function_define(function); /* a forked child begins its own recording here */
+    PyErr_Restore(type, value, trace);
+    return defined && function->lines && function->lines->process == lines_process ? function->lines : NULL;
+}

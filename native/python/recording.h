@@ -1,0 +1,106 @@
+/* The state of a recording inside a Python program.
+ *
+ *     module.c         start, finish, advance             functions.c    what is known of a code object
+ *     process.c        one recording per process, forks   naming.c       its name, and whether it is recorded
+ *     threads.c        a ring and open frames per thread  sampling.c     which invocations have their features read
+ *     events.h         the hot path                       definitions.c  lines of the definitions file
+ *     event_source.h   where events come from: monitoring.c on Python 3.12 and later, evaluation.c on 3.11
+ *
+ * Nothing here raises an exception into the program, runs its code or changes what it sees.
+ *
+ * Ownership: the one Recording belongs to the process, a Function to its code object, and a Thread lives as long as the
+ * process. Threads: the caller holds the GIL unless a function says otherwise. */
+#ifndef PERFLAW_PYTHON_RECORDING_H
+#define PERFLAW_PYTHON_RECORDING_H
+
+#include "frames.h"
+
+#include "../clock.h"
+#include "../cpu.h"
+#include "../ring.h"
+#include "../skips.h"
+#include "features.h"
+#include "text.h"
+
+/* Whether calls of a function are recorded; FROM_OWN_CODE: only calls that the person's own code makes. */
+enum Mode { NEVER, ALWAYS, FROM_OWN_CODE };
+enum { MAX_METRICS = 16, MAX_COMPONENTS = 1 << 16 };
+
+/* What is known of a code object. It is freed with the code object. */
+typedef struct Function {
+    enum Mode mode;
+    int is_own;         /* written by the person, not part of a library */
+    int32_t number;     /* of its component in this process's definitions; 0 until it is defined */
+    Skips *skips;       /* NULL before the first call */
+    uint32_t process;   /* the process that `number` is of: a forked child defines anew */
+    int64_t countdown;  /* ordinary calls left until one is looked at more closely; it starts at `span` (sampling.c) */
+    int64_t span;
+    int64_t until_key;  /* ordinary calls left until the next candidate for the sample, as of the last closer look */
+    int64_t gap;        /* calls to wait until the cost of reading features is looked at again */
+    int64_t reading_ns; /* time spent on reading features so far */
+    Program *program;
+    struct Branches *branches; /* NULL if they are not counted (branches.h) */
+    struct Lines *lines;       /* counters of its lines, NULL if they are not counted (lines.h); not owned */
+    int watched;               /* the further events that its code tells (enum Watch) */
+    PyCodeObject *code;        /* borrowed */
+    char *name;
+} Function;
+
+/* A thread of the program: its ring, and which recorded frames are open on it. */
+typedef struct Thread {
+    Ring ring;
+    Frame **open;
+    uint32_t height, capacity;
+    uint32_t lost_records; /* records that found no room in the ring */
+    int64_t number;
+    int64_t overhead_ns;   /* time spent by the tracer, which all stamps leave out */
+    int64_t last_stamp;    /* stamps never go back */
+    uint64_t random_state;
+    Cpu cpu;
+    int64_t metric_values[MAX_METRICS]; /* each further metric when it was written last */
+    struct Counting *counting;   /* counters of the innermost frame while its instructions are traced (branches_trace.c) */
+    const struct Site *jump;     /* the jump that the instruction before was, if lines are counted (lines_trace.c) */
+    struct GreenletStacks *greenlets;    /* NULL if the thread has none (greenlets.c) */
+    char *stack_low, *stack_high;        /* bounds of the C stack in use (stack.c) */
+    struct Thread *next, *next_idle;     /* the list of all threads; the list of those whose ring waits for a new thread */
+} Thread;
+
+/* What the tracer costs the program beyond the time between two stamps, by calibration. */
+typedef struct Costs {
+    int64_t enter_ns, exit_ns; /* of a recorded call: between its two stamps, and the rest */
+    int64_t other_ns;          /* of an event that is not recorded */
+    int64_t branch_ns;         /* of an event of a branch, or of an instruction that is looked at for one */
+    int64_t line_ns;           /* of an event of a line */
+} Costs;
+
+typedef struct Settings {
+    char *spool, *main, *own, *select, *exclude, *folder, *metrics;
+    uint64_t seed;
+    int fake_clock, recorder_pid, branches, lines;
+    PyObject *given; /* the dict as it was given; a child process needs it to be recorded */
+} Settings;
+
+typedef struct Recording {
+    int active;
+    uint32_t process; /* 1, and one more after every fork */
+    int forked;       /* this is a forked child that has not begun its own recording yet */
+    Settings settings;
+    Clock clock;
+    Costs costs;
+    int64_t fake_now, started_ns;
+    char folder[3072];
+    uint32_t ring_count;
+    int64_t thread_count, turn_count;
+    const Thread *last_writer;                     /* the thread that wrote the last event */
+    int64_t library_functions, unselected_functions; /* functions that were met and are not recorded */
+    Text unselected_names;   /* names of some of the unselected ones */
+    const char *stop_reason; /* why the recording ended before the program did */
+} Recording;
+
+extern Recording recording;
+extern __thread Thread *current_thread __attribute__((tls_model("initial-exec")));
+
+/* End the recording for good, for the first reason given; the program goes on. Any thread may call it. Cost: two stores. */
+void recording_stop(const char *reason);
+
+#endif

@@ -1,0 +1,30 @@
+/* Stamps of events: the clock without the tracer's own time, and what a stamp carries along (the turn, and metrics).
+ *
+ * Ownership: the thread's. Threads: the caller holds the GIL and passes its own thread. Cost: thread_stamp is 2 ns beside the
+ * clock, and a read of each further metric. */
+#ifndef PERFLAW_PYTHON_STAMPS_H
+#define PERFLAW_PYTHON_STAMPS_H
+
+#include "metrics.h"
+#include "threads.h"
+
+/* Write a TURN: another thread had the interpreter since this one wrote last. */
+void thread_write_turn(Thread *thread);
+
+/* The stamp for an event at the time `now`. Stamps never go back. Writes what changed before the event. */
+static inline int64_t thread_stamp(Thread *thread, int64_t now) {
+    if (cpu_may_be_off(&thread->cpu, now)) now = metrics_write_off_cpu(thread, now);
+    int64_t stamp = now - thread->overhead_ns;
+    if (stamp < thread->last_stamp) stamp = thread->last_stamp;
+    thread->last_stamp = stamp;
+    if (recording.last_writer != thread) thread_write_turn(thread);
+    if (metrics_wanted) metrics_write(thread);
+    return stamp;
+}
+
+/* Around work of the tracer that takes longer than an event: its time is left out of stamps, and so is waiting for a CPU
+ * meanwhile. overhead_begin gives what overhead_end wants. */
+int64_t overhead_begin(void);
+void overhead_end(int64_t begun);
+
+#endif

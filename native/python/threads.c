@@ -1,0 +1,100 @@
+#include "threads.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Of many threads few run at once, so
+ * later rings are small. */
+enum { LARGE = 1 << 17, SMALL = 1 << 13, LARGE_RINGS = 4 };
+
+static Thread *all, *idle;
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER; /* threads end without the GIL */
+static pthread_key_t at_end;
+
+Thread *threads_all(void) { return all; }
+
+void threads_forget(void) {
+    current_thread = NULL;
+    all = idle = NULL; /* their memory is lost, because a child that frees after a fork may deadlock */
+    pthread_mutex_init(&idle_lock, NULL);
+}
+
+/* ---- end of a thread ---- */
+
+/* Another thread may hold the GIL. */
+static void end(void *held) {
+    Thread *thread = held;
+    if (!recording.active || thread != current_thread) return;
+    thread_write(thread, thread->last_stamp, 0, 0, -1, -1, EVENT_END);
+    current_thread = NULL;
+    pthread_mutex_lock(&idle_lock);
+    thread->next_idle = idle;
+    idle = thread;
+    pthread_mutex_unlock(&idle_lock);
+}
+
+int threads_start(void) { return !pthread_key_create(&at_end, end); }
+
+void thread_watch_end(Thread *thread) { pthread_setspecific(at_end, thread); }
+
+/* ---- beginning of a thread ---- */
+
+static Thread *take_idle(void) {
+    pthread_mutex_lock(&idle_lock);
+    Thread *thread = idle;
+    if (thread) idle = thread->next_idle;
+    pthread_mutex_unlock(&idle_lock);
+    return thread;
+}
+
+static Thread *create(void) {
+    Thread *thread = calloc(1, sizeof *thread);
+    if (!thread) return NULL;
+    char path[sizeof recording.folder + 16];
+    snprintf(path, sizeof path, "%s/%04u.ring", recording.folder, ++recording.ring_count);
+    int error = ring_create(&thread->ring, path, recording.ring_count > LARGE_RINGS ? SMALL : LARGE);
+    if (error) {
+        free(thread);
+        recording_stop(error == ENOSPC ? "cannot write to the spool: the disk is full" : "cannot write to the spool");
+        return NULL;
+    }
+    thread->next = all;
+    return all = thread;
+}
+
+Thread *thread_create(void) {
+    Thread *thread = take_idle();
+    if (!thread) thread = create();
+    if (!thread) return NULL;
+    thread->number = ++recording.thread_count;
+    thread->height = 0;
+    thread->counting = NULL;
+    thread->jump = NULL;
+    thread->greenlets = NULL; /* a thread that ended with unfinished greenlets leaves their few bytes behind */
+    thread->random_state = recording.settings.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
+    return thread;
+}
+
+int thread_grow(Thread *thread) {
+    uint32_t capacity = thread->capacity ? thread->capacity * 2 : 64;
+    Frame **open = realloc(thread->open, capacity * sizeof *open);
+    if (!open) return 0;
+    thread->open = open;
+    thread->capacity = capacity;
+    return 1;
+}
+
+/* ---- a full ring ---- */
+
+int thread_make_room(Thread *thread) {
+    if (!recording.active) return 0;
+    if (ring_has_room(&thread->ring)) return 1;
+    int64_t wall = clock_plain_ns(), spent = cpu_spent_ns();
+    const char *obstacle = ring_wait(&thread->ring, recording.settings.recorder_pid);
+    wall = clock_plain_ns() - wall;
+    cpu_leave_out(&thread->cpu, wall, cpu_spent_ns() - spent);
+    if (!recording.settings.fake_clock) thread->overhead_ns += wall;
+    if (obstacle) recording_stop(obstacle);
+    return !obstacle;
+}

@@ -8,10 +8,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-PATTERNS = (
-    *("*.[ch]", "SOURCES", "python/*.[ch]", "python/SOURCES", "hooks/*.[ch]", "hooks/SOURCES"),
-    *("include/*.h", "include/perflaw/*.h"),  # perflaw --cflags
-)
+ROOMS = ("core", "python", "compiled", "include")  # the last is what perflaw --cflags names
 
 
 class BuildWithSources(build_py):
@@ -39,7 +36,8 @@ class BuildWithSources(build_py):
 
 def native_files() -> list[Path]:
     """The C sources and the lists of them."""
-    return sorted(path for pattern in PATTERNS for path in (ROOT / "native").glob(pattern))
+    files = (path for room in ROOMS for path in (ROOT / "native" / room).rglob("*"))
+    return sorted(path for path in files if path.suffix in {".c", ".h"} or path.name == "SOURCES")
 
 
 setup(cmdclass={"build_py": BuildWithSources})

@@ -2,14 +2,14 @@
 
 #include <stdlib.h>
 
-#include "branches.h"
-#include "branches_trace.h"
+#include "python/counts/branches.h"
+#include "python/counts/branches_trace.h"
 #include "event_source.h"
 #include "functions.h"
-#include "lines.h"
-#include "lines_trace.h"
+#include "python/counts/lines.h"
+#include "python/counts/lines_trace.h"
 #include "process.h"
-#include "watching.h"
+#include "python/interpreter/watching.h"
 
 enum { CALLS = 400, TRIALS = 15 };
 static const char SOURCE[] = "def recorded():\n    pass\n"
@@ -41,7 +41,8 @@ static int64_t median_ns(const Loop *loop) {
 
 static PyCodeObject *code_of(PyObject *function) { return (PyCodeObject *)PyFunction_GET_CODE(function); }
 
-/* The function of a loop, so that its calls are recorded as `mode` says. Readers drop its records, because its number is 0. */
+/* The function of a loop, so that its calls are recorded as `mode` says. Readers drop its records, because its
+ * number is 0. */
 static Function *function_with_mode(PyObject *called, enum Mode mode) {
     Function *function = function_of_code(code_of(called));
     if (!function) return NULL;
@@ -70,11 +71,13 @@ static int64_t between_stamps(const Thread *thread) {
 static void measure_calls(const Loop *loop) {
     Costs *costs = &recording.costs;
     int64_t plain = median_ns(loop);
-    if (!function_with_mode(loop->called, ALWAYS) || !function_with_mode(loop->run, NEVER) || !events_start() || !thread_get())
+    if (!function_with_mode(loop->called, ALWAYS) || !function_with_mode(loop->run, NEVER) || !events_start() ||
+        !thread_get())
         return;
     int64_t recorded = median_ns(loop);
     int64_t inside = between_stamps(current_thread);
-    function_with_mode(loop->called, FROM_OWN_CODE); /* it is looked at and left alone, because its caller is not own code */
+    /* it is looked at and left alone, because its caller is not own code */
+    function_with_mode(loop->called, FROM_OWN_CODE);
     int64_t other = median_ns(loop);
     events_stop();
     int64_t whole = (recorded - plain) / CALLS;

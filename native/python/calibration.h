@@ -1,4 +1,5 @@
-/* What the tracer itself costs the program, measured on this machine in this process: loops of calls with the tracer and without.
+/* What the tracer itself costs the program, measured on this machine in this process: loops of calls with the tracer
+ * and without.
  *
  * Threads: the first one, under the GIL, before the recording starts. Cost: some milliseconds. */
 #ifndef PERFLAW_PYTHON_CALIBRATION_H

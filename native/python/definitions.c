@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "positions.h"
+#include "python/interpreter/positions.h"
 
 /* ---- one line ---- */
 

@@ -1,8 +1,8 @@
-/* Lines of the definitions file, which say what the numbers in the records stand for (collect/definitions.py reads them).
+/* Lines of the definitions file, which say what the numbers in the records stand for (record/tree/records.py reads
+ * them).
  *
- * Each line is a Python tuple whose first item is its kind.
- * Ownership: nothing is kept. Threads: the caller holds the GIL. Cost: a line is an open, a write and a close. If a line
- * cannot be written, the recording stops. */
+ * Each line is a Python tuple whose first item is its kind. Ownership: nothing is kept. Threads: the caller holds
+ * the GIL. Cost: a line is an open, a write and a close. If a line cannot be written, the recording stops. */
 #ifndef PERFLAW_PYTHON_DEFINITIONS_H
 #define PERFLAW_PYTHON_DEFINITIONS_H
 

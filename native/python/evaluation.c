@@ -7,9 +7,9 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
-#include "branches_trace.h"
-#include "lines_trace.h"
-#include "stack.h"
+#include "python/counts/branches_trace.h"
+#include "python/counts/lines_trace.h"
+#include "python/interpreter/stack.h"
 
 /* Whether a generator's frame has not run yet: it is at the instruction that made the generator. */
 static int is_fresh(const Frame *frame) { return _Py_OPCODE(*frame->prev_instr) == RETURN_GENERATOR; }
@@ -34,7 +34,8 @@ static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread *
     }
     int64_t now = clock_ns(&recording.clock);
     if (generator && !is_fresh(frame)) return event_resume(*thread, function, frame, caller, now);
-    return !throws && event_enter(*thread, function, frame, caller, now); /* a generator that is closed before it ran makes no call */
+    /* a generator that is closed before it ran makes no call */
+    return !throws && event_enter(*thread, function, frame, caller, now);
 }
 
 /* As enter, while the exception is pending that a generator is to raise: what is looked up must not replace it. */
@@ -49,7 +50,8 @@ static int enter_by_throw(PyThreadState *state, Frame *frame, Thread **thread) {
 /* Evaluate a recorded frame whose branches may be counted. */
 static PyObject *evaluate_counting_branches(PyThreadState *state, Frame *frame, int throws, Thread *thread) {
     Counting *counting = thread ? branches_trace_begin(state, thread, frame) : NULL;
-    PyObject *result = thread ? stack_evaluate(state, frame, throws, thread) : _PyEval_EvalFrameDefault(state, frame, throws);
+    PyObject *result = thread ? stack_evaluate(state, frame, throws, thread)
+                              : _PyEval_EvalFrameDefault(state, frame, throws);
     if (counting) branches_trace_end(state, counting);
     return result;
 }
@@ -70,7 +72,8 @@ static PyObject *evaluate_counting_lines(PyThreadState *state, Frame *frame, int
     int generator = frame->owner == FRAME_OWNED_BY_GENERATOR, counted;
     int entered = throws ? enter_by_throw(state, frame, &thread) : enter(state, frame, 0, &thread);
     SetAside aside = lines_trace_begin(state, frame, &counted);
-    PyObject *result = thread ? stack_evaluate(state, frame, throws, thread) : _PyEval_EvalFrameDefault(state, frame, throws);
+    PyObject *result = thread ? stack_evaluate(state, frame, throws, thread)
+                              : _PyEval_EvalFrameDefault(state, frame, throws);
     int64_t now = clock_ns(&recording.clock);
     thread = current_thread; /* as below */
     if (entered && thread && recording.active) event_leave(thread, kind_of_leave(frame, generator), frame, now);

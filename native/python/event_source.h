@@ -5,7 +5,7 @@
 #ifndef PERFLAW_PYTHON_EVENT_SOURCE_H
 #define PERFLAW_PYTHON_EVENT_SOURCE_H
 
-#include "frames.h"
+#include "python/interpreter/frames.h"
 
 /* Events of a call of a function that is looked at and not recorded. */
 enum { EVENTS_PER_CALL = PY_VERSION_HEX < 0x030C0000 ? 1 : 2 };

@@ -1,13 +1,12 @@
 /* The hot path: what happens at every event of a recorded function.
  *
- * A frame is called `linked` below if it is the frame that the interpreter has linked as the caller, which need not be one of the
- * program's own.
- * Ownership: the thread's. Threads: the caller holds the GIL and passes its own thread. Cost: 30 ns a recorded call, of which the
- * two readings of the clock are 16. */
+ * A frame is called `linked` below if it is the frame that the interpreter has linked as the caller, which need not
+ * be one of the program's own. Ownership: the thread's. Threads: the caller holds the GIL and passes its own thread.
+ * Cost: 30 ns a recorded call, of which the two readings of the clock are 16. */
 #ifndef PERFLAW_PYTHON_EVENTS_H
 #define PERFLAW_PYTHON_EVENTS_H
 
-#include "branches.h"
+#include "python/counts/branches.h"
 #include "functions.h"
 #include "greenlets.h"
 #include "recording.h"
@@ -35,7 +34,8 @@ static inline int event_push(Thread *thread, Frame *frame) {
     return 1;
 }
 
-/* The first event of a function in this process. That takes time, which is left out: the event is at *now, which moves on. */
+/* The first event of a function in this process. That takes time, which is left out: the event is at *now, which
+ * moves on. */
 static inline int event_define(Function *function, int64_t *now) {
     int32_t number = function_define(function);
     *now = clock_ns(&recording.clock);

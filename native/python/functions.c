@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "branches.h"
+#include "python/counts/branches.h"
 #include "definitions.h"
 #include "greenlets.h"
 #include "naming.h"
@@ -83,7 +83,8 @@ Function *function_of_code(PyCodeObject *code) {
     if (!function || known) return function;
     function->code = code;
     if (!PyUnstable_Code_SetExtra((PyObject *)code, function_place, function)) {
-        /* The interpreter promises nothing about the layout of co_extra: it is read directly only if it proves to be as known. */
+        /* The interpreter promises nothing about the layout of co_extra: it is read directly only if it proves to be
+         * as known. */
         const Extra *extra = code->co_extra;
         function_is_direct = extra->size > function_place && extra->items[function_place] == function;
         return function;

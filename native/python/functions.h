@@ -1,11 +1,11 @@
 /* What is known of a code object, kept with it: found by one look into the object, and freed with it.
  *
- * Ownership: the code object's. Threads: the caller holds the GIL. Cost: function_of is two loads once the function was met;
- * on first sight it is classified, which takes some microseconds that are left out of stamps. */
+ * Ownership: the code object's. Threads: the caller holds the GIL. Cost: function_of is two loads once the function
+ * was met; on first sight it is classified, which takes some microseconds that are left out of stamps. */
 #ifndef PERFLAW_PYTHON_FUNCTIONS_H
 #define PERFLAW_PYTHON_FUNCTIONS_H
 
-#include "lines.h"
+#include "python/counts/lines.h"
 #include "recording.h"
 
 /* 0 if this interpreter has no room for ours in its code objects. */

@@ -58,8 +58,8 @@ static void switch_in(Thread *thread, GreenletStacks *stacks, const void *greenl
     }
 }
 
-/* The thread's first greenlet, whose frames are open when greenlet is first met. Parents are asked for by the type's own
- * descriptor, because a subclass may define another `parent`. */
+/* The thread's first greenlet, whose frames are open when greenlet is first met. Parents are asked for by the type's
+ * own descriptor, because a subclass may define another `parent`. */
 static const void *first_greenlet(PyObject *greenlet) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */

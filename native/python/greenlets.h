@@ -1,8 +1,8 @@
-/* Greenlets: several stacks of frames that one thread runs by turns. What passes while a stack is switched out is no cost of its
- * frames.
+/* Greenlets: several stacks of frames that one thread runs by turns. What passes while a stack is switched out is no
+ * cost of its frames.
  *
- * Ownership: the thread's. Threads: the caller holds the GIL and passes its own thread. Cost: a call of greenlet's C API per
- * event once the program has imported greenlet; nothing before. */
+ * Ownership: the thread's. Threads: the caller holds the GIL and passes its own thread. Cost: a call of greenlet's C
+ * API per event once the program has imported greenlet; nothing before. */
 #ifndef PERFLAW_PYTHON_GREENLETS_H
 #define PERFLAW_PYTHON_GREENLETS_H
 

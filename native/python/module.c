@@ -1,13 +1,13 @@
 /* _perflaw_native: the one module of ours inside a recorded program. */
-#include "branches.h"
+#include "python/counts/branches.h"
 #include "calibration.h"
-#include "children.h"
-#include "collections.h"
+#include "python/children/children.h"
+#include "python/metrics/collections.h"
 #include "definitions.h"
 #include "event_source.h"
 #include "functions.h"
-#include "lines.h"
-#include "metrics.h"
+#include "python/counts/lines.h"
+#include "python/metrics/metrics.h"
 #include "naming.h"
 #include "process.h"
 
@@ -20,7 +20,8 @@ static int call_at_exit(PyObject *finish) {
     return done != NULL;
 }
 
-/* Begin the recording of this process. finish: what the interpreter is to call at its end. 0 if it cannot be recorded. */
+/* Begin the recording of this process. finish: what the interpreter is to call at its end. 0 if it cannot be
+ * recorded. */
 static int begin(PyObject *settings, PyObject *finish) {
     process_read_settings(settings);
     const char *clock = process_start_clock();

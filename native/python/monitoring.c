@@ -1,12 +1,13 @@
 /* Events of Python 3.12 and later: sys.monitoring (PEP 669).
  *
- * All events are global. The first event of a function that is not recorded returns DISABLE, after which the interpreter runs the
- * function as if it was not watched. PY_UNWIND and PY_THROW exist only as global events and cannot be disabled. */
+ * All events are global. The first event of a function that is not recorded returns DISABLE, after which the
+ * interpreter runs the function as if it was not watched. PY_UNWIND and PY_THROW exist only as global events and
+ * cannot be disabled. */
 #include "event_source.h"
 
 #include "events.h"
 #include "process.h"
-#include "watching.h"
+#include "python/interpreter/watching.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 
@@ -129,8 +130,8 @@ static PyObject *on_line(PyObject *self, PyObject *const *arguments, size_t coun
     Py_RETURN_NONE;
 }
 
-/* JUMP: the code, the offset of the jump, and that of its target. A jump back into its own line executes the line again, and
- * no LINE tells that. */
+/* JUMP: the code, the offset of the jump, and that of its target. A jump back into its own line executes the line
+ * again, and no LINE tells that. */
 static PyObject *on_jump(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
     (void)self, (void)count, (void)names;
     Lines *lines = function_lines((PyCodeObject *)arguments[0]);

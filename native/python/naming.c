@@ -131,7 +131,8 @@ static enum Mode mode_of(const char *name, const char *qualified, enum Origin or
     return origin == OWN ? ALWAYS : FROM_OWN_CODE;
 }
 
-/* Remember the name of a function that is not selected. Those of the main script are the ones that a person looks for. */
+/* Remember the name of a function that is not selected. Those of the main script are the ones that a person looks
+ * for. */
 static void note_unselected(const char *name) {
     int is_main_script = begins_with(name, recording.settings.main);
     if (recording.unselected_functions++ >= MAX_NAMES && !is_main_script) return;

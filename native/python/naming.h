@@ -1,14 +1,15 @@
-/* The name that a function goes by, whose it is, and whether it is recorded; _perflaw_functions.py says the same in Python.
+/* The name that a function goes by, whose it is, and whether it is recorded; _perflaw_functions.py says the same in
+ * Python.
  *
- * Ownership: names are the caller's to free. Threads: the caller holds the GIL. Cost: some string searches per function, and a
- * match per glob. */
+ * Ownership: names are the caller's to free. Threads: the caller holds the GIL. Cost: some string searches per
+ * function, and a match per glob. */
 #ifndef PERFLAW_PYTHON_NAMING_H
 #define PERFLAW_PYTHON_NAMING_H
 
 #include "recording.h"
 
-/* Whose a function is. UNKNOWN_ORIGIN: its code was made by exec or a template, without a file of its own; it belongs to whoever
- * runs it. INTERNAL: the interpreter's frozen modules, and ours. */
+/* Whose a function is. UNKNOWN_ORIGIN: its code was made by exec or a template, without a file of its own; it
+ * belongs to whoever runs it. INTERNAL: the interpreter's frozen modules, and ours. */
 enum Origin { OWN, LIBRARY, INTERNAL, UNKNOWN_ORIGIN };
 
 /* Find out where libraries are. */

@@ -1,7 +1,7 @@
 /* Numbers of components, features and types in this process's definitions.
  *
- * Equal names get equal numbers: code objects of the same name, file and line are one component. A name is known by a hash of
- * 64 bits.
+ * Equal names get equal numbers: code objects of the same name, file and line are one component. A name is known by a
+ * hash of 64 bits.
  *
  * Ownership: tables of the process. Threads: the caller holds the GIL. Cost: hashing the name, and a look-up. */
 #ifndef PERFLAW_PYTHON_NUMBERS_H

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "definitions.h"
-#include "lines.h"
-#include "metrics.h"
+#include "python/counts/lines.h"
+#include "python/metrics/metrics.h"
 #include "numbers.h"
-#include "stack.h"
+#include "python/interpreter/stack.h"
 #include "threads.h"
 
 /* ---- settings ---- */

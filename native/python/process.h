@@ -1,7 +1,7 @@
 /* One recording per process: its folder, its end, and what a fork makes of it; the recording of each of its threads.
  *
- * Ownership: the one Recording. Threads: the caller holds the GIL. Cost: thread_get is a load once the thread has begun;
- * the first event of a thread makes its ring. */
+ * Ownership: the one Recording. Threads: the caller holds the GIL. Cost: thread_get is a load once the thread has
+ * begun; the first event of a thread makes its ring. */
 #ifndef PERFLAW_PYTHON_PROCESS_H
 #define PERFLAW_PYTHON_PROCESS_H
 
@@ -19,8 +19,8 @@ void process_take_back_end(void);
 
 /* The slow way of thread_get. */
 Thread *thread_begin(void);
-/* The state of the calling thread, begun if it is new; NULL if it cannot be recorded. The first call in a forked child begins
- * the child's own recording. */
+/* The state of the calling thread, begun if it is new; NULL if it cannot be recorded. The first call in a forked
+ * child begins the child's own recording. */
 static inline Thread *thread_get(void) { return current_thread ? current_thread : thread_begin(); }
 
 #endif

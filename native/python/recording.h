@@ -13,13 +13,13 @@
 #ifndef PERFLAW_PYTHON_RECORDING_H
 #define PERFLAW_PYTHON_RECORDING_H
 
-#include "frames.h"
+#include "python/interpreter/frames.h"
 
-#include "../clock.h"
-#include "../cpu.h"
-#include "../ring.h"
-#include "../skips.h"
-#include "features.h"
+#include "core/base/clock.h"
+#include "core/base/cpu.h"
+#include "core/base/ring.h"
+#include "core/base/skips.h"
+#include "python/features/features.h"
 #include "text.h"
 
 /* Whether calls of a function are recorded; FROM_OWN_CODE: only calls that the person's own code makes. */
@@ -38,7 +38,7 @@ typedef struct Function {
     int64_t until_key;  /* ordinary calls left until the next candidate for the sample, as of the last closer look */
     int64_t gap;        /* calls to wait until the cost of reading features is looked at again */
     int64_t reading_ns; /* time spent on reading features so far */
-    Program *program;
+    FeatureProgram *program;
     struct Branches *branches; /* NULL if they are not counted (branches.h) */
     struct Lines *lines;       /* counters of its lines, NULL if they are not counted (lines.h); not owned */
     int watched;               /* the further events that its code tells (enum Watch) */
@@ -100,7 +100,8 @@ typedef struct Recording {
 extern Recording recording;
 extern __thread Thread *current_thread __attribute__((tls_model("initial-exec")));
 
-/* End the recording for good, for the first reason given; the program goes on. Any thread may call it. Cost: two stores. */
+/* End the recording for good, for the first reason given; the program goes on. Any thread may call it. Cost: two
+ * stores. */
 void recording_stop(const char *reason);
 
 #endif

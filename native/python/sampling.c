@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "branches.h"
+#include "python/counts/branches.h"
 #include "definitions.h"
 #include "numbers.h"
 #include "threads.h"
@@ -56,7 +56,8 @@ static int32_t type_number(void *context, PyTypeObject *type) {
     (void)context;
     const char *name = NULL;
     Py_ssize_t length = 0;
-    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) name = PyUnicode_AsUTF8AndSize(((PyHeapTypeObject *)type)->ht_qualname, &length);
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        name = PyUnicode_AsUTF8AndSize(((PyHeapTypeObject *)type)->ht_qualname, &length);
     if (!name) {
         PyErr_Clear();
         name = strrchr(type->tp_name, '.') ? strrchr(type->tp_name, '.') + 1 : type->tp_name;
@@ -78,9 +79,9 @@ static void write_value(void *context, int32_t feature, double value) {
 void sampling_read(Thread *thread, Function *function, Frame *frame) {
     int64_t begun = clock_ns(&recording.clock), overhead = thread->overhead_ns;
     Reading reading = {thread, function, (int64_t)(intptr_t)frame};
-    Sink sink = {&reading, feature_number, type_number, write_value};
+    FeatureSink sink = {&reading, feature_number, type_number, write_value};
     PyObject *called = frame_function(frame);
-    Entry entry = {
+    CallEntry entry = {
         .code = function->code,
         .locals = frame->localsplus,
         .globals = frame->f_globals,

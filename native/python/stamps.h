@@ -1,11 +1,11 @@
 /* Stamps of events: the clock without the tracer's own time, and what a stamp carries along (the turn, and metrics).
  *
- * Ownership: the thread's. Threads: the caller holds the GIL and passes its own thread. Cost: thread_stamp is 2 ns beside the
- * clock, and a read of each further metric. */
+ * Ownership: the thread's. Threads: the caller holds the GIL and passes its own thread. Cost: thread_stamp is 2 ns
+ * beside the clock, and a read of each further metric. */
 #ifndef PERFLAW_PYTHON_STAMPS_H
 #define PERFLAW_PYTHON_STAMPS_H
 
-#include "metrics.h"
+#include "python/metrics/metrics.h"
 #include "threads.h"
 
 /* Write a TURN: another thread had the interpreter since this one wrote last. */
@@ -22,8 +22,8 @@ static inline int64_t thread_stamp(Thread *thread, int64_t now) {
     return stamp;
 }
 
-/* Around work of the tracer that takes longer than an event: its time is left out of stamps, and so is waiting for a CPU
- * meanwhile. overhead_begin gives what overhead_end wants. */
+/* Around work of the tracer that takes longer than an event: its time is left out of stamps, and so is waiting for a
+ * CPU meanwhile. overhead_begin gives what overhead_end wants. */
 int64_t overhead_begin(void);
 void overhead_end(int64_t begun);
 

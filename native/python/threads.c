@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Of many threads few run at once, so
- * later rings are small. */
+/* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Of many threads few run at
+ * once, so later rings are small. */
 enum { LARGE = 1 << 17, SMALL = 1 << 13, LARGE_RINGS = 4 };
 
 static Thread *all, *idle;

@@ -1,7 +1,7 @@
 /* A ring and a list of open frames for every thread. The ring of a thread that has ended serves a later thread.
  *
- * Ownership: a Thread is never freed. Threads: a thread passes only itself; thread ends need no GIL, and the list of idle
- * threads has a lock. Cost: a new thread is a ring file and a mapping, some 100 us; writing a record is 2 ns. */
+ * Ownership: a Thread is never freed. Threads: a thread passes only itself; thread ends need no GIL, and the list of
+ * idle threads has a lock. Cost: a new thread is a ring file and a mapping, some 100 us; writing a record is 2 ns. */
 #ifndef PERFLAW_PYTHON_THREADS_H
 #define PERFLAW_PYTHON_THREADS_H
 
@@ -14,8 +14,8 @@ Thread *threads_all(void);
 /* In a forked child: the other threads do not exist, and the rings are the parent's. Async-signal-safe. */
 void threads_forget(void);
 
-/* The state for the calling thread, of a thread that has ended or new, with a number and without open frames. NULL if there
- * is no memory or no room in the spool. */
+/* The state for the calling thread, of a thread that has ended or new, with a number and without open frames. NULL
+ * if there is no memory or no room in the spool. */
 Thread *thread_create(void);
 /* Have the end of the calling thread written to its ring. */
 void thread_watch_end(Thread *thread);
@@ -25,7 +25,8 @@ int thread_make_room(Thread *thread);
 int thread_grow(Thread *thread);
 
 /* Write a record; it is lost, and counted, if there is no room. */
-static inline void thread_write(Thread *thread, int64_t value, int64_t frame, int32_t code, int32_t site, int32_t key, int32_t kind) {
+static inline void thread_write(Thread *thread, int64_t value, int64_t frame, int32_t code, int32_t site, int32_t key,
+                                int32_t kind) {
     if (thread->ring.position == thread->ring.limit && !thread_make_room(thread)) {
         thread->lost_records++;
         return;

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "calltree.h"
-#include "clock.h"
-#include "core.h"
-#include "ring.h"
+#include "core/library/calltree.h"
+#include "core/base/clock.h"
+#include "core/library/core.h"
+#include "core/base/ring.h"
 
-enum { ROUNDS = 1000, TURNS = 20, STORED = 1 << 17, RECORDS = 2000, FUNCTIONS = 1000, DEPTH = 50, TRUNK = 25, CONTEXTS = 10000, CHILDREN = 20 };
+enum { ROUNDS = 1000, TURNS = 20, STORED = 1 << 17, RECORDS = 2000 };
+enum { FUNCTIONS = 1000, DEPTH = 50, TRUNK = 25, CONTEXTS = 10000, CHILDREN = 20 };
 static const uint64_t MEMORY = 2ull << 30;
 
 /* The linear congruential generator of Knuth's MMIX. */
@@ -18,10 +19,10 @@ static uint64_t draw(uint64_t *chance) {
     return *chance >> 33;
 }
 
-static Tree *begun(Source *source, uint32_t distance) {
+static Tree *begun(EventSource *source, uint32_t distance) {
     Tree *tree = malloc(sizeof(Tree));
     if (!tree || calltree_begin(tree, 0, distance, MEMORY)) exit(1);
-    *source = (Source){0};
+    *source = (EventSource){0};
     return tree;
 }
 
@@ -41,7 +42,7 @@ static int chain(Event *events, int depth) {
 /* The least of many short rounds: of a machine that others use as well it is what the program itself takes. */
 static void chains(int depth, uint32_t distance) {
     static Event events[RECORDS];
-    Source source;
+    EventSource source;
     Tree *tree = begun(&source, distance);
     int count = chain(events, depth);
     double least = 1e9;
@@ -52,7 +53,7 @@ static void chains(int depth, uint32_t distance) {
         double passed = (double)(clock_plain_ns() - start) / ((double)TURNS * count);
         least = passed < least ? passed : least;
     }
-    calltree_forget(tree);
+    calltree_destroy(tree);
     free(tree);
     printf("chain, depth %2d: %6.1f ns an event, links %s\n", depth, least, distance ? "on" : "off");
 }
@@ -78,7 +79,7 @@ static void stored(int depth) {
     path[25] = '/';
     Ring ring;
     Core *core = core_open(0, MAX_DISTANCE);
-    if (!core || ring_create(&ring, path, STORED) || core_ring(core, path)) exit(1);
+    if (!core || ring_create(&ring, path, STORED) || core_attach(core, path)) exit(1);
     double least = 1e9;
     for (int round = 0; round < 300; round++) {
         uint64_t records = store(&ring, events, count);
@@ -89,7 +90,7 @@ static void stored(int depth) {
     }
     printf("stored chains, depth %2d: %.1f ns an event, %.1f million events a second\n", depth, least, 1e3 / least);
     core_close(core);
-    ring_forget(&ring);
+    ring_unmap(&ring);
     unlink(path);
     path[25] = 0;
     rmdir(folder);
@@ -103,7 +104,7 @@ typedef struct Context {
 } Context;
 typedef struct Walk {
     Tree *tree;
-    Source source;
+    EventSource source;
     int64_t now;
     uint64_t chance;
     uint32_t height, called;
@@ -124,7 +125,8 @@ static void back(Walk *walk) {
     calltree_feed(walk->tree, &walk->source, &(Event){walk->now, walk->height--, 1, -1, -1, EVENT_EXIT});
 }
 
-/* As in a program, which calls in many contexts but not in any: a trunk, and a tree of them above it, drawn beforehand. */
+/* As in a program, which calls in many contexts but not in any: a trunk, and a tree of them above it, drawn
+ * beforehand. */
 static void draw_program(Walk *walk) {
     Context *contexts = walk->contexts;
     for (int32_t at = 1; at < CONTEXTS; at++) {
@@ -164,9 +166,9 @@ static void churn(const char *name, void (*step)(Walk *), uint32_t calls) {
     while (walk.called < calls) step(&walk);
     double passed = (double)(clock_plain_ns() - start) / (2.0 * calls);
     printf("%s, %u calls: %.1f ns an event, %u nodes, %u links, %u pairs, %lu folded, %.1f MB\n", name, calls, passed,
-           walk.tree->nodes.count - 1, walk.tree->links, walk.tree->pairs, (unsigned long)walk.tree->folded,
+           walk.tree->nodes.count - 1, walk.tree->link_count, walk.tree->pair_count, (unsigned long)walk.tree->folded,
            (double)walk.tree->arena.used / 1e6);
-    calltree_forget(walk.tree);
+    calltree_destroy(walk.tree);
     free(walk.tree);
 }
 

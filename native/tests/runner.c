@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "calltree.h"
+#include "core/library/calltree.h"
 
 void check(Tally *tally, int fine, const char *what, const char *file, int line) {
     if (fine) tally->passed++;
@@ -11,26 +11,26 @@ void check(Tally *tally, int fine, const char *what, const char *file, int line)
     if (!fine) printf("%s:%d: failed: %s\n", file, line, what);
 }
 
-Tree *fresh(Tally *tally, uint64_t memory) {
+Tree *uncounted(Tally *tally, uint64_t memory) {
     Tree *tree = malloc(sizeof(Tree));
     CHECK(tally, tree && calltree_begin(tree, 0, MAX_DISTANCE, memory) == 0);
     return tree;
 }
 
 void done(Tree *tree) {
-    calltree_forget(tree);
+    calltree_destroy(tree);
     free(tree);
 }
 
-void play(Tree *tree, Source *source, const Event *events, int count) {
+void play(Tree *tree, EventSource *source, const Event *events, int count) {
     for (int at = 0; at < count; at++) calltree_feed(tree, source, &events[at]);
 }
 
 int main(void) {
     Tally tally = {0};
-    void (*const suites[])(Tally *) = {test_arena,     test_containers, test_clock,  test_cpu,    test_moments,
-                                       test_reservoir, test_calltree,   test_stacks, test_core, test_skips, test_spans, test_paths,
-                                       test_chains};
+    void (*const suites[])(Tally *) = {test_arena, test_containers, test_clock, test_cpu, test_skips,
+                                       test_moments, test_chains, test_reservoir, test_calltree, test_stacks,
+                                       test_spans, test_paths, test_core};
     for (size_t at = 0; at < sizeof suites / sizeof *suites; at++) suites[at](&tally);
     printf("%d passed, %d failed\n", tally.passed, tally.failed);
     return tally.failed != 0;

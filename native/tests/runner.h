@@ -2,7 +2,7 @@
 #ifndef PERFLAW_RUNNER_H
 #define PERFLAW_RUNNER_H
 
-#include "layout.h"
+#include "core/tree/tree.h"
 
 /* The run so far, handed to every suite: no global state. */
 typedef struct Tally {
@@ -13,10 +13,10 @@ void check(Tally *tally, int fine, const char *what, const char *file, int line)
 #define CHECK(tally, condition) check(tally, !!(condition), #condition, __FILE__, __LINE__)
 
 /* A tree in a new arena of so many bytes, which the caller hands to done(). */
-Tree *fresh(Tally *tally, uint64_t memory);
+Tree *uncounted(Tally *tally, uint64_t memory);
 void done(Tree *tree);
 /* Feed events to a tree. */
-void play(Tree *tree, Source *source, const Event *events, int count);
+void play(Tree *tree, EventSource *source, const Event *events, int count);
 #define PLAY(tree, source, ...) \
     play(tree, source, (Event[])__VA_ARGS__, sizeof((Event[])__VA_ARGS__) / sizeof(Event))
 

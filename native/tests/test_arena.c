@@ -1,10 +1,10 @@
 #include <string.h>
 
-#include "calltree.h"
+#include "core/library/calltree.h"
 #include "runner.h"
 
 static void blocks_are_zero_aligned_and_used_again(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 26);
+    Tree *tree = uncounted(tally, 1 << 26);
     for (uint64_t size = 1; size < 100000; size = size * 3 / 2 + 1) {
         char *block = arena_alloc(&tree->arena, size);
         CHECK(tally, block && (uintptr_t)block % 16 == 0);
@@ -18,7 +18,7 @@ static void blocks_are_zero_aligned_and_used_again(Tally *tally) {
 }
 
 static void blocks_do_not_overlap(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 26);
+    Tree *tree = uncounted(tally, 1 << 26);
     for (uint64_t size = 1; size < 5000; size += 7) {
         char *block = arena_alloc(&tree->arena, size), *next = arena_alloc(&tree->arena, 1);
         CHECK(tally, next >= block + size || next < block);
@@ -27,7 +27,7 @@ static void blocks_do_not_overlap(Tally *tally) {
 }
 
 static void larger_blocks_keep_what_was_there(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 26);
+    Tree *tree = uncounted(tally, 1 << 26);
     void *block = NULL;
     CHECK(tally, arena_enlarge(&tree->arena, &block, 0, 40));
     memset(block, 1, 40);
@@ -38,10 +38,10 @@ static void larger_blocks_keep_what_was_there(Tally *tally) {
 
 /* A full arena refuses, and the tree takes nothing in from then on. */
 static void the_limit_is_told(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 20);
+    Tree *tree = uncounted(tally, 1 << 20);
     while (arena_alloc(&tree->arena, 4096)) continue;
     CHECK(tally, tree->arena.full);
-    Source source = {0};
+    EventSource source = {0};
     calltree_feed(tree, &source, &(Event){0, 1, 1, 0, -1, EVENT_ENTER});
     CHECK(tally, tree->lost == 1 && !source.current);
     done(tree);

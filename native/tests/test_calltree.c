@@ -1,12 +1,12 @@
-#include "calltree.h"
+#include "core/library/calltree.h"
 
-#include "lanes.h"
-#include "nodes.h"
+#include "core/tree/lanes.h"
+#include "core/tree/nodes.h"
 #include "runner.h"
 
 static void dead_frames_are_closed_without_a_sample(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 24);
+    EventSource source = {0};
     PLAY(tree, &source, {{0, 1, 1, 0, -1, EVENT_ENTER}, {5, 2, 2, 0, -1, EVENT_ENTER}, {9, 1, 1, -1, -1, EVENT_EXIT}});
     CHECK(tally, node_at(tree, 1)->n == 1 && node_at(tree, 1)->open == 0);
     CHECK(tally, node_at(tree, 2)->n == 0 && node_at(tree, 2)->open == 1);
@@ -15,7 +15,7 @@ static void dead_frames_are_closed_without_a_sample(Tally *tally) {
 }
 
 static void recursion_folds_at_the_third_repetition(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
+    Tree *tree = uncounted(tally, 1 << 24);
     Node *first = nodes_child(tree, node_at(tree, ROOT), 7, 1), *second = nodes_child(tree, first, 7, 1);
     CHECK(tally, first != second);
     CHECK(tally, nodes_child(tree, second, 7, 1) == first);
@@ -24,7 +24,7 @@ static void recursion_folds_at_the_third_repetition(Tally *tally) {
 }
 
 static void contexts_are_bounded(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
+    Tree *tree = uncounted(tally, 1 << 24);
     tree->limits.nodes = 3;
     Node *root = node_at(tree, ROOT), *kept = nodes_child(tree, root, 1, 1);
     nodes_child(tree, root, 2, 1);
@@ -36,8 +36,8 @@ static void contexts_are_bounded(Tally *tally) {
 }
 
 static void waiting_lies_outside_the_cost(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 24);
+    EventSource source = {0};
     PLAY(tree, &source,
          {{0, 1, 1, 0, -1, EVENT_ENTER},
           {0, 2, 2, 0, -1, EVENT_ENTER},
@@ -52,23 +52,23 @@ static void waiting_lies_outside_the_cost(Tally *tally) {
 }
 
 static void time_off_the_cpu_is_a_difference_to_time(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 24);
+    EventSource source = {0};
     PLAY(tree, &source,
          {{0, 1, 1, 0, -1, EVENT_ENTER}, {9, 1, 1, 0, -1, EVENT_EXIT}, {10, 1, 1, 0, -1, EVENT_ENTER},
           {4, 0, METRIC_CPU, 0, -1, EVENT_CHANGE}, {4, 0, METRIC_EVENTS, 0, -1, EVENT_CHANGE},
           {4, 0, METRIC_MORE, 0, -1, EVENT_CHANGE}, {20, 1, 1, 0, -1, EVENT_EXIT}});
     const Node *node = node_at(tree, 1);
     const NodeLane *lane = lane_find(node->lanes, METRIC_CPU);
-    CHECK(tally, lane && lane->n == 1 && lane->cost.least == 6 && lane->x == widened(-4) && lane->xx == widened(36 - 100));
+    CHECK(tally, lane && lane->n == 1 && lane->cost.least == 6 && lane->x == widen(-4) && lane->xx == widen(36 - 100));
     CHECK(tally, node->time.most == 9 && lane->time.most == 10);
     CHECK(tally, !lane->lane.next);
     done(tree);
 }
 
 static void nonsense_is_counted_and_does_no_harm(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 24);
+    EventSource source = {0};
     PLAY(tree, &source,
          {{INT64_MAX, 1, INT32_MIN, 0, -1, EVENT_ENTER},
           {INT64_MAX, 1, MAX_CODE, 0, -1, EVENT_RESUME},
@@ -83,8 +83,8 @@ static void nonsense_is_counted_and_does_no_harm(Tally *tally) {
 
 /* Ten thousand rounds of calls, generators and deaths over the same functions take no more room than one hundred. */
 static void memory_is_bounded(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 26);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 26);
+    EventSource source = {0};
     uint64_t early = 0;
     for (int64_t turn = 0; turn < 10000; turn++) {
         int64_t now = turn * 10, frame = turn * 4 + 1;

@@ -1,10 +1,10 @@
-#include "chains.h"
+#include "core/tree/chains.h"
 
-#include "calltree.h"
-#include "links.h"
-#include "nodes.h"
+#include "core/library/calltree.h"
+#include "core/tree/links.h"
+#include "core/tree/nodes.h"
 #include "runner.h"
-#include "repeats.h"
+#include "core/tree/repeats.h"
 
 enum { DEEPEST = 24, LEVELS = DEEPEST + 1, SHORT = 9, ASIDE_LEVEL = 5, ASIDE_CODE = 40 };
 
@@ -14,7 +14,7 @@ typedef struct Truth {
 } Truth;
 typedef struct Chains {
     Tree *tree;
-    Source source;
+    EventSource source;
     int64_t now;
     uint64_t chance;
     Truth truth[LEVELS][LEVELS];
@@ -34,7 +34,8 @@ static void add_truth(Chains *chains, int depth, const int64_t *times, int aside
         for (int b = a + 1; b <= depth && b <= a + MAX_DISTANCE; b++) {
             Truth *truth = &chains->truth[a][b];
             int more = aside && depth >= ASIDE_LEVEL;
-            Sum x = (Sum)(depth - a + 1 + (more && a <= ASIDE_LEVEL)), y = (Sum)(depth - b + 1 + (more && b <= ASIDE_LEVEL));
+            Sum x = (Sum)(depth - a + 1 + (more && a <= ASIDE_LEVEL));
+            Sum y = (Sum)(depth - b + 1 + (more && b <= ASIDE_LEVEL));
             *truth = (Truth){truth->n + 1, truth->y + (Sum)times[b], truth->yy + (Sum)times[b] * (Sum)times[b],
                              truth->yx + (Sum)times[b] * (Sum)times[a], truth->events_yy + y * y, truth->events_yx + y * x};
         }
@@ -60,10 +61,10 @@ static int right(const Chains *chains, int a, int b) {
     const Node *node = node_at(chains->tree, a);
     int64_t at = links_find(chains->tree, node, b);
     if (at < 0) return 0;
-    Settled all = repeats_settled_link(node, (uint32_t)at);
+    LinkTotals all = repeats_link_totals(node, (uint32_t)at);
     const Truth *truth = &chains->truth[a][b];
-    return all.n == truth->n && all.n_once == truth->n && all.k == truth->n && all.kk == truth->n && all.time_y == truth->y &&
-           all.time_ky == truth->y && all.time_yy == truth->yy && all.time_yx == truth->yx &&
+    return all.n == truth->n && all.n_once == truth->n && all.k == truth->n && all.kk == truth->n &&
+           all.time_y == truth->y && all.time_ky == truth->y && all.time_yy == truth->yy && all.time_yx == truth->yx &&
            all.events.yy == truth->events_yy && all.events.yx == truth->events_yx;
 }
 
@@ -80,12 +81,14 @@ static int balanced(const Node *node) {
 
 /* What node 1 was in all; how often, and its sums, are those of a descendant that was in every invocation of it. */
 static int whole(const Node *node, const Truth *truth) {
-    return node->n == truth->n && node->time_x == truth->y && node->time_xx == truth->yy && node->events_xx == truth->events_yy;
+    return node->n == truth->n && node->time_x == truth->y && node->time_xx == truth->yy &&
+           node->events_xx == truth->events_yy;
 }
 
 static void check_all(Tally *tally, const Chains *chains) {
     repeats_settle(chains->tree);
-    for (int b = 2; b <= DEEPEST && b <= 1 + MAX_DISTANCE; b++) CHECK(tally, whole(node_at(chains->tree, b), &chains->truth[1][b]));
+    for (int b = 2; b <= DEEPEST && b <= 1 + MAX_DISTANCE; b++)
+        CHECK(tally, whole(node_at(chains->tree, b), &chains->truth[1][b]));
     for (uint32_t at = 1; at < chains->tree->nodes.count; at++) CHECK(tally, balanced(node_at(chains->tree, (int32_t)at)));
     for (int a = 1; a <= DEEPEST; a++)
         for (int b = a + 1; b <= DEEPEST && b <= a + MAX_DISTANCE; b++) CHECK(tally, right(chains, a, b));
@@ -93,14 +96,14 @@ static void check_all(Tally *tally, const Chains *chains) {
 
 static Chains *begun(Tally *tally) {
     static Chains chains;
-    chains = (Chains){.tree = fresh(tally, 1 << 24), .chance = 1};
+    chains = (Chains){.tree = uncounted(tally, 1 << 24), .chance = 1};
     return &chains;
 }
 
 static void the_same_chain_again_adds_up(Tally *tally) {
     Chains *chains = begun(tally);
     for (int round = 0; round < 100; round++) go(chains, DEEPEST, 50, 0);
-    CHECK(tally, node_at(chains->tree, 3)->last.repeats == 99); /* the first was looked up */
+    CHECK(tally, node_at(chains->tree, 3)->repeated.n == 99); /* the first was looked up */
     check_all(tally, chains);
     done(chains->tree);
 }
@@ -122,7 +125,7 @@ static void sums_of_long_times_are_moved_on(Tally *tally) {
     Chains *chains = begun(tally);
     for (int round = 0; round < 300; round++) go(chains, DEEPEST, 1 << 26, 0);
     check_all(tally, chains);
-    CHECK(tally, node_at(chains->tree, 1)->more[0].settled);
+    CHECK(tally, node_at(chains->tree, 1)->link_details[0].totals);
     done(chains->tree);
 }
 
@@ -132,13 +135,14 @@ static void long_runs_are_settled(Tally *tally) {
     const uint64_t more = 1ull << 33;
     for (int round = 0; round < 3; round++) go(chains, DEEPEST, 50, 0);
     Node *node = node_at(chains->tree, 2);
-    node->last.repeats += more;
+    node->repeated.n += more;
     for (int round = 0; round < 2; round++) {
         repeats_settle(chains->tree);
-        Settled all = repeats_settled_link(node, 0);
+        LinkTotals all = repeats_link_totals(node, 0);
         CHECK(tally, all.n == more + 3 && all.events.yy == (Sum)(more + 3) * (DEEPEST - 2) * (DEEPEST - 2));
-        CHECK(tally, all.events.yx == (Sum)(more + 3) * (DEEPEST - 2) * (DEEPEST - 1) && all.time_y == chains->truth[2][3].y);
-        CHECK(tally, !node->last.repeats && node->events_x == (Sum)(more + 3) * (DEEPEST - 1) && balanced(node));
+        CHECK(tally, all.events.yx == (Sum)(more + 3) * (DEEPEST - 2) * (DEEPEST - 1) &&
+              all.time_y == chains->truth[2][3].y);
+        CHECK(tally, !node->repeated.n && node->events_x == (Sum)(more + 3) * (DEEPEST - 1) && balanced(node));
     }
     done(chains->tree);
 }

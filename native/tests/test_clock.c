@@ -1,4 +1,4 @@
-#include "clock.h"
+#include "core/base/clock.h"
 #include "runner.h"
 
 static void a_fake_clock_shows_what_it_is_told(Tally *tally) {
@@ -39,10 +39,10 @@ static void the_chosen_clock_follows_the_plain_one(Tally *tally) {
 static void every_clock_has_a_step(Tally *tally) {
     int64_t now = 0;
     Clock clock = clock_fake(&now), plain = {.kind = CLOCK_PLAIN};
-    CHECK(tally, clock_tick(&clock) == 1);
-    CHECK(tally, clock_tick(&plain) >= 1 && clock_tick(&plain) < 1e6);
+    CHECK(tally, clock_step_ns(&clock) == 1);
+    CHECK(tally, clock_step_ns(&plain) >= 1 && clock_step_ns(&plain) < 1e6);
     clock_start(&clock);
-    CHECK(tally, clock_tick(&clock) >= 1 && clock_tick(&clock) < 1e6);
+    CHECK(tally, clock_step_ns(&clock) >= 1 && clock_step_ns(&clock) < 1e6);
 }
 
 void test_clock(Tally *tally) {

@@ -1,4 +1,4 @@
-#include "core.h"
+#include "core/library/core.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "export.h"
-#include "ring.h"
+#include "core/library/rows.h"
+#include "core/base/ring.h"
 #include "runner.h"
 
 enum { CAPACITY = 1024 };
@@ -28,8 +28,8 @@ static HeadRow head_of(Core *core) {
 static void rings_are_read_and_stopped(Tally *tally, const char *path) {
     Ring ring;
     Core *core = core_open(1, MAX_DISTANCE);
-    CHECK(tally, core_ring(core, path) == ENOENT);
-    CHECK(tally, ring_create(&ring, path, CAPACITY) == 0 && core_ring(core, path) == 0);
+    CHECK(tally, core_attach(core, path) == ENOENT);
+    CHECK(tally, ring_create(&ring, path, CAPACITY) == 0 && core_attach(core, path) == 0);
     for (int turn = 0; turn < 5; turn++) {
         write_calls(&ring, CAPACITY);
         CHECK(tally, core_step(core, 1000) == 1000 && core_step(core, 1000) == CAPACITY - 1000);
@@ -37,14 +37,14 @@ static void rings_are_read_and_stopped(Tally *tally, const char *path) {
     CHECK(tally, head_of(core).calls == 5 * CAPACITY / 2);
     core_stop(core);
     CHECK(tally, !ring_has_room(&ring));
-    ring_forget(&ring);
+    ring_unmap(&ring);
     core_close(core);
 }
 
 static void tables_say_how_large_they_are(Tally *tally, const char *path) {
     Ring ring;
     Core *core = core_open(1, MAX_DISTANCE);
-    CHECK(tally, ring_create(&ring, path, CAPACITY) == 0 && core_ring(core, path) == 0);
+    CHECK(tally, ring_create(&ring, path, CAPACITY) == 0 && core_attach(core, path) == 0);
     write_calls(&ring, 11);
     while (core_step(core, 3)) continue;
     core_finish(core);
@@ -54,7 +54,7 @@ static void tables_say_how_large_they_are(Tally *tally, const char *path) {
     for (uint32_t table = 0; table < TABLES; table++)
         CHECK(tally, core_export(core, table, NULL, 0) % core_row_size(table) == 0);
     CHECK(tally, core_export(core, TABLES, NULL, 0) == 0 && core_row_size(TABLES) == 0);
-    ring_forget(&ring);
+    ring_unmap(&ring);
     core_close(core);
 }
 
@@ -67,7 +67,7 @@ static void write_event(Ring *ring, int64_t stamp, int64_t frame, int32_t code, 
 static void generators_go_on_in_another_thread(Tally *tally, const char *path, const char *second) {
     Ring a, b;
     Core *core = core_open(1, MAX_DISTANCE);
-    CHECK(tally, !ring_create(&a, path, CAPACITY) && !ring_create(&b, second, CAPACITY) && !core_ring(core, path));
+    CHECK(tally, !ring_create(&a, path, CAPACITY) && !ring_create(&b, second, CAPACITY) && !core_attach(core, path));
     write_event(&b, 0, 1, 0, EVENT_TURN);
     write_event(&b, 1, 8, 2, EVENT_ENTER);
     write_event(&b, 2, 8, 2, EVENT_YIELD);
@@ -79,12 +79,12 @@ static void generators_go_on_in_another_thread(Tally *tally, const char *path, c
     write_event(&b, 0, 3, 0, EVENT_TURN);
     write_event(&b, 7, 9, 3, EVENT_RESUME);
     write_event(&b, 8, 9, 3, EVENT_EXIT);
-    CHECK(tally, core_step(core, CAPACITY) == 1 && core_asks(core) && !core_ring(core, second));
-    CHECK(tally, core_step(core, CAPACITY) == 10 && !core_asks(core) && head_of(core).calls == 2);
+    CHECK(tally, core_step(core, CAPACITY) == 1 && core_awaits_ring(core) && !core_attach(core, second));
+    CHECK(tally, core_step(core, CAPACITY) == 10 && !core_awaits_ring(core) && head_of(core).calls == 2);
     write_event(&a, 9, 7, 1, EVENT_RESUME); /* it began before anybody listened */
-    CHECK(tally, core_step(core, CAPACITY) == 0 && core_asks(core) && core_step(core, CAPACITY) == 1);
-    ring_forget(&a);
-    ring_forget(&b);
+    CHECK(tally, core_step(core, CAPACITY) == 0 && core_awaits_ring(core) && core_step(core, CAPACITY) == 1);
+    ring_unmap(&a);
+    ring_unmap(&b);
     core_close(core);
     unlink(second);
 }

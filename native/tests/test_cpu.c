@@ -1,4 +1,4 @@
-#include "cpu.h"
+#include "core/base/cpu.h"
 #include "runner.h"
 
 /* A thread that is off the CPU whenever the fake clock moves: what it spends on the real one is next to nothing. */

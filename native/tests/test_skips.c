@@ -1,5 +1,5 @@
 #include "runner.h"
-#include "skips.h"
+#include "core/base/skips.h"
 
 #include <stdlib.h>
 
@@ -20,22 +20,22 @@ static int64_t sample(uint64_t seed, int64_t *places, int64_t *candidates) {
         drawn[count++][1] = at;
     }
     qsort(drawn, (size_t)count, sizeof *drawn, ascending);
-    for (int64_t at = 0; at < SKIPS_KEPT && at < count; at++) places[at] = drawn[at][1];
+    for (int64_t at = 0; at < SKIPS_SAMPLE_SIZE && at < count; at++) places[at] = drawn[at][1];
     *candidates = count;
-    return count < SKIPS_KEPT ? count : SKIPS_KEPT;
+    return count < SKIPS_SAMPLE_SIZE ? count : SKIPS_SAMPLE_SIZE;
 }
 
 /* Every invocation is as likely as any other to be kept, early or late, and few are looked at. */
 void test_skips(Tally *tally) {
     int64_t early = 0, kept = 0, most = 0;
     for (uint64_t round = 1; round <= ROUNDS; round++) {
-        int64_t places[SKIPS_KEPT], candidates, count = sample(round * 7919, places, &candidates);
+        int64_t places[SKIPS_SAMPLE_SIZE], candidates, count = sample(round * 7919, places, &candidates);
         for (int64_t at = 0; at < count; at++) early += places[at] < INVOCATIONS / 4;
         kept += count;
         if (candidates > most) most = candidates;
     }
-    CHECK(tally, kept == ROUNDS * SKIPS_KEPT);
+    CHECK(tally, kept == ROUNDS * SKIPS_SAMPLE_SIZE);
     /* A quarter of 10,240, whose standard deviation is 44. */
     CHECK(tally, early > 2560 - 6 * 44 && early < 2560 + 6 * 44);
-    CHECK(tally, most < 16 * SKIPS_KEPT);
+    CHECK(tally, most < 16 * SKIPS_SAMPLE_SIZE);
 }

@@ -1,12 +1,12 @@
-#include "stacks.h"
+#include "core/tree/stacks.h"
 
-#include "calltree.h"
-#include "nodes.h"
+#include "core/library/calltree.h"
+#include "core/tree/nodes.h"
 #include "runner.h"
 
 static void a_stack_that_is_switched_out_costs_nothing(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 24);
+    EventSource source = {0};
     PLAY(tree, &source,
          {{0, 1, 1, 0, -1, EVENT_ENTER}, {10, 7, 0, 0, -1, EVENT_SWITCH}, {11, 2, 2, 0, -1, EVENT_ENTER},
           {31, 2, 2, 0, -1, EVENT_EXIT}, {40, 0, 0, 0, -1, EVENT_SWITCH}, {45, 1, 1, 0, -1, EVENT_EXIT}});
@@ -17,8 +17,8 @@ static void a_stack_that_is_switched_out_costs_nothing(Tally *tally) {
 
 /* A hundred thousand greenlets one after the other: an empty stack is used again. */
 static void finished_stacks_take_no_room(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 22);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 22);
+    EventSource source = {0};
     for (int64_t serial = 1; serial < 100000; serial++)
         PLAY(tree, &source, {{serial, serial, 0, 0, -1, EVENT_SWITCH}, {serial, 1, 1, 0, -1, EVENT_ENTER},
                              {serial, 1, 1, 0, -1, EVENT_EXIT}});
@@ -27,8 +27,8 @@ static void finished_stacks_take_no_room(Tally *tally) {
 }
 
 static void a_new_thread_ends_the_one_before(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 24);
+    EventSource source = {0};
     PLAY(tree, &source,
          {{0, 1, 1, 0, -1, EVENT_ENTER}, {1, 5, 0, 0, -1, EVENT_SWITCH}, {2, 2, 2, 0, -1, EVENT_ENTER},
           {9, 0, 0, 0, -1, EVENT_THREAD}, {9, 1, 1, 0, -1, EVENT_EXIT}});
@@ -37,8 +37,8 @@ static void a_new_thread_ends_the_one_before(Tally *tally) {
 }
 
 static void open_ones_are_counted_once(Tally *tally) {
-    Tree *tree = fresh(tally, 1 << 24);
-    Source source = {0};
+    Tree *tree = uncounted(tally, 1 << 24);
+    EventSource source = {0};
     PLAY(tree, &source, {{0, 1, 1, 0, -1, EVENT_ENTER}, {5, 2, 2, 0, -1, EVENT_ENTER}, {9, 2, 2, -1, -1, EVENT_YIELD}});
     for (int turn = 0; turn < 2; turn++) {
         calltree_end(tree, &source);

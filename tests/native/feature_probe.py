@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-NATIVE = Path(__file__).parents[2] / "native" / "python"
+NATIVE = Path(__file__).parents[2] / "native"
 
 
 @cache
@@ -29,7 +29,7 @@ def probe_type() -> Any:
         "-shared",
     ]
     flags += ["-UNDEBUG", "-iquote", NATIVE, "-isystem", sysconfig.get_paths()["include"]]
-    sources = [NATIVE / "tests" / "feature_module.c", *sorted(NATIVE.glob("features*.c"))]
+    sources = [NATIVE / "tests" / "feature_module.c", *sorted((NATIVE / "python" / "features").glob("*.c"))]
     with TemporaryDirectory() as folder:
         library = Path(folder) / "_features_probe.so"
         done = subprocess.run(["gcc", *flags, "-o", library, *sources], capture_output=True, text=True)

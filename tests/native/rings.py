@@ -1,4 +1,4 @@
-"""Ring files as a target writes them (native/ring.h), for tests of who reads them."""
+"""Ring files as a target writes them (native/core/base/ring.h), for tests of who reads them."""
 
 from __future__ import annotations
 

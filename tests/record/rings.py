@@ -1,4 +1,4 @@
-"""Spools of the native tracer written by hand: folders of processes, rings of threads (the layout of native/ring.h)."""
+"""Spools of the native tracer written by hand: folders of processes, rings of threads (native/core/base/ring.h)."""
 
 import struct
 

@@ -33,7 +33,8 @@ def native(tmp_path, monkeypatch):
     (folder / "python").mkdir(parents=True)
     (folder / "python" / "SOURCES").write_text("# the list\npython/module.c\n")
     (folder / "python" / "module.c").write_text(EXTENSION)
-    (folder / "SOURCES").write_text("tree.c\n")
+    (folder / "core").mkdir()
+    (folder / "core" / "SOURCES").write_text("tree.c\n")
     (folder / "tree.c").write_text('#include "tree.h"\nint tree(void) { return 1; }\n')
     (folder / "tree.h").write_text("int tree(void);\n")
     monkeypatch.setattr(build, "sources_folder", lambda: folder)
@@ -62,11 +63,13 @@ def test_it_is_built_once(native):
     assert first.name.endswith(OURS.suffix), "what sitecustomize looks at"
 
 
-@pytest.mark.parametrize("changed", ["tree.c", "tree.h", "SOURCES"])
+@pytest.mark.parametrize("changed", ["tree.c", "tree.h", "core/SOURCES"])
 def test_a_change_of_the_sources_makes_another_file(native, changed):
     first = build.build(build.core())
     (native / "more.c").write_text("")
-    (native / changed).write_text((native / changed).read_text() + ("more.c\n" if changed == "SOURCES" else "\n\n"))
+    (native / changed).write_text(
+        (native / changed).read_text() + ("more.c\n" if changed == "core/SOURCES" else "\n\n")
+    )
     second = build.build(build.core())
     assert first != second
     assert first.exists(), "a program may have it mapped"

@@ -1,12 +1,12 @@
-/* What the kernel and the processor count for a thread: page faults, context switches, hardware events. Begin reads, end
- * reads again and tells the difference. Where an event cannot be counted, the probe records nothing: the area says why, and
- * how often. */
+/* What the kernel and the processor count for a thread: page faults, context switches, hardware events. BEGIN reads
+ * the counts, END reads them again and writes the difference. If an event cannot be counted, the probe writes
+ * nothing, and the area says why and how often. */
 #ifndef PERFLAW_COUNTERS_H
 #define PERFLAW_COUNTERS_H
 
 #include "write.h"
 
-#if defined(__has_include) /* the kernel's headers are a package of their own in some systems */
+#if defined(__has_include) /* the kernel's headers are a package of their own on some systems */
 #if __has_include(<linux/perf_event.h>)
 #include <linux/perf_event.h>
 #define PERFLAW_HAS_COUNTERS
@@ -17,14 +17,15 @@
 extern "C" {
 #endif
 
-enum { PERFLAW_REFERENCES = PERFLAW_COUNTERS, PERFLAW_MISSES }; /* the LLC probes' own, after those of SET_PERFCNTR */
+/* the counters of LLC probes come after those of SET_PERFCNTR */
+enum { PERFLAW_REFERENCES = PERFLAW_COUNTERS, PERFLAW_MISSES };
 
-typedef struct perflaw_pair {
+typedef struct perflaw_counts {
     uint64_t first, second;
-    uint32_t on, counter; /* whether this execution is measured; which counter of SET_PERFCNTR */
-} perflaw_pair;
+    uint32_t is_measured, counter; /* whether this execution is; which counter of SET_PERFCNTR */
+} perflaw_counts;
 
-#ifndef PERFLAW_PERF_EVENT_OPEN /* tests put another in its place, as they do with the instruction below */
+#ifndef PERFLAW_PERF_EVENT_OPEN /* tests replace this, and the instruction below */
 #define PERFLAW_PERF_EVENT_OPEN(attributes) ((int)syscall(SYS_perf_event_open, attributes, 0L, -1L, -1L, 8L /* cloexec */))
 #endif
 #ifndef PERFLAW_RDPMC
@@ -40,22 +41,23 @@ PERFLAW_HOT uint64_t perflaw_rdpmc(uint32_t counter) {
 #endif
 #endif
 
-/* Keep the first reason in the area. */
-PERFLAW_SLOW void perflaw_refuse(const char *why, int error) {
+/* Note in the area why an event cannot be counted, unless a reason is there already. */
+PERFLAW_SLOW void perflaw_note_refusal(const char *why, int error) {
     perflaw_head *head = perflaw_process.head;
     if (!head || head->refusal[0]) return;
     perflaw_text text = {head->refusal, head->refusal + sizeof head->refusal - 1};
-    perflaw_say(&text, why);
+    perflaw_text_add(&text, why);
     if (!error) return;
-    perflaw_say(&text, error == ENOENT || error == ENODEV || error == EOPNOTSUPP ? ": this machine has no such counter (errno "
+    perflaw_text_add(&text, error == ENOENT || error == ENODEV ||
+                     error == EOPNOTSUPP ? ": this machine has no such counter (errno "
                        : error == EACCES || error == EPERM ? ": not allowed, see kernel.perf_event_paranoid (errno "
                        : error == ENOSYS                   ? ": this kernel has no counters (errno "
                                                            : ": failed (errno ");
-    perflaw_say_number(&text, (uint64_t)error);
-    perflaw_say(&text, ")");
+    perflaw_text_add_number(&text, (uint64_t)error);
+    perflaw_text_add(&text, ")");
 }
 
-/* A descriptor where programs that close "theirs" and open others are not likely to put one of their own. */
+/* Move a descriptor to a high number, which a program that closes and opens descriptors is not likely to use. */
 PERFLAW_SLOW int perflaw_move_up(int file) {
     int moved = (int)syscall(SYS_fcntl, (long)file, 1030L /* F_DUPFD_CLOEXEC */, 512L);
     if (moved < 0) return file;
@@ -64,28 +66,30 @@ PERFLAW_SLOW int perflaw_move_up(int file) {
 }
 
 #ifdef PERFLAW_HAS_COUNTERS
-/* Open a counter of this thread: number, or one of the two of the LLC probes. */
+/* Open a counter of this thread: one of SET_PERFCNTR, or of the two of LLC probes. 0 if it is refused. */
 PERFLAW_SLOW int perflaw_open_counter(perflaw_counter *counter, uint32_t number) {
-    struct perf_event_attr asked;
-    memset(&asked, 0, sizeof asked);
-    asked.size = sizeof asked;
-    asked.exclude_kernel = asked.exclude_hv = 1;
+    struct perf_event_attr event;
+    memset(&event, 0, sizeof event);
+    event.size = sizeof event;
+    event.exclude_kernel = event.exclude_hv = 1;
     if (number < PERFLAW_COUNTERS) {
-        asked.type = PERF_TYPE_RAW;
-        asked.config = perflaw_process.counters[number] & ~(1ull << 63);
-        if (!perflaw_process.counters[number]) return perflaw_refuse("SET_PERFCNTR was not called for this counter", 0), 0;
+        event.type = PERF_TYPE_RAW;
+        event.config = perflaw_process.counters[number] & ~(1ull << 63);
+        if (!perflaw_process.counters[number])
+            return perflaw_note_refusal("SET_PERFCNTR was not called for this counter", 0), 0;
     } else {
-        asked.type = PERF_TYPE_HARDWARE;
-        asked.config = number == PERFLAW_MISSES ? PERF_COUNT_HW_CACHE_MISSES : PERF_COUNT_HW_CACHE_REFERENCES;
+        event.type = PERF_TYPE_HARDWARE;
+        event.config = number == PERFLAW_MISSES ? PERF_COUNT_HW_CACHE_MISSES : PERF_COUNT_HW_CACHE_REFERENCES;
     }
-    int file = PERFLAW_PERF_EVENT_OPEN(&asked);
-    if (file < 0) return perflaw_refuse("perf_event_open", errno), 0;
+    int file = PERFLAW_PERF_EVENT_OPEN(&event);
+    if (file < 0) return perflaw_note_refusal("perf_event_open", errno), 0;
     counter->page = perflaw_map(4096, PROT_READ, MAP_SHARED, file, 0);
     counter->file = perflaw_move_up(file) + 1;
     return 1;
 }
 
-/* The count, by the instruction where the kernel allows that (its page says how, perf_event_open(2)), else by read. */
+/* Read a counter by the processor's instruction if the kernel allows that (its page says how, see
+ * perf_event_open(2)), else by a system call. 0 if that fails. */
 PERFLAW_SLOW int perflaw_read_counter(const perflaw_counter *counter, uint64_t *value) {
     const volatile struct perf_event_mmap_page *page = (const volatile struct perf_event_mmap_page *)counter->page;
     while (page && page->cap_user_rdpmc) {
@@ -103,7 +107,7 @@ PERFLAW_SLOW int perflaw_read_counter(const perflaw_counter *counter, uint64_t *
 #else
 PERFLAW_SLOW int perflaw_open_counter(perflaw_counter *counter, uint32_t number) {
     (void)counter, (void)number;
-    return perflaw_refuse("compiled without linux/perf_event.h", 0), 0;
+    return perflaw_note_refusal("compiled without linux/perf_event.h", 0), 0;
 }
 PERFLAW_SLOW int perflaw_read_counter(const perflaw_counter *counter, uint64_t *value) {
     (void)counter, (void)value;
@@ -111,59 +115,61 @@ PERFLAW_SLOW int perflaw_read_counter(const perflaw_counter *counter, uint64_t *
 }
 #endif
 
-/* The value of counter `number` of this thread, which is opened if need be; 0 where it cannot be read. */
-PERFLAW_SLOW int perflaw_count(perflaw_thread *self, uint32_t number, uint64_t *value) {
+/* The value of a counter of this thread, which is opened on first use. 0 if it cannot be read. */
+PERFLAW_SLOW int perflaw_counter_value(perflaw_thread *self, uint32_t number, uint64_t *value) {
     perflaw_counter *counter = self->counters + number;
     if (!counter->file && !perflaw_open_counter(counter, number)) counter->file = -1;
     if (counter->file < 0) return 0;
     if (perflaw_read_counter(counter, value)) return 1;
-    perflaw_refuse("a counter's descriptor was closed by the program", 0);
+    perflaw_note_refusal("a counter's descriptor was closed by the program", 0);
     return 0;
 }
 
-/* What a type of probe counts, now. */
-PERFLAW_SLOW int perflaw_measure(uint32_t type, perflaw_pair *is) {
+/* Read what a type of probe counts. 0 if it cannot be read. */
+PERFLAW_SLOW int perflaw_read_counts(uint32_t type, perflaw_counts *counts) {
     struct rusage use;
     if (type == PERFLAW_FLT || type == PERFLAW_CTXSW) {
         if (syscall(SYS_getrusage, 1L /* RUSAGE_THREAD */, &use)) return 0;
-        is->first = (uint64_t)(type == PERFLAW_FLT ? use.ru_minflt : use.ru_nvcsw);
-        is->second = (uint64_t)(type == PERFLAW_FLT ? use.ru_majflt : use.ru_nivcsw);
+        counts->first = (uint64_t)(type == PERFLAW_FLT ? use.ru_minflt : use.ru_nvcsw);
+        counts->second = (uint64_t)(type == PERFLAW_FLT ? use.ru_majflt : use.ru_nivcsw);
         return 1;
     }
-    perflaw_thread *self = perflaw_self && perflaw_self->home ? perflaw_self : perflaw_take_slowly();
+    perflaw_thread *self = perflaw_self && perflaw_self->home ? perflaw_self : perflaw_take_ring_slow();
     if (!self) return 0;
-    if (type == PERFLAW_PERFCNTR) return perflaw_count(self, is->counter, &is->first);
-    return perflaw_count(self, PERFLAW_REFERENCES, &is->first) && perflaw_count(self, PERFLAW_MISSES, &is->second);
+    if (type == PERFLAW_PERFCNTR) return perflaw_counter_value(self, counts->counter, &counts->first);
+    return perflaw_counter_value(self, PERFLAW_REFERENCES, &counts->first) &&
+           perflaw_counter_value(self, PERFLAW_MISSES, &counts->second);
 }
 
-PERFLAW_SLOW void perflaw_pair_begins(uint32_t id, uint32_t type, uint32_t every, perflaw_pair *is) {
+PERFLAW_SLOW void perflaw_counts_begin_slow(uint32_t id, uint32_t type, uint32_t every, perflaw_counts *counts) {
     int error = errno;
-    if (every > 1 && !perflaw_in_turn(id, every)) return;
-    is->on = (uint32_t)perflaw_measure(type, is);
+    if (every > 1 && !perflaw_is_due(id, every)) return;
+    counts->is_measured = (uint32_t)perflaw_read_counts(type, counts);
     perflaw_entry *entries = perflaw_process.entries;
-    if (!is->on && entries && perflaw_process.head) __atomic_fetch_add(&entries[id].refused, 1u, __ATOMIC_RELAXED);
+    if (!counts->is_measured && entries && perflaw_process.head)
+        __atomic_fetch_add(&entries[id].refused, 1u, __ATOMIC_RELAXED);
     errno = error;
 }
 
-PERFLAW_SLOW void perflaw_pair_ends(uint32_t id, uint32_t type, const perflaw_pair *began) {
+PERFLAW_SLOW void perflaw_counts_end(uint32_t id, uint32_t type, const perflaw_counts *began) {
     int error = errno;
-    perflaw_pair is = *began;
-    if (perflaw_measure(type, &is))
-        perflaw_write(id, type, type == PERFLAW_PERFCNTR ? 1 : 2, perflaw_now(), is.first - began->first,
-                      is.second - began->second);
+    perflaw_counts counts = *began;
+    if (perflaw_read_counts(type, &counts))
+        perflaw_write_record(id, type, type == PERFLAW_PERFCNTR ? 1 : 2, perflaw_now(), counts.first - began->first,
+                      counts.second - began->second);
     errno = error;
 }
 
-PERFLAW_HOT perflaw_pair perflaw_pair_begin(uint32_t id, uint32_t type, uint32_t said, uint32_t counter) {
-    perflaw_pair is = {0, 0, 0, counter};
-    uint64_t control = perflaw_control(id);
+PERFLAW_HOT perflaw_counts perflaw_counts_begin(uint32_t id, uint32_t type, uint32_t in_code, uint32_t counter) {
+    perflaw_counts counts = {0, 0, 0, counter};
+    uint64_t control = perflaw_control_word(id);
     if (PERFLAW_UNLIKELY(control & PERFLAW_ENABLED))
-        perflaw_pair_begins(id, type, perflaw_every(id, type, said, control), &is);
-    return is;
+        perflaw_counts_begin_slow(id, type, perflaw_subsampling(id, type, in_code, control), &counts);
+    return counts;
 }
 
-/* SET_PERFCNTR: the event's number and unit mask as the processor's manual gives them. Threads that have opened this
- * counter already go on with what it was. */
+/* SET_PERFCNTR: the event's number and unit mask are those of the processor's manual. Threads that have opened this
+ * counter before go on with what it was. */
 PERFLAW_SLOW void perflaw_set_counter(uint32_t number, uint64_t event, uint64_t mask) {
     if (number < PERFLAW_COUNTERS) perflaw_process.counters[number] = event | mask << 8 | 1ull << 63;
 }

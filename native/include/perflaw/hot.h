@@ -1,4 +1,5 @@
-/* What stands in the program at each probe: a load, a test and a jump that is not taken, while it is disabled. */
+/* What stands in the program at each probe. While the probe is disabled that is a load, a test and a jump that is
+ * not taken. */
 #ifndef PERFLAW_HOT_H
 #define PERFLAW_HOT_H
 
@@ -8,59 +9,59 @@
 extern "C" {
 #endif
 
-typedef struct perflaw_mark {
+typedef struct perflaw_start_mark {
     uint64_t begin;
-    uint32_t every; /* 0: not measured */
-} perflaw_mark;
+    uint32_t every; /* executions per record; 0 if this one is not measured */
+} perflaw_start_mark;
 
-/* Executions a record, 0: disabled. */
-PERFLAW_HOT uint32_t perflaw_cnt_begin(uint32_t id, uint32_t said) {
-    uint64_t control = perflaw_control(id);
+/* Executions per record; 0 if the probe is disabled. */
+PERFLAW_HOT uint32_t perflaw_cnt_begin(uint32_t id, uint32_t in_code) {
+    uint64_t control = perflaw_control_word(id);
     if (PERFLAW_LIKELY(!(control & PERFLAW_ENABLED))) return 0;
-    return perflaw_every(id, PERFLAW_CNT, said, control);
+    return perflaw_subsampling(id, PERFLAW_CNT, in_code, control);
 }
 
-/* When it began, 0: not measured. */
-PERFLAW_HOT uint64_t perflaw_lat_begin(uint32_t id, uint32_t said) {
-    uint64_t control = perflaw_control(id);
+/* When the execution began; 0 if it is not measured. */
+PERFLAW_HOT uint64_t perflaw_lat_begin(uint32_t id, uint32_t in_code) {
+    uint64_t control = perflaw_control_word(id);
     if (PERFLAW_LIKELY(!(control & PERFLAW_ENABLED))) return 0;
-    uint32_t every = perflaw_every(id, PERFLAW_LAT, said, control);
-    if (every > 1 && !perflaw_in_turn(id, every)) return 0;
+    uint32_t every = perflaw_subsampling(id, PERFLAW_LAT, in_code, control);
+    if (every > 1 && !perflaw_is_due(id, every)) return 0;
     return perflaw_now();
 }
 PERFLAW_HOT void perflaw_lat_end(uint32_t id, uint64_t began) {
     uint64_t now = perflaw_now();
-    perflaw_write(id, PERFLAW_LAT, 1, now, now - began, 0);
+    perflaw_write_record(id, PERFLAW_LAT, 1, now, now - began, 0);
 }
 
-PERFLAW_HOT perflaw_mark perflaw_tpt_begin(uint32_t id, uint32_t said) {
-    perflaw_mark mark = {0, 0};
-    uint64_t control = perflaw_control(id);
+PERFLAW_HOT perflaw_start_mark perflaw_tpt_begin(uint32_t id, uint32_t in_code) {
+    perflaw_start_mark mark = {0, 0};
+    uint64_t control = perflaw_control_word(id);
     if (PERFLAW_LIKELY(!(control & PERFLAW_ENABLED))) return mark;
-    mark.every = perflaw_every(id, PERFLAW_TPT, said, control);
+    mark.every = perflaw_subsampling(id, PERFLAW_TPT, in_code, control);
     mark.begin = perflaw_now();
     return mark;
 }
-PERFLAW_HOT void perflaw_tpt_end(uint32_t id, perflaw_mark mark) {
+PERFLAW_HOT void perflaw_tpt_end(uint32_t id, perflaw_start_mark mark) {
     uint64_t now = perflaw_now();
-    perflaw_add(id, PERFLAW_TPT, mark.every, now, now - mark.begin);
+    perflaw_count_execution(id, PERFLAW_TPT, mark.every, now, now - mark.begin);
 }
 
 /* ---- SNAPSHOT ---- */
 
-PERFLAW_HOT int perflaw_snapshot_begin(uint32_t id, uint32_t said) {
-    uint64_t control = perflaw_control(id);
+PERFLAW_HOT int perflaw_snapshot_begin(uint32_t id, uint32_t in_code) {
+    uint64_t control = perflaw_control_word(id);
     if (PERFLAW_LIKELY(!(control & PERFLAW_ENABLED))) return 0;
-    uint32_t every = perflaw_every(id, PERFLAW_SNAPSHOT, said, control);
-    return every == 1 || perflaw_in_turn(id, every);
+    uint32_t every = perflaw_subsampling(id, PERFLAW_SNAPSHOT, in_code, control);
+    return every == 1 || perflaw_is_due(id, every);
 }
 PERFLAW_HOT void perflaw_snapshot_end(uint32_t id, uint32_t count, const uint64_t *values) {
-    perflaw_thread *self = perflaw_take();
+    perflaw_thread *self = perflaw_take_ring();
     if (PERFLAW_UNLIKELY(!self)) return;
-    perflaw_record *record = perflaw_slot(self, id, PERFLAW_SNAPSHOT, count, perflaw_now());
+    perflaw_record *record = perflaw_next_record(self, id, PERFLAW_SNAPSHOT, count, perflaw_now());
     for (uint32_t at = 0; at < count; at++) record->fields[at] = values[at];
-    perflaw_publish(self);
-    perflaw_give(self);
+    perflaw_publish_record(self);
+    perflaw_give_ring(self);
 }
 
 #define PERFLAW_SNAPSHOT_0(id, sc, ...) PERFLAW_SNAP(id, sc, 0, 0, 0, 0, 0, 0, 0)

@@ -1,4 +1,4 @@
-/* No probes: asked for by -DPERFLAW_PROBES_OFF, or a system that the area is not made for. */
+/* No probes: -DPERFLAW_PROBES_OFF asks for that, or the area does not support this system. */
 #ifndef PERFLAW_OFF_H
 #define PERFLAW_OFF_H
 

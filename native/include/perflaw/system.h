@@ -1,4 +1,4 @@
-/* The little that the probes need of the system, so that they compile under any standard and feature macro, call nothing
+/* The little that probes need of the system, so that they compile under any standard and feature macro, call nothing
  * that could have probes in it (an allocator, an interposed open), and may run in signal handlers. */
 #ifndef PERFLAW_SYSTEM_H
 #define PERFLAW_SYSTEM_H
@@ -16,16 +16,16 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* One copy a program or library, whatever number of its files include this: hidden, so that libraries do not share it by
- * chance (they share the area instead, through the file); weak, so that the linker keeps one. */
-#define PERFLAW_ONE __attribute__((weak, visibility("hidden")))
+/* There is one copy per program or library, however many of its files include this: hidden, so that libraries do not
+ * share it by chance (they share the area instead, through the file), and weak, so that the linker keeps one. */
+#define PERFLAW_SINGLE __attribute__((weak, visibility("hidden")))
 #define PERFLAW_SLOW __attribute__((weak, visibility("hidden"), noinline, cold, no_instrument_function, nothrow))
 #define PERFLAW_HOT static inline __attribute__((always_inline, unused, no_instrument_function))
 #define PERFLAW_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define PERFLAW_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 #if defined(__has_feature)
-#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__) /* clang's way to say what gcc says */
+#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__) /* clang says so in another way than gcc */
 #define __SANITIZE_THREAD__ 1
 #endif
 #endif
@@ -41,7 +41,7 @@ extern int clock_gettime(int, struct timespec *);
 #endif
 #endif
 
-/* Numbers of the kernel's that C libraries hide under -std=c11. */
+/* Numbers of the kernel that C libraries hide under -std=c11. */
 enum {
 #ifdef O_NOFOLLOW
     PERFLAW_O_FLAGS = O_CLOEXEC | O_NOFOLLOW,
@@ -58,7 +58,7 @@ enum {
 
 #if defined(__x86_64__) && !defined(PERFLAW_CLOCK_NS)
 #define PERFLAW_CLOCK PERFLAW_TSC
-/* Not a barrier for the processor (that would cost as much again), but one for the compiler. */
+/* This is a barrier for the compiler, but not for the processor, which would cost as much again. */
 PERFLAW_HOT uint64_t perflaw_now(void) {
     uint32_t low, high;
     __asm__ volatile("rdtsc" : "=a"(low), "=d"(high)::"memory");
@@ -73,7 +73,7 @@ PERFLAW_HOT uint64_t perflaw_now(void) {
 }
 #endif
 
-/* The clock and CLOCK_MONOTONIC at one moment: the closest pair of five. */
+/* Read the clock and CLOCK_MONOTONIC at one moment: the closest pair of five. */
 PERFLAW_SLOW void perflaw_pair_of_clocks(uint64_t *ticks, int64_t *ns) {
     uint64_t closest = UINT64_MAX;
     for (int round = 0; round < 5; round++) {
@@ -90,7 +90,7 @@ PERFLAW_SLOW void perflaw_pair_of_clocks(uint64_t *ticks, int64_t *ns) {
 
 /* ---- memory, files, signals ---- */
 
-#if defined(__SANITIZE_THREAD__) /* it must see that memory comes and goes, or takes what is new for what was there */
+#if defined(__SANITIZE_THREAD__) /* it must see mappings come and go, or it takes new memory for what was there before */
 PERFLAW_HOT void *perflaw_map(size_t bytes, int protection, int flags, int file, int64_t offset) {
     void *at = mmap(NULL, bytes, protection, flags, file, offset);
     return at == MAP_FAILED ? NULL : at;
@@ -105,14 +105,15 @@ PERFLAW_HOT void perflaw_unmap(void *at, size_t bytes) { syscall(SYS_munmap, at,
 #endif
 PERFLAW_HOT void perflaw_close(int file) { syscall(SYS_close, (long)file); }
 
-/* Private memory that a fork's child finds filled with zeros: so it cannot take its parent's rings for its own. */
-PERFLAW_HOT void *perflaw_private(size_t bytes) {
+/* Private memory that is all zeros in a fork's child, so that the child cannot take its parent's rings for its own. */
+PERFLAW_HOT void *perflaw_map_private(size_t bytes) {
     void *at = perflaw_map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | PERFLAW_ANONYMOUS, -1, 0);
     if (at) syscall(SYS_madvise, at, bytes, (long)PERFLAW_WIPEONFORK);
     return at;
 }
 
-/* Space on disk before anything is written into a mapping: a full disk is an error here, there it would be a SIGBUS. */
+/* Allocate space on disk before anything is written to a mapping: a full disk is an error here, and would be a
+ * SIGBUS there. 0 if it fails. */
 PERFLAW_SLOW int perflaw_allocate(int file, int64_t from, int64_t bytes) {
     static const char zeros[4096] = {0};
     if (!syscall(SYS_fallocate, (long)file, 0L, from, bytes)) return 1;
@@ -138,30 +139,31 @@ PERFLAW_HOT void perflaw_restore_signals(uint64_t before) {
 /* ---- texts, without the C library's formatting ---- */
 
 typedef struct perflaw_text {
-    char *at, *end; /* the end is where the last zero byte would stand */
+    char *at, *end; /* the end is where the last zero byte may stand */
 } perflaw_text;
 
-PERFLAW_SLOW void perflaw_say(perflaw_text *text, const char *words) {
+PERFLAW_SLOW void perflaw_text_add(perflaw_text *text, const char *words) {
     while (*words && text->at < text->end) *text->at++ = *words++;
     *text->at = 0;
 }
-PERFLAW_SLOW void perflaw_say_number(perflaw_text *text, uint64_t number) {
+PERFLAW_SLOW void perflaw_text_add_number(perflaw_text *text, uint64_t number) {
     char digits[24], *at = digits + sizeof digits - 1;
     *at = 0;
     do {
         *--at = (char)('0' + number % 10);
     } while (number /= 10);
-    perflaw_say(text, at);
+    perflaw_text_add(text, at);
 }
-PERFLAW_SLOW uint64_t perflaw_number(const char *words) {
+PERFLAW_SLOW uint64_t perflaw_parse_number(const char *words) {
     uint64_t number = 0;
     while (words && *words >= '0' && *words <= '9') number = number * 10 + (uint64_t)(*words++ - '0');
     return number;
 }
-/* A variable of the environment; none of them for a program that runs with rights which its user does not have. */
-PERFLAW_SLOW const char *perflaw_variable(const char *name) {
-    const char *said = getauxval(AT_SECURE) ? NULL : getenv(name);
-    return said && *said ? said : NULL;
+/* A variable of the environment, NULL if it is empty. A program that runs with rights that its user does not have
+ * sees none. */
+PERFLAW_SLOW const char *perflaw_environment(const char *name) {
+    const char *value = getauxval(AT_SECURE) ? NULL : getenv(name);
+    return value && *value ? value : NULL;
 }
 
 #ifdef __cplusplus

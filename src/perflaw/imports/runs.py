@@ -32,7 +32,7 @@ from perflaw.types import Clock, Run
 RING_MAGIC: Final = 0x31474E4952465250
 RING_VERSION: Final = 1
 RING_RECORDS: Final = 4096
-"""Offset of the records in a ring file (native/ring.h)."""
+"""Offset of the records in a ring file (native/core/base/ring.h)."""
 RING_WRITTEN: Final = 64
 """Offset of the number of written records."""
 RING_CAPACITY: Final = 1 << 14

@@ -103,7 +103,7 @@ class Product:
     sources: tuple[Path, ...]
     """Its C files."""
     folders: tuple[Path, ...] = ()
-    """Where other headers than ours, which stand beside the sources, are looked for."""
+    """Where headers are looked for: ``native/``, and the interpreter's."""
     optional: tuple[str, ...] = ()
     """Flags that make it faster, where the compiler knows them."""
     interpreter: Interpreter | None = None
@@ -132,7 +132,7 @@ def extension(interpreter: Interpreter) -> Product:
         f"_perflaw_native-{interpreter.version}",
         interpreter.suffix,
         listed(native, native / "python" / "SOURCES"),
-        (include, include / "internal"),
+        (native, include, include / "internal"),
         interpreter=interpreter,
     )
 
@@ -140,15 +140,16 @@ def extension(interpreter: Interpreter) -> Product:
 def core() -> Product:
     """The call tree's library, which the recorder loads."""
     native = sources_folder()
-    sources = listed(native, native / "SOURCES")
-    return Product("the native core", "libperflaw_core", ".so", sources, optional=("-flto",))  # hot paths cross files
+    sources = listed(native, native / "core" / "SOURCES")
+    optional = ("-flto",)  # hot paths cross files
+    return Product("the native core", "libperflaw_core", ".so", sources, (native,), optional)
 
 
 def hooks() -> Product:
     """The library that is preloaded into compiled programs which have the hooks of ``-finstrument-functions``."""
     native = sources_folder()
-    sources = listed(native, native / "hooks" / "SOURCES")
-    return Product("the hooks for compiled programs", "libperflaw_hooks", ".so", sources, optional=("-flto",))
+    sources = listed(native, native / "compiled" / "SOURCES")
+    return Product("the hooks for compiled programs", "libperflaw_hooks", ".so", sources, (native,), ("-flto",))
 
 
 def listed(native: Path, file: Path) -> tuple[Path, ...]:

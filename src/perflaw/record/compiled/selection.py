@@ -1,7 +1,8 @@
 """Which functions of a compiled program are recorded, for ``--select`` and ``--exclude``.
 
 The hooks know addresses; the recorder knows names. So when the recorded program first meets code of a file, it asks: it
-puts ``<digest>.ask`` into the spool's folder ``chosen`` and waits for the answer ``<digest>`` (``selected.c``).
+puts ``<digest>.ask`` into the spool's folder ``chosen`` and waits for the answer ``<digest>``
+(``native/compiled/selection.c``).
 """
 
 from __future__ import annotations

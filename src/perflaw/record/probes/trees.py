@@ -44,7 +44,7 @@ _START: Final = 4096
 _HEAD: Final = np.dtype(
     {"names": ["magic", "version", "capacity", "written"], "formats": ["<u8", "<u4", "<u4", "<u8"], "offsets": [0, 8, 12, 64]}
 )  # fmt: skip
-"""The head of a ring file (native/ring.h)."""
+"""The head of a ring file (native/core/base/ring.h)."""
 _MAGIC: Final = int.from_bytes(b"PRFRING1"[::-1], "big")
 
 

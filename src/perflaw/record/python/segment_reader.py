@@ -27,7 +27,7 @@ PIECE: Final = 1024
 
 
 class ReadingOrder:
-    """Events that wait for their turn, by thread: the twin of native/order.h, which says where the order matters."""
+    """Events that wait for their turn, by thread: the twin of native/core/library/order.h, which says where order matters."""
 
     def __init__(self) -> None:
         self.waiting: dict[int, list[Event]] = {}

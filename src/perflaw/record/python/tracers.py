@@ -117,7 +117,7 @@ def clock_step(clock: Callable[[], int] = time.perf_counter_ns) -> float:
     """Step of a clock that gives whole ns: readings differ by multiples of it. At least 1.
 
     Some processors count in steps of ten ns. Readings are taken with pauses of many lengths between them; the longest
-    tenth of the differences are interruptions. The readable twin of ``clock_tick`` in native/clock.c.
+    tenth of the differences are interruptions. The readable twin of ``clock_step_ns`` in native/core/base/clock.c.
     """
     passed = np.sort([_passed(clock, turn % 61) for turn in range(READINGS)])[: READINGS * 9 // 10].astype(np.float64)
     passed = np.sort(abs(passed - passed[len(passed) // 2]))  # still multiples, but small ones

@@ -1,7 +1,7 @@
-"""The C core of the call tree (native/core.h): rings go in, the tables of a finished call tree come out.
+"""The C core of the call tree (native/core/library/core.h): rings go in, the tables of a finished call tree come out.
 
 ctypes releases the GIL during a call, so several cores can work at once; one core belongs to one thread. A test compares
-the sizes of the tables' rows with those of native/export.h.
+the sizes of the tables' rows with those of native/core/library/rows.h.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from perflaw.store.columns import WIDE, Array, Column
 
 
 class Export(IntEnum):
-    """Numbers of the exported tables, as in native/core.h."""
+    """Numbers of the exported tables, as in native/core/library/rows.h."""
 
     HEAD = 0
     NODES = 1
@@ -138,20 +138,20 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "core_limits": (None, _HANDLE, _U32, _U32, _U32, _U32, _U32),
     "core_metrics": (None, _HANDLE, _U32),
     "core_paths": (ctypes.c_int, _HANDLE, _U32, _U64),
-    "core_ring": (ctypes.c_int, _HANDLE, ctypes.c_char_p),
+    "core_attach": (ctypes.c_int, _HANDLE, ctypes.c_char_p),
     "core_step": (_U64, _HANDLE, _U64),
-    "core_asks": (ctypes.c_int, _HANDLE),
+    "core_awaits_ring": (ctypes.c_int, _HANDLE),
     "core_stop": (None, _HANDLE),
-    "core_leave": (None, _HANDLE),
+    "core_detach": (None, _HANDLE),
     "core_finish": (None, _HANDLE),
     "core_export": (_SIZE, _HANDLE, _U32, _HANDLE, _SIZE),
     "core_row_size": (_SIZE, _U32),
     "core_event_layout": (ctypes.c_char_p,),
-    "core_way": (ctypes.c_char_p, ctypes.c_char_p),
-    "core_tick": (ctypes.c_double,),
+    "core_clock_source": (ctypes.c_char_p, ctypes.c_char_p),
+    "core_clock_step": (ctypes.c_double,),
     "core_close": (None, _HANDLE),
 }
-"""Result and arguments of each function of native/core.h."""
+"""Result and arguments of each function of native/core/library/core.h."""
 
 
 def load(library: Path) -> ctypes.CDLL:
@@ -165,13 +165,13 @@ def load(library: Path) -> ctypes.CDLL:
 
 def clock_words(library: Path, clock: str) -> str:
     """How the native tracer reads the ``clock`` or the ``cpu`` time on this machine, in words."""
-    return str(load(library).core_way(clock.encode()).decode())
+    return str(load(library).core_clock_source(clock.encode()).decode())
 
 
 @cache
 def clock_tick(library: Path) -> float:
     """Step of the native tracer's clock on this machine, ns."""
-    return float(load(library).core_tick())
+    return float(load(library).core_clock_step())
 
 
 class Core:
@@ -206,7 +206,7 @@ class Core:
 
     def attach(self, path: Path) -> None:
         """Read this ring from now on; OSError if it cannot be read or has another version."""
-        if error := self._library.core_ring(self._handle, os.fsencode(path)):
+        if error := self._library.core_attach(self._handle, os.fsencode(path)):
             raise OSError(error, os.strerror(error), str(path))
 
     def step(self, most: int = STEP) -> int:
@@ -215,7 +215,7 @@ class Core:
 
     def asks(self) -> bool:
         """Whether a record waits for a ring that is not attached yet; the next step reads it in any case."""
-        return bool(self._library.core_asks(self._handle))
+        return bool(self._library.core_awaits_ring(self._handle))
 
     def stop(self) -> None:
         """Ask the writers of all rings to write no more."""
@@ -223,7 +223,7 @@ class Core:
 
     def leave(self) -> None:
         """Unmap all rings; the tree stays."""
-        self._library.core_leave(self._handle)
+        self._library.core_detach(self._handle)
 
     def finish(self) -> TreeTables:
         """The call tree. Open invocations are counted and give no sample. The core is closed afterwards."""

@@ -1,4 +1,4 @@
-"""Durations by call path, in observations that are closed by count and time: the readable twin of native/paths.c.
+"""Durations by call path, in observations that are closed by count and time: the readable twin of native/core/paths/paths.c.
 
 An observation is closed when it has ``FEWEST`` calls, because nothing is reliably found below that number, and has lasted
 ``SHORTEST_NS``, so that a function called a million times a second does not have a thousand observations. Beyond

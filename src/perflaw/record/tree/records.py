@@ -1,7 +1,7 @@
 """The records that a tracer appends, one an event, and the definitions of the numbers in them.
 
 A test compares the layout with the packing of the pure-Python tracer; the C core has the same layout in
-``native/record.h`` and ``layout.h``.
+``native/core/base/record.h``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MAX_CODE = 1 << 20
 
 @dataclass(frozen=True)
 class TreeLimits:
-    """Bounds of a builder's memory, whatever the program does. The C core has the same limits in native/layout.h."""
+    """Bounds of a builder's memory, whatever the program does. The C core has the same limits in native/core/tree/tree.h."""
 
     nodes: int = 1 << 15
     """Beyond it, a call from a new context goes to the node (root, site -2, function)."""

@@ -2,8 +2,8 @@
 
 A stack remembers the calls that completed on it recently, callees before callers. What an invocation passes on to its
 caller is bounded: of ``MOST_APART`` spans the ``MOST`` longest stay, and shorter ones are ignored from then on, as are
-spans below a 1024th of the shortest of the function's longest invocations. The readable twin of ``native/spans.c``, equal
-to it in every span.
+spans below a 1024th of the shortest of the function's longest invocations. The readable twin of
+``native/core/tree/spans.c``, equal to it in every span.
 """
 
 from __future__ import annotations

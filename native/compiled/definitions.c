@@ -1,0 +1,164 @@
+#include "definitions.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+typedef struct Line {
+    size_t length;
+    char text[16384];
+} Line;
+static Line line; /* protected by the lock; static, because the stacks of threads may be small */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void add_byte(char byte) {
+    if (line.length < sizeof line.text) line.text[line.length++] = byte;
+}
+
+static void add(const char *text) {
+    while (*text) add_byte(*text++);
+}
+
+static void add_number(int64_t number) {
+    char digits[24];
+    snprintf(digits, sizeof digits, ", %lld", (long long)number);
+    add(digits);
+}
+
+/* Add a Python string literal. */
+static void add_quoted(const char *text, size_t length) {
+    char escaped[8];
+    add_byte('\'');
+    for (; length--; text++) {
+        unsigned char byte = (unsigned char)*text;
+        int plain = byte >= ' ' && byte != 127 && byte != '\\' && byte != '\'';
+        snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+        if (plain) add_byte(*text);
+        else add(escaped);
+    }
+    add_byte('\'');
+}
+
+static void add_text(const char *text) {
+    add(", ");
+    add_quoted(text, strlen(text));
+}
+
+static void begin(const char *kind) {
+    pthread_mutex_lock(&lock);
+    line.length = 0;
+    add("(");
+    add_quoted(kind, strlen(kind));
+}
+
+/* The file is opened for every line, so that the program never meets a descriptor of ours. */
+static void end(void) {
+    char path[sizeof recording.folder + 16];
+    add(")\n");
+    snprintf(path, sizeof path, "%s/definitions", recording.folder);
+    int saved = errno, file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int whole = file >= 0 && line.length < sizeof line.text && write(file, line.text, line.length) == (ssize_t)line.length;
+    if (file >= 0) close(file);
+    errno = saved;
+    pthread_mutex_unlock(&lock);
+    if (!whole) recording_stop("cannot write to the spool: is the disk full?");
+}
+
+void define_text(const char *topic, const char *text) {
+    begin("say");
+    add_text(topic);
+    add_text(text);
+    end();
+}
+
+static void add_command_line(void) {
+    char words[4096];
+    ssize_t length = 0;
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        length = read(file, words, sizeof words - 1);
+        close(file);
+    }
+    for (ssize_t at = 0; at < length;) {
+        size_t word = strnlen(words + at, (size_t)(length - at));
+        add_quoted(words + at, word);
+        add(", ");
+        at += (ssize_t)word + 1;
+    }
+}
+
+void define_process(void) {
+    pthread_mutex_init(&lock, NULL); /* in a forked child: another thread may have held it */
+    begin("process");
+    add_number(getpid());
+    add_number(getppid());
+    add(", (");
+    add_command_line();
+    add(")");
+    end();
+    begin("metric");
+    add_number(METRIC_CPU);
+    add_text("cpu");
+    add_text("ns");
+    end();
+}
+
+const char *loaded_file(const void *function, const void **base, char *buffer, size_t size) {
+    Dl_info about = {0}, program = {0};
+    int found = dladdr(function, &about);
+    const char *name = found && about.dli_fname ? about.dli_fname : "";
+    *base = about.dli_fbase;
+    if (!found) return name;
+    /* dladdr gives the program itself the word that it was started with, and servers write their titles over that
+     * word. */
+    if (!dladdr((void *)getauxval(AT_ENTRY), &program) || program.dli_fbase != about.dli_fbase) return name;
+    ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
+    if (length <= 0) return name;
+    buffer[length] = 0;
+    return buffer;
+}
+
+void define_function(int32_t number, const void *function) {
+    char buffer[4096];
+    const void *base;
+    Dl_info about = {0};
+    const char *file = loaded_file(function, &base, buffer, sizeof buffer);
+    int exported = dladdr(function, &about) && about.dli_sname && about.dli_saddr == function;
+    begin(number == NOT_SELECTED ? "unselected" : "address");
+    if (number != NOT_SELECTED) add_number(number);
+    add_text(file);
+    add_number((const char *)function - (const char *)base);
+    add_text(exported ? about.dli_sname : "");
+    end();
+}
+
+void define_start(void) {
+    begin("start");
+    add_number(clock_ns(&recording.clock));
+    add_number(recording.enter_ns + recording.exit_ns);
+    add_number(0);
+    add_text("");
+    end();
+}
+
+void define_end(const Totals *totals) {
+    if (totals->foreign_events)
+        define_text("stacks", "calls on stacks of the program's own (coroutines, alternative signal stacks) are left out");
+    char count[24];
+    snprintf(count, sizeof count, "%lld", (long long)recording.thread_count);
+    define_text("threads", count);
+    begin("end");
+    add_number(clock_ns(&recording.clock));
+    add_number(totals->overhead_ns);
+    add_number(totals->lost_records + totals->foreign_events / 2);
+    add_text(recording.stop_reason ? recording.stop_reason : "");
+    add_number(0);
+    add_number(totals->unselected);
+    add(", ()");
+    end();
+}

@@ -1,0 +1,105 @@
+#include "functions.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "core/base/table.h"
+#include "definitions.h"
+#include "selection.h"
+
+enum { FIRST_CAPACITY = 256, MAX_NAMED = 20 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Arena arena;
+static Table numbers, unselected; /* of the process, by address */
+
+void functions_forget(void) {
+    pthread_mutex_init(&lock, NULL); /* in a forked child: another thread may have held it */
+    if (arena.base) arena_destroy(&arena);
+    numbers = unselected = (Table){0};
+}
+
+uint32_t functions_unselected(void) { return unselected.used; }
+
+/* ---- numbers of the process ---- */
+
+/* The number of a function in one of the two tables. On first sight it is defined; of the unselected ones only the
+ * first few are. */
+static uint32_t number_in(Table *table, const void *function, uint32_t low, uint32_t high) {
+    uint32_t number = table_get(table, low, high, 0);
+    if (number || !table_put(&arena, table, low, high, 0, table->used + 1)) return number;
+    number = table->used;
+    if (table == &numbers && number < MAX_CODE) define_function((int32_t)number, function);
+    if (table == &unselected && number <= MAX_NAMED) define_function(NOT_SELECTED, function);
+    return number;
+}
+
+static int32_t number_of(const void *function, uint32_t *size) {
+    uint32_t low = (uint32_t)(uintptr_t)function, high = (uint32_t)((uintptr_t)function >> 32), number = 0;
+    pthread_mutex_lock(&lock);
+    int recorded = !recording.has_selection || is_selected(function, size);
+    if (arena.base || !arena_create(&arena, 1ull << 26))
+        number = number_in(recorded ? &numbers : &unselected, function, low, high);
+    pthread_mutex_unlock(&lock);
+    return recorded && number && number < MAX_CODE ? (int32_t)number : NOT_SELECTED;
+}
+
+/* ---- the table of a thread ---- */
+
+/* The entry of a function, or the empty one where it would go. */
+static KnownFunction *entry_of(const Thread *thread, const void *function) {
+    uint32_t at = (uint32_t)(((uintptr_t)function * 0x9e3779b97f4a7c15ull) >> 40), mask = thread->function_capacity - 1;
+    while (thread->functions[at & mask].function && thread->functions[at & mask].function != function) at++;
+    return &thread->functions[at & mask];
+}
+
+static int enlarge(Thread *thread) {
+    uint32_t old = thread->function_capacity, capacity = old ? 2 * old : FIRST_CAPACITY;
+    KnownFunction *smaller = thread->functions, *larger = arena_alloc(&thread->arena, capacity * sizeof(KnownFunction));
+    if (!larger) return 0;
+    thread->functions = larger;
+    thread->function_capacity = capacity;
+    for (uint32_t at = 0; at < old; at++)
+        if (smaller[at].function) *entry_of(thread, smaller[at].function) = smaller[at];
+    arena_free(&thread->arena, smaller, old * sizeof(KnownFunction));
+    return 1;
+}
+
+/* Signals are held meanwhile, because a handler that jumped out of here would leave the lock taken. Where functions are
+ * selected, the recorder may have to be waited for: the thread's CPU time leaves that out. */
+static void fetch_number(Thread *thread, KnownFunction *known) {
+    sigset_t before, every;
+    int64_t wall = clock_plain_ns(), spent = recording.has_selection ? cpu_spent_ns() : 0;
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    known->number = number_of(known->function, &known->size);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (recording.has_selection) cpu_leave_out(&thread->cpu, clock_plain_ns() - wall, cpu_spent_ns() - spent);
+}
+
+static KnownFunction *add_function(Thread *thread, const void *function) {
+    if (2 * thread->function_count >= thread->function_capacity && !enlarge(thread)) return NULL;
+    KnownFunction *known = entry_of(thread, function);
+    int64_t begun = clock_ns(&recording.clock);
+    *known = (KnownFunction){.function = function, .size = INT32_MAX};
+    if (function != recording.calibrated) fetch_number(thread, known);
+    thread->function_count++;
+    if (!recording.fake_clock) thread->overhead_ns += clock_ns(&recording.clock) - begun;
+    return known;
+}
+
+int function_is_unselected(const Thread *thread, const void *function) {
+    const KnownFunction *known = thread->function_capacity ? entry_of(thread, function) : NULL;
+    return known && known->function && known->number == NOT_SELECTED;
+}
+
+KnownFunction *function_find(Thread *thread, const void *function) {
+    KnownFunction *known = thread->function_capacity ? entry_of(thread, function) : NULL;
+    return known && known->function ? known : add_function(thread, function);
+}
+
+int32_t function_draw(Thread *thread, KnownFunction *known) {
+    if (!known->skips && !(known->skips = arena_alloc(&thread->arena, sizeof(Skips)))) return -1;
+    int32_t key = skips_draw(known->skips, &thread->random_state);
+    known->countdown = skips_next(known->skips, &thread->random_state);
+    return key;
+}

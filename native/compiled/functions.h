@@ -1,0 +1,24 @@
+/* Functions by their address. Each thread has a table of its own, so that no thread waits for another at an event;
+ * numbers are given once per process.
+ *
+ * Ownership: a table belongs to its thread's arena, the numbers to the process. Threads: a thread passes only
+ * itself. Cost: a look-up is 2 ns; the first sight of a function in a thread takes a lock, and in the process a line
+ * of the definitions file, or a question to the recorder. That time is left out of the thread's stamps. */
+#ifndef PERFLAW_COMPILED_FUNCTIONS_H
+#define PERFLAW_COMPILED_FUNCTIONS_H
+
+#include "recording.h"
+
+/* What the thread knows of a function, which gets its number on first sight. NULL if there is no memory. */
+KnownFunction *function_find(Thread *thread, const void *function);
+/* Whether the thread has met the function and it is not selected. */
+int function_is_unselected(const Thread *thread, const void *function);
+/* The priority of a candidate for the sample, and the next countdown. -1 if there is no memory. */
+int32_t function_draw(Thread *thread, KnownFunction *known);
+
+/* How many functions of the process were met and not selected. */
+uint32_t functions_unselected(void);
+/* In a forked child: forget all numbers. */
+void functions_forget(void);
+
+#endif

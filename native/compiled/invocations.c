@@ -1,0 +1,99 @@
+#include "invocations.h"
+
+#include "functions.h"
+#include "threads.h"
+
+/* ---- stamps ---- */
+
+static int64_t write_time_off_cpu(Thread *thread, int64_t now) {
+    int64_t off = cpu_off_since(&thread->cpu, &recording.clock, thread->last_stamp + thread->overhead_ns, &now);
+    if (off) thread_write(thread, off, 0, METRIC_CPU, -1, -1, EVENT_CHANGE);
+    return now;
+}
+
+/* The clock without the hooks' own time. It never goes back. */
+static inline int64_t stamp_of(Thread *thread, int64_t now) {
+    if (__builtin_expect(cpu_may_be_off(&thread->cpu, now), 0)) now = write_time_off_cpu(thread, now);
+    int64_t stamp = now - thread->overhead_ns;
+    if (stamp < thread->last_stamp) stamp = thread->last_stamp;
+    return thread->last_stamp = stamp;
+}
+
+/* ---- which invocations are still open ---- */
+
+static int64_t innermost(const Thread *thread) { return thread->height ? thread->open[thread->height - 1].frame : 0; }
+
+/* What is open above this height was left by longjmp or an exception. */
+static void bury_above(Thread *thread, uint32_t height) {
+    thread->height = height;
+    thread_write(thread, thread->last_stamp, innermost(thread), 1, -1, -1, EVENT_DEAD);
+}
+
+void invocations_bury(Thread *thread, uintptr_t stack) {
+    uint32_t height = thread->height;
+    while (height && thread->open[height - 1].stack < stack) height--;
+    if (__builtin_expect(height != thread->height, 0)) bury_above(thread, height);
+}
+
+/* The height of a function whose exit hook was called by a jump, when its frame was gone already: the stack then stands
+ * where the caller's stood at the call. 0 if it is not open. */
+static uint32_t height_of_tail(const Thread *thread, const void *function, uintptr_t stack) {
+    uint32_t first = thread->height, at;
+    while (first && thread->open[first - 1].stack < stack) first--;
+    /* The outermost of the deeper ones has the frame; what was inlined there shares its address. */
+    for (at = first; at < thread->height && thread->open[at].stack == thread->open[first].stack;) at++;
+    while (at > first && thread->open[at - 1].function != function) at--;
+    return at > first ? at : 0;
+}
+
+static uint32_t height_of(const Thread *thread, const void *function, uintptr_t stack) {
+    for (uint32_t at = thread->height; at; at--)
+        if (thread->open[at - 1].function == function && thread->open[at - 1].stack >= stack) return at;
+    return 0;
+}
+
+/* ---- the two events ---- */
+
+/* Where the call stands in its caller: bytes from the start of the caller's code to the last byte of the call (the
+ * address that is returned to may belong to another line). -1 if the call was inlined, or if that is not known
+ * because the caller may be a function that is not selected. */
+static inline int32_t call_site(const Thread *thread, const void *site, uintptr_t stack) {
+    if (!thread->height || thread->open[thread->height - 1].stack == stack) return -1;
+    const OpenInvocation *caller = &thread->open[thread->height - 1];
+    intptr_t offset = (const char *)site - 1 - (const char *)caller->function;
+    return offset >= 0 && offset < caller->size ? (int32_t)offset : -1;
+}
+
+void invocation_enter(Thread *thread, const void *function, const void *site, uintptr_t stack) {
+    KnownFunction *known = function_find(thread, function);
+    if (!known) return;
+    if (known->number == NOT_SELECTED) {
+        thread->overhead_ns += recording.skip_ns;
+        return;
+    }
+    int64_t now = clock_ns(&recording.clock);
+    invocations_bury(thread, stack);
+    if (thread->height == thread->open_capacity && !thread_grow(thread)) return;
+    int64_t stamp = stamp_of(thread, now);
+    int32_t key = known->countdown-- > 0 ? -1 : function_draw(thread, known), at = call_site(thread, site, stack);
+    OpenInvocation *open = &thread->open[thread->height++];
+    *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size};
+    thread_write(thread, stamp, open->frame, known->number, at, key, EVENT_ENTER);
+    thread->overhead_ns += recording.enter_ns;
+}
+
+void invocation_exit(Thread *thread, const void *function, const void *site, const void *returns, uintptr_t stack) {
+    uint32_t height = thread->height;
+    if (!height) return;
+    const OpenInvocation *top = &thread->open[height - 1];
+    if (__builtin_expect(top->function != function || top->stack != stack, 0)) {
+        if (function_is_unselected(thread, function)) return;
+        height = returns == site ? height_of_tail(thread, function, stack) : height_of(thread, function, stack);
+        if (!height) return; /* it began before the recording did */
+        if (height < thread->height) bury_above(thread, height);
+    }
+    int64_t stamp = stamp_of(thread, clock_ns(&recording.clock));
+    const OpenInvocation *completed = &thread->open[--thread->height];
+    thread_write(thread, stamp, completed->frame, completed->number, -1, -1, EVENT_EXIT);
+    thread->overhead_ns += recording.exit_ns;
+}

@@ -1,0 +1,11 @@
+/* One recording per process: its beginning at the first event, its end, and what a fork makes of it.
+ *
+ * Ownership: the one Recording. Threads: any; a lock admits one. Cost: the beginning calibrates a clock, 5 ms. */
+#ifndef PERFLAW_COMPILED_PROCESS_H
+#define PERFLAW_COMPILED_PROCESS_H
+
+/* Begin the recording of this process, or of a forked child, if it is to be recorded. 0 if it is not. errno stays as
+ * it was. */
+int process_begin(void);
+
+#endif

@@ -1,0 +1,87 @@
+/* The state of a recording inside a compiled program, whose hooks of -finstrument-functions (gcc and clang) call a
+ * library that is preloaded.
+ *
+ *     hooks.c        the hooks, and how a thread's recording begins   process.c      one recording per process, and forks
+ *     invocations.c  which invocations are open                       jumps.c        longjmp and exceptions
+ *     functions.c    what each thread knows of a function             selection.c    which functions are recorded
+ *     threads.c      a ring and an invocation stack per thread        definitions.c  lines of the definitions file
+ *     calibration.c  what a hook costs
+ *
+ * The program's own malloc may be instrumented, so an event never allocates from it: memory comes from arenas. A hook
+ * that a signal handler calls while it interrupts another hook is not recorded. Nothing of the program is changed.
+ *
+ * Ownership: the one Recording belongs to the process, a Thread to its arena. Threads: only its own thread writes to
+ * a Thread, except for `next` and `next_idle`, which a lock protects. */
+#ifndef PERFLAW_COMPILED_RECORDING_H
+#define PERFLAW_COMPILED_RECORDING_H
+
+#include "core/base/arena.h"
+#include "core/base/clock.h"
+#include "core/base/cpu.h"
+#include "core/base/ring.h"
+#include "core/base/skips.h"
+
+/* Numbers of functions that readers never see (NOT_SELECTED) or drop (CALIBRATION). */
+enum { NOT_SELECTED = -1, CALIBRATION = 0 };
+
+/* An invocation that has not ended. */
+typedef struct OpenInvocation {
+    const void *function;
+    uintptr_t stack; /* where the stack stood at its hook; deeper calls lie below */
+    int64_t frame;   /* its identity in the records */
+    int32_t number;
+    uint32_t size; /* of the function's code, in bytes */
+} OpenInvocation;
+
+/* What a thread knows of a function. */
+typedef struct KnownFunction {
+    const void *function;
+    int64_t countdown; /* invocations until the next candidate for the sample */
+    Skips *skips;
+    int32_t number;
+    uint32_t size; /* of its code, in bytes; INT32_MAX if it is not known */
+} KnownFunction;
+
+/* A thread of the program. */
+typedef struct Thread {
+    Ring ring;
+    Cpu cpu;
+    Arena arena;
+    OpenInvocation *open;
+    KnownFunction *functions; /* a hash table by address, with open addressing; the capacity is a power of two */
+    uint32_t height, open_capacity, function_capacity, function_count;
+    uint32_t lost_records;   /* records that found no room in the ring */
+    uint32_t foreign_events; /* events on another stack than the thread's own */
+    volatile int busy;       /* the thread is inside a hook: one that a signal handler calls is left out */
+    int64_t last_frame, number;
+    int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
+    uint64_t random_state;
+    uintptr_t stack_low, stack_high;
+    struct Thread *next, *next_idle; /* the list of all threads; the list of those whose ring waits for a new thread */
+} Thread;
+
+enum State { NOT_BEGUN, RECORDING, FORKED, ENDED };
+
+typedef struct Recording {
+    volatile int state; /* enum State of this process */
+    int fake_clock, recorder_pid, has_selection;
+    uint64_t seed;
+    char spool[2048], folder[2304];
+    Clock clock;
+    int64_t fake_now;
+    int64_t enter_ns, exit_ns; /* cost of a hook beyond what lies between the two stamps of a call */
+    int64_t skip_ns;           /* cost of both hooks of a function that is not selected */
+    int64_t thread_count;
+    uint32_t ring_count;
+    const void *calibrated;  /* the function whose calls calibration makes; NULL outside of it */
+    const char *stop_reason; /* why the recording ended before the program did */
+} Recording;
+
+extern Recording recording;
+extern __thread Thread *current_thread __attribute__((tls_model("initial-exec")));
+
+/* End the recording for good, for the first reason given; the program goes on. Any thread may call it. Cost: two
+ * stores. */
+void recording_stop(const char *reason);
+
+#endif

@@ -1,0 +1,17 @@
+/* Which functions are recorded, where the person selected some. Names are the recorder's matter: when code of a file is
+ * first met, the recorder is asked what is selected there, and it answers with a file of places.
+ *
+ *     | Answer | Place 0 | Place 1 | ...    sorted by offset
+ *
+ * Ownership: answers stay mapped as long as the process lives. Threads: one at a time, under the lock of
+ * functions.c. Cost: some milliseconds per file, and a binary search per function and thread. */
+#ifndef PERFLAW_COMPILED_SELECTION_H
+#define PERFLAW_COMPILED_SELECTION_H
+
+#include <stdint.h>
+
+/* Whether a function is to be recorded. *size is set to the size of its code if that is known. If the recorder gives no
+ * answer, the recording stops. */
+int is_selected(const void *function, uint32_t *size);
+
+#endif

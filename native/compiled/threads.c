@@ -1,0 +1,122 @@
+#include "threads.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+/* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Of many threads few run at
+ * once, so later rings are small. */
+enum { LARGE = 1 << 17, SMALL = 1 << 13, LARGE_RINGS = 4 };
+static const uint64_t RESERVED_BYTES = 1ull << 30; /* of address space per thread; only what is touched takes memory */
+
+static Thread *all, *idle;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t at_end;
+
+Thread *threads_all(void) { return all; }
+
+void threads_forget(void) {
+    current_thread = NULL;
+    all = idle = NULL;
+    pthread_mutex_init(&lock, NULL);
+}
+
+void signals_hold(sigset_t *before) {
+    sigset_t every;
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, before);
+}
+
+void signals_release(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
+
+/* ---- end of a thread ---- */
+
+static void end(void *held) {
+    Thread *thread = held;
+    sigset_t before;
+    if (recording.state != RECORDING || thread != current_thread) return;
+    signals_hold(&before);
+    thread_write(thread, thread->last_stamp, 0, 0, -1, -1, EVENT_END);
+    current_thread = NULL;
+    pthread_mutex_lock(&lock);
+    thread->next_idle = idle;
+    idle = thread;
+    pthread_mutex_unlock(&lock);
+    signals_release(&before);
+}
+
+int threads_start(void) { return !pthread_key_create(&at_end, end); }
+
+void thread_watch_end(Thread *thread) { pthread_setspecific(at_end, thread); }
+
+/* ---- beginning of a thread ---- */
+
+static Thread *create(void) {
+    Arena arena;
+    char path[sizeof recording.folder + 16];
+    Thread *thread = arena_create(&arena, RESERVED_BYTES) ? NULL : arena_alloc(&arena, sizeof *thread);
+    if (!thread) return NULL;
+    thread->arena = arena;
+    snprintf(path, sizeof path, "%s/%04u.ring", recording.folder, ++recording.ring_count);
+    int error = ring_create(&thread->ring, path, recording.ring_count > LARGE_RINGS ? SMALL : LARGE);
+    if (error) {
+        arena_destroy(&arena);
+        recording_stop(error == ENOSPC ? "cannot write to the spool: the disk is full" : "cannot write to the spool");
+        return NULL;
+    }
+    thread->next = all;
+    return all = thread;
+}
+
+/* Note the bounds of the thread's stack. A signal handler on a stack of its own and a coroutine stand outside of
+ * them. */
+static void find_stack(Thread *thread) {
+    pthread_attr_t attributes;
+    void *low;
+    size_t size;
+    thread->stack_high = UINTPTR_MAX;
+    if (pthread_getattr_np(pthread_self(), &attributes)) return;
+    if (!pthread_attr_getstack(&attributes, &low, &size)) {
+        thread->stack_low = (uintptr_t)low;
+        thread->stack_high = thread->stack_low + size;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+Thread *thread_create(void) {
+    pthread_mutex_lock(&lock);
+    Thread *thread = idle;
+    if (thread) idle = thread->next_idle;
+    else thread = create();
+    if (thread) thread->number = ++recording.thread_count;
+    pthread_mutex_unlock(&lock);
+    if (!thread) return NULL;
+    thread->height = 0;
+    thread->busy = 0;
+    thread->random_state = recording.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
+    find_stack(thread);
+    return thread;
+}
+
+int thread_grow(Thread *thread) {
+    uint64_t old = thread->open_capacity, new = old ? old * 2 : 64, size = sizeof(OpenInvocation);
+    if (!arena_enlarge(&thread->arena, (void **)&thread->open, old * size, new * size)) return 0;
+    thread->open_capacity = (uint32_t)new;
+    return 1;
+}
+
+/* ---- a full ring ---- */
+
+int thread_make_room(Thread *thread) {
+    int saved = errno;
+    if (recording.state != RECORDING) return 0;
+    if (ring_has_room(&thread->ring)) return 1;
+    int64_t wall = clock_plain_ns(), spent = cpu_spent_ns();
+    const char *obstacle = ring_wait(&thread->ring, recording.recorder_pid);
+    wall = clock_plain_ns() - wall;
+    cpu_leave_out(&thread->cpu, wall, cpu_spent_ns() - spent);
+    if (!recording.fake_clock) thread->overhead_ns += wall;
+    if (obstacle) recording_stop(obstacle);
+    errno = saved;
+    return !obstacle;
+}

@@ -1,0 +1,68 @@
+#include "cpu.h"
+
+#include <stddef.h>
+
+#if defined(__x86_64__) && __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define HAVE_RSEQ 1
+#endif
+
+int64_t cpu_spent_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+#ifdef HAVE_RSEQ
+/* The kernel expects the signature before the address that it would abort to. It never aborts, because no code is
+ * covered. */
+static const struct {
+    uint32_t signature, abort[3];
+} abort_target = {RSEQ_SIG, {0}};
+static const struct rseq_cs no_code __attribute__((aligned(32))) = {
+    .start_ip = (uintptr_t)&abort_target, .post_commit_offset = 1, .abort_ip = (uintptr_t)abort_target.abort};
+const uint64_t cpu_armed = (uintptr_t)&no_code;
+
+static volatile uint64_t *flag_of_thread(void) {
+    if (!__rseq_size) return NULL;
+    return (volatile uint64_t *)((char *)__builtin_thread_pointer() + __rseq_offset + offsetof(struct rseq, rseq_cs));
+}
+#else
+const uint64_t cpu_armed = 0;
+static volatile uint64_t *flag_of_thread(void) { return NULL; }
+#endif
+
+const char *cpu_start(Cpu *cpu, const Clock *clock) {
+    *cpu = (Cpu){.flag = flag_of_thread()};
+    cpu->wall = cpu->last_event = clock_ns(clock);
+    cpu->spent = cpu_spent_ns();
+    if (!cpu->flag) return "CLOCK_THREAD_CPUTIME_ID after gaps of 5 us: rseq is not registered (glibc before 2.35)";
+    *cpu->flag = cpu_armed;
+    return "CLOCK_THREAD_CPUTIME_ID after each switch, which rseq tells";
+}
+
+int64_t cpu_off(Cpu *cpu, const Clock *clock) {
+    if (cpu->flag) *cpu->flag = cpu_armed;
+    /* The sum since the beginning is taken, so that it never adds up that the two readings are not simultaneous. */
+    int64_t off = clock_ns(clock) - cpu->wall - (cpu_spent_ns() - cpu->spent), more = off - cpu->reported;
+    if (more <= 0) return 0;
+    cpu->reported = off;
+    return more;
+}
+
+int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now) {
+    int64_t off = 0, later;
+    int tries = 4;
+    do { /* again if the thread was switched out while the clocks were read: that is before `later`, and counts */
+        off += cpu_off(cpu, clock);
+        later = clock_ns(clock);
+    } while (cpu->flag && *cpu->flag != cpu_armed && --tries);
+    if (later - *now > CPU_GAP_NS) *now = later;
+    int64_t passed = *now > last ? *now - last : 0;
+    return off < passed ? off : passed;
+}
+
+void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent) {
+    cpu->wall += wall;
+    cpu->spent += spent;
+}

@@ -1,0 +1,46 @@
+/* Time that a thread spent off the CPU, at the price of a test of memory instead of a system call.
+ *
+ * CLOCK_THREAD_CPUTIME_ID costs some 370 ns, too much for every event. The kernel clears a thread's rseq->rseq_cs
+ * whenever the thread was switched out; so it is made to point to a descriptor that covers no code, and the CPU clock
+ * is read only if it no longer does. Without rseq (glibc before 2.35) the clock is read if so much time passed since
+ * the last event that a switch may have been part of it.
+ *
+ * Ownership: a Cpu is its thread's. Threads: only its own thread may touch it. Cost: cpu_may_be_off takes 1 ns.
+ */
+#ifndef PERFLAW_CPU_H
+#define PERFLAW_CPU_H
+
+#include "clock.h"
+
+enum { CPU_GAP_NS = 5000 }; /* no switch away and back is shorter */
+
+typedef struct Cpu {
+    volatile uint64_t *flag; /* rseq_cs of this thread, NULL if there is none */
+    int64_t last_event;      /* its time, if there is no flag */
+    int64_t wall, spent;     /* both clocks at the beginning */
+    int64_t reported;        /* ns off the CPU that were given out so far */
+} Cpu;
+
+extern const uint64_t cpu_armed; /* what the flag holds as long as the thread is not switched out */
+
+/* Begin for the calling thread. Gives how its CPU time is known, in words. */
+const char *cpu_start(Cpu *cpu, const Clock *clock);
+/* ns off the CPU since the last call, never negative. Arms the flag again. */
+int64_t cpu_off(Cpu *cpu, const Clock *clock);
+/* The same up to *now, which moves on if it is long past, and no more than has passed since `last`. What was off
+ * before that, in time that was left out, or unseen (interrupts, other guests of a hypervisor), thus makes no later
+ * CPU time negative. */
+int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now);
+/* Leave out what passed between two readings, as if the thread had not existed meanwhile. */
+void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent);
+int64_t cpu_spent_ns(void);
+
+/* Whether the thread may have been switched out since the last event, which was before `now`. */
+static inline int cpu_may_be_off(Cpu *cpu, int64_t now) {
+    if (cpu->flag) return *cpu->flag != cpu_armed;
+    int64_t passed = now - cpu->last_event;
+    cpu->last_event = now;
+    return passed > CPU_GAP_NS;
+}
+
+#endif

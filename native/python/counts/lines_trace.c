@@ -1,0 +1,115 @@
+#include "lines_trace.h"
+
+#if PY_VERSION_HEX < 0x030C0000
+
+#include "branches.h"
+#include "python/functions.h"
+
+/* Count the outcome of the jump before, now that it is known where it went. */
+static void count_last_jump(Thread *thread, Lines *lines, int32_t offset) {
+    const Site *jump = thread->jump;
+    thread->jump = NULL;
+    if (jump && jump->wanted && (offset == jump->next || offset == jump->target))
+        lines_count_jump(lines, jump, offset != jump->next);
+}
+
+static void count_in_invocation(Counting *counting, int32_t offset) {
+    const Site *last = counting->last;
+    if (last && (offset == last->next || offset == last->target)) counting_add(counting, last, offset != last->next);
+    counting->last = branches_site(counting->function->branches, offset);
+}
+
+/* The frame comes to a line. all: have each of its instructions told, for the counters of the invocation. */
+static void reach_line(Lines *lines, PyFrameObject *object, int all) {
+    uint32_t at = (uint32_t)object->f_lineno - (uint32_t)lines->first;
+    if (at >= (uint32_t)lines->span) return;
+    lines->counts[at]++;
+    object->f_trace_opcodes = all || (lines->until && lines->until[at]);
+}
+
+/* The frame comes to an instruction. Behind the last jump of a line its instructions need not be told, because
+ * whatever leads back into the line begins with an event of the line. */
+static void reach_opcode(const Lines *lines, PyFrameObject *object, int32_t offset) {
+    uint32_t at = (uint32_t)object->f_lineno - (uint32_t)lines->first;
+    if (lines->until && at < (uint32_t)lines->span && offset >= lines->until[at]) object->f_trace_opcodes = 0;
+}
+
+static int trace(PyObject *self, PyFrameObject *object, int what, PyObject *argument) {
+    (void)self, (void)argument;
+    Lines *lines = function_lines(object->f_frame->f_code);
+    Thread *thread = current_thread;
+    if (!lines || !thread) return 0;
+    Counting *counting = branches_wanted ? counting_of(object->f_frame) : NULL;
+    if (what == PyTrace_LINE) {
+        reach_line(lines, object, counting != NULL);
+        thread->overhead_ns += recording.costs.line_ns;
+    }
+    if (what == PyTrace_EXCEPTION) {
+        thread->jump = NULL;
+        if (counting) counting->last = NULL;
+    } else if (what == PyTrace_OPCODE || thread->jump) {
+        int32_t offset = _PyInterpreterFrame_LASTI(object->f_frame) * (int32_t)sizeof(_Py_CODEUNIT);
+        count_last_jump(thread, lines, offset);
+        if (what != PyTrace_OPCODE) return 0;
+        if (lines->branches) thread->jump = branches_site(lines->branches, offset);
+        if (counting) count_in_invocation(counting, offset);
+        else reach_opcode(lines, object, offset);
+        thread->overhead_ns += recording.costs.branch_ns;
+    }
+    return 0;
+}
+
+static int is_counted(const Frame *frame) { return frame && function_lines(frame->f_code); }
+
+/* Some of what this frame executes is not seen. */
+static void note_incomplete(const Frame *frame) {
+    lines_note("not all counted: the program traced itself (sys.settrace)");
+    Counting *counting = branches_wanted && frame ? counting_of(frame) : NULL;
+    if (counting) counting->is_incomplete = 1;
+}
+
+/* Do what the interpreter does when a program sets a trace function. A trace or profile function that runs now is
+ * left alone, because no event is told of what it executes. */
+static void set_trace(PyThreadState *state, int counted) {
+    if (state->tracing || (state->c_tracefunc && state->c_tracefunc != trace)) return;
+    if (counted) state->c_tracefunc = trace;
+    state->cframe->use_tracing = counted || state->c_profilefunc ? 255 : 0;
+}
+
+SetAside lines_trace_begin(PyThreadState *state, Frame *frame, int *counted) {
+    const Frame *caller = state->cframe->current_frame;
+    Thread *thread = current_thread;
+    SetAside aside = {thread ? thread->jump : NULL, NULL};
+    if (thread) thread->jump = NULL;
+    if (state->c_tracefunc != trace) {
+        if (!state->tracing && is_counted(caller)) note_incomplete(caller);
+    } else if (caller && caller->frame_obj && caller->frame_obj->f_trace_opcodes) {
+        aside.opcodes = caller->frame_obj; /* the program may trace it from here on */
+        aside.opcodes->f_trace_opcodes = 0;
+    }
+    *counted = !state->tracing && is_counted(frame);
+    if (*counted && state->c_tracefunc && state->c_tracefunc != trace) note_incomplete(frame);
+    set_trace(state, *counted);
+    return aside;
+}
+
+void lines_trace_end(PyThreadState *state, SetAside aside, int counted) {
+    if (counted && state->c_tracefunc != trace) note_incomplete(NULL);
+    set_trace(state, is_counted(state->cframe->current_frame));
+    if (current_thread) current_thread->jump = aside.jump;
+    if (aside.opcodes && state->c_tracefunc == trace) aside.opcodes->f_trace_opcodes = 1;
+}
+
+int lines_trace_begin_all(PyThreadState *state) {
+    if (state->c_tracefunc) return 0;
+    state->c_tracefunc = trace;
+    state->cframe->use_tracing = 255;
+    return 1;
+}
+
+void lines_trace_end_all(PyThreadState *state) {
+    state->c_tracefunc = NULL;
+    state->cframe->use_tracing = 0;
+}
+
+#endif

@@ -1,0 +1,57 @@
+#include "slots.h"
+
+#include <structmember.h>
+
+/* The offset of a slot that `class` itself names in its __slots__, so that it lies inside its instances and those of
+ * its subclasses. */
+static Py_ssize_t offset_of(PyTypeObject *class, PyObject *entry) {
+    if (!entry || Py_TYPE(entry) != &PyMemberDescr_Type) return 0;
+    PyMemberDescrObject *member = (PyMemberDescrObject *)entry;
+    /* A descriptor may have been put under another name, or into another class than its own. */
+    if (PyDescr_TYPE(member) != class || member->d_member->type != T_OBJECT_EX) return 0;
+    Py_ssize_t offset = member->d_member->offset, last = class->tp_basicsize - (Py_ssize_t)sizeof(PyObject *);
+    return offset >= (Py_ssize_t)sizeof(PyObject) && offset <= last ? offset : 0;
+}
+
+/* The next class in the method resolution order that has __slots__; *at starts at 0. */
+static PyTypeObject *next_with_slots(PyTypeObject *type, Py_ssize_t *at) {
+    PyObject *order = type->tp_mro;
+    if (!order || !PyTuple_CheckExact(order)) return NULL;
+    while (*at < PyTuple_GET_SIZE(order)) {
+        PyTypeObject *class = (PyTypeObject *)PyTuple_GET_ITEM(order, (*at)++);
+        if (class->tp_flags & Py_TPFLAGS_HEAPTYPE && ((PyHeapTypeObject *)class)->ht_slots) return class;
+    }
+    return NULL;
+}
+
+Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
+    Py_ssize_t at = 0, offset = 0;
+    for (PyTypeObject *class; !offset && (class = next_with_slots(type, &at));)
+        offset = offset_of(class, string_item(class->tp_dict, name));
+    return offset;
+}
+
+PyObject *slot_value(PyObject *object, Py_ssize_t offset) { return *(PyObject **)((char *)object + offset); }
+
+typedef struct SlotVisit {
+    PyObject *object;
+    PyTypeObject *class;
+    Visit visit;
+    void *context;
+    int goes_on;
+} SlotVisit;
+
+static int visit_slot(void *context, PyObject *name, PyObject *entry) {
+    SlotVisit *here = context;
+    Py_ssize_t offset = offset_of(here->class, entry);
+    PyObject *value = offset ? slot_value(here->object, offset) : NULL;
+    if (value) here->goes_on = here->visit(here->context, name, value);
+    return here->goes_on;
+}
+
+void visit_slots(PyObject *object, Visit visit, void *context) {
+    Py_ssize_t at = 0;
+    SlotVisit here = {.object = object, .visit = visit, .context = context, .goes_on = 1};
+    while (here.goes_on && (here.class = next_with_slots(Py_TYPE(object), &at)))
+        visit_items(here.class->tp_dict, visit_slot, &here);
+}

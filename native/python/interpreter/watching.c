@@ -1,0 +1,83 @@
+#include "watching.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+static PyObject *monitoring;
+static int tool = -1;
+PyObject *monitoring_disable;
+
+typedef struct Callback {
+    PyObject_HEAD
+    vectorcallfunc call;
+} Callback;
+
+static PyTypeObject callback_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_perflaw_native.Callback",
+    .tp_basicsize = sizeof(Callback),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Callback, call),
+    .tp_call = PyVectorcall_Call,
+};
+
+static long event_bit(const char *name) {
+    PyObject *events = PyObject_GetAttrString(monitoring, "events");
+    PyObject *number = events ? PyObject_GetAttrString(events, name) : NULL;
+    long value = number ? PyLong_AsLong(number) : 0;
+    Py_XDECREF(number);
+    Py_XDECREF(events);
+    return value;
+}
+
+/* Call a function of sys.monitoring. 0 if it raised, which is forgotten. */
+static int call(const char *method, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    PyObject *arguments = Py_VaBuildValue(format, values), *bound = PyObject_GetAttrString(monitoring, method);
+    va_end(values);
+    PyObject *result = arguments && bound ? PyObject_CallObject(bound, arguments) : NULL;
+    Py_XDECREF(arguments);
+    Py_XDECREF(bound);
+    Py_XDECREF(result);
+    if (!result) PyErr_Clear();
+    return result != NULL;
+}
+
+int monitoring_open(void) {
+    monitoring = PySys_GetObject("monitoring");
+    if (!monitoring || PyType_Ready(&callback_type) < 0) return 0;
+    monitoring_disable = PyObject_GetAttrString(monitoring, "DISABLE");
+    /* 0, 1, 2 and 5 are for debuggers, coverage, profilers and optimizers; a tool that looks for a free one begins
+     * low. */
+    tool = call("use_tool_id", "(is)", 4, "perflaw") ? 4 : call("use_tool_id", "(is)", 3, "perflaw") ? 3 : -1;
+    return tool >= 0 && monitoring_disable;
+}
+
+int monitoring_register(const char *event, Handler handler, long *events) {
+    Callback *callback = PyObject_New(Callback, &callback_type);
+    if (!callback) return 0;
+    callback->call = (vectorcallfunc)handler;
+    int done = call("register_callback", "(ilO)", tool, event_bit(event), callback);
+    Py_DECREF(callback);
+    *events |= event_bit(event);
+    return done;
+}
+
+int monitoring_set(long events) { return call("set_events", "(il)", tool, events); }
+
+void watch(Function *function, int events) {
+    if (tool < 0 || (function->watched & events) == events) return;
+    function->watched |= events;
+    long bits = function->watched & WATCH_BRANCHES ? event_bit("BRANCH") : 0;
+    if (function->watched & WATCH_LINES) bits |= event_bit("LINE");
+    if (function->watched & WATCH_JUMPS) bits |= event_bit("JUMP");
+    call("set_local_events", "(iOl)", tool, function->code, bits);
+}
+
+void monitoring_close(void) {
+    if (tool < 0) return;
+    monitoring_set(0);
+    call("free_tool_id", "(i)", tool);
+    tool = -1;
+}
+
+#endif

@@ -1,0 +1,110 @@
+#include "metrics.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "counters.h"
+#include "python/definitions.h"
+#include "python/threads.h"
+
+typedef int64_t (*Read)(void);
+
+int metrics_wanted;
+static Read reads[MAX_METRICS]; /* by metric - METRIC_MORE; each gives the cumulative counter of the calling thread */
+static int started;
+
+static const struct BuiltIn {
+    const char *name, *unit;
+    Read read;
+    int (*start)(void); /* gives 0 if this cannot be counted here; NULL if nothing needs to be started */
+} built_in[] = {
+    {"allocated_bytes", "bytes", counters_allocated_bytes, counters_start_allocations},
+    {"allocated_blocks", "blocks", counters_allocated_blocks, counters_start_allocations},
+    {"gc", "ns", counters_collection_ns, counters_start_collections},
+    {"lock_wait", "ns", counters_lock_wait_ns, counters_start_locks},
+    {"switches", "switches", counters_context_switches, NULL},
+    {"faults", "faults", counters_page_faults, NULL},
+};
+
+/* ---- which are wanted ---- */
+
+static void refuse(const char *name, const char *reason) {
+    char text[512];
+    snprintf(text, sizeof text, "%s is not measured: %s", name, reason);
+    define_text("metrics", text);
+}
+
+static void add(const char *name, const char *unit, Read read) {
+    if (metrics_wanted == MAX_METRICS) {
+        refuse(name, "there are too many");
+        return;
+    }
+    define_metric(METRIC_MORE + metrics_wanted, name, unit);
+    reads[metrics_wanted++] = read;
+}
+
+/* plugin:NAME:UNIT:LIBRARY:SYMBOL; the path of the library may hold colons. */
+static void add_plugin(char *line) {
+    char *name = line + strlen("plugin:"), *unit = strchr(name, ':'), *symbol = strrchr(name, ':');
+    if (!unit || unit == symbol) return;
+    *unit++ = *symbol++ = 0;
+    char *path = strchr(unit, ':');
+    if (!path) return;
+    *path++ = 0;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    Read read = library ? (Read)dlsym(library, symbol) : NULL;
+    if (read) add(name, unit, read);
+    else refuse(name, dlerror());
+}
+
+static void add_built_in(const char *name) {
+    for (size_t at = 0; at < sizeof built_in / sizeof *built_in; at++) {
+        if (strcmp(built_in[at].name, name)) continue;
+        if (!built_in[at].start || started || built_in[at].start()) add(name, built_in[at].unit, built_in[at].read);
+        else refuse(name, "this interpreter does not let it be counted");
+    }
+}
+
+void metrics_start(void) {
+    define_metric(METRIC_CPU, "cpu", "ns");
+    metrics_wanted = 0;
+    char *names = strdup(recording.settings.metrics), *rest = names;
+    for (char *line; rest && (line = strsep(&rest, "\n"));) {
+        if (!strncmp(line, "plugin:", 7)) add_plugin(line);
+        else add_built_in(line);
+    }
+    started = 1; /* a forked child has its counters already */
+    free(names);
+}
+
+/* ---- writing ---- */
+
+void metrics_begin_thread(Thread *thread) {
+    const char *source = cpu_start(&thread->cpu, &recording.clock);
+    /* so that it is never off the CPU */
+    if (recording.settings.fake_clock) thread->cpu.flag = (volatile uint64_t *)&cpu_armed;
+    if (thread->number == 1)
+        define_text("cpu", recording.settings.fake_clock ? "as the fake clock: never waiting" : source);
+    for (int at = 0; at < metrics_wanted; at++) thread->metric_values[at] = reads[at]();
+}
+
+static void write_change(Thread *thread, int32_t metric, int64_t increase) {
+    thread_write(thread, increase, 0, metric, -1, -1, EVENT_CHANGE);
+}
+
+int64_t metrics_write_off_cpu(Thread *thread, int64_t now) {
+    int64_t off = cpu_off_since(&thread->cpu, &recording.clock, thread->last_stamp + thread->overhead_ns, &now);
+    if (off) write_change(thread, METRIC_CPU, off);
+    return now;
+}
+
+void metrics_write_fake_off_cpu(Thread *thread, int64_t ns) { write_change(thread, METRIC_CPU, ns); }
+
+void metrics_write(Thread *thread) {
+    for (int at = 0; at < metrics_wanted; at++) {
+        int64_t value = reads[at](), increase = value - thread->metric_values[at];
+        thread->metric_values[at] = value;
+        if (increase) write_change(thread, METRIC_MORE + at, increase);
+    }
+}

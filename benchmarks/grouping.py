@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.learn.path_data import planted
 
-from perflaw.learn.paths.edges import columns_of, soft_edges
+from perflaw.learn.paths.edges import edge_table, soft_columns
 from perflaw.learn.paths.grouping import group_paths, paper_groups
-from perflaw.learn.paths.hitting import exact_edges
+from perflaw.learn.paths.hitting import exact_columns
 
 
 def timed(run, *arguments):
@@ -56,9 +56,9 @@ def edges(cases, seed, noise, paths=600):
         labels = group_paths(made.counts, made.counts.sum(axis=1).astype(float))
         known = np.flatnonzero(labels >= 0)
         calls = made.counts[known].sum(axis=1).astype(float)
-        columns = columns_of([made.paths[i] for i in known])
-        soft, soft_s = timed(soft_edges, columns.rows, labels[known], calls, 0.02, 8)
-        exact, exact_s = timed(exact_edges, columns.rows, labels[known], calls)
+        columns = edge_table([made.paths[i] for i in known])
+        soft, soft_s = timed(soft_columns, columns.rows, labels[known], calls, 0.02, 8)
+        exact, exact_s = timed(exact_columns, columns.rows, labels[known], calls)
         rows.append((len(soft.chosen), soft_s, len(exact.chosen), exact_s, exact.enough))
     return np.array(rows, dtype=float)
 

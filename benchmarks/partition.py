@@ -36,10 +36,9 @@ from tests.learn.duration_data import (
 )
 
 from perflaw.learn.modes import find_borders
-from perflaw.learn.paths.batches import batches_of, independent
 from perflaw.learn.paths.borders import borders_of, paper_borders
-from perflaw.learn.paths.histograms import histogram_of
-from perflaw.learn.paths.looks import matched
+from perflaw.learn.paths.durations import batches_of, histogram_of, independent_calls
+from perflaw.learn.paths.observations import distinct_shares
 from perflaw.learn.paths.options import MiningOptions
 from perflaw.learn.paths.stable import stable_borders
 
@@ -50,7 +49,7 @@ def by_paper(y: np.ndarray) -> np.ndarray:
     """Minima of the gradient, of those that match the leftmost."""
     h = histogram_of(y)
     found = paper_borders(h)
-    return found[matched((y[:, None] <= found).mean(axis=0), 0.05)] if found.size else found
+    return found[distinct_shares((y[:, None] <= found).mean(axis=0), 0.05)] if found.size else found
 
 
 WAYS: dict[str, Found] = {
@@ -119,7 +118,7 @@ def one_series(rng: np.random.Generator, n: int, phi: float, *, mixed: bool) -> 
     else:
         y, tick = correlated(rng, n, phi, list(SHAPES.values())[rng.integers(3)]), 1.0
     h = histogram_of(y)
-    both = (borders_of(h, tick, independent(batches_of(y), n)), borders_of(h, tick))
+    both = (borders_of(h, tick, independent_calls(batches_of(y), n)), borders_of(h, tick))
     ours, plain = (scored(found, truth) if mixed else np.array([0, found.size, 0, 0]) for found in both)
     return ours, plain
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.paths.borders import borders_of
-from perflaw.learn.paths.histograms import cdf, histogram_of, merged, quantile
+from perflaw.learn.paths.durations import cdf, histogram_of, merged, quantile
 from perflaw.store.experiment import open_experiment
 from perflaw.store.paths import read_observed
 from perflaw.types import Histogram

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from perflaw.learn.paths.observing import observe
 from perflaw.types import Observed, Platform
+from tests.learn.observing import observe
 
 HOST = Platform("here", "build", 20.0)
 ROOT = ("main", "serve")

@@ -161,8 +161,8 @@ def test_few_calls_say_nothing(specs):
 def test_calls_that_resemble_their_predecessors_count_for_fewer():
     """Slow calls in long stretches: what looks like thousands is worth some tens."""
     rng = np.random.default_rng(3)
-    from perflaw.learn.paths.observing import observe
     from perflaw.types import Observed
+    from tests.learn.observing import observe
 
     def one(run):
         slow = np.repeat(rng.random(40) < 0.3, 100)

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import stats
 from scipy.signal import lfilter
 
-from perflaw.learn.paths.histograms import histogram_of, merged
-from perflaw.learn.paths.observing import observe
+from perflaw.learn.paths.durations import histogram_of, merged
 from perflaw.types import Observed, Platform
+from tests.learn.observing import observe
 
 GRID = 4000
 DEEP, SHALLOW = 0.4, 0.95

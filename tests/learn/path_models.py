@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from perflaw.learn.paths.observing import observe
 from perflaw.types import Observed, PathGroup, PathSpec, Platform
+from tests.learn.observing import observe
 
 FAST, SLOW = 7.0, 11.0
 """Logarithms of two kinds of durations."""

@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perflaw.learn.paths.batches import batches_of, independent, merged_batches, time_within
 from perflaw.learn.paths.borders import borders_of, paper_borders
-from perflaw.learn.paths.histograms import edges, histogram_of
+from perflaw.learn.paths.durations import (
+    autocorrelation_time,
+    batches_of,
+    edges,
+    histogram_of,
+    independent_calls,
+    merged_batches,
+)
 from perflaw.types import Batches, Histogram
 from tests.conftest import examples
 
@@ -60,12 +66,12 @@ def test_autocorrelated_durations_have_no_false_borders():
         mixed = mixture(rng)
         y = clocked(rng, correlated(rng, 1000, 0.9, mixed.quantile), mixed.tick)
         h = histogram_of(y)
-        counts = scored(borders_of(h, mixed.tick, independent(batches_of(y), 1000)), mixed)
+        counts = scored(borders_of(h, mixed.tick, independent_calls(batches_of(y), 1000)), mixed)
         right, wrong = right + counts[0], wrong + counts[1]
         for shape in SHAPES.values():
             y = correlated(rng, 1000, 0.99, shape)
             h = histogram_of(y)
-            wrong += borders_of(h, 1.0, independent(batches_of(y), 1000)).size
+            wrong += borders_of(h, 1.0, independent_calls(batches_of(y), 1000)).size
             undeflated += borders_of(h, 1.0).size
     assert right >= 10
     assert right / (right + wrong) >= 0.95
@@ -124,19 +130,19 @@ def test_any_histogram_will_do(counts, scale, offset, zeros, tick):
 @pytest.mark.parametrize("phi", [0.0, 0.5, 0.9])
 def test_the_autocorrelation_time_is_that_of_the_process(phi):
     y = correlated(np.random.default_rng(0), 200_000, phi, lambda share: np.exp(7 + stats.norm.ppf(share)))
-    assert time_within([batches_of(y)]) == pytest.approx((1 + phi) / (1 - phi), rel=0.25)
+    assert autocorrelation_time([batches_of(y)]) == pytest.approx((1 + phi) / (1 - phi), rel=0.25)
 
 
 def test_what_changes_between_stretches_is_no_correlation_within_them():
     rng = np.random.default_rng(0)
     stretches = [batches_of(10.0**i * rng.lognormal(5, 1, 1000)) for i in range(8)]
-    assert time_within(stretches) < 1.5
-    assert time_within([merged_batches(stretches)]) > 50
+    assert autocorrelation_time(stretches) < 1.5
+    assert autocorrelation_time([merged_batches(stretches)]) > 50
 
 
 def test_long_correlation_leaves_few_independent_calls():
     y = correlated(np.random.default_rng(1), 10_000, 0.99, SHAPES["lognormal σ 0.5"])
-    assert 30 < independent(batches_of(y), 10_000) < 150
+    assert 30 < independent_calls(batches_of(y), 10_000) < 150
 
 
 @given(st.lists(st.lists(st.floats(0, 1e300), max_size=70), max_size=5))
@@ -147,12 +153,12 @@ def test_batches_add_up_in_any_order(stretches):
     for other in (merged_batches(batches[::-1]), merged_batches([merged_batches(batches[:2]), *batches[2:]])):
         assert asdict(other) == asdict(whole)
     assert whole.batches[:1] in ((), (sum(map(len, stretches)),))
-    assert 0 <= independent(whole, 100.0) <= 100
+    assert 0 <= independent_calls(whole, 100.0) <= 100
 
 
 def test_damaged_sums_do_no_harm():
-    assert independent(Batches((50, 40), (10**30, 5), (3, 10**25)), 50) == 50
-    assert independent(Batches((), (), ()), 7) == 7
+    assert independent_calls(Batches((50, 40), (10**30, 5), (3, 10**25)), 50) == 50
+    assert independent_calls(Batches((), (), ()), 7) == 7
 
 
 def test_two_neighbouring_steps_of_the_clock_may_be_one_duration():

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
-from perflaw.learn.paths.histograms import cdf, clusters, downscaled, edges, histogram_of, merged, quantile, total
+from perflaw.learn.paths.durations import cdf, clusters, downscaled, edges, histogram_of, merged, quantile, total
 from perflaw.types import Histogram
 from perflaw.types.specifications import MOST_BUCKETS
 

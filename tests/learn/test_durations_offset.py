@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perflaw.learn.paths.borders import borders_of
-from perflaw.learn.paths.histograms import histogram_of
+from perflaw.learn.paths.durations import histogram_of
 
 STEP = 10.0
 

@@ -8,14 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import MeanShift
 
-from perflaw.learn.paths.common import mean_shift
-from perflaw.learn.paths.histograms import total
-from perflaw.learn.paths.looks import matched
-from perflaw.learn.paths.mine import utility
-from perflaw.learn.paths.observing import observe
+from perflaw.learn.paths.durations import total
+from perflaw.learn.paths.observations import distinct_shares
 from perflaw.learn.paths.options import MiningOptions
-from perflaw.learn.paths.stable import stable_borders
+from perflaw.learn.paths.stable import mean_shift, stable_borders, utility
 from perflaw.types import Observed
+from tests.learn.observing import observe
 
 from .duration_data import NULLS, SCENARIOS, SHAPES, correlated, observed_changing, observed_of, two_modes
 
@@ -142,7 +140,7 @@ def test_the_papers_reading_finds_the_border_and_many_more():
 
 @given(st.lists(st.floats(0, 1), max_size=30).map(sorted), st.floats(0.01, 0.2))
 def test_borders_that_stay_are_apart_and_the_others_have_a_match_on_the_left(shares, epsilon):
-    kept = matched(shares, epsilon)
+    kept = distinct_shares(shares, epsilon)
     share = np.array(shares)
     assert (np.diff(share[kept]) >= epsilon).all()
     for i in set(range(share.size)) - set(kept.tolist()):

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.learn.paths.edges import assessed, columns_of, holds, soft_edges, table_of
-from perflaw.learn.paths.explaining import expression_of
+from perflaw.learn.paths.edges import assess, edge_table, holds, soft_columns, table_of
+from perflaw.learn.paths.explaining import shortest_expression
 from perflaw.learn.paths.grouping import group_paths
-from perflaw.learn.paths.hitting import exact_edges
+from perflaw.learn.paths.hitting import exact_columns
 from tests.conftest import examples
 from tests.learn.path_data import planted
 
@@ -18,31 +18,31 @@ PAPER = (("a", "b", "c", "z"), ("a", "b", "z"), ("a", "c", "z"))
 
 
 def soft(columns, labels, calls, left=0.02):
-    return soft_edges(columns.rows, labels, calls, left, 8)
+    return soft_columns(columns.rows, labels, calls, left, 8)
 
 
 def test_the_papers_example_needs_the_edge_from_b_to_c():
-    columns = columns_of(PAPER)
+    columns = edge_table(PAPER)
     labels, calls = np.array([0, 1, 1]), np.array([50.0, 30.0, 20.0])
-    for found in (soft(columns, labels, calls), exact_edges(columns.rows, labels, calls)):
+    for found in (soft(columns, labels, calls), exact_columns(columns.rows, labels, calls)):
         assert [columns.edges[column] for column in found.chosen] == [("b", "c")]
     edge = (("b", "c"),)
-    assert expression_of([(True,)], [(False,)], edge) == (((("b", "c"), True),),)
-    assert expression_of([(False,)], [(True,)], edge) == (((("b", "c"), False),),)
+    assert shortest_expression([(True,)], [(False,)], edge) == (((("b", "c"), True),),)
+    assert shortest_expression([(False,)], [(True,)], edge) == (((("b", "c"), False),),)
 
 
 def test_of_edges_on_the_same_paths_the_nearest_to_the_function_is_kept():
     paths = (("m", "p", "q", "f"), ("m", "r", "f"))
-    assert columns_of(paths).edges == (("q", "f"),)
-    assert columns_of(paths[:1]).edges == ()
-    assert columns_of(()).edges == ()
+    assert edge_table(paths).edges == (("q", "f"),)
+    assert edge_table(paths[:1]).edges == ()
+    assert edge_table(()).edges == ()
 
 
 def planted_case(seed, most, noise=0.0):
     case = planted(np.random.default_rng([3, seed]), most=most, noise=noise)
     labels = group_paths(case.counts, case.counts.sum(axis=1).astype(float))
     known = np.flatnonzero(labels >= 0)
-    return case, columns_of([case.paths[i] for i in known]), labels[known], case.counts[known].sum(axis=1).astype(float)
+    return case, edge_table([case.paths[i] for i in known]), labels[known], case.counts[known].sum(axis=1).astype(float)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -51,15 +51,15 @@ def test_soft_separation_takes_four_edges_at_most(seed):
     found = soft(columns, labels, calls)
     assert found.enough
     assert len(found.chosen) <= 4
-    left = assessed(table_of(columns.rows, labels, calls), found.chosen)
+    left = assess(table_of(columns.rows, labels, calls), found.chosen)
     assert left.wrong[0] <= 0.02 * calls.sum() + table_of(columns.rows, labels, calls).lost
-    assert left.untold[0] == 0
+    assert left.unseparated[0] == 0
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_soft_separation_of_everything_agrees_with_the_exact_one(seed):
     _, columns, labels, calls = planted_case(seed, 60)
-    exact = exact_edges(columns.rows, labels, calls)
+    exact = exact_columns(columns.rows, labels, calls)
     assert exact.enough
     assert len(exact.chosen) > 4 or len(soft(columns, labels, calls, 0.0).chosen) == len(exact.chosen)
     assert len(soft(columns, labels, calls).chosen) <= len(exact.chosen)
@@ -82,7 +82,7 @@ def test_no_fewer_edges_than_those_of_the_exact_search_do(data):
     calls = np.array(data.draw(st.lists(st.integers(1, 9), min_size=paths, max_size=paths)), dtype=float)
     table = table_of(rows, labels, calls)
     each, group = table.rows > 0, table.calls.argmax(axis=1)
-    found = exact_edges(rows, labels, calls)
+    found = exact_columns(rows, labels, calls)
     assert found.enough
     assert separates(each, group, found.chosen)
     fewer = combinations(range(edges), len(found.chosen) - 1) if found.chosen else ()
@@ -92,7 +92,7 @@ def test_no_fewer_edges_than_those_of_the_exact_search_do(data):
 def test_a_search_that_takes_too_long_is_completed_and_says_so():
     rng = np.random.default_rng(0)
     rows, labels, calls = rng.random((60, 40)) < 0.5, rng.integers(0, 2, 60), np.ones(60)
-    found = exact_edges(rows, labels, calls, most_states=3)
+    found = exact_columns(rows, labels, calls, max_states=3)
     assert not found.enough
     assert separates(rows, labels, found.chosen)
 
@@ -100,7 +100,7 @@ def test_a_search_that_takes_too_long_is_completed_and_says_so():
 def test_soft_separation_says_where_it_falls_short():
     rng = np.random.default_rng(0)
     rows, labels = rng.random((200, 12)) < 0.5, rng.integers(0, 2, 200)
-    found = soft_edges(rows, labels, np.ones(200), 0.02, 3)
+    found = soft_columns(rows, labels, np.ones(200), 0.02, 3)
     assert not found.enough
     assert len(found.chosen) == 3
 
@@ -123,7 +123,7 @@ def test_expressions_hold_for_their_own_patterns_and_have_the_fewest_terms(k, pi
     if not own:
         return
     edges = edges_named(k)
-    found = expression_of(own, others, edges)
+    found = shortest_expression(own, others, edges)
     assert all(true_of(found, one, edges) for one in own)
     assert not any(true_of(found, one, edges) for one in others)
     literals = [[(edge, value) for value in (False, True)] + [None] for edge in edges]
@@ -137,7 +137,7 @@ def test_expressions_over_many_edges_are_sound():
     rng = np.random.default_rng(0)
     patterns = sorted({tuple(bool(bit) for bit in row) for row in rng.random((80, 20)) < 0.5})
     edges = edges_named(20)
-    found = expression_of(patterns[:40], patterns[40:], edges)
+    found = shortest_expression(patterns[:40], patterns[40:], edges)
     assert all(true_of(found, one, edges) for one in patterns[:40])
     assert not any(true_of(found, one, edges) for one in patterns[40:])
 
@@ -155,7 +155,7 @@ def test_a_rare_group_that_many_edges_would_tell_is_given_up():
     rows[4:, 2:] = np.eye(40)
     labels = np.array([0, 0, 1, 1] + [2] * 40)
     calls = np.array([5000.0] * 4 + [5.0] * 40)
-    found = soft_edges(rows, labels, calls, 0.02, 8)
+    found = soft_columns(rows, labels, calls, 0.02, 8)
     assert found.enough
     assert found.chosen == (0,)
-    assert len(exact_edges(rows, labels, calls).chosen) > 8
+    assert len(exact_columns(rows, labels, calls).chosen) > 8

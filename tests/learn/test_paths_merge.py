@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perflaw.errors import DataError
 from perflaw.learn.paths.compare import agreeing, consistency
-from perflaw.learn.paths.merge import aligned, merge
+from perflaw.learn.paths.merge import aligned_borders, merge
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.options import MiningOptions
 from tests.conftest import examples
@@ -196,11 +196,11 @@ def test_a_function_that_nobody_came_by_is_kept():
 def test_borders_match_by_the_share_below_or_on_one_platform_by_durations():
     one = model([{p("a"): (5, 3, 2)}], borders=(100.0, 900.0), quantiles=(0.5, 0.8))
     moved = replace(one, quantiles=(0.52, 0.7))
-    assert aligned([one, moved], 0.05) == [(0, 0), (1, 1)]
+    assert aligned_borders([one, moved], 0.05) == [(0, 0), (1, 1)]
     elsewhere = replace(moved, platforms=(replace(one.platforms[0], host="there"),))
-    assert aligned([one, elsewhere], 0.05) == [(0, 0)]
+    assert aligned_borders([one, elsewhere], 0.05) == [(0, 0)]
     fewer = model([{p("a"): (8, 2)}], borders=(50_000.0,), quantiles=(0.8,), host="there")
-    assert aligned([one, fewer], 0.05) == [(1, 0)]
+    assert aligned_borders([one, fewer], 0.05) == [(1, 0)]
 
 
 def test_borders_that_one_model_lacks_are_left_out_with_a_note():

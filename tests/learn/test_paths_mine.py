@@ -6,14 +6,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from perflaw.learn.paths.counting import Counted, counted
-from perflaw.learn.paths.explaining import classify, explained
-from perflaw.learn.paths.grouping import group_paths
-from perflaw.learn.paths.mine import grouped, mine
-from perflaw.learn.paths.observing import observe
+from perflaw.learn.paths.edges import holds
+from perflaw.learn.paths.explaining import explain_groups
+from perflaw.learn.paths.grouping import PathCounts, count_calls, group_paths
+from perflaw.learn.paths.mine import group_and_explain, mine
 from perflaw.learn.paths.options import MiningOptions
 from perflaw.learn.paths.stable import stable_borders
 from perflaw.types import Observed, Platform
+from tests.learn.observing import observe
 from tests.learn.path_models import QUICK, SEMOP, observed
 
 NOW = 10**18
@@ -31,13 +31,13 @@ def usual(seed):
 
 def counted_of(paths, counts, platforms=None):
     counts = np.array(counts)
-    return Counted(tuple(paths), counts, counts.sum(axis=1).astype(float), platforms or {0: counts})
+    return PathCounts(tuple(paths), counts, counts.sum(axis=1).astype(float), platforms or {0: counts})
 
 
 def groups_of(paths, counts, **options):
     data = counted_of(paths, counts)
     labels = group_paths(data.counts, data.effective)
-    return explained("f time", data, labels, MiningOptions(**options), np.zeros(0, dtype=np.intp))
+    return explain_groups("f time", data, labels, MiningOptions(**options), np.zeros(0, dtype=np.intp))
 
 
 def test_a_specification_adds_up():
@@ -77,6 +77,15 @@ def test_ids_are_the_same_in_another_run_and_differ_between_functions():
     assert ids[0] == ids[1]
     other = mined(replace(observed(4), component="other"))
     assert ids[0].isdisjoint(group.id for group in other.groups)
+
+
+def classify(spec, path):
+    """Id of the group where a path was seen, or else of the only group whose expression holds; None if it is unknown."""
+    for group in spec.groups:
+        if any(spec.paths[place] == path for place in group.paths):
+            return None if group.standing == "quarantined" else group.id
+    matching = [group.id for group in spec.groups if not group.standing and holds(group.expression, path)]
+    return matching[0] if len(matching) == 1 else None
 
 
 def test_paths_are_classified():
@@ -200,7 +209,7 @@ def test_runs_that_differ_count_as_few():
         observed(20 + run, quick=tuple(np.random.default_rng(run).uniform(0.35, 0.65, 6)), n=3000) for run in range(10)
     ]
     together = replace(runs[0], observations=tuple(one for run in runs for one in run.observations))
-    data = counted(together, stable_borders(together, MiningOptions()))
+    data = count_calls(together, stable_borders(together, MiningOptions()))
     assert data.effective.sum() < 0.3 * data.counts.sum()
     assert len(mined(together).groups) == 1
 
@@ -211,7 +220,7 @@ def test_groups_are_made_fewer_until_the_edges_suffice():
     paths = [("m", *(f"{level}{bit >> level & 1}" for level in range(5)), "f") for bit in range(32)]
     quick = 0.1 + 0.8 * np.arange(32) / 31
     counts = rng.multinomial(200_000, np.stack([quick, 1 - quick], axis=1))
-    found, notes = grouped("f time", counted_of(paths, counts), MiningOptions(difference=0.02, most_atoms=4))
+    found, notes = group_and_explain("f time", counted_of(paths, counts), MiningOptions(difference=0.02, most_atoms=4))
     assert len(found.atoms) <= 4
     assert notes
     assert 2 <= len(found.groups) < 32

@@ -12,7 +12,7 @@ import pytest
 
 from perflaw.errors import StoreError
 from perflaw.learn.paths.borders import borders_of
-from perflaw.learn.paths.histograms import downscaled, histogram_of, merged
+from perflaw.learn.paths.durations import downscaled, histogram_of, merged
 from perflaw.record.plan import make_plan
 from perflaw.record.session import record_all
 from perflaw.record.settings import RecordSettings

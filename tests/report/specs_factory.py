@@ -1,6 +1,6 @@
 """Specifications for the tests of tables, files and the page: the paper's semop, and one of everything odd."""
 
-from perflaw.learn.paths.histograms import histogram_of
+from perflaw.learn.paths.durations import histogram_of
 from perflaw.types import Consistency, PathGroup, PathSpec, Platform
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun, Tally
 

@@ -12,7 +12,7 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from perflaw.errors import DataError
-from perflaw.learn.paths.histograms import clusters
+from perflaw.learn.paths.durations import clusters
 from perflaw.report.documents import mine_document
 from perflaw.report.mine.call_path_graph import MAX_NODES, call_path_graph
 from perflaw.report.mine.exports import CALLS, RATIO, mine_otlp, mine_prometheus, mine_pytest

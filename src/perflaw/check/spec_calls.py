@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.paths.batches import independent, merged_batches
+from perflaw.learn.paths.durations import cdf, clusters, independent_calls, merged, merged_batches, total
 from perflaw.learn.paths.edges import holds
-from perflaw.learn.paths.histograms import cdf, clusters, merged, total
 from perflaw.types import Batches, Histogram, Observed, PathSpec
 from perflaw.types.specifications import CallPath, MinedSpec, Tally
 
@@ -64,7 +63,7 @@ class PathCalls:
     def worth(self) -> float:
         """Number of independent calls that they are worth: at least one, at most their number."""
         calls = total(self.histogram)
-        return min(float(calls), max(independent(self.batches, calls), 1.0)) if calls else 0.0
+        return min(float(calls), max(independent_calls(self.batches, calls), 1.0)) if calls else 0.0
 
 
 def calls_of(observed: Observed) -> list[PathCalls]:

@@ -17,7 +17,7 @@ from perflaw.check.spec_calls import (
     by_run,
     shares_below,
 )
-from perflaw.learn.paths.histograms import cdf, merged, total
+from perflaw.learn.paths.durations import cdf, merged, total
 from perflaw.types import PathGroup, PathSpec
 from perflaw.types.specifications import CallPath, MinedSpec
 

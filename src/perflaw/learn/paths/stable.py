@@ -1,108 +1,279 @@
-"""Borders that are found again and again (Brünink & Rosenblum, Algorithm 1, with specs/mining.md's resolutions).
+"""Borders that are found again and again, on each platform, and how useful further observations are.
 
-Borders of single observations match where the mass below them does: in the observation's own distribution (durations that
-drift, hosts of another speed) or in that of all observations (a changing mix of the same kinds). Either will do.
+Source: Brünink & Rosenblum, Algorithms 1 to 3, with the resolutions of specs/mining.md. Borders of single observations match
+if the mass below them does: in the observation's own distribution (durations that drift, hosts of another speed) or in that
+of all observations (a changing mix of the same kinds of calls).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from perflaw.learn.paths.common import Border, Durations, common_borders, durations_of, paper_common_borders
-from perflaw.learn.paths.histograms import total
-from perflaw.learn.paths.looks import Found, Look, found_in, looks_at
+from perflaw.learn.paths.durations import cdf, merged, quantile, total
+from perflaw.learn.paths.observations import ObservedBorder, PooledObservation, observed_borders, pool_observations
 from perflaw.learn.paths.options import MiningOptions
-from perflaw.types import Observed
+from perflaw.types import Histogram, Observed
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Stable:
+class StableBorders:
     """Borders of one function, over its observations."""
 
     borders: tuple[float, ...]
-    """Between clusters of durations, increasing; of the platform of most calls where there are several."""
+    """Borders between clusters of durations, increasing; of the platform with most calls if there are several."""
     quantiles: tuple[float, ...]
     """Share of the calls below each."""
     stable: bool
-    """Whether enough observations show this partition and nothing else; never for a single one."""
+    """Whether enough observations show this partition and nothing else; never for a single observation."""
     platform_borders: Mapping[int, tuple[float, ...]] | None
     """Platform → borders there, as many as ``borders``; None on one platform."""
     observations: int
-    """Observations of enough calls to speak of."""
+    """Number of observations with enough calls."""
     points: int
-    """Calls in all."""
+    """Number of calls."""
     matches: tuple[bool, ...] = ()
-    """(observations,) whether each shows just these borders; in order of time."""
+    """(observations,) whether each shows exactly these borders; in order of time."""
     notes: tuple[str, ...] = ()
-    """Why there is no claim."""
+    """Why nothing is claimed."""
 
 
-def stable_borders(observed: Observed, options: MiningOptions) -> Stable:
-    """Borders that enough observations show, each on its own; no claim where there are too few calls."""
-    durations = durations_of(observed)
-    points = sum(total(h) for h in durations.of.values())
-    looks = looks_at(observed, options.fewest)
-    if not looks:
-        nothing = dict.fromkeys(durations.of, ()) if len(durations.of) > 1 else None
+@dataclass(frozen=True, slots=True, eq=False)
+class CommonBorder:
+    """A border that many observations show."""
+
+    places: Mapping[int, float]
+    """Platform → the border there, ns."""
+    share: float
+    """Share of all calls below it, those of each platform below the border there."""
+    observations: int
+    """Number of observations that show it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DurationsByPlatform:
+    """The durations of all calls."""
+
+    histograms: Mapping[int, Histogram]
+    """Platform → durations there."""
+
+    @classmethod
+    def of(cls, observed: Observed) -> DurationsByPlatform:
+        """Durations of all calls that were observed."""
+        histograms: dict[int, list[Histogram]] = {}
+        for one in observed.observations:
+            histograms.setdefault(one.platform, []).extend(one.paths.values())
+        return cls({platform: merged(some) for platform, some in sorted(histograms.items())})
+
+    def share_below(self, places: Mapping[int, float]) -> float:
+        """Share of all calls below a border that lies at a place of its own on each platform."""
+        below = sum(float(cdf(h, places[platform])) * total(h) for platform, h in self.histograms.items())
+        return below / sum(total(h) for h in self.histograms.values())
+
+
+def stable_borders(observed: Observed, options: MiningOptions) -> StableBorders:
+    """Borders that enough observations show, each on its own; none, with a note, if there are too few calls."""
+    durations = DurationsByPlatform.of(observed)
+    calls = {platform: total(h) for platform, h in durations.histograms.items()}
+    points = sum(calls.values())
+    pooled = pool_observations(observed, options.fewest)
+    if not pooled:
+        nothing = dict.fromkeys(calls, ()) if len(calls) > 1 else None
         note = f"{points} calls: too few to look for borders ({options.fewest} are needed)"
-        return Stable((), (), False, nothing, 0, points, notes=(note,))
-    found = found_in(looks, observed, options)
-    borders = _borders(found, looks, durations, options)
-    matches = matching(borders, found, looks, durations, options)
-    each = {platform: tuple(border.places[platform] for border in borders) for platform in durations.of}
-    return Stable(
-        borders=each[durations.main],
+        return StableBorders((), (), False, nothing, 0, points, notes=(note,))
+    found = observed_borders(pooled, observed, options)
+    least = options.found_again * len(pooled)
+    if options.paper:
+        borders = _paper_common_borders(found, pooled, durations, least, options.epsilon)
+    else:
+        borders = _common_borders(found, durations, least, options.epsilon)
+    matches = _matches(borders, found, len(pooled), durations, options)
+    by_platform = {platform: tuple(border.places[platform] for border in borders) for platform in calls}
+    no_time = all(np.count_nonzero(each.durations.counts) == 0 for each in pooled)
+    return StableBorders(
+        borders=by_platform[max(calls, key=lambda platform: (calls[platform], -platform))],
         quantiles=tuple(border.share for border in borders),
-        stable=len(looks) > 1 and float(np.mean(matches)) >= options.found_again,
-        platform_borders=each if len(each) > 1 else None,
-        observations=len(looks),
+        stable=len(pooled) > 1 and float(np.mean(matches)) >= options.found_again,
+        platform_borders=by_platform if len(by_platform) > 1 else None,
+        observations=len(pooled),
         points=points,
         matches=matches,
-        notes=_notes(looks),
+        notes=("every call took no time by this clock",) if no_time else (),
     )
 
 
-def _borders(found: list[Found], looks: list[Look], durations: Durations, options: MiningOptions) -> list[Border]:
-    """Those that enough observations have in common."""
-    least = options.found_again * len(looks)
-    if options.paper:
-        return paper_common_borders(found, looks, durations, least, options.epsilon)
-    return common_borders(found, durations, least, options.epsilon)
+def _common_borders(
+    found: Sequence[ObservedBorder], durations: DurationsByPlatform, least: float, epsilon: float
+) -> list[CommonBorder]:
+    """Borders that at least so many observations show, in order; of two that contradict, the one that more show.
+
+    A border at the same place in all observations and one at the same share of each observation's calls are often the same.
+    """
+    candidates = []
+    for cluster in (*_clusters(found, "common", epsilon), *_clusters(found, "own", epsilon)):
+        shown_by = len({one.observation for one in cluster})
+        if shown_by >= least - 1e-9:
+            places = {}
+            for platform, h in durations.histograms.items():
+                here = [one for one in cluster if one.platform == platform]
+                share = float(np.mean([one.own for one in here or cluster]))
+                median = float(np.median([one.place for one in here])) if here else np.nan
+                # The median lies amid a valley. If durations changed so that it divides the calls differently, or if
+                # nothing was found on this platform, the border is the place with that share of the calls.
+                is_valley = bool(here) and abs(float(cdf(h, median)) - share) < epsilon / 2
+                places[platform] = median if is_valley else float(quantile(h, share))
+            candidates.append(CommonBorder(places, durations.share_below(places), shown_by))
+    kept: list[CommonBorder] = []
+    for border in sorted(candidates, key=lambda one: -one.observations):
+        inside = epsilon <= border.share <= 1.0 - epsilon
+        if inside and all(_compatible(border, other, epsilon) for other in kept):
+            kept.append(border)
+    return sorted(kept, key=lambda one: one.share)
 
 
-def matching(
-    borders: Sequence[Border],
-    found: Sequence[Found],
-    looks: Sequence[Look],
-    durations: Durations,
+def _compatible(one: CommonBorder, other: CommonBorder, epsilon: float) -> bool:
+    """Whether two borders divide the calls differently, and are in the same order on every platform."""
+    orders = {one.places[platform] < other.places[platform] for platform in one.places}
+    different = all(one.places[platform] != other.places[platform] for platform in one.places)
+    return different and orders == {one.share < other.share} and abs(one.share - other.share) >= epsilon
+
+
+def _paper_common_borders(
+    found: Sequence[ObservedBorder],
+    pooled: Sequence[PooledObservation],
+    durations: DurationsByPlatform,
+    least: float,
+    epsilon: float,
+) -> list[CommonBorder]:
+    """Algorithm 1 to the letter: borders, not observations, are counted, and only the merged distribution matches them."""
+    everything = merged([each.durations for each in pooled])
+    borders = []
+    for cluster in _clusters(found, "common", epsilon):
+        if len(cluster) >= least - 1e-9:
+            centre = float(quantile(everything, np.mean([one.common for one in cluster])))
+            places = dict.fromkeys(durations.histograms, centre)
+            shown_by = len({one.observation for one in cluster})
+            borders.append(CommonBorder(places, durations.share_below(places), shown_by))
+    return sorted(borders, key=lambda one: one.share)
+
+
+def _clusters(found: Sequence[ObservedBorder], share: str, epsilon: float) -> list[list[ObservedBorder]]:
+    """Borders whose shares (``own`` or ``common``) lie close together, by mean shift (Algorithm 1)."""
+    number = mean_shift(np.array([getattr(one, share) for one in found], dtype=np.float64), epsilon)
+    return [[found[int(i)] for i in np.flatnonzero(number == k)] for k in range(int(number.max(initial=-1)) + 1)]
+
+
+def _matches(
+    borders: Sequence[CommonBorder],
+    found: Sequence[ObservedBorder],
+    observations: int,
+    durations: DurationsByPlatform,
     options: MiningOptions,
 ) -> tuple[bool, ...]:
-    """Whether the borders of each observation match these and these match its own (Definition 4, both ways), (looks,).
+    """Whether the borders match those of each observation, (observations,), and these match the borders (Definition 4).
 
-    A border that an observation hardly shows is enough to match, and too little to contradict.
+    A border that an observation hardly shows is sufficient to match, but does not contradict.
     """
-    near = [[_near(one, border, durations, options) for border in borders] for one in found]
+
+    def near(one: ObservedBorder, border: CommonBorder) -> bool:
+        """Whether few of all calls of the platform lie between the two, or their shares of each one's calls differ little."""
+        h = durations.histograms[one.platform]
+        if abs(float(cdf(h, one.place)) - float(cdf(h, border.places[one.platform]))) < options.epsilon:
+            return True
+        return not options.paper and abs(one.own - border.share) < options.epsilon
+
+    is_near = [[near(one, border) for border in borders] for one in found]
     matches = []
-    for number in range(len(looks)):
-        here = [i for i, one in enumerate(found) if one.look == number]
-        mine = all(any(near[i]) for i in here if found[i].sure)
-        matches.append(mine and all(any(near[i][k] for i in here) for k in range(len(borders))))
+    for number in range(observations):
+        here = [i for i, one in enumerate(found) if one.observation == number]
+        own_match = all(any(is_near[i]) for i in here if found[i].sure)
+        matches.append(own_match and all(any(is_near[i][k] for i in here) for k in range(len(borders))))
     return tuple(matches)
 
 
-def _near(one: Found, border: Border, durations: Durations, options: MiningOptions) -> bool:
-    """Whether few calls lie between the two: of all there, or by shares of each one's own calls."""
-    there = durations.below(one.platform, border.places[one.platform])
-    if abs(durations.below(one.platform, one.place) - there) < options.epsilon:
-        return True
-    return not options.paper and abs(one.own - border.share) < options.epsilon
+# ---- How useful further observations would be (Algorithms 2 and 3).
+
+RECENT = 10
+"""Number of the last observations whose common borders all are compared with (Algorithm 3)."""
 
 
-def _notes(looks: Sequence[Look]) -> tuple[str, ...]:
-    """What a reader should know: a clock that stands still."""
-    if all(np.count_nonzero(look.durations.counts) == 0 for look in looks):
-        return ("every call took no time by this clock",)
-    return ()
+def utility(observed: Observed, stable: StableBorders, now_ns: int, options: MiningOptions | None = None) -> float:
+    """min(1, (now − t_end) / (t_end − t_start)) of the time up to now in which all observations match, 0 to 1.
+
+    It is 1 without observations, and if the newest shows other borders than the last ten have in common.
+    """
+    options = options or MiningOptions()
+    pooled = pool_observations(observed, options.fewest)
+    matches = stable.matches if len(pooled) <= RECENT else _matches_of_recent(observed, pooled, options)
+    if not matches or not matches[-1] or len(matches) != len(pooled):
+        return 1.0
+    # The earliest observation from which on all match (Algorithm 2).
+    first = next((place + 1 for place in reversed(range(len(matches))) if not matches[place]), 0)
+    start, end = pooled[first].start_ns, pooled[-1].end_ns
+    return min(1.0, max(now_ns - end, 0) / (end - start)) if end > start else 1.0
+
+
+def _matches_of_recent(
+    observed: Observed, pooled: Sequence[PooledObservation], options: MiningOptions
+) -> tuple[bool, ...]:
+    """Whether each observation matches the borders that the last ten have in common."""
+    last = tuple(one for each in pooled[-RECENT:] for one in each.observations)
+    recent = stable_borders(replace(observed, observations=last), options)
+    durations = DurationsByPlatform.of(observed)
+    known = recent.platform_borders or {pooled[-1].platform: recent.borders}
+    borders = []
+    for k, share in enumerate(recent.quantiles):
+        # On platforms that the last observations do not come from, the border lies at the same share of the calls.
+        places = {
+            platform: known[platform][k] if platform in known else float(quantile(h, share))
+            for platform, h in durations.histograms.items()
+        }
+        borders.append(CommonBorder(places, share, RECENT))
+    return _matches(borders, observed_borders(pooled, observed, options), len(pooled), durations, options)
+
+
+# ---- Mean shift on a line, with a flat kernel (Comaniciu & Meer, IEEE PAMI 24, 2002).
+
+MAX_SHIFTS = 300
+"""Number of steps after which every point has reached its summit; it usually takes fewer than ten."""
+
+
+def mean_shift(x: Array, bandwidth: float) -> NDArray[np.intp]:
+    """Number of the cluster of every point, (n,), numbered from the left.
+
+    Every point climbs to the mean of the points within the bandwidth, again and again. Of summits within the bandwidth of
+    each other the one with the most points around it stays; a point belongs to the nearest summit that stays.
+
+    >>> mean_shift(np.array([0.3, 0.7, 0.31, 0.29, 0.72]), 0.05)
+    array([0, 1, 0, 0, 1])
+    """
+    if x.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    line = np.sort(x)
+    sums, summits = np.r_[0.0, np.cumsum(line)], line
+    first, last = _within(line, summits, bandwidth)
+    for _ in range(MAX_SHIFTS):
+        means = (sums[last] - sums[first]) / (last - first)
+        if np.abs(means - summits).max() <= 1e-3 * bandwidth:
+            break
+        summits = means
+        first, last = _within(line, summits, bandwidth)
+    stay: list[float] = []
+    for place in np.lexsort((summits, -(last - first))):
+        if all(abs(summits[place] - other) > bandwidth for other in stay):
+            stay.append(float(summits[place]))
+    kept = np.sort(stay)
+    return np.asarray(np.searchsorted((kept[1:] + kept[:-1]) / 2, x, side="right"))
+
+
+def _within(line: Array, centres: Array, bandwidth: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First point within the bandwidth of each centre, and the one after the last, (n,) each; at least one point."""
+    first = np.searchsorted(line, centres - bandwidth, side="left")
+    last = np.searchsorted(line, centres + bandwidth, side="right")
+    first = np.minimum(first, line.size - 1)
+    return first, np.maximum(last, first + 1)

@@ -136,7 +136,7 @@ def test_a_broken_compiler_is_told_and_its_words_are_kept(native, tmp_path, monk
     assert str(log) in error.why
     assert "more" in log.read_text()
     Path(f"{tmp_path}/compiler").write_text("#!/bin/sh\necho again >> compiled\n")
-    monkeypatch.setattr(build, "_place", lambda product: log.with_suffix(".so"))
+    monkeypatch.setattr(build, "_library_file", lambda product: log.with_suffix(".so"))
     assert str(refused(build.core())) == str(error), "it is not tried again at once"
 
 

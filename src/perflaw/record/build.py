@@ -1,8 +1,9 @@
-"""Builds the native core on demand, once: what runs in a target must fit its very interpreter, so no wheel can carry it.
+"""Compiles the native libraries when they are first needed, and keeps them in a cache folder.
 
-The result lies in a cache folder (``$PERFLAW_CACHE``, else ``$XDG_CACHE_HOME/perflaw``, else ``~/.cache/perflaw``) under
-a name made of all that it depends on: the sources, the interpreter, the compiler. So a change of any makes another file,
-a file once there is right for ever, and an old one is never overwritten while a program has it mapped.
+A tracer has to fit the target's exact interpreter, so no wheel can contain it. The cache folder is ``$PERFLAW_CACHE``, else
+``$XDG_CACHE_HOME/perflaw``, else ``~/.cache/perflaw``. A library's file name contains a digest of everything that the library
+depends on: sources, interpreter, compiler and flags. A change of any of them gives another file, so an existing file is
+always valid, and no file is overwritten while a program has it mapped.
 """
 
 from __future__ import annotations
@@ -21,273 +22,255 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import perflaw
 from perflaw.errors import PerflawError
 from perflaw.record.python.interpreter import Interpreter
 
-# ---- The C compiler: which one there is, and shared libraries made by it.
-
-FLAGS = ("-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden")
-_COMPILERS = ("cc", "gcc", "clang")
-
-
-def compiler() -> tuple[str, ...]:
-    """``$CC`` with its options, else the first compiler on PATH; empty where there is none."""
-    wanted = shlex.split(os.environ.get("CC", ""))
-    for head, *options in [wanted] if wanted else [[name] for name in _COMPILERS]:
-        if found := shutil.which(head):
-            return (found, *options)
-    return ()
-
-
-def state(command: Sequence[str]) -> str:
-    """Tells one version of a compiler from another without starting it."""
-    if not command:
-        return ""
-    found = Path(command[0]).resolve()
-    about = found.stat()
-    return f"{command} {found} {about.st_size} {about.st_mtime_ns}"
-
-
-def make_shared(command: Sequence[str], sources: Sequence[Path], folders: Sequence[Path], part: Path) -> str:
-    """Compile the sources side by side and link them to ``part``, beside which object files are left.
-
-    Gives the first command that failed and its words; empty if none did.
-    """
-    objects = [str(part.parent / f"{number}.o") for number in range(len(sources))]
-    head = [*command, *FLAGS, *(f"-I{path}" for path in folders)]
-    commands = [[*head, "-c", str(path), "-o", to] for path, to in zip(sources, objects, strict=True)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for said in pool.map(run, commands):
-            if said:
-                pool.shutdown(cancel_futures=True)
-                return said
-    return run([*command, *FLAGS, "-shared", *objects, "-lm", "-o", str(part)])
-
-
-def run(command: Sequence[str]) -> str:
-    """Run a command; it and its words where it failed, empty if it did not."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
-    except OSError as error:
-        return f"{shlex.join(command)}\nerror: {error}\n"
-    said = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
-    return f"{shlex.join(command)}\n{said}\n" if done.returncode else ""
-
-
-PACKAGE = Path(perflaw.__file__).parent
-RETRY_S = 600
-"""For so long a refusal of the compiler's is remembered."""
-UNUSED_S = 60 * 86400
-"""What no recording has used for so long is removed when something else is built."""
+PACKAGE: Final = Path(perflaw.__file__).parent
+FLAGS: Final = ("-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden")
+RETRY_S: Final = 600
+"""A failed compilation is tried again after this time."""
+UNUSED_S: Final = 60 * 86400
+"""A cached file that no recording has used for this time is removed at the next compilation."""
+_CACHED: Final = ("_perflaw_native-*", "libperflaw_*", "dwarf-*")
+"""Names of the files in the cache."""
+_LOAD_LIBRARY: Final = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+_LOAD_EXTENSION: Final = (
+    "import sys, importlib.util as util;"
+    " util.module_from_spec(util.spec_from_file_location('_perflaw_native', sys.argv[1]))"
+)
 
 Tell = Callable[[str], object]
-"""Is told what is being built and, when it is, how long that took: parts of one line."""
+"""Receives the parts of one line: what is being compiled and, when it is finished, how long that took."""
 
 
 class BuildError(PerflawError):
-    """The native core cannot be built here; the pure-Python tracer records instead."""
+    """A native library cannot be built on this machine; the pure-Python tracer records instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One shared library that can be built."""
+    """A shared library that can be built."""
 
-    words: str
-    """What a person calls it."""
+    title: str
+    """Its name in messages."""
     name: str
-    """Start of its file's name."""
+    """Start of its file name, before the digest."""
     suffix: str
-    """End of its file's name."""
+    """End of its file name."""
     sources: tuple[Path, ...]
     """Its C files."""
     folders: tuple[Path, ...] = ()
-    """Where headers are looked for: ``native/``, and the interpreter's."""
+    """Folders of headers: ``native/``, and those of the interpreter."""
     optional: tuple[str, ...] = ()
-    """Flags that make it faster, where the compiler knows them."""
+    """Flags that make it faster and that some compilers lack."""
     interpreter: Interpreter | None = None
-    """Whose headers it needs, and what it then fits alone."""
-
-
-def sources_folder() -> Path:
-    """``native/``: within the package where it is installed, beside ``src/`` in a checkout."""
-    installed = PACKAGE / "native"
-    return installed if installed.is_dir() else PACKAGE.parents[1] / "native"
-
-
-def cache_folder() -> Path:
-    """Where built libraries are kept; it need not exist yet."""
-    if chosen := os.environ.get("PERFLAW_CACHE"):
-        return Path(chosen)
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "perflaw"
+    """The only interpreter that it fits, whose headers it includes; None if it includes none."""
 
 
 def extension(interpreter: Interpreter) -> Product:
-    """The tracer that enters a target; its file's name says the exact version that it fits (``sitecustomize`` looks)."""
+    """The tracer that runs in a Python program. ``sitecustomize`` reads the exact Python version from its file name."""
     native, include = sources_folder(), Path(interpreter.include)
     return Product(
         f"the native core for Python {interpreter.short}",
         f"_perflaw_native-{interpreter.version}",
         interpreter.suffix,
-        listed(native, native / "python" / "SOURCES"),
+        _listed_sources("python"),
         (native, include, include / "internal"),
         interpreter=interpreter,
     )
 
 
 def core() -> Product:
-    """The call tree's library, which the recorder loads."""
-    native = sources_folder()
-    sources = listed(native, native / "core" / "SOURCES")
-    optional = ("-flto",)  # hot paths cross files
-    return Product("the native core", "libperflaw_core", ".so", sources, (native,), optional)
+    """The library of the call tree, which the recorder loads. Hot paths cross files, so link-time optimisation helps."""
+    return Product(
+        "the native core", "libperflaw_core", ".so", _listed_sources("core"), (sources_folder(),), ("-flto",)
+    )
 
 
 def hooks() -> Product:
-    """The library that is preloaded into compiled programs which have the hooks of ``-finstrument-functions``."""
+    """The library that is preloaded into programs compiled with ``-finstrument-functions``."""
+    sources, folders = _listed_sources("compiled"), (sources_folder(),)
+    return Product("the hooks for compiled programs", "libperflaw_hooks", ".so", sources, folders, ("-flto",))
+
+
+def _listed_sources(room: str) -> tuple[Path, ...]:
+    """The C files that ``SOURCES`` in a folder of ``native/`` lists, one a line."""
     native = sources_folder()
-    sources = listed(native, native / "compiled" / "SOURCES")
-    return Product("the hooks for compiled programs", "libperflaw_hooks", ".so", sources, (native,), ("-flto",))
-
-
-def listed(native: Path, file: Path) -> tuple[Path, ...]:
-    """The C files that a ``SOURCES`` file names, one a line."""
-    lines = (line.strip() for line in file.read_text().splitlines())
+    lines = (line.strip() for line in (native / room / "SOURCES").read_text().splitlines())
     return tuple(native / line for line in lines if line and not line.startswith("#"))
 
 
+def sources_folder() -> Path:
+    """``native/``: inside the installed package, or beside ``src/`` in a checkout."""
+    installed = PACKAGE / "native"
+    return installed if installed.is_dir() else PACKAGE.parents[1] / "native"
+
+
+def cache_folder() -> Path:
+    """The folder that keeps what was built; it may not exist yet."""
+    if chosen := os.environ.get("PERFLAW_CACHE"):
+        return Path(chosen)
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "perflaw"
+
+
+def compiler() -> tuple[str, ...]:
+    """The command ``$CC`` with its options, else the first C compiler on PATH; empty if there is none."""
+    wanted = shlex.split(os.environ.get("CC", ""))
+    for command, *options in [wanted] if wanted else [["cc"], ["gcc"], ["clang"]]:
+        if path := shutil.which(command):
+            return (path, *options)
+    return ()
+
+
 def ready(product: Product) -> Path | None:
-    """The built file, None where it was not built yet. Costs the reading of the sources, about a millisecond."""
-    found = _place(product)
-    return found if found.exists() else None
-
-
-def build(product: Product, tell: Tell = lambda text: None) -> Path:
-    """The built file, compiled now if it was not yet; BuildError says why it cannot be, and what to install."""
-    place = _place(product)
-    if place.exists():
-        with suppress(OSError):  # a cache that only others may write to
-            os.utime(place)
-        return place
-    if why := obstacle(product):
-        raise why
-    with _alone(place):
-        if not place.exists():  # another recorder may have built it while we waited
-            _raise_again(product, place)
-            tell(f"building {product.words}, once")
-            started = time.monotonic()
-            try:
-                _compile(product, place)
-            finally:
-                tell(f" ({time.monotonic() - started:.0f} s)\n")
-    return place
-
-
-def _raise_again(product: Product, place: Path) -> None:
-    """What the compiler refused a moment ago it refuses again; a full disk or memory may be another in a while."""
-    log = _log(place)
-    with suppress(OSError):  # nothing was refused: there is no log
-        if time.time() - log.stat().st_mtime < RETRY_S:
-            raise _refused(product, log)
+    """The built library; None if it is not built yet. This reads all sources, which takes about a millisecond."""
+    library = _library_file(product)
+    return library if library.exists() else None
 
 
 def obstacle(product: Product) -> BuildError | None:
-    """What stands in the way of building, as far as can be told without trying."""
-    what = f"{product.words}: cannot be built"
+    """Why the library cannot be built, as far as that is known without compiling; None if nothing is known."""
+    what = f"{product.title}: cannot be built"
     if not compiler():
         return BuildError(what, "no C compiler found (CC, cc, gcc, clang)", "apt-get install -y gcc libc6-dev")
     if missing := [path for path in product.sources if not path.is_file()]:
         return BuildError(what, f"{missing[0]} is missing", "pip install --force-reinstall perflaw")
-    for_whom = product.interpreter
-    if for_whom and not Path(for_whom.include, "Python.h").is_file():
-        why = f"no Python.h in {for_whom.include} (the headers of Python {for_whom.short} are not installed)"
-        return BuildError(what, why, f"apt-get install -y python{for_whom.short}-dev")
+    python = product.interpreter
+    if python and not Path(python.include, "Python.h").is_file():
+        why = f"no Python.h in {python.include} (the headers of Python {python.short} are not installed)"
+        return BuildError(what, why, f"apt-get install -y python{python.short}-dev")
     return None
 
 
-def _place(product: Product) -> Path:
-    return cache_folder() / f"{product.name}-{_key(product)}{product.suffix}"
+def build(product: Product, tell: Tell = lambda text: None) -> Path:
+    """The built library, which is compiled first if need be. BuildError says why that fails and what to install."""
+    library = _library_file(product)
+    if library.exists():
+        with suppress(OSError):  # the cache may belong to another user
+            os.utime(library)
+        return library
+    if error := obstacle(product):
+        raise error
+    with _locked(library):
+        if library.exists():  # another recorder built it while this one waited
+            return library
+        log = _log_file(library)
+        with suppress(OSError):  # there is no log unless the last compilation failed
+            # The same sources fail again at once; after a while the cause may be gone, such as a full disk.
+            if time.time() - log.stat().st_mtime < RETRY_S:
+                raise _logged_error(product, log)
+        tell(f"building {product.title}, once")
+        started = time.monotonic()
+        try:
+            _compile(product, library)
+        finally:
+            tell(f" ({time.monotonic() - started:.0f} s)\n")
+    return library
 
 
-def _key(product: Product) -> str:
-    """Hash of everything that the file depends on: our headers may all be meant."""
-    who = product.interpreter
-    fits = (who.version, who.suffix, who.include) if who else ()  # not its path: virtual environments share
-    digest = hashlib.sha256(repr((FLAGS, product.optional, state(compiler()), fits)).encode())
-    users = sources_folder() / "include"  # what programs with probes include: no library of ours does
-    headers = sorted(path for path in sources_folder().rglob("*.h") if users not in path.parents)
+def _library_file(product: Product) -> Path:
+    """The library's place in the cache, with the digest of everything that it depends on.
+
+    All headers below ``native/`` count as used, except those that programs with probes include. The interpreter's path does
+    not count, so virtual environments share one library. The compiler's version is known by its file's size and time.
+    """
+    python, command, native = product.interpreter, compiler(), sources_folder()
+    interpreter = (python.version, python.suffix, python.include) if python else ()
+    version = ""
+    if command:
+        file = Path(command[0]).resolve()
+        about = file.stat()
+        version = f"{command} {file} {about.st_size} {about.st_mtime_ns}"
+    digest = hashlib.sha256(repr((FLAGS, product.optional, version, interpreter)).encode())
+    headers = sorted(path for path in native.rglob("*.h") if native / "include" not in path.parents)
     for path in (*product.sources, *headers):
-        digest.update(path.name.encode() + (path.read_bytes() if path.is_file() else b""))
-    return digest.hexdigest()[:16]
+        digest.update(str(path.relative_to(native)).encode() + (path.read_bytes() if path.is_file() else b""))
+    return cache_folder() / f"{product.name}-{digest.hexdigest()[:16]}{product.suffix}"
+
+
+def _log_file(library: Path) -> Path:
+    """The file that keeps the compiler's messages if it fails."""
+    return library.with_suffix(".log")
+
+
+def _logged_error(product: Product, log: Path) -> BuildError:
+    """The first error in a log, and where the others are. The log's first line is the command that failed."""
+    messages = log.read_text().splitlines()[1:]
+    lines = [line.strip() for line in messages if "error" in line.lower()] or messages[-1:] or ["no message"]
+    return BuildError(f"{product.title}: cannot be built", f"{lines[0]} (all of it: {log})", f"less {log}")
 
 
 @contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Hold the lock of this file, so that two recorders do not both compile; a file system without locks does not matter."""
+def _locked(library: Path) -> Iterator[None]:
+    """Hold the lock of a library, so that of several recorders only one compiles it."""
+    lock = library.with_suffix(".lock")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = place.with_suffix(".lock").open("wb")
+        library.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = lock.open("wb")
     except OSError as error:
-        why = f"{place.parent}: {error.strerror}"
+        why = f"{library.parent}: {error.strerror}"
         raise BuildError("the native core: nowhere to keep it", why, "PERFLAW_CACHE=/tmp/perflaw perflaw …") from error
-    with lock:
+    with file:
         with suppress(OSError):  # a file system without locks: both compile, and the later rename wins
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX)
         try:
             yield
         finally:
-            place.with_suffix(".lock").unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
 
 
-def _compile(product: Product, place: Path) -> None:
-    """Compile to a name of our own, then give the file its name: it is there whole or not at all."""
-    log = _log(place)
-    with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as folder:
-        part = Path(folder) / place.name
-        for optional in dict.fromkeys((product.optional, ())):
-            if not (said := make_shared([*compiler(), *optional], product.sources, product.folders, part)):
-                break
-        said = said or _trouble(product, part)
-        if said:
-            log.write_text(said)
-            raise _refused(product, log)
-        part.replace(place)
+def _compile(product: Product, library: Path) -> None:
+    """Compile in a temporary folder and rename the result, so that ``library`` is complete whenever it exists.
+
+    The result is loaded once where it will be used: a library that does not fit fails here and not in a recorded program.
+    Files of the cache that have not been used for long are removed afterwards.
+    """
+    log = _log_file(library)
+    with tempfile.TemporaryDirectory(prefix="building-", dir=library.parent) as folder:
+        part = Path(folder) / library.name
+        failure = _link(product, [*compiler(), *product.optional], part)
+        if failure and product.optional:
+            failure = _link(product, compiler(), part)
+        if not failure:
+            python = product.interpreter.path if product.interpreter else sys.executable
+            load = _LOAD_EXTENSION if product.interpreter else _LOAD_LIBRARY
+            failure = _run([python, "-I", "-S", "-c", load, str(part)])
+        if failure:
+            log.write_text(failure)
+            raise _logged_error(product, log)
+        part.replace(library)
         log.unlink(missing_ok=True)
-    _forget_unused(place.parent)
-
-
-def _forget_unused(cache: Path) -> None:
-    """Remove what no recording has used for long: of older sources, interpreters that are gone."""
-    patterns = ("_perflaw_native-*", "libperflaw_*", "dwarf-*")
-    for path in [path for pattern in patterns for path in cache.glob(pattern)]:
+    for path in [path for pattern in _CACHED for path in library.parent.glob(pattern)]:
         with suppress(OSError):  # another recorder may remove it at the same moment
             if time.time() - path.stat().st_mtime > UNUSED_S:
                 path.unlink()
 
 
-def _log(place: Path) -> Path:
-    """Where the compiler's words are kept, in full."""
-    return place.with_suffix(".log")
+def _link(product: Product, command: Sequence[str], part: Path) -> str:
+    """Compile the sources in parallel and link them to ``part``, with the object files beside it.
+
+    Returns the first command that failed and its messages; empty if none did.
+    """
+    objects = [str(part.parent / f"{number}.o") for number in range(len(product.sources))]
+    head = [*command, *FLAGS, *(f"-I{folder}" for folder in product.folders)]
+    commands = [[*head, "-c", str(path), "-o", to] for path, to in zip(product.sources, objects, strict=True)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for failure in pool.map(_run, commands):
+            if failure:
+                pool.shutdown(cancel_futures=True)
+                return failure
+    return _run([*command, *FLAGS, "-shared", *objects, "-lm", "-o", str(part)])
 
 
-def _refused(product: Product, log: Path) -> BuildError:
-    """The first of the errors, and where the others are."""
-    said = log.read_text().splitlines()[1:]
-    lines = [line.strip() for line in said if "error" in line.lower()] or said[-1:] or ["no message"]
-    return BuildError(f"{product.words}: cannot be built", f"{lines[0]} (all of it: {log})", f"less {log}")
-
-
-def _trouble(product: Product, part: Path) -> str:
-    """Load it once where it will be loaded: what does not fit is found now, not within a target. Empty if it does."""
-    python = product.interpreter.path if product.interpreter else sys.executable
-    load = _LOAD_EXTENSION if product.interpreter else _LOAD_LIBRARY
-    return run([python, "-I", "-S", "-c", load, str(part)])
-
-
-_LOAD_LIBRARY = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
-_LOAD_EXTENSION = (
-    "import sys, importlib.util as util;"
-    " util.module_from_spec(util.spec_from_file_location('_perflaw_native', sys.argv[1]))"
-)
+def _run(command: Sequence[str]) -> str:
+    """Run a command. Returns the command and its messages if it failed; empty if it did not."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+    except OSError as error:
+        return f"{shlex.join(command)}\nerror: {error}\n"
+    message = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
+    return f"{shlex.join(command)}\n{message}\n" if done.returncode else ""

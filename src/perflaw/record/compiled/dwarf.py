@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from elftools.dwarf.compileunit import CompileUnit
     from elftools.dwarf.die import DIE
     from elftools.dwarf.dwarfinfo import DWARFInfo
-    from elftools.dwarf.ranges import RangeLists, RangeListsPair
 
 _CPLUSPLUS: Final = (0x04, 0x1A, 0x21, 0x2B)
 """DW_LANG_C_plus_plus and its later standards."""
@@ -85,7 +84,8 @@ def _code_version() -> str:
 
 
 def _read_cache(place: Path) -> dict[int, FunctionCode]:
-    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):  # there is no such file, or it is damaged
+    """The functions of a cache file by offset; empty if there is no such file, or it is damaged."""
+    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
         cached: Mapping[str, Mapping[str, Any]] = json.loads(place.read_text())
         codes = {}
         for offset, fields in cached.items():
@@ -162,6 +162,7 @@ def without_parameters(name: str) -> str:
 
 
 def _from_dwarf(elf: Elf, addresses: Iterable[int]) -> dict[int, FunctionCode]:
+    """The functions that begin at these addresses, from the units of the debug information that contain them."""
     dwarf = elf.dwarf()
     if dwarf is None:
         return {}
@@ -287,15 +288,13 @@ def _ranges(dwarf: DWARFInfo, unit: CompileUnit, die: DIE) -> list[tuple[int, in
         end = high.value if high.form == "DW_FORM_addr" else low.value + high.value
         return [(low.value, end)]
     offset, lists = die.attributes.get("DW_AT_ranges"), dwarf.range_lists()
-    return _listed_ranges(lists, unit, offset.value) if offset is not None and lists is not None else []
-
-
-def _listed_ranges(lists: RangeLists | RangeListsPair, unit: CompileUnit, offset: int) -> list[tuple[int, int]]:
+    if offset is None or lists is None:
+        return []
     from elftools.dwarf.ranges import RangeEntry
 
     top = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
     base, ranges = top.value if top else 0, []
-    for entry in lists.get_range_list_at_offset(offset, cu=unit):
+    for entry in lists.get_range_list_at_offset(offset.value, cu=unit):
         if isinstance(entry, RangeEntry):
             shift = 0 if entry.is_absolute else base
             ranges.append((entry.begin_offset + shift, entry.end_offset + shift))

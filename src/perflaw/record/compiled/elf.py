@@ -21,6 +21,7 @@ HOOK: Final = "__cyg_profile_func_enter"
 DEBUG: Final = Path("/usr/lib/debug/.build-id")
 """Folder where distributions keep debug information apart from programs."""
 _PAGE: Final = 4096
+"""Bytes of a page: the loader places whole pages."""
 _FUNCTION: Final = 2
 """STT_FUNC: the kind of symbol that names a function."""
 _SYMBOL: Final = np.dtype(
@@ -28,6 +29,7 @@ _SYMBOL: Final = np.dtype(
 )
 """Elf64_Sym. Read as an array, because pyelftools needs 10 µs a symbol."""
 _SYSTEM: Final = ("/lib", "/usr/lib")
+"""Folders of the system's libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Elf:
         from elftools.elf.sections import SymbolTableSection
 
         section = self.file.get_section_by_name(".dynsym")
-        return isinstance(section, SymbolTableSection) and any(one.name == HOOK for one in section.iter_symbols())
+        return isinstance(section, SymbolTableSection) and any(symbol.name == HOOK for symbol in section.iter_symbols())
 
     @property
     def has_symbols(self) -> bool:

@@ -34,7 +34,7 @@ from perflaw.store.experiment import discard
 from perflaw.types import Counts
 
 _NO_COUNTS: Final = "no counts were written: the program did not end by exit (a signal, _exit, or still running)"
-_SOME: Final = 3
+_NAMED_FILES: Final = 3
 """Number of files that a message names."""
 _SLACK_S: Final = 1.0
 """A source file may be newer than its notes by this much and still be of the same build: file systems' clocks differ."""
@@ -170,9 +170,10 @@ class FileProblems:
 
 
 def _names(files: list[str]) -> str:
+    """Names of the first files, and the number of the others."""
     names = sorted({Path(file).name for file in files})
-    more = len(names) - _SOME
-    return ", ".join(names[:_SOME]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _NAMED_FILES
+    return ", ".join(names[:_NAMED_FILES]) + (f" and {more} more" if more > 0 else "")
 
 
 def read_counts(folder: Path, tracer: GcovTracer, problems: FileProblems) -> ExecutionCounts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import PurePath
@@ -38,7 +38,7 @@ class SourceFunction:
     name: str
     """Demangled name."""
     language: str
-    """``c`` or ``c++`` as a rule."""
+    """Its language, mostly ``c`` or ``c++``."""
 
     @property
     def plain(self) -> str:
@@ -100,28 +100,26 @@ class CountSums:
         return files
 
     def counts(self) -> Counts:
-        """The counts of all locations, file by file."""
-        rows = [*self._functions(), *self._lines()]
-        return Counts(tuple(row[0] for row in rows), np.array([row[1] for row in rows], dtype=np.int64))
-
-    def _functions(self) -> Iterator[tuple[Location, int]]:
+        """The counts of all locations: the functions, then each line followed by the outcomes of its branches."""
+        locations: list[Location] = []
+        counts: list[int] = []
         for (file, function), count in sorted(self.functions.items()):
-            yield Location("function", function.name, file, function.line, function.name, function.language), count
-
-    def _lines(self) -> Iterator[tuple[Location, int]]:
-        """Each line, followed by the outcomes of its branches."""
+            locations.append(Location("function", function.name, file, function.line, function.name, function.language))
+            counts.append(count)
         for (file, number), parts in sorted(self.lines.items()):
             inner = min(parts, key=lambda function: (-function.line, function.name))
             name = f"{PurePath(file).name}:{number}"
             place = (file, number, inner.name, inner.language)
-            yield Location("line", name, *place), sum(part.count for part in parts.values())
+            locations.append(Location("line", name, *place))
+            counts.append(sum(part.count for part in parts.values()))
             # Outcomes of all instantiations of a function are added, function after function.
             functions: dict[str, _LinePart] = {}
             for function, part in sorted(parts.items(), key=lambda item: item[0]):
                 functions.setdefault(function.plain, _LinePart()).add(0, part.branches)
             outcomes = [count for part in functions.values() for count in part.branches]
-            for which, count in enumerate(outcomes, 1):
-                yield Location("block", f"{name} branch {which}", *place), count
+            locations += [Location("block", f"{name} branch {at}", *place) for at in range(1, len(outcomes) + 1)]
+            counts += outcomes
+        return Counts(tuple(locations), np.array(counts, dtype=np.int64))
 
 
 def _outcomes(branches: Iterable[Mapping[str, Any]]) -> list[int]:

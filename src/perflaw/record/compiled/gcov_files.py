@@ -30,7 +30,9 @@ LAUNCHERS: Final = ("sh", "bash", "dash", "zsh", "env", "timeout", "nice", "sets
 _LIBGCOV: Final = (b"libgcov profiling error", b"profiling:%s:")
 """Texts of which every version of libgcov contains one."""
 _CLANG: Final = b"llvm_gcda_"
+"""Text that the coverage of clang contains."""
 _DATA_NAME: Final = re.compile(rb"(/[^\0\n]{1,4096}?\.gcda)\0")
+"""Name of a data file, as an object file contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def _data_files(path: Path) -> set[str] | None:
 _DATA, _NOTES = 0x67636461, 0x67636E6F
 """``gcda`` and ``gcno``."""
 _HEADER: Final = struct.Struct("=III")
+"""Magic number, version and stamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,7 @@ class NotesFinder:
         return stale, stale is not None
 
     def _candidates(self, name: str) -> Sequence[Path]:
+        """Places where notes of that original path may be, the likeliest first."""
         if "#" in Path(name).name:  # with -fprofile-dir the name is the path, mangled
             name = Path(name).name.replace("#", "/")
         if self.places.notes is None:
@@ -205,6 +209,7 @@ OLDEST: Final = 9
 _BATCH: Final = 64
 """Maximum number of object files for one call of gcov."""
 _VERSION: Final = re.compile(r"(\d+)\.\d+(?:\.\d+)?\s*$")
+"""Version at the end of the first line that gcov --version prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +281,7 @@ def read_documents(gcov: Gcov, objects: Sequence[CountedObject]) -> Iterator[tup
 
 
 def _run(gcov: Gcov, folder: str, names: Sequence[str]) -> bytes:
+    """What gcov prints for these data files of a folder. TargetError if it fails."""
     command = [gcov.path, "--json-format", "--branch-probabilities", "--stdout", *names]
     done = subprocess.run(command, cwd=folder, capture_output=True, env={**os.environ, "LC_ALL": "C"}, check=False)
     if done.returncode and not done.stdout:
@@ -286,7 +292,7 @@ def _run(gcov: Gcov, folder: str, names: Sequence[str]) -> bytes:
 
 
 def _documents(gcov: Gcov, text: bytes) -> Iterator[dict[str, Any]]:
-    """The documents, one a line."""
+    """The documents in what gcov printed, one a line. TargetError if a line is no JSON."""
     for line in text.splitlines():
         try:
             document = json.loads(line)

@@ -82,6 +82,7 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING) -> HooksTracer:
 
 
 def _calls_hooks(library: Path) -> bool:
+    """Whether a shared library was built with ``-finstrument-functions``; False if it cannot be read."""
     elf = open_elf(library)
     if elf is None:
         return False
@@ -99,6 +100,7 @@ class HooksReader(NativeReader):
             (spool / FOLDER).mkdir(mode=0o700)
 
     def _look(self) -> None:
+        """Answer the programs' questions, then look for new processes and rings."""
         if self.chooser.globs:  # first, because the program waits for the answer
             self.chooser.answer(self.spool)
         super()._look()

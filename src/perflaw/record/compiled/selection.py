@@ -22,6 +22,7 @@ from perflaw.record.compiled.dwarf import demangled, without_parameters
 from perflaw.record.compiled.elf import open_elf
 
 FOLDER: Final = "chosen"
+"""Folder of the spool for questions and answers."""
 _MAGIC: Final = int.from_bytes(b"FPRFSEL1", "little")
 HEAD: Final = np.dtype([("magic", "<u8"), ("count", "<u8"), ("others", "<u8")])
 PLACE: Final = np.dtype([("offset", "<u8"), ("size", "<u4"), ("wanted", "<u4")])
@@ -47,19 +48,18 @@ class Globs:
     def wants(self, names: Iterable[str]) -> bool:
         """Whether a function that has these names is recorded."""
         known = list(names)
-        return (not self.select or _any(self.select, known)) and not _any(self.exclude, known)
-
-
-def _any(globs: tuple[str, ...], names: Iterable[str]) -> bool:
-    return bool(globs) and any(map(_pattern(globs).match, names))
+        selected = not self.select or any(map(_pattern(self.select).match, known))
+        return selected and not any(map(_pattern(self.exclude).match, known))
 
 
 @cache
 def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(translate, globs)))
+    """A pattern that matches what any of the globs matches, so nothing if there are none."""
+    return re.compile("|".join(map(translate, globs)) or "(?!)")
 
 
 EVERYTHING: Final = Globs()
+"""No glob: all functions are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class Chooser:
     globs: Globs
     """The functions that the person chose."""
     _known: dict[str, bytes] = field(default_factory=dict)
+    """File of code → its answer."""
 
     def answer(self, spool: Path) -> None:
         """Answer the questions that have come since the last call."""
@@ -77,7 +78,7 @@ class Chooser:
                 module = question.read_bytes().decode(errors="surrogateescape")
                 if module not in self._known:
                     self._known[module] = chosen(functions(Path(module)), self.globs)
-                part = question.with_suffix(".told")
+                part = question.with_suffix(".part")
                 part.write_bytes(self._known[module])
                 part.replace(question.with_suffix(""))
                 question.unlink()

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from perflaw.laws.printing import show
 from perflaw.laws.reading import parse_distribution
-from perflaw.learn.exploring.laws import metric_law
-from perflaw.learn.exploring.loglinear import column, products, singles
+from perflaw.learn.exploring.laws import candidate_terms, column, metric_law
 from tests import studies_factory as made
 from tests.conftest import examples
 
@@ -81,8 +80,8 @@ def test_any_columns_give_a_law_of_the_language(columns, y):
 def test_terms_vary_and_products_are_of_different_knobs():
     features = {"n": np.array([1.0, 2, 4, 8]), "zero": np.array([0.0, 1, 2, 3]), "m=a": np.array([0.0, 1, 0, 1]),
                 "m=b": np.array([1.0, 0, 1, 0]), "same": np.ones(4)}  # fmt: skip
-    alone = singles(features)
-    assert all(np.ptp(column(term, features)) > 0 for term in alone)
-    pairs = {frozenset(factor.feature for factor in term) for term in products(alone)}
+    terms = candidate_terms(features)
+    assert all(np.ptp(column(term, features)) > 0 for term in terms if len(term) == 1)
+    pairs = {frozenset(factor.feature for factor in term) for term in terms if len(term) == 2}
     assert frozenset(("m=a", "m=b")) not in pairs
     assert frozenset(("n", "zero")) in pairs

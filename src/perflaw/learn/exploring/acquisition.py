@@ -1,4 +1,4 @@
-"""Where the next trial is worth most, where configurations fail, and when nothing untried can be better."""
+"""What policies ask of the surrogate: where the next trial is worth most, where trials fail, and when the best is found."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from perflaw.learn.exploring.surrogate import Surrogate, fit_surrogate
 REFERENCES = 400
 """Largest number of points at which the remaining uncertainty of a start is computed."""
 NEGLIGIBLE, WIDE = 1e-3, 3.0
-"""Expected improvement that is none, in standard deviations of the responses; width of the interval that is explored then."""
+"""Expected improvement, in standard deviations of the responses, that counts as none; width of the interval explored then."""
 COMPARED_TARGETS, COMPARED_WORKLOADS = 8, 32
-"""Largest numbers of configurations and workloads that are compared; beyond, one reference serves all candidates."""
+"""Largest numbers of configurations and workloads that are compared; with more workloads, all have the same reference."""
 VALIDITY_DRAWS = 6
 """Draws of the hyperparameters for the validity of configurations, where less accuracy is needed."""
-LEAST_VALIDITY = 0.02
+MIN_VALIDITY = 0.02
 """Smallest probability that a configuration is a data point: failures may have other causes."""
-MOST_LIKELY = 120
+MAX_LIKELY = 120
 """Number of candidates that are drawn jointly: those that are most likely to be better."""
 LAWS = 40
 """Laws that are drawn under each draw of the hyperparameters."""
-FEWEST_CONFIGURATIONS = 8
+MIN_CONFIGURATIONS = 8
 """Number of distinct configurations below which nothing is certain."""
 DOUBT = 1.0
 """Weight, in trials, of the possibility that the law is wrong altogether: probability 1/(n + 1) after n trials."""
@@ -116,7 +116,7 @@ def validity(good: Array, failed: Array, at: Array, ordered: Mask, seed: int) ->
     law = fit_surrogate(np.concatenate([good, failed]), ordered, labels, 1.0, seed, draws=VALIDITY_DRAWS)
     means, sds = law.predict(at)
     above = probability_above(means, np.hypot(sds, 0.2), law.scale.to(np.zeros(1))[0])
-    return np.asarray(np.clip(above, LEAST_VALIDITY, 1.0))
+    return np.asarray(np.clip(above, MIN_VALIDITY, 1.0))
 
 
 def certainty(law: Surrogate, at: Array, usable: Array, margin: float, seed: int) -> float:
@@ -133,7 +133,7 @@ def certainty(law: Surrogate, at: Array, usable: Array, margin: float, seed: int
         seed: seed of the draws.
     """
     distinct = np.unique(law.x, axis=0).shape[0]
-    if distinct < FEWEST_CONFIGURATIONS:
+    if distinct < MIN_CONFIGURATIONS:
         return 0.0
     if not at.shape[0]:
         return 1.0
@@ -142,7 +142,7 @@ def certainty(law: Surrogate, at: Array, usable: Array, margin: float, seed: int
     means, sds = law.predict(at)
     widened = law.misfit()
     level = best.max(axis=1, keepdims=True) + law.scale.step(margin)
-    likely = np.argsort(-probability_above(means, sds * widened, level) * usable, kind="stable")[:MOST_LIKELY]
+    likely = np.argsort(-probability_above(means, sds * widened, level) * usable, kind="stable")[:MAX_LIKELY]
     drawn = law.sample(np.concatenate([law.x, at[likely]]), LAWS, generator, widened)
     tried, untried = drawn[:, : law.x.shape[0]], drawn[:, law.x.shape[0] :]
     exists = generator.uniform(size=untried.shape) < usable[likely]
@@ -154,6 +154,6 @@ def certainty(law: Surrogate, at: Array, usable: Array, margin: float, seed: int
 
 def supported(probability: float, configurations: int) -> float:
     """Return a law's probability after withholding the part for a law that is wrong; 0 after few configurations."""
-    if configurations < FEWEST_CONFIGURATIONS:
+    if configurations < MIN_CONFIGURATIONS:
         return 0.0
     return float(probability * configurations / (configurations + DOUBT))

@@ -60,9 +60,8 @@ def one_thread(function: Callable[P, R]) -> Callable[P, R]:
     return limited
 
 
-@cache
-def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()
+_thread_pools = cache(ThreadpoolController)
+"""The thread pools of the libraries, searched once, at the first use."""
 
 
 # ---- The kernel.
@@ -182,7 +181,12 @@ class Posterior:
     def sample(self, between: Array, among: Array, number: int, generator: np.random.Generator) -> Array:
         """Draw (number, m) values whose covariance is ``among`` (m, m), and ``between`` (m, n) with the responses."""
         half = self.whiten(between)
-        root = _root(among - half.T @ half)
+        left = among - half.T @ half
+        left[np.diag_indices_from(left)] += JITTER
+        root, failed = lapack.dpotrf(left, lower=1, clean=1)
+        if failed:  # rounding left the covariance slightly indefinite
+            values, vectors = np.linalg.eigh(left)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.asarray(between @ self.solved + generator.standard_normal((number, len(between))) @ root.T)
 
 
@@ -204,9 +208,27 @@ class GaussianProcess:
     """The law of a response over the unit cube after trials, as draws of hyperparameters with their posteriors."""
 
     def __init__(self, seen: Observations, draws: int, generator: np.random.Generator) -> None:
-        """Draw the hyperparameters ``draws`` times given the observations."""
+        """Draw the hyperparameters ``draws`` times from their posterior.
+
+        Each step of the sampler also proposes to change from smooth to rough curves, or back.
+        """
         self.seen = seen
-        self.posteriors = _drawn(seen, draws, generator)
+        self.posteriors: list[Posterior] = []
+        gaps = distances(seen.x, seen.x, seen.ordered)
+
+        def likelihood(rough: bool, z: Array) -> float:
+            return _solved(seen, gaps, _parameters(seen, z, rough))[1]
+
+        z, rough = np.zeros(2 * seen.ordered.size + 2), False
+        level = likelihood(rough, z)
+        for step in range(BURN_IN + THINNING * draws):
+            z, level = _slice_step(partial(likelihood, rough), z, level, generator)
+            other = likelihood(not rough, z)
+            if np.log(generator.uniform()) < other - level:
+                rough, level = not rough, other
+            if step >= BURN_IN and (step - BURN_IN) % THINNING == THINNING - 1:
+                posterior, _ = _solved(seen, gaps, _parameters(seen, z, rough))
+                self.posteriors += [posterior] if posterior else []
 
     def predict(self, at: Array) -> tuple[Array, Array]:
         """Return means and standard deviations of the law at points (m, d) by draw, (s, m) each, without noise."""
@@ -315,27 +337,6 @@ class GaussianProcess:
 # ---- The sampler of hyperparameters.
 
 
-def _drawn(seen: Observations, number: int, generator: np.random.Generator) -> list[Posterior]:
-    """Draw ``number`` hyperparameters from their posterior; each step also proposes to change smooth for rough."""
-    gaps = distances(seen.x, seen.x, seen.ordered)
-
-    def likelihood(rough: bool, z: Array) -> float:
-        return _solved(seen, gaps, _parameters(seen, z, rough))[1]
-
-    z, rough = np.zeros(2 * seen.ordered.size + 2), False
-    level = likelihood(rough, z)
-    found: list[Posterior] = []
-    for step in range(BURN_IN + THINNING * number):
-        z, level = _slice_step(partial(likelihood, rough), z, level, generator)
-        other = likelihood(not rough, z)
-        if np.log(generator.uniform()) < other - level:
-            rough, level = not rough, other
-        if step >= BURN_IN and (step - BURN_IN) % THINNING == THINNING - 1:
-            posterior, _ = _solved(seen, gaps, _parameters(seen, z, rough))
-            found += [posterior] if posterior else []
-    return found
-
-
 def _parameters(seen: Observations, z: Array, rough: bool) -> Hyperparameters:
     """Return the hyperparameters that the standard normal vector z (2d + 2,) stands for under the priors."""
     d = seen.ordered.size
@@ -376,13 +377,3 @@ def _slice_step(
         low, high = (angle, high) if angle < 0 else (low, angle)
         angle = generator.uniform(low, high)
     return z, level
-
-
-def _root(matrix: Array) -> Array:
-    """Return a square root of a covariance (m, m) that rounding may have left slightly indefinite."""
-    matrix[np.diag_indices_from(matrix)] += JITTER
-    factor, failed = lapack.dpotrf(matrix, lower=1, clean=1)
-    if not failed:
-        return np.asarray(factor)
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

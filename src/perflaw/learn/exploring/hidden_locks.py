@@ -27,19 +27,19 @@ from perflaw.learn.exploring.surrogate import fit_surrogate
 from perflaw.types.studies import Configuration, Knob, StudyMetric, Trial, Value, configuration_key
 
 LIKE_THREADS = re.compile(r"thread|worker|proc|client|conn|pool|job|parallel|concurren|core|cpu", re.IGNORECASE)
-"""Names of knobs that say how many work at once."""
-FEWEST = 8
-"""Number of trials, or of complete rows of a grid, below which nothing is suspected."""
-WORSE = 0.9
-"""Largest part of the peak that a collapse leaves."""
-JUMP = 3.0
-"""Factor from which on switches, or waiting, jump."""
-LEAST_SWITCHES = 200.0
+"""Names of knobs that set how many threads or processes work at once."""
+MIN_ROWS = 8
+"""Number of trials, or of complete rows of a grid, from which on a collapse is looked for."""
+MAX_REMAINING = 0.9
+"""Largest fraction of the peak that remains after a collapse."""
+MIN_JUMP = 3.0
+"""Factor by which switches, or waiting, multiply if they explain a collapse."""
+MIN_SWITCHES = 200.0
 """Voluntary switches per second at the top level below which threads do not wait."""
-LEAST_DELAY = 0.2
+MIN_DELAY = 0.2
 """Run delay, as a share of the CPU time, from which on waiting for processors explains a collapse."""
-SURE = 0.95
-"""Probability from which on something is stated."""
+MIN_PROBABILITY = 0.95
+"""Probability from which on a collapse or its cause is reported."""
 ALPHA = 0.01
 """Level of the test that the objective depends on any knob."""
 DRAWS = 400
@@ -82,7 +82,7 @@ def collapses(
     """Return the collapses that the trials establish, for every knob that says how many work at once."""
     rows = usable(trials, objective.name)
     rows = [trial for trial in rows if not trial.stopped] or rows
-    if len(rows) < FEWEST:
+    if len(rows) < MIN_ROWS:
         return []
     found = [_collapse(rows, space, objective, knob, seed) for knob in space.knobs if like_threads(knob)]
     return [collapse for collapse in found if collapse]
@@ -108,21 +108,28 @@ def _collapse(
     sign = objective.sign
     objective_curve = curves.of(values)
     several = [(held, sign * objective_curve(held)) for held in curves.contexts()]
-    held, curve = next(((held, curve) for held, curve in several if _falls(curve)), ({}, None))
-    if curve is None:
+    peaks = [int(np.argmax(curve.mean(axis=0))) for _, curve in several]
+    falling = [
+        (held, curve, peak)
+        for (held, curve), peak in zip(several, peaks, strict=True)
+        if np.mean(curve[:, peak] - curve[:, -1] > -np.log(MAX_REMAINING)) >= MIN_PROBABILITY
+    ]
+    if not falling:
         return None
-    peak = int(np.argmax(curve.mean(axis=0)))
+    held, curve, peak = falling[0]
     switches = np.array([trial.conditions.voluntary for trial in rows])
-    low_switches, top_switches, many = curves.ends(switches, LEAST_SWITCHES, held)
-    lock = many and curves.multiplies((switches + LEAST_SWITCHES / 100) / values**sign, peak, held)
+    low_switches, top_switches, many = curves.ends(switches, MIN_SWITCHES, held)
+    lock = many and curves.multiplies((switches + MIN_SWITCHES / 100) / values**sign, peak, held)
     delays = np.array([trial.conditions.run_delay for trial in rows])
-    low_delay, top_delay, long = curves.ends(delays, LEAST_DELAY, held)
-    waits = long and curves.multiplies(delays + LEAST_DELAY / 100, peak, held)
+    low_delay, top_delay, long = curves.ends(delays, MIN_DELAY, held)
+    waits = long and curves.multiplies(delays + MIN_DELAY / 100, peak, held)
     lost = float((curve[:, peak] - curve[:, -1]).mean())
     gone = [
         _text(other)
         for other, line in several
-        if other and not held.items() & other.items() and np.mean(line[:, peak] - line[:, -1] < lost / 3) >= SURE
+        if other
+        and not held.items() & other.items()
+        and np.mean(line[:, peak] - line[:, -1] < lost / 3) >= MIN_PROBABILITY
     ]
     return Collapse(
         knob=knob.name,
@@ -142,12 +149,6 @@ def _collapse(
         where=_text(held),
         gone=", ".join(gone),
     )
-
-
-def _falls(curve: Array) -> bool:
-    """Return whether draws of a curve (draws, L) surely fall behind their peak at the top level."""
-    peak = int(np.argmax(curve.mean(axis=0)))
-    return bool(np.mean(curve[:, peak] - curve[:, -1] > -np.log(WORSE)) >= SURE)
 
 
 def _text(settings: Configuration) -> str:
@@ -176,7 +177,7 @@ class KnobCurves:
         def curve(held: Configuration) -> Array:
             rng = np.random.default_rng([self._seed, len(self._rows)])
             complete = self._complete_rows(logarithms, held)
-            if len(complete) >= FEWEST:
+            if len(complete) >= MIN_ROWS:
                 picks = rng.integers(len(complete), size=(DRAWS, len(complete)))
                 return np.asarray(complete[picks].mean(axis=1))
             some = np.sort(rng.permutation(len(self._rows))[:CONTEXTS])
@@ -230,5 +231,5 @@ class KnobCurves:
         conflict on, and do less and less in between; threads that only sleep switch as often for each unit of work.
         """
         curve = self.of(values)(held)
-        multiplied = np.mean(curve[:, -1] - curve[:, 0] > np.log(JUMP)) >= SURE
+        multiplied = np.mean(curve[:, -1] - curve[:, 0] > np.log(MIN_JUMP)) >= MIN_PROBABILITY
         return bool(multiplied and np.median(curve[:, -1] - curve[:, peak]) > 0)

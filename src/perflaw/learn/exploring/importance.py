@@ -7,6 +7,7 @@ are those of the Gaussian process. Before either, a permutation test has to esta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -31,33 +32,38 @@ from perflaw.types.explored import Importance, VarianceShare
 from perflaw.types.studies import Configuration
 
 ALPHA = 0.01
-"""Probability that pure noise gets any importance."""
-FEWEST = 8
-"""Number of configurations below which nothing is stated, and degrees of freedom below which the noise is modelled."""
+"""Probability that importance is reported for pure noise."""
+MIN_CONFIGURATIONS = 8
+"""Number of configurations from which on importance is computed; degrees of freedom from which on the noise is measured."""
 HYPERPARAMETERS, EFFECTS = 12, 40
 """Draws of the process's hyperparameters, and of its effects under each."""
-MOST_FITTED = 160
-"""Number of configurations that the process is fitted to; of more, a random part."""
-LEAST_SHARE = 0.003
+MAX_FITTED = 160
+"""Number of configurations that the process is fitted to; of more, a random subset."""
+MIN_SHARE = 0.003
 """Shares whose interval begins above this are established."""
 PERMUTATIONS = 499
 """Permutations of the test."""
 LENGTH = 0.5
 """Length scale of the test's kernels."""
-MOST_PERMUTED = 300
-"""Number of configurations that are permuted; of more, an evenly spaced part."""
+MAX_PERMUTED = 300
+"""Number of configurations that are permuted; of more, an evenly spaced subset."""
 
 
 def importance(seen: Responses, space: ConfigurationSpace, seed: int = 0) -> Importance:
-    """Return the shares; none, with the reason, where the data do not establish that the metric depends on any knob."""
+    """Return the shares of knobs and pairs, the largest first, and the share of what takes more knobs.
+
+    There are none, with the reason, if the data do not establish that the metric depends on any knob.
+    """
     rng = np.random.default_rng([seed, len(seen.y)])
     noise = float(np.sqrt(seen.within / seen.freedom)) if seen.freedom else float("nan")
 
     def nothing(p: float, spread: float, reason: str) -> Importance:
         return Importance(seen.metric, seen.logarithm, (), 0.0, spread, p, False, reason)
 
-    if len(seen.y) < FEWEST:
-        return nothing(float("nan"), noise, f"{len(seen.y)} configurations were tried, but {FEWEST} are needed")
+    if len(seen.y) < MIN_CONFIGURATIONS:
+        return nothing(
+            float("nan"), noise, f"{len(seen.y)} configurations were tried, but {MIN_CONFIGURATIONS} are needed"
+        )
     if np.ptp(seen.y) <= 1e-12 * max(1.0, float(np.abs(seen.y).max())):
         return nothing(1.0, noise, "the metric is the same in all trials")
     places, levels = levels_in_cube(space, seen.configurations[0])
@@ -75,13 +81,23 @@ def importance(seen: Responses, space: ConfigurationSpace, seed: int = 0) -> Imp
     if grid is None:
         effects = GaussianProcess(_random_part(observed, rng), HYPERPARAMETERS, rng).effects(levels, EFFECTS, rng)
     else:
-        variance = observed.within / observed.freedom if observed.freedom >= FEWEST else _modelled_noise(observed, rng)
+        if observed.freedom >= MIN_CONFIGURATIONS:
+            variance = observed.within / observed.freedom
+        else:
+            posteriors = GaussianProcess(_random_part(observed, rng), HYPERPARAMETERS, rng).posteriors
+            variance = float(np.mean([posterior.parameters.noise for posterior in posteriors]))
         draws = HYPERPARAMETERS * EFFECTS
         effects = grid_effects(grid, variance, float(seen.weight.mean()), draws, rng)
+    variances = np.concatenate([effects.mains, effects.pairs, effects.triples[:, None]], axis=1)
+    parts = variances / np.maximum(variances.sum(axis=1, keepdims=True), 1e-300)
+    means = parts.mean(axis=0).tolist()
+    lows, highs = np.quantile(parts, [LOW, HIGH], axis=0).tolist()
     names = [space.knobs[place].name for place in places]
-    shares, rest = _shares(effects, names)
+    rows = zip([*((name,) for name in names), *combinations(names, 2)], means[:-1], lows[:-1], highs[:-1], strict=True)
+    shares = [VarianceShare(which, mean, low, high, low > MIN_SHARE) for which, mean, low, high in rows]
+    shares.sort(key=lambda share: (-share.share, share.knobs))
     scatter = float(np.sqrt(effects.noise)) * scale if np.isnan(noise) else noise
-    return Importance(seen.metric, seen.logarithm, shares, rest, scatter, p, grid is not None)
+    return Importance(seen.metric, seen.logarithm, tuple(shares), means[-1], scatter, p, grid is not None)
 
 
 def levels_in_cube(space: ConfigurationSpace, base: Configuration) -> tuple[list[int], list[Array]]:
@@ -98,18 +114,6 @@ def levels_in_cube(space: ConfigurationSpace, base: Configuration) -> tuple[list
     return places, several
 
 
-def _shares(effects: EffectVariances, names: list[str]) -> tuple[tuple[VarianceShare, ...], float]:
-    """Return the shares of knobs and pairs, the largest first, and the share of what takes more knobs."""
-    variances = np.concatenate([effects.mains, effects.pairs, effects.triples[:, None]], axis=1)
-    parts = variances / np.maximum(variances.sum(axis=1, keepdims=True), 1e-300)
-    means = parts.mean(axis=0).tolist()
-    lows, highs = np.quantile(parts, [LOW, HIGH], axis=0).tolist()
-    knobs = [(name,) for name in names] + list(combinations(names, 2))
-    rows = zip(knobs, means[:-1], lows[:-1], highs[:-1], strict=True)
-    shares = [VarianceShare(which, mean, low, high, low > LEAST_SHARE) for which, mean, low, high in rows]
-    return tuple(sorted(shares, key=lambda share: (-share.share, share.knobs))), means[-1]
-
-
 def main_knobs(found: Importance) -> list[str]:
     """Return the knobs by what they explain alone plus half of what they explain in pairs, the largest first."""
     worth: dict[str, float] = {}
@@ -120,20 +124,12 @@ def main_knobs(found: Importance) -> list[str]:
 
 
 def _random_part(seen: Observations, rng: np.random.Generator) -> Observations:
-    """Return at most ``MOST_FITTED`` of the observations."""
-    if len(seen.y) <= MOST_FITTED:
+    """Return at most ``MAX_FITTED`` of the observations."""
+    if len(seen.y) <= MAX_FITTED:
         return seen
-    rows = np.sort(rng.choice(len(seen.y), MOST_FITTED, replace=False))
-    return Observations(
-        seen.x[rows], seen.ordered, seen.y[rows], seen.trials[rows], seen.known_variance[rows],
-        within=seen.within, freedom=seen.freedom,
-    )  # fmt: skip
-
-
-def _modelled_noise(seen: Observations, rng: np.random.Generator) -> float:
-    """Return the variance of a single trial as the Gaussian process has it."""
-    process = GaussianProcess(_random_part(seen, rng), HYPERPARAMETERS, rng)
-    return float(np.mean([posterior.parameters.noise for posterior in process.posteriors]))
+    rows = np.sort(rng.choice(len(seen.y), MAX_FITTED, replace=False))
+    known = seen.known_variance[rows]
+    return replace(seen, x=seen.x[rows], y=seen.y[rows], trials=seen.trials[rows], known_variance=known)
 
 
 # ---- Full grids: sums of squares.
@@ -194,8 +190,8 @@ def dependence(levels: Sequence[Array], ordered: Mask, x: Array, y: Array, rng: 
     The statistic is the largest, over knobs and pairs, of y'Ky standardized by its permutations (Westfall and Young 1993,
     single step), so that one strong pair is found among many without an effect. ``levels`` are those of each knob, (L,).
     """
-    if len(y) > MOST_PERMUTED:
-        rows = np.linspace(0, len(y) - 1, MOST_PERMUTED).astype(int)
+    if len(y) > MAX_PERMUTED:
+        rows = np.linspace(0, len(y) - 1, MAX_PERMUTED).astype(int)
         x, y = x[rows], y[rows]
     knobs = [
         centred_kernel(axis, bool(has_order), x[:, i])

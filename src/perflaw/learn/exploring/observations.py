@@ -197,19 +197,18 @@ def evidence_of(history: Sequence[Trial], space: ConfigurationSpace, objective: 
     """Return what the trials so far say about the objective."""
     rows = usable(history, objective.name)
     failed = [trial for trial in history if not trial.valid and trial.reason and not trial.contaminated]
+
+    def error(trial: Trial) -> float:
+        known = float(trial.scatter.get(objective.name, np.nan))
+        extra = STOPPED_ERROR * bool(trial.stopped) + CONTAMINATED_ERROR * bool(trial.contaminated)
+        return float(np.hypot(np.nan_to_num(known), extra * abs(trial.metrics[objective.name]))) if extra else known
+
     return Evidence(
         x=units([trial.configuration for trial in rows], space),
         values=np.array([trial.metrics[objective.name] for trial in rows], dtype=np.float64),
-        errors=np.array([_error(trial, objective.name) for trial in rows], dtype=np.float64),
+        errors=np.array([error(trial) for trial in rows], dtype=np.float64),
         failed=units([trial.configuration for trial in failed], space),
         ordered=ordered_knobs(space),
         workload=np.array([knob.workload for knob in space.knobs]),
         sign=objective.sign,
     )
-
-
-def _error(trial: Trial, metric: str) -> float:
-    """Return the standard error of a trial's value, nan where it is unknown."""
-    known = float(trial.scatter.get(metric, np.nan))
-    extra = STOPPED_ERROR * bool(trial.stopped) + CONTAMINATED_ERROR * bool(trial.contaminated)
-    return known if not extra else float(np.hypot(np.nan_to_num(known), extra * abs(trial.metrics[metric])))

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from perflaw.learn.exploring.best import choices, front, surface
-from perflaw.learn.exploring.field import Field, field_of, of_target
+from perflaw.learn.exploring.best import Field, choices, field_of, front, of_target, surface
 from perflaw.learn.exploring.gaussian_process import one_thread
 from perflaw.learn.exploring.hidden_locks import Collapse, collapses
 from perflaw.learn.exploring.importance import ALPHA, importance
@@ -16,7 +15,6 @@ from perflaw.learn.exploring.observations import ConfigurationSpace, responses, 
 from perflaw.types.explored import (
     Choice,
     Estimate,
-    FrontPoint,
     Importance,
     MetricLaw,
     Notice,
@@ -27,7 +25,7 @@ from perflaw.types.studies import Study, StudyMetric, Trial, configuration_key
 
 MARGIN = 0.05
 """Margin of the probability of the best configuration, as a share, where the study names none."""
-MOST_REASONS = 6
+MAX_REASONS = 6
 """Number of reasons of invalid trials that get a notice each."""
 
 
@@ -81,7 +79,7 @@ def study_result(
         tried=tried,
         best=best,
         robust=robust,
-        pareto=_front(fields, tried, space),
+        pareto=front(fields, tried, space),
         importance=importances,
         laws=_laws(trials, space, metrics, importances, best),
         surface=surface(trials, space, field, best, first) if field and best else None,
@@ -110,22 +108,6 @@ def _choices(
     values = {name: Estimate(value, value, value) for name, value in first.metrics.items()}
     why = "best of the few that were measured"
     return Choice(of_target(first.configuration, space), values, first.metrics, first.trials, margin, None, why), None
-
-
-def _front(
-    fields: dict[str, Field], tried: Sequence[TriedConfiguration], space: ConfigurationSpace
-) -> tuple[FrontPoint, ...]:
-    """Return the Pareto front, each point with the numbers of its trials under all workloads."""
-    field = next(iter(fields.values()), None)
-    if field is None:
-        return ()
-    places = {configuration_key(each): place for place, each in enumerate(field.configurations[: field.tried])}
-    numbers: dict[int, tuple[int, ...]] = {}
-    for each in tried:
-        place = places.get(configuration_key(of_target(each.configuration, space)))
-        if place is not None:
-            numbers[place] = tuple(sorted((*numbers.get(place, ()), *each.trials)))
-    return front(fields, numbers)
 
 
 def _laws(
@@ -191,12 +173,12 @@ def _invalid(trials: Sequence[Trial]) -> Iterator[Notice]:
         if not trial.valid and trial.reason:
             reasons.setdefault(trial.reason, []).append(trial.number)
     several = sorted(reasons.items(), key=lambda pair: (-len(pair[1]), pair[1][0]))
-    for reason, numbers in several[:MOST_REASONS]:
+    for reason, numbers in several[:MAX_REASONS]:
         verb = "is" if len(numbers) == 1 else "are"
         yield Notice("invalid", f"{len(numbers)} of {_trials(len(begun))} {verb} invalid: {reason}", tuple(numbers))
-    others = tuple(number for _, numbers in several[MOST_REASONS:] for number in numbers)
+    others = tuple(number for _, numbers in several[MAX_REASONS:] for number in numbers)
     if others:
-        words = f"{len(others)} more are invalid, for {len(several) - MOST_REASONS} other reasons"
+        words = f"{len(others)} more are invalid, for {len(several) - MAX_REASONS} other reasons"
         yield Notice("invalid", words, others)
 
 

@@ -19,20 +19,20 @@ from perflaw.types.studies import Goal
 Array = NDArray[np.float64]
 
 BATCHES = 64
-"""Batches of a trial's whole time; fixed beforehand, so that looking often changes nothing."""
+"""Number of batches of a trial's whole time; it is fixed beforehand, so that judging often changes nothing."""
 MIXTURE = 2.0
 """Weight of the mixture over the effect, in batches: the number of batches at which the interval is narrowest."""
 WARM_UP_STEP, WARM_UP_T = 0.05, 6.0
-"""A warm-up lies at least so far from the rest: relative to it, and in standard errors."""
-WARM_UPS = 4
+"""Smallest difference of a warm-up from the rest: relative to the rest, and in standard errors."""
+MAX_WARM_UPS = 4
 """Largest number of warm-ups that are cut off one after the other."""
 MANY_TRIALS, STEADY_QUANTILE = 8, 0.75
 """Number of trials from which on a quantile of their steady times counts, and that quantile; of fewer trials, the latest."""
 ALPHA = 1 / 300
 """Probability, for one trial, that the interval over its readings ever misses."""
-FEWEST_BATCHES, EARLIEST = 12, 0.2
-"""Number of batches, and share of the trial's time, before which nothing is judged."""
-SURE = 2.0
+MIN_BATCHES, MIN_SHARE_OF_TIME = 12, 0.2
+"""Number of batches, and share of the trial's time, from which on a trial is judged."""
+MIN_SIGMAS = 2.0
 """Standard deviations of trials that must lie between the trial and the best so far."""
 RISE_T, SLOPE_MARGIN = 2.0, 1.0
 """t value from which on a rise is established; standard errors by which the true slope is granted to be greater."""
@@ -125,7 +125,7 @@ def steady_from(at_s: Sequence[float], values: Sequence[float], goal: Goal | Non
     batches.latest = BATCHES
     means = (-1.0 if goal == "min" else 1.0) * batches.complete()
     start = 0
-    for _ in range(WARM_UPS):
+    for _ in range(MAX_WARM_UPS):
         length = _warm_up(means[start:], goal is None)
         if not length:
             break
@@ -203,14 +203,14 @@ class Stopper:
 
     def _judge(self) -> str:
         means = self.sign * self.batches.complete()
-        if not self.incumbent.size or not np.isfinite(self.total_s) or self.total_s <= 0 or means.size < FEWEST_BATCHES:
+        if not self.incumbent.size or not np.isfinite(self.total_s) or self.total_s <= 0 or means.size < MIN_BATCHES:
             return ""
         after_steady = self.steady_s + (self.total_s / BATCHES if self.steady_s > 0 else 0.0)
-        if self.at_s < max(EARLIEST * self.total_s, after_steady):
+        if self.at_s < max(MIN_SHARE_OF_TIME * self.total_s, after_steady):
             return ""
         # The trial has to reach the incumbent's mean, less the scatter of trials of one configuration.
         best = self.sign * float(self.incumbent.mean())
-        needed = best - SURE * self.run_sd * abs(best) * float(np.sqrt(1.0 + 1.0 / self.incumbent.size))
+        needed = best - MIN_SIGMAS * self.run_sd * abs(best) * float(np.sqrt(1.0 + 1.0 / self.incumbent.size))
         reachable, rises = self._reachable(means)
         if rises or reachable >= needed:
             return ""

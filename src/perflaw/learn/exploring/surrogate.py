@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from perflaw.learn.exploring.gaussian_process import Array, GaussianProcess, Mask, Observations
 
-FEW_ZEROS = 0.2
+MAX_ZEROS = 0.2
 """Share of responses of 0 up to which the others are still taken on the logarithm."""
-DRAWS, MOST_FITTED = 16, 160
+DRAWS, MAX_FITTED = 16, 160
 """Draws of the hyperparameters, and responses that are fitted; of more, the best and the latest."""
-OUTLIER = 4.0
+OUTLIER_SIGMAS = 4.0
 """Standard deviations below its prediction from which a trial counts as disturbed."""
-FEWEST_FOR_OUTLIERS = 8
+MIN_FOR_OUTLIERS = 8
 """Number of responses below which no trial counts as disturbed."""
 
 
@@ -58,7 +58,7 @@ class Scale:
 def scale_of(values: Array, sign: float) -> Scale:
     """Return the scale of responses (n,); ``sign`` is 1 where more is better, −1 where less is better."""
     positive, zeros = values[values > 0.0], int(np.sum(values == 0.0))
-    few_zeros = zeros <= FEW_ZEROS * values.size and sign > 0
+    few_zeros = zeros <= MAX_ZEROS * values.size and sign > 0
     logarithm = positive.size > 0 and positive.size + zeros == values.size and (zeros == 0 or few_zeros)
     floor = float(positive.min()) / (2.0 if zeros else 1.0) if logarithm else 0.0
     base = sign * (np.log(np.maximum(values, floor)) if logarithm else values)
@@ -105,7 +105,7 @@ class Surrogate:
     def misfit(self) -> float:
         """Return the ratio of leave-one-out residuals to what the law admits, at least 1: a factor for its uncertainty."""
         residuals = self.process.residuals()
-        return float(max(1.0, np.sqrt(np.mean(np.minimum(residuals * residuals, OUTLIER**2)))))
+        return float(max(1.0, np.sqrt(np.mean(np.minimum(residuals * residuals, OUTLIER_SIGMAS**2)))))
 
     def gains(self, means: Array, sds: Array) -> tuple[float, float, float]:
         """Return the relative improvement, with its 80 % interval, of standardized differences with means and sds (s,)."""
@@ -152,17 +152,17 @@ def fit_surrogate(
     generator = np.random.default_rng([seed, y.size])
     seen = Observations(x[keep], ordered, y, np.ones(y.size) if trials is None else trials[keep], variance)
     process = GaussianProcess(seen, draws, generator)
-    if y.size >= FEWEST_FOR_OUTLIERS and process.posteriors:
-        disturbed = process.residuals() < -OUTLIER
+    if y.size >= MIN_FOR_OUTLIERS and process.posteriors:
+        disturbed = process.residuals() < -OUTLIER_SIGMAS
         if disturbed.any():
             process = GaussianProcess(replace(seen, known_variance=variance + disturbed), draws, generator)
     return Surrogate(process, scale)
 
 
 def _best_and_latest(scores: Array) -> NDArray[np.intp]:
-    """Return the places of at most ``MOST_FITTED`` responses, of which half are the best and half the latest."""
-    if scores.size <= MOST_FITTED:
+    """Return the places of at most ``MAX_FITTED`` responses, of which half are the best and half the latest."""
+    if scores.size <= MAX_FITTED:
         return np.arange(scores.size)
-    best = np.argsort(-scores, kind="stable")[: MOST_FITTED // 2]
-    latest = np.setdiff1d(np.arange(scores.size), best)[-(MOST_FITTED - best.size) :]
+    best = np.argsort(-scores, kind="stable")[: MAX_FITTED // 2]
+    latest = np.setdiff1d(np.arange(scores.size), best)[-(MAX_FITTED - best.size) :]
     return np.sort(np.concatenate([best, latest]))

@@ -15,7 +15,6 @@ from perflaw.learn.variance.moments import Floats
 from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import OWN, Parts, SampledInvocations, parts_matrix, parts_of, sampled_invocations
 from perflaw.learn.variance.tree import Tree
-from perflaw.types import Law
 from perflaw.types.variance import Driver
 
 MAX_PARTS: Final = 3
@@ -51,8 +50,13 @@ def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver,
     responses = _responses(tree, sampled, parts, options)
     series = [Series(name, y[rows], features, weights=sampled.weight[rows]) for name, y in responses]
     laws = [one.law for one in learn(series, options=LawOptions(several=False, regimes=False))] if series else []
-    found = (_driver_by_law(one, law) or _driver_by_value(one) for one, law in zip(series, laws, strict=True))
-    return tuple(one for one in found if one)
+    found: list[Driver | None] = []
+    for one, law in zip(series, laws, strict=True):
+        if law.verdict == "law" and law.features and law.r2 is not None and law.r2 >= MIN_R2:
+            found.append(Driver(law.features[0], one.name, law.r2, learnt_text(law.expression)))
+        else:
+            found.append(_driver_by_value(one))
+    return tuple(driver for driver in found if driver)
 
 
 def _rows(sampled: SampledInvocations) -> NDArray[np.intp]:
@@ -95,13 +99,6 @@ def _responses(tree: Tree, sampled: SampledInvocations, parts: Parts, options: O
         else:
             found.append((f"calls of {name}", calls[:, place]))
     return found
-
-
-def _driver_by_law(series: Series, law: Law) -> Driver | None:
-    """The feature of a law that holds."""
-    if law.verdict != "law" or not law.features or law.r2 is None or law.r2 < MIN_R2:
-        return None
-    return Driver(law.features[0], series.name, law.r2, learnt_text(law.expression))
 
 
 def _driver_by_value(series: Series) -> Driver | None:

@@ -29,9 +29,14 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
     parts, sampled = parts_of(tree, heads), sampled_invocations(tree, heads)
     stats = stats_by_metric(tree, heads)
     off_cpu = off_cpu_share(tree, heads, stats, options)
-    low, high = (None, None) if off_cpu is None else off_cpu_interval(tree, heads)
+    off_cpu_low, off_cpu_high = (None, None) if off_cpu is None else off_cpu_interval(tree, heads)
     total, metric = parts.total, tree.call_tree.metric
     sources, costs = _sources(tree, parts, heads, options), cost_distribution(tree, heads)
+    contexts = []
+    for node in sorted(heads, key=lambda node: (-tree.stats[node].sigma * tree.stats[node].n, tree.rank[node])):
+        one = tree.stats[node]
+        high = is_high(tree, (node,), one, options)
+        contexts.append(Context(tree.steps(tree.path(node)), one.n, one.mean, one.cov, high))
     return Explanation(
         tree.call_tree.components[component],
         metric,
@@ -42,14 +47,14 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
         {name: one.cov for name, one in stats.items()},
         find_cause(stats, metric.name, off_cpu, options, tree.noise),
         off_cpu,
-        low,
-        high,
+        off_cpu_low,
+        off_cpu_high,
         _parts(tree, parts),
         tuple(tuple(None if c is None else c / total.n**2 for c in row) for row in parts.covariance),
         blocks(parts.covariance, parts.net, total.n, options.theta),
         sources,
         budget(tree, parts, sampled, sources),
-        _contexts(tree, heads, options),
+        tuple(contexts),
         _exemplars(tree, sampled),
         tuple(missed_deadline(each, total, costs) for each in deadlines) if costs else (),
         tuple(exceeded_deadline(each, total, costs) for each in options.probabilities) if costs else (),
@@ -86,16 +91,6 @@ def _sources(tree: Tree, parts: Parts, heads: Sequence[int], options: Options) -
     return tuple(sorted(found, key=lambda source: -source.cf_net))
 
 
-def _contexts(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Context, ...]:
-    """Each calling context, the largest variance impact first."""
-    found = []
-    for node in sorted(heads, key=lambda node: (-tree.stats[node].sigma * tree.stats[node].n, tree.rank[node])):
-        stats = tree.stats[node]
-        high = is_high(tree, (node,), stats, options)
-        found.append(Context(tree.steps(tree.path(node)), stats.n, stats.mean, stats.cov, high))
-    return tuple(found)
-
-
 # ---- Minimal contributing sets (§2): parts that vary together, and the fewest that nearly explain their variance.
 
 Matrix = Sequence[Sequence[int | None]]
@@ -114,19 +109,7 @@ def blocks(covariance: Matrix, net: Sequence[int], n: int, theta: float) -> tupl
     >>> [(one.parts, one.variance, one.minimal) for one in blocks(c, [100, 0, 0], 1, 0.1)]
     [((0,), 100.0, (0,)), ((1, 2), 0.0, None)]
     """
-    whole, found = sum(net), []
-    for members in _connected(covariance, whole, theta):
-        variance, share = _variance(covariance, members), sum(net[i] for i in members)
-        minimal = _minimal(covariance, members) if whole > 0 and share >= theta * whole else None
-        net_share = share / whole if whole else 0.0
-        relation = _relation(covariance, minimal or members)
-        found.append(Block(members, variance / (n * n), net_share, minimal, relation))
-    return tuple(found)
-
-
-def _connected(covariance: Matrix, whole: int, theta: float) -> list[tuple[int, ...]]:
-    """Connected components of the parts."""
-    root = list(range(len(covariance)))
+    whole, root = sum(net), list(range(len(covariance)))
 
     def find(i: int) -> int:
         while root[i] != i:
@@ -137,10 +120,17 @@ def _connected(covariance: Matrix, whole: int, theta: float) -> list[tuple[int, 
         if whole > 0 and 2 * abs(covariance[i][j] or 0) >= theta * whole:
             low, high = sorted((find(i), find(j)))
             root[high] = low
-    found: dict[int, list[int]] = {}
+    members_of: dict[int, list[int]] = {}
     for i in range(len(covariance)):
-        found.setdefault(find(i), []).append(i)
-    return [tuple(members) for members in found.values()]
+        members_of.setdefault(find(i), []).append(i)
+    found = []
+    for members in map(tuple, members_of.values()):
+        variance, share = _variance(covariance, members), sum(net[i] for i in members)
+        minimal = _minimal(covariance, members) if whole > 0 and share >= theta * whole else None
+        net_share = share / whole if whole else 0.0
+        relation = _relation(covariance, minimal or members)
+        found.append(Block(members, variance / (n * n), net_share, minimal, relation))
+    return tuple(found)
 
 
 def _variance(covariance: Matrix, members: Sequence[int]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from perflaw.learn.variance.cause import find_cause, off_cpu_share, stats_by_metric
@@ -91,21 +91,15 @@ def _back_edges(
         end = path[-1]
         ending = ((start, node) for node in end.members for start, last in segments.get(node, ()) if last == node)
         if any(start in head.members for start, _ in ending):
-            shares = _shares_of_variance(tree, head.members, end.members, paper)
-            found.append(Contribution(numbers[head], numbers[end], tuple(numbers[each] for each in path), *shares))
+            heads, ends = sorted(head.members), sorted(end.members)
+            total = tree.total(heads)
+            sums = pooled(tree.links[node][inner] for node in heads for inner in ends if inner in tree.links[node])
+            within = pooled_cost(tree, heads, ends) if paper else cost_within(tree, heads, ends)
+            cf_self = within.variance * total.n**2 / total.spread if within else None
+            cf_net = sums.net(total) / total.spread
+            ids = tuple(numbers[each] for each in path)
+            found.append(Contribution(numbers[head], numbers[end], ids, cf_self, cf_net))
     return sorted(found, key=lambda edge: (-edge.cf_net, edge.source))
-
-
-def _shares_of_variance(
-    tree: Tree, head_nodes: Iterable[int], end_nodes: Iterable[int], paper: bool
-) -> tuple[float | None, float]:
-    """cf_self and cf_net of some contexts within others; cf_self is None if a product was not kept."""
-    heads, ends = sorted(head_nodes), sorted(end_nodes)
-    total = tree.total(heads)
-    sums = pooled(tree.links[head][end] for head in heads for end in ends if end in tree.links[head])
-    within = pooled_cost(tree, heads, ends) if paper else cost_within(tree, heads, ends)
-    cf_self = within.variance * total.n**2 / total.spread if within else None
-    return cf_self, sums.net(total) / total.spread
 
 
 def cost_within(tree: Tree, heads: Sequence[int], ends: Sequence[int]) -> Stats | None:

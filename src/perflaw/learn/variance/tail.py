@@ -8,7 +8,6 @@ from math import sqrt
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perflaw.confidence import HIGH, LOW, normal_quantile
 from perflaw.learn.variance.moments import Floats, Stats, bucket_middle, log_bucket, quantile
@@ -236,20 +235,16 @@ def missed_deadline(deadline: float, stats: Stats, costs: CostDistribution) -> D
     above = costs.values > deadline
     total = float(costs.weight.sum())
     share = float(costs.weight[above].sum()) / total
-    least, most = _invocations_above(deadline, costs, above)
-    return Deadline(deadline, chebyshev, share, _clopper_pearson(least, total)[0], _clopper_pearson(most, total)[1])
-
-
-def _invocations_above(deadline: float, costs: CostDistribution, above: NDArray[np.bool_]) -> tuple[float, float]:
-    """Least and most invocations above the deadline: those in its own bucket were sampled, the others counted."""
+    # Invocations in the deadline's own bucket were sampled, the others counted.
     mine = costs.bucket == log_bucket(max(int(deadline), 0))
-    counted = float(costs.weight[above & ~mine].sum())
+    least = most = float(costs.weight[above & ~mine].sum())
     samples, invocations = int(mine.sum()), float(costs.weight[mine].sum())
     if not samples or invocations <= samples:
-        known = counted + float(costs.weight[above & mine].sum())
-        return known, known
-    low, high = _clopper_pearson(float((above & mine).sum()), float(samples))
-    return counted + low * invocations, counted + high * invocations
+        least = most = least + float(costs.weight[above & mine].sum())
+    else:
+        low, high = _clopper_pearson(float((above & mine).sum()), float(samples))
+        least, most = least + low * invocations, most + high * invocations
+    return Deadline(deadline, chebyshev, share, _clopper_pearson(least, total)[0], _clopper_pearson(most, total)[1])
 
 
 def _clopper_pearson(hits: float, trials: float) -> tuple[float, float]:

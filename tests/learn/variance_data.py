@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 
@@ -19,7 +20,7 @@ ORACLE = json.loads((Path(__file__).parent / "variance_oracle.json").read_text()
 
 @dataclass
 class Call:
-    """One invocation: what it spends itself, and what it calls from where."""
+    """One invocation: what it spends itself, and what it calls from where; complete before its sums are read."""
 
     name: str
     own: int
@@ -27,15 +28,15 @@ class Call:
     off: int = 0
     """Part of ``own`` off the CPU."""
 
-    @property
+    @cached_property
     def x(self):
         return self.own + sum(call.x for _, call in self.calls)
 
-    @property
+    @cached_property
     def off_cpu(self):
         return self.off + sum(call.off_cpu for _, call in self.calls)
 
-    @property
+    @cached_property
     def events(self):
         return 1 + sum(call.events for _, call in self.calls)
 

@@ -75,7 +75,7 @@ def main() -> None:
     rng, bars = np.random.default_rng(options.seed), Bars()
     print(f"{NUMBERS} numbers, 2 categories, {RECORDS:,} records: CPU of one annotation")
     for name, evidence in components(rng).items():
-        spent = least(lambda made=evidence: annotate([made]), options.rounds)  # type: ignore[misc]  # a default binds it
+        spent = least(lambda made=evidence: annotate([made]), options.rounds)
         scopes = [
             f"{show(scope.condition) if scope.condition else 'always'}: {scope.law.family}"
             for scope in annotate([evidence])[0].scopes

@@ -112,7 +112,7 @@ def replay(rule: object, streams: list[Array], times: Array, order: Array, sign:
     past: list[Array] = []
     killed = False
     for i in order:
-        used = rule.until(times, streams[i], best, past)  # type: ignore[attr-defined]  # one of the rules above
+        used = rule.until(times, streams[i], best, past)
         spent += used
         if used < len(times):
             killed = killed or i == winner

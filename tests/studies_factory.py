@@ -27,7 +27,7 @@ MEMORY = StudyMetric("memory", {"path": "peak"}, "bytes", "min")
 
 def study(*metrics: StudyMetric, knobs: Sequence[Knob] = KNOBS, **more: object) -> Study:
     made = Study("sqlite", Target(run="./db {args}"), tuple(knobs), metrics or (THROUGHPUT,), budget=Budget(trials=60))
-    return replace(made, **more)  # type: ignore[arg-type]  # names of fields
+    return replace(made, **more)
 
 
 def space(made: Study | None = None) -> Space:
@@ -37,9 +37,9 @@ def space(made: Study | None = None) -> Space:
 
 def log_throughput(one: Mapping[str, object]) -> float:
     """Page and cache together most (a small page needs a cache), threads little but where they collapse on a lock."""
-    page, cache = PAGES.index(one["page_size"]) / 3, [int(c) for c in CACHES].index(one["cache"]) / 3  # type: ignore[arg-type]
+    page, cache = PAGES.index(one["page_size"]) / 3, [int(c) for c in CACHES].index(one["cache"]) / 3
     found = 12.0 + 0.9 * page + 0.5 * cache + 2.2 * (page - 0.5) * (0.5 - cache)
-    found += 0.06 * np.log2(float(one["threads"]))  # type: ignore[arg-type]
+    found += 0.06 * np.log2(float(one["threads"]))
     return float(found)
 
 
@@ -61,7 +61,7 @@ def trials(
 def trial(number: int, configuration: Mapping[str, object], **metrics: float) -> Trial:
     return Trial(
         number,
-        dict(configuration),  # type: ignore[arg-type]  # settings
+        dict(configuration),
         metrics,
         n=100,
         valid=True,
@@ -87,9 +87,9 @@ def collapsing(noise: float = 0.03, locked: Callable[[Mapping[str, object]], boo
     rng = np.random.default_rng(3)
     found = []
     for number, one in enumerate(sample(made, 60, 3), 1):
-        threads, lock = float(one["threads"]), locked(one)  # type: ignore[arg-type]
+        threads, lock = float(one["threads"]), locked(one)
         gain = np.log(threads) if not lock else np.log(min(threads, 3.0)) - 0.25 * max(0.0, threads - 3.0)
-        page = PAGES.index(one["page_size"]) / 3  # type: ignore[arg-type]
+        page = PAGES.index(one["page_size"]) / 3
         switches = 30.0 + (4000.0 * max(0.0, threads - 2.0) if lock else 5.0 * threads)
         value = float(np.exp(11 + gain + 0.3 * page + rng.normal(0, noise)))
         conditions = Conditions(

@@ -37,7 +37,7 @@ def count(work, page, at):
 
 
 def main(path, threads):
-    with open(path, "r+b") as file:  # noqa: PTH123 (imports as little as it can)
+    with open(path, "r+b") as file:
         page = memoryview(mmap.mmap(file.fileno(), 4096)).cast("Q")
     page[0] = os.getpid()
     if int(threads) > 1:

@@ -19,7 +19,7 @@ STUDY = made.study(made.THROUGHPUT, made.MEMORY, knobs=made.THREADED)
 
 def result(unfinished: bool = False) -> StudyResult:
     trials = [
-        replace(one, metrics={**one.metrics, "memory": 3e7 + 1e6 * float(one.configuration["threads"])})  # type: ignore[arg-type]  # a number
+        replace(one, metrics={**one.metrics, "memory": 3e7 + 1e6 * float(one.configuration["threads"])})
         for one in made.collapsing()
     ]
     trials[5] = replace(trials[5], stopped="cannot win any more", measured_s=0.5)

@@ -26,7 +26,7 @@ def command(listen: str, token_file: Path, cert: Path, key: Path, folder: Path, 
     perflaw explore study.yaml --token-file token --ca agent.pem     (its target: {remote: host:7470})
 
     Whoever has the token can run any command on this machine, so use it only between machines of your own.
-    """  # noqa: D301 (\b keeps the lines apart)
+    """
     from perflaw.explore.agent.remote import listen as serve
 
     try:

@@ -28,7 +28,7 @@ def command(listen: str, token_file: Path, cert: Path, key: Path, once: bool) ->
     perflaw record --collect probes --remote db1:7471 --token-file token --ca db1.pem -- ./load
 
     Whoever has the token can switch probes and read their records, and nothing else.
-    """  # noqa: D301 (\b keeps the lines apart)
+    """
     from perflaw.wire.listener import Listener, serving
     from perflaw.wire.tls import parse_address, read_token
 

@@ -298,7 +298,7 @@ def command(
     perflaw explore study.yaml --seed 1 --page study.html
 
     The same command goes on where it was interrupted, whatever was killed; with more --trials it adds to them.
-    """  # noqa: D301 (\b keeps the lines apart)
+    """
     from perflaw.explore.study_file import read_study
     from perflaw.explore.studying import Wish, wished
     from perflaw.store.experiment import open_experiment

@@ -64,7 +64,7 @@ def command(
     perflaw feature --from sizes.csv                    rows belong to runs by the column `run`, or by known features
     perflaw feature compares --pattern 'compares: (\\d+)'
     perflaw feature --remove bytes
-    """  # noqa: D301 (\b keeps the lines apart)
+    """
     from perflaw.report.tables import text_table
     from perflaw.store.experiment import open_experiment
     from perflaw.store.features import change_features, executions

@@ -33,7 +33,7 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
     A folder .perflaw/NAME of another machine gives the recordings in it, which then count with those that are here.
 
     Sampled stacks and totals (perf, pprof, cProfile, gprof, callgrind) have no single calls and are refused.
-    """  # noqa: D301 (\b keeps the lines apart)
+    """
     from perflaw.imports.experiments import is_experiment
     from perflaw.imports.runs import import_trace
     from perflaw.store.experiment import open_experiment

@@ -36,7 +36,7 @@ def command(modules: tuple[str, ...]) -> int:
     perflaw check app.law
 
     The modules are imported. A mistake in a law is reported with its place.
-    """  # noqa: D301 (\b keeps the lines apart)
+    """
     from perflaw.laws.printing import show
     from perflaw.laws.tree import LawFile
 

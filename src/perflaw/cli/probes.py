@@ -88,7 +88,7 @@ def command(context: click.Context, remote: tuple[str, ...], token_file: str | N
     perflaw probes --remote db1:7471 --token-file token --ca db1.pem list
 
     Without a verb: list.
-    """  # noqa: D301 (\b keeps the lines apart)
+    """
     context.obj = CollectorAddresses(remote, token_file, ca)
     if context.invoked_subcommand is None:
         return int(context.invoke(list_probes) or 0)

@@ -105,7 +105,7 @@ def command(
     perflaw record -e nightly -- python -m mypackage input.txt
     perflaw record --workloads workloads.toml --resume
     perflaw record --collect lines --vary n=100,1000,10000 -- ./compiled_with_coverage {n}
-    """  # noqa: D301 (\b keeps the lines apart)
+    """
     from perflaw.record.compiled.gcov_files import build_places
     from perflaw.record.metrics import metric_settings
     from perflaw.record.plan import make_plan

@@ -24,7 +24,7 @@ MOST_BITS = 256
 """Of a whole number: more is refused, so that no product takes long."""
 
 
-class Cannot(Exception):  # noqa: N818 -- read as a word: the expression cannot be computed
+class Cannot(Exception):
     """Values that an operation is not defined for; becomes a UsageError with the expression's text."""
 
 

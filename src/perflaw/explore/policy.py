@@ -65,7 +65,7 @@ class Policy:
 
     def next_config(self, history: Sequence[Trial]) -> Proposal | Configuration | None:
         """Return what to try next; None where nothing is left."""
-        raise NotImplementedError
+        raise NotImplementedError(f"the policy {type(self).__name__} has no next_config")
 
     def propose(self, history: Sequence[Trial]) -> Proposal | None:
         """Return the answer of ``next_config`` as a proposal."""

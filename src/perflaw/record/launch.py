@@ -70,7 +70,7 @@ def parse(argv: Sequence[str]) -> PythonCommandLine:
     return PythonCommandLine("script", argv[index], index + 1, isolating)
 
 
-class NotPython(TargetError):  # noqa: N818 (it names the program, not a failure)
+class NotPython(TargetError):
     """The program can be executed but is not written in Python: it is compiled, or a script of another language."""
 
     def __init__(self, path: Path, problem: str, why: str, next_command: str) -> None:

@@ -71,7 +71,6 @@ class Table:
     """Columns of equal length, by name and in order. Two tables are equal if their rows are."""
 
     __slots__ = ("columns",)
-    __hash__ = None  # type: ignore[assignment]  # compared by its rows
 
     def __init__(self, columns: dict[str, Column]) -> None:
         self.columns = columns

@@ -22,7 +22,7 @@ class WireError(TargetError):
     """A connection that cannot be made or has failed: refused, damaged, or too slow."""
 
 
-class Closed(WireError):  # noqa: N818 (an event, which is not always an error)
+class Closed(WireError):
     """The other side has ended the connection, or this side has closed it."""
 
 

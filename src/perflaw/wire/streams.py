@@ -17,11 +17,11 @@ FRAME_S: Final = 30.0
 _READ: Final = 1 << 18
 
 
-class WantRead(Exception):  # noqa: N818 (a state, not an error)
+class WantRead(Exception):
     """The stream has to become readable first."""
 
 
-class WantWrite(Exception):  # noqa: N818 (a state, not an error)
+class WantWrite(Exception):
     """The stream has to become writable first."""
 
 

@@ -20,7 +20,7 @@ _SLACK_S: Final = 30.0
 """Time beyond a verb's own limit after which an agent counts as lost."""
 
 
-class InvalidTrial(Exception):  # noqa: N818 (an outcome of a trial)
+class InvalidTrial(Exception):
     """The trial is no data point; the text says why."""
 
 

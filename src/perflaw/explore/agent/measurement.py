@@ -30,7 +30,7 @@ _MOST_BYTES: Final = 5 << 20
 """Bytes that are passed on of standard output, of standard error, and of a result file."""
 
 
-class Refused(Exception):  # noqa: N818 (an answer)
+class Refused(Exception):
     """The trial is no data point; the text says why."""
 
 

@@ -17,7 +17,7 @@ _WINDOW_S: Final = 0.02
 """Time behind a reading; trials of a second then have enough readings to be judged while they run."""
 
 
-class CollectorLost(Exception):  # noqa: N818 (an outcome of a trial)
+class CollectorLost(Exception):
     """The collector has gone, and the trial has to be made again."""
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from perflaw.errors import PerflawError, TargetError
 from perflaw.explore.expressions import Expression
-from perflaw.explore.injectors.context import Context
+from perflaw.explore.injectors.context import Context, RestoringInjector
 from perflaw.explore.injectors.launch import commands
 from perflaw.explore.injectors.registry import find, name_of
 from perflaw.explore.target.process import text_of
@@ -118,30 +118,28 @@ def expected(knob: Knob, how: Mapping[str, Any], setting: Value, context: Contex
 
 def remember_all(knobs: Sequence[Knob], context: Context) -> list[Any]:
     """Return what injections will overwrite, as JSON; to be kept before the first trial."""
-    return [
-        find(how, context.folder).remember(how, context)  # type: ignore[attr-defined] # _overwriting requires it
-        for how in _overwriting(knobs, context)
-    ]
+    return [injector.remember(how, context) for how, injector in _overwriting(knobs, context)]
 
 
 def restore_all(knobs: Sequence[Knob], remembered: Sequence[Any], context: Context) -> list[str]:
     """Restore what injections overwrote, in reverse order; return in words what could not be restored."""
     failed = []
-    for how, content in reversed(list(zip(_overwriting(knobs, context), remembered, strict=True))):
+    for (how, injector), content in reversed(list(zip(_overwriting(knobs, context), remembered, strict=True))):
         try:
-            find(how, context.folder).put_back(how, content, context)  # type: ignore[attr-defined] # as above
+            injector.put_back(how, content, context)
         except Exception as error:  # the others are still to be restored
             failed.append(f"{name_of(how)} {how[name_of(how)]}: {_error_text(error)}")
     return failed
 
 
-def _overwriting(knobs: Sequence[Knob], context: Context) -> list[Mapping[str, Any]]:
-    """Return the injections that overwrite something they can restore, one for each place."""
-    found: dict[str, Mapping[str, Any]] = {}
+def _overwriting(knobs: Sequence[Knob], context: Context) -> list[tuple[Mapping[str, Any], RestoringInjector]]:
+    """Return the injections that overwrite something they can restore, one for each place, with their injectors."""
+    found: dict[str, tuple[Mapping[str, Any], RestoringInjector]] = {}
     for knob in knobs:
         for how in knob.apply:
-            if hasattr(find(how, context.folder), "remember"):
-                found.setdefault(f"{name_of(how)} {how[name_of(how)]}", how)
+            injector = find(how, context.folder)
+            if hasattr(injector, "remember"):
+                found.setdefault(f"{name_of(how)} {how[name_of(how)]}", (how, cast(RestoringInjector, injector)))
     return list(found.values())
 
 

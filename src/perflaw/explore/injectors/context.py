@@ -157,6 +157,16 @@ class Injector(Protocol):
         """Return the setting that the target reports; None where it does not report it (yet)."""
 
 
+class RestoringInjector(Injector, Protocol):
+    """An injector that can restore what it overwrites."""
+
+    def remember(self, how: Mapping[str, Any], context: Context) -> Any:
+        """Return what the injection will overwrite, as JSON."""
+
+    def put_back(self, how: Mapping[str, Any], remembered: Any, context: Context) -> None:
+        """Restore what ``remember`` returned. The text of any exception says what could not be restored."""
+
+
 # ---- Connections for SQL.
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -40,12 +41,8 @@ def value_at(document: Any, path: str) -> Any:
 
 def last_match(pattern: str, text: str) -> str | None:
     """Return the last match of a pattern, or its first group where it has one; None where nothing matches."""
-    found = None
-    for found in re.finditer(pattern, text, re.MULTILINE):  # noqa: B007 (the last match is wanted)
-        pass
-    if found is None:
-        return None
-    return str(found[1] if found.re.groups else found[0])
+    last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
+    return next((str(found[1] if found.re.groups else found[0]) for found in last), None)
 
 
 def number_at(document: Any, path: str) -> float:

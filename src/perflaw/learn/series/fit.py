@@ -224,7 +224,8 @@ def _start(stack: Stack, blocks: Sequence[Block], batch: Batch) -> Theta:
     for exponent in grids[0][0]:
         theta, rss = _start_at_exponent(stack, batch, zero + exponent)
         better = (rss < best_rss)[:, None]
-        best = tuple(np.where(better, new, old) for new, old in zip(theta, best, strict=True))  # type: ignore[assignment]  # three, as before
+        top, bottom, at = (np.where(better, new, old) for new, old in zip(theta, best, strict=True))
+        best = (top, bottom, at)
         best_rss = np.minimum(rss, best_rss)
     return best
 

@@ -42,7 +42,7 @@ class ProbeProcess:
     """Probes that are registered so far."""
     clock: TickClock
     """Conversion of its ticks to ns."""
-    tally: RecordAccount = RecordAccount()  # noqa: RUF009 (frozen)
+    tally: RecordAccount = field(default_factory=RecordAccount)
     """The account of all its records so far."""
     gone: bool = False
     """Whether it has ended and all its records were taken."""

@@ -211,7 +211,17 @@ class Stopper:
         # The trial has to reach the incumbent's mean, less the scatter of trials of one configuration.
         best = self.sign * float(self.incumbent.mean())
         needed = best - MIN_SIGMAS * self.run_sd * abs(best) * float(np.sqrt(1.0 + 1.0 / self.incumbent.size))
-        reachable, rises = self._reachable(means)
+        # It may end at the upper end of the interval over the last three quarters of the readings, or of the projected
+        # rise: what the upper end of the slope brings over the time that is left.
+        recent = means[means.size // 4 :]
+        reachable = float(recent.mean()) + halfwidth(recent, ALPHA)
+        left = max(0.0, BATCHES - means.size)
+        rises = False
+        for part in (means[means.size // 2 :], means[-max(4, means.size // 4) :]):
+            rise, error = slope(part)
+            rises = rises or (rise > RISE_T * error and rise * left > 0.01 * abs(float(part.mean())))
+            projected = float(part.mean()) + max(0.0, rise + SLOPE_MARGIN * error) * left * (part.size > 5)
+            reachable = max(reachable, projected)
         if rises or reachable >= needed:
             return ""
         now = float(means[len(means) // 2 :].mean())
@@ -219,20 +229,3 @@ class Stopper:
             f"cannot win: {self.sign * now:.4g} after {self.at_s:.3g} s and steady, at best {self.sign * reachable:.4g}, "
             f"against {float(self.incumbent.mean()):.4g} of the best so far"
         )
-
-    def _reachable(self, means: Array) -> tuple[float, bool]:
-        """Return the highest level at which the trial may end, and whether it still rises.
-
-        The level is the upper end of the interval over the last three quarters of the readings, or of the projected rise: what
-        the upper end of the slope brings over the time that is left.
-        """
-        recent = means[means.size // 4 :]
-        level = float(recent.mean()) + halfwidth(recent, ALPHA)
-        left = max(0.0, BATCHES - means.size)
-        rises = False
-        for part in (means[means.size // 2 :], means[-max(4, means.size // 4) :]):
-            rise, error = slope(part)
-            rises = rises or (rise > RISE_T * error and rise * left > 0.01 * abs(float(part.mean())))
-            projected = float(part.mean()) + max(0.0, rise + SLOPE_MARGIN * error) * left * (part.size > 5)
-            level = max(level, projected)
-        return level, rises

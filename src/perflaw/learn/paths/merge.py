@@ -38,7 +38,12 @@ def merge(specs: Sequence[PathSpec], options: MiningOptions | None = None) -> Pa
         raise DataError(
             f"{names}: cannot be merged", "models of one function by one clock merge", "perflaw mine --merge"
         )
-    ordered = sorted(specs, key=_content)
+
+    def content(spec: PathSpec) -> tuple[object, ...]:
+        platforms = tuple((one.host, one.build, one.tick) for one in spec.platforms)
+        return platforms, spec.points, spec.borders, spec.paths, spec.path_counts, spec.utility, spec.notes
+
+    ordered = sorted(specs, key=content)
     usable = [spec for spec in ordered if spec.paths]
     models = [spec for spec in usable if spec.borders] or usable
     notes = tuple(dict.fromkeys(note for spec in ordered for note in spec.notes))
@@ -47,12 +52,6 @@ def merge(specs: Sequence[PathSpec], options: MiningOptions | None = None) -> Pa
     if len(models) < 2:
         return replace((models or ordered)[0], notes=notes)
     return _merge_models(models, notes, options or MiningOptions())
-
-
-def _content(spec: PathSpec) -> tuple[object, ...]:
-    """A sort key that depends on the content alone."""
-    names = tuple((one.host, one.build, one.tick) for one in spec.platforms)
-    return names, spec.points, spec.borders, spec.paths, spec.path_counts, spec.utility, spec.notes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

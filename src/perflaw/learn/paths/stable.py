@@ -128,19 +128,19 @@ def _common_borders(
                 is_valley = bool(here) and abs(float(cdf(h, median)) - share) < epsilon / 2
                 places[platform] = median if is_valley else float(quantile(h, share))
             candidates.append(CommonBorder(places, durations.share_below(places), shown_by))
+
+    def compatible(one: CommonBorder, other: CommonBorder) -> bool:
+        """Whether two borders divide the calls differently, and are in the same order on every platform."""
+        orders = {one.places[platform] < other.places[platform] for platform in one.places}
+        different = all(one.places[platform] != other.places[platform] for platform in one.places)
+        return different and orders == {one.share < other.share} and abs(one.share - other.share) >= epsilon
+
     kept: list[CommonBorder] = []
     for border in sorted(candidates, key=lambda one: -one.observations):
         inside = epsilon <= border.share <= 1.0 - epsilon
-        if inside and all(_compatible(border, other, epsilon) for other in kept):
+        if inside and all(compatible(border, other) for other in kept):
             kept.append(border)
     return sorted(kept, key=lambda one: one.share)
-
-
-def _compatible(one: CommonBorder, other: CommonBorder, epsilon: float) -> bool:
-    """Whether two borders divide the calls differently, and are in the same order on every platform."""
-    orders = {one.places[platform] < other.places[platform] for platform in one.places}
-    different = all(one.places[platform] != other.places[platform] for platform in one.places)
-    return different and orders == {one.share < other.share} and abs(one.share - other.share) >= epsilon
 
 
 def _paper_common_borders(

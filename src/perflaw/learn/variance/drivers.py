@@ -40,9 +40,15 @@ def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver,
     sampled = sampled_invocations(tree, heads)
     if sampled is None or not sampled.has_callee_costs:
         return ()
-    rows = _rows(sampled)
+    read = np.zeros(len(sampled), np.bool_)
+    for values in sampled.samples.features.values():
+        read |= ~np.isnan(values[sampled.places])
+    rows = np.flatnonzero(read)
     if len(rows) < MIN_ROWS:
         return ()
+    if len(rows) > MAX_ROWS:  # the slowest, and others spread evenly over the sorted costs
+        spread = np.linspace(0, len(rows) - 1, MAX_ROWS - MAX_SLOWEST).astype(np.intp)
+        rows = np.unique(np.concatenate([rows[-MAX_SLOWEST:], rows[spread]]))
     features = _features(sampled, rows)
     parts = parts_of(tree, heads)
     if not features or parts.total.spread <= 0:
@@ -57,18 +63,6 @@ def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver,
         else:
             found.append(_driver_by_value(one))
     return tuple(driver for driver in found if driver)
-
-
-def _rows(sampled: SampledInvocations) -> NDArray[np.intp]:
-    """Rows with any feature to learn from: all, or the slowest and others spread evenly over the sorted costs."""
-    read = np.zeros(len(sampled), np.bool_)
-    for values in sampled.samples.features.values():
-        read |= ~np.isnan(values[sampled.places])
-    rows = np.flatnonzero(read)
-    if len(rows) <= MAX_ROWS:
-        return rows
-    spread = np.linspace(0, len(rows) - 1, MAX_ROWS - MAX_SLOWEST).astype(np.intp)
-    return np.unique(np.concatenate([rows[-MAX_SLOWEST:], rows[spread]]))
 
 
 def _features(sampled: SampledInvocations, rows: NDArray[np.intp]) -> dict[str, Floats]:

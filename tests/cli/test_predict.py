@@ -37,7 +37,7 @@ def test_a_run_outside_what_was_learnt_has_a_wider_interval(predict, laws):
     assert far["mean_low"] < 2000 * 8 * 1.75 * 1e5 < far["mean_high"]
     assert near["inside"]
     assert not far["inside"]
-    assert "outside of the learnt range" in far["message"]
+    assert "outside the range of the data" in far["message"]
     assert far["mean_high"] / far["mean"] >= near["mean_high"] / near["mean"] * 0.99
 
 

@@ -71,7 +71,7 @@ def test_comments_tell_the_evidence():
     assert "noise removed" in comments
     assert "regimes part at n = 1 (0.9–1.25)" in comments
     assert "[n > 1] too few sizes" in comments
-    assert "[n > 1] n says the same as m, docs.len" in comments
+    assert "[n > 1] n varies together with m, docs.len" in comments
 
 
 @pytest.mark.parametrize(

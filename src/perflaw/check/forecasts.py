@@ -134,7 +134,7 @@ def _outside(claim: Claim, point: Point) -> tuple[str, float]:
             continue
         times = value / high if value > high > 0 else low / value if 0 < value < low else 1.0 + abs(value - low)
         if times > farthest[1]:
-            farthest = f"{name} = {value:,.6g} is outside of the learnt range ({low:,.6g}–{high:,.6g})", times
+            farthest = f"{name} = {value:,.6g} is outside the range of the data ({low:,.6g}–{high:,.6g})", times
     return farthest
 
 

@@ -114,8 +114,13 @@ def _store() -> Finding:
 
 
 def _compiled_calls() -> Finding:
-    detail = f"compiled programs are not recorded yet; this is {platform.system()} {platform.machine()}"
-    return Finding("calls of C and C++ functions", False, detail)
+    """Hooks need Linux and a compiler for the library that is preloaded."""
+    what = "calls of C and C++ functions"
+    if sys.platform != "linux":
+        return Finding(what, False, f"compiled programs are recorded on Linux; this is {platform.system()}")
+    if not compiler():
+        return Finding(what, False, "no C compiler found for the hooks' library; apt-get install -y gcc libc6-dev")
+    return Finding(what, True, "programs built with -finstrument-functions (gcc, clang)")
 
 
 def _gcov() -> Finding:
@@ -127,7 +132,7 @@ def _gcov() -> Finding:
 
 
 def _counters() -> Finding:
-    detail = "no hardware counters are read by this version"
+    detail = "only probes read hardware counters (LLC_PROBE, PERFCNTR_PROBE)"
     if sys.platform == "linux" and not PERF_PARANOID.exists():
         detail += "; this kernel offers none (no perf_event)"
     return Finding("cycles, instructions, cache misses", False, detail)

@@ -69,7 +69,7 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
         why = f"no dependence found, but n^{growth:.1f} fits too"
         return "inconclusive", f"{why}: add {vary} over a wider range or --repeat"
     if high - low > OPEN_SHAPE:
-        why = f"the shape is open, it grows as n^{low:.1f} to n^{high:.1f}"
+        why = f"several growth laws fit equally well, from n^{low:.1f} to n^{high:.1f}"
         return "inconclusive", f"{why}: add {vary} over a wider range"
     return "law", "one run: add --repeat" if evidence.runs == 1 and evidence.units > 1 else ""
 

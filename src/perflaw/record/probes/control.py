@@ -79,7 +79,7 @@ def running(places: Sequence[Path], pids: Sequence[int], stack: ExitStack) -> li
 
 def _nobody(pids: Sequence[int], places: Sequence[Path]) -> TargetError:
     who = f"process {pids[0]} has no probes" if pids else "no process with probes"
-    why = f"looked in {places[0]}: nothing there is of a running program that includes perflaw.h or imports perflaw.probes"
+    why = f"no running program that includes perflaw.h or imports perflaw.probes has a file in {places[0]}"
     return TargetError(who, why, "perflaw record --collect probes -- COMMAND")
 
 

@@ -63,6 +63,6 @@ def _doubts(law: Law) -> Iterator[str]:
     if law.reason:
         yield law.reason
     for other in law.alternatives:
-        yield f"not told apart: {learnt_text(other.expression)}"
+        yield f"fits equally well: {learnt_text(other.expression)}"
     for feature, others in law.collinear.items():
-        yield f"{feature} says the same as {', '.join(others)}"
+        yield f"{feature} varies together with {', '.join(others)}"

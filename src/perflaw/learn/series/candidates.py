@@ -113,6 +113,13 @@ class Candidates:
         data = row.x[f], row.y, row.log_y
         return residual_and_gradient(self.fits[m].model, data, self.fits[m].theta[cell], self.ends[cell])[0]
 
+    def relative_residual(self, b: int, f: int, m: int) -> Array:
+        """Residuals (n,) of a law relative to its mean, or to themselves if they are larger."""
+        residual = self.residual(b, f, m)
+        if self.fits[m].model.noise.log:
+            return residual
+        return np.asarray(residual / np.maximum(np.abs(self.rows[b].y - residual), np.abs(residual)))
+
     def fitted(self, series: NDArray[np.intp], feature: NDArray[np.intp], m: int, confidence: float) -> FittedModel:
         """Model m of some cells with its uncertainty; series and feature (k,)."""
         cells = series * self.features + feature

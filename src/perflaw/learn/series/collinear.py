@@ -105,33 +105,30 @@ def collinear(x: Array) -> NDArray[np.bool_]:
 def _representative(y: Array, x: Array, group: list[int], firsts: list[int]) -> int:
     """Member that represents a class: the first, unless the responses clearly follow another one.
 
-    ``firsts`` represent the other classes; their share of the responses is taken out.
+    The members compare by the least share of the variance, of y or of log y, that a parabola of the member and lines of
+    ``firsts``, which represent the other classes, leave.
     """
     if len(group) == 1 or y.size < 4:
         return group[0]
-    others = x[firsts[: max(y.size // 4 - 3, 0)]]
-    unexplained = np.array([_unexplained_share(y, x[i], others) for i in group])
-    best = int(unexplained.argmin())
-    gain = y.size * np.log(unexplained[0] / unexplained[best])
-    return group[best] if gain > CLEARLY and unexplained[0] - unexplained[best] > LOSS else group[0]
-
-
-def _unexplained_share(y: Array, x: Array, others: Array) -> float:
-    """Least share of the variance that a parabola of x and lines of others (K, n) leave, of y or of log y."""
 
     def scaled(values: Array) -> Array:
         return np.asarray(values / np.maximum(np.abs(values).max(axis=-1, keepdims=True, initial=0.0), 1e-300))
 
-    scales = [(scaled(x), scaled(y), scaled(others))]
-    if (x > 0).all() and (y > 0).all():
-        scales.append((np.log(x), np.log(y), logs_if_positive(others)))
-    shares = []
-    for u, v, rows in scales:
-        design = np.column_stack([np.ones_like(u), u - u.mean(), (u - u.mean()) ** 2, *rows])
-        residual = v - design @ np.linalg.lstsq(design, v, rcond=None)[0]
-        total = float(((v - v.mean()) ** 2).sum())
-        shares.append(float((residual**2).sum()) / total if total > 0 else 1.0)
-    return max(min(shares), 1e-12)
+    others, unexplained = x[firsts[: max(y.size // 4 - 3, 0)]], []
+    for values in x[group]:
+        scales = [(scaled(values), scaled(y), scaled(others))]
+        if (values > 0).all() and (y > 0).all():
+            scales.append((np.log(values), np.log(y), logs_if_positive(others)))
+        shares = []
+        for u, v, rows in scales:
+            design = np.column_stack([np.ones_like(u), u - u.mean(), (u - u.mean()) ** 2, *rows])
+            residual = v - design @ np.linalg.lstsq(design, v, rcond=None)[0]
+            total = float(((v - v.mean()) ** 2).sum())
+            shares.append(float((residual**2).sum()) / total if total > 0 else 1.0)
+        unexplained.append(max(min(shares), 1e-12))
+    best = int(np.argmin(unexplained))
+    gain = y.size * np.log(unexplained[0] / unexplained[best])
+    return group[best] if gain > CLEARLY and unexplained[0] - unexplained[best] > LOSS else group[0]
 
 
 def restore_collinear(law: Law, series: Series, reduced: ReducedSeries) -> Law:

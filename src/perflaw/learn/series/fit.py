@@ -59,7 +59,11 @@ def fit(models: Sequence[Model], batch: Batch) -> list[Fit]:
     for m, model in enumerate(models):
         forms[Form(model.noise.log, model.intercept, model.family.free)].append(m)
     count, log_y = batch.w.sum(axis=-1), (batch.w * batch.log_y).sum(axis=-1)
-    floors = {noise: _floor(noise, batch) for noise in dict.fromkeys(model.noise for model in models)}
+    floors: dict[NoiseModel, Array] = {}
+    for noise in dict.fromkeys(model.noise for model in models):
+        # Any number serves where responses that are not positive exclude the noise.
+        y = np.where(batch.positive[:, None], batch.y, 1.0) if noise.log else batch.y
+        floors[noise] = noise.floor(y, batch.w, batch.quantum)
     size = len(batch.x)
     fits = [
         Fit(
@@ -76,7 +80,10 @@ def fit(models: Sequence[Model], batch: Batch) -> list[Fit]:
     for blocks, stack, theta, rss in _searched(families, batch):
         members = forms[stack.form]
         noise = models[members[0]].noise
-        covariance, regular = _covariance(stack, theta)
+        _, gradient = stack.residual((theta[:, 0, None], theta[:, 1, None], theta[:, 2, None]))
+        inverted, regular = inverse(stack.normal_matrix(gradient))
+        covariance, places = np.zeros((len(theta), 3, 3)), np.array(stack.form.places)
+        covariance[:, places[:, None], places] = np.moveaxis(inverted, -1, 0)
         deviance = noise.deviance(rss, floors[noise][stack.cell], count[stack.cell], log_y[stack.cell])
         deviance = np.where(regular & np.isfinite(deviance), deviance, np.inf)
         fit_of = {models[m].family.name: fits[m] for m in members}
@@ -85,22 +92,6 @@ def fit(models: Sequence[Model], batch: Batch) -> list[Fit]:
             out.theta[cells], out.covariance[cells] = theta[rows], covariance[rows]
             out.rss[cells], out.deviance[cells] = rss[rows], deviance[rows]
     return fits
-
-
-def _floor(noise: NoiseModel, batch: Batch) -> Array:
-    """Smallest credible σ, (B,); any number where responses that are not positive exclude the noise."""
-    y = np.where(batch.positive[:, None], batch.y, 1.0) if noise.log else batch.y
-    return noise.floor(y, batch.w, batch.quantum)
-
-
-def _covariance(stack: Stack, theta: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Covariances over σ² of a stack's laws (R, 3, 3), and whether they exist."""
-    _, gradient = stack.residual((theta[:, 0, None], theta[:, 1, None], theta[:, 2, None]))
-    inverted, regular = inverse(stack.normal_matrix(gradient))
-    covariance = np.zeros((len(theta), 3, 3))
-    places = np.array(stack.form.places)
-    covariance[:, places[:, None], places] = np.moveaxis(inverted, -1, 0)
-    return covariance, regular
 
 
 def _searched(

@@ -16,7 +16,7 @@ Ranks and tails of distributions stand here because importing ``scipy.stats`` ta
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, permutations
 
@@ -157,36 +157,30 @@ def p_values(units: Sequence[Units], count: int) -> Array:
     for i, unit in enumerate(units):
         if unit.x.shape[0] and unit.y.size > 2:
             groups[(*unit.x.shape, unit.log_y is not None)].append(i)
-    for (_, n, _), members in groups.items():
+    for (features, n, positive), members in groups.items():
         size = max(1, CELLS // (n * count * 3))
         for start in range(0, len(members), size):
             part = members[start : start + size]
-            out[part] = _p_values_of_equal_shape([units[i] for i in part], count)
-    return out
-
-
-def _p_values_of_equal_shape(units: Sequence[Units], count: int) -> Array:
-    """P of B series of equal shape, all of them with log_y or all without, (B,)."""
-    x, y = np.stack([unit.x for unit in units]), np.stack([unit.y for unit in units])
-    n = x.shape[-1]
-    rank_x, rank_y = standardised(ranks(x)), standardised(ranks(y))
-    rho = np.abs(rank_x @ rank_y[..., None])[..., 0]
-    out: Array = (2.0 * student_tail(t_of_correlation(rho, n - 2), n - 2) * x.shape[1]).min(axis=-1)
-    unclear = (out >= CLEAR) | (n < CLEAR_FROM)
-    if not unclear.any():
-        return out
-    columns, log_y = transforms(x[unclear]), [unit.log_y for unit in units if unit.log_y is not None]
-    sides = [(columns, standardised(y[unclear]))]
-    if log_y:
-        sides.append((columns, standardised(np.stack(log_y)[unclear])))
-    order = permuted_orders(n, count)
-    observed, permuted = np.zeros(len(columns)), np.zeros((len(columns), len(order)))
-    for left, right in [*sides, (rank_x[unclear], rank_y[unclear])]:
-        observed = np.maximum(observed, np.abs(left @ right[..., None])[..., 0].max(axis=-1))
-        permuted = np.maximum(permuted, np.abs(right[:, order] @ left.transpose(0, 2, 1)).max(axis=-1))
-    # The data count as one of the permutations.
-    reached = (permuted >= observed[:, None] * (1.0 - 1e-9)).sum(axis=-1)
-    out[unclear] = np.where(observed > 0, (1.0 + reached) / (1.0 + len(order)), 1.0)
+            x, y = (np.stack([getattr(units[i], name) for i in part]) for name in ("x", "y"))
+            rank_x, rank_y = standardised(ranks(x)), standardised(ranks(y))
+            rho = np.abs(rank_x @ rank_y[..., None])[..., 0]
+            out[part] = (2.0 * student_tail(t_of_correlation(rho, n - 2), n - 2) * features).min(axis=-1)
+            unclear = np.flatnonzero((out[part] >= CLEAR) | (n < CLEAR_FROM))
+            if not unclear.size:
+                continue
+            columns = transforms(x[unclear])
+            sides = [(columns, standardised(y[unclear]))]
+            if positive:
+                log_y = np.stack([units[i].log_y for i in part])  # type: ignore[misc]  # all have one
+                sides.append((columns, standardised(log_y[unclear])))
+            order = permuted_orders(n, count)
+            observed, permuted = np.zeros(len(columns)), np.zeros((len(columns), len(order)))
+            for left, right in [*sides, (rank_x[unclear], rank_y[unclear])]:
+                observed = np.maximum(observed, np.abs(left @ right[..., None])[..., 0].max(axis=-1))
+                permuted = np.maximum(permuted, np.abs(right[:, order] @ left.transpose(0, 2, 1)).max(axis=-1))
+            # The data count as one of the permutations.
+            reached = (permuted >= observed[:, None] * (1.0 - 1e-9)).sum(axis=-1)
+            out[np.array(part)[unclear]] = np.where(observed > 0, (1.0 + reached) / (1.0 + len(order)), 1.0)
     return out
 
 
@@ -213,8 +207,15 @@ def p_within_runs(
     observed = max(float(np.abs(columns @ side).max()) for side in sides)
     if observed == 0.0:
         return 1.0
-    reached = 0
-    for order in _orders_within_runs(run, count):
+    # The permutations are seeded by the shape of the data alone.
+    rng, reached = np.random.default_rng([run.size, count, int(run.max())]), 0
+    place = np.argsort(run, kind="stable")
+    ends = np.cumsum(np.bincount(run)).tolist()
+    for start in range(0, count, ORDERS_AT_ONCE):
+        keys = rng.random((min(ORDERS_AT_ONCE, count - start), run.size))
+        order = np.empty(keys.shape, dtype=np.intp)
+        for first, last in pairwise([0, *ends]):
+            order[:, place[first:last]] = place[first:last][np.argsort(keys[:, first:last], axis=-1)]
         permuted = np.max([np.abs(side[order] @ columns.T).max(axis=-1) for side in sides], axis=0)
         reached += int((permuted >= observed * (1.0 - 1e-9)).sum())
         if (1.0 + reached) / (1.0 + count) > enough:
@@ -228,21 +229,6 @@ def relative_to_run(values: Array, run: NDArray[np.intp]) -> Array:
     rows = np.atleast_2d(values)
     means = np.stack([np.bincount(run, row) / size.clip(1) for row in rows])
     return np.asarray((rows - means[:, run]).reshape(values.shape))
-
-
-def _orders_within_runs(run: NDArray[np.intp], count: int) -> Iterator[NDArray[np.intp]]:
-    """``count`` permutations within runs in blocks, (k, n) each, seeded by the shape of the data alone."""
-    rng = np.random.default_rng([run.size, count, int(run.max())])
-    place = np.argsort(run, kind="stable")
-    ends = np.cumsum(np.bincount(run)).tolist()
-    for start in range(0, count, ORDERS_AT_ONCE):
-        keys = rng.random((min(ORDERS_AT_ONCE, count - start), run.size))
-        moved = np.empty(keys.shape, dtype=np.intp)
-        for first, last in pairwise([0, *ends]):
-            moved[:, first:last] = place[first:last][np.argsort(keys[:, first:last], axis=-1)]
-        out = np.empty_like(moved)
-        out[:, place] = moved
-        yield out
 
 
 def features_of_residuals(residual: Array, x: Array, known: Array) -> list[int]:

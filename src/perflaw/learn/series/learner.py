@@ -60,16 +60,15 @@ def learn(
     rows = [prepare(one.series) for one in reduced]
     established = _established(rows, options)
     focus = [_focus(row, one) for row, one in zip(rows, established, strict=True)]
-    focused = [_select(row, places) for row, places in zip(rows, focus, strict=True)]
     laws: dict[int, tuple[Learnt, Learnt]] = {}
     for i, row in enumerate(rows):
-        early = several_features_at_once(row, established[i], focus[i], at, options)
+        early = several_features_at_once(row, established[i], focus[i][0], at, options)
         if early is not None:
             laws[i] = early, early
-    for members in _batches(focused, [i for i in range(len(rows)) if i not in laws]):
+    for members in _batches({i: focused for i, (_, focused) in enumerate(focus) if i not in laws}):
         with quiet():
-            candidates = fit_candidates([focused[i] for i in members])
-            choices = [choose(candidates, b, established[i][focus[i]], options) for b, i in enumerate(members)]
+            candidates = fit_candidates([focus[i][1] for i in members])
+            choices = [choose(candidates, b, established[i][focus[i][0]], options) for b, i in enumerate(members)]
             smooth = describe(candidates, choices, at, options)
             piecewise = regimes(candidates, choices, smooth, at, options) if options.regimes else smooth
             laws.update(zip(members, zip(smooth, piecewise, strict=True), strict=True))
@@ -96,33 +95,30 @@ def _established(rows: Sequence[Rows], options: Options) -> list[NDArray[np.bool
     return out
 
 
-def _focus(rows: Rows, established: NDArray[np.bool_]) -> list[int]:
-    """Places of the features that laws of one feature are fitted to, in order; established ones (F,) come first."""
+def _focus(rows: Rows, established: NDArray[np.bool_]) -> tuple[list[int], Rows]:
+    """Places of the features that laws of one feature are fitted to, in order, and the rows with these features.
+
+    Established features (F,) come first, then those that responses follow most.
+    """
     count, few = len(rows.x), FOCUS_MANY if rows.y.size >= MANY_ROWS else FOCUS
     if count <= few:
-        return list(range(count))
+        return list(range(count)), rows
     sides = [(ranks(rows.x), ranks(rows.y)), (rows.x, rows.y)]
     if rows.positive:
         sides.append((logs_if_positive(rows.x), rows.log_y))
     strength = np.max([np.abs(standardised(x) @ standardised(y)) for x, y in sides], axis=0) + established
-    return sorted(int(f) for f in np.argsort(-strength, kind="stable")[:few])
-
-
-def _select(rows: Rows, places: list[int]) -> Rows:
-    """Rows with some of their features."""
-    if len(places) == len(rows.x):
-        return rows
+    places = sorted(int(f) for f in np.argsort(-strength, kind="stable")[:few])
     names = [rows.names[f] for f in places]
     series = replace(rows.series, features={name: rows.series.features[name] for name in names})
     units = Units(rows.units.x[places], rows.units.y, rows.units.log_y)
-    return replace(rows, series=series, x=rows.x[places], units=units, varying=rows.varying[places])
+    return places, replace(rows, series=series, x=rows.x[places], units=units, varying=rows.varying[places])
 
 
-def _batches(rows: Sequence[Rows], places: Sequence[int]) -> Iterator[list[int]]:
+def _batches(rows: Mapping[int, Rows]) -> Iterator[list[int]]:
     """Places of series that are fitted together: equally many features, similar length."""
     groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for i in places:
-        groups[len(rows[i].x), padded_length(rows[i].y.size)].append(i)
+    for i, row in rows.items():
+        groups[len(row.x), padded_length(row.y.size)].append(i)
     for (features, length), members in groups.items():
         size = max(1, CELLS // (features * length))
         for start in range(0, len(members), size):
@@ -166,29 +162,27 @@ def _complete(
 
 
 def _widened(learnt: Learnt, rows: Rows, confidence: float) -> Learnt:
-    """A law learnt from some of the features as one of all of them: ranges, and the growth that a constant leaves open."""
+    """A law learnt from some of the features as one of all of them: ranges, and the growth that a constant leaves open.
+
+    The growth is that of a straight line in logarithms; 0 is always among the local exponents that it allows.
+    """
     if learnt.rows is rows:
         return learnt
     law = replace(learnt.law, range=ranges(rows.series))
     if not law.features:
-        limits = {name: _allowed_growth(rows, f, confidence) for f, name in enumerate(rows.names)}
-        law = replace(
-            law,
-            slope=dict.fromkeys(rows.names, 0.0),
-            slope_low={name: law.slope_low.get(name, limits[name][0]) for name in rows.names},
-            slope_high={name: law.slope_high.get(name, limits[name][1]) for name in rows.names},
-        )
+        low, high = dict(law.slope_low), dict(law.slope_high)
+        for name, x in zip(rows.names, rows.x, strict=True):
+            if name in low:
+                continue
+            low[name] = high[name] = 0.0
+            if rows.positive and (x > 0).all() and np.ptp(x) > 0 and x.size >= 3:
+                u, v = np.log(x) - np.log(x).mean(), rows.log_y - rows.log_y.mean()
+                slope = float(u @ v / (u @ u))
+                freedom = max((rows.runs if rows.clusters is not None else x.size) - 2, 1)
+                error = float(np.sqrt(((v - slope * u) ** 2).sum() / freedom / (u @ u)))
+                half = float(stdtrit(freedom, 0.5 + confidence / 2.0)) * error
+                low[name] = float(np.clip(slope - half, -STEEPEST, 0.0))
+                high[name] = float(np.clip(slope + half, 0.0, STEEPEST))
+        low, high = ({name: limits[name] for name in rows.names} for limits in (low, high))
+        law = replace(law, slope=dict.fromkeys(rows.names, 0.0), slope_low=low, slope_high=high)
     return Learnt(law, learnt.plausible, rows)
-
-
-def _allowed_growth(rows: Rows, f: int, confidence: float) -> tuple[float, float]:
-    """Local exponents that responses allow a feature, by a straight line in logarithms; 0 is always among them."""
-    x = rows.x[f]
-    if not rows.positive or (x <= 0).any() or np.ptp(x) == 0 or x.size < 3:
-        return 0.0, 0.0
-    u, v = np.log(x) - np.log(x).mean(), rows.log_y - rows.log_y.mean()
-    slope = float(u @ v / (u @ u))
-    freedom = max((rows.runs if rows.clusters is not None else x.size) - 2, 1)
-    error = float(np.sqrt(((v - slope * u) ** 2).sum() / freedom / (u @ u)))
-    half = float(stdtrit(freedom, 0.5 + confidence / 2.0)) * error
-    return float(np.clip(slope - half, -STEEPEST, 0.0)), float(np.clip(slope + half, 0.0, STEEPEST))

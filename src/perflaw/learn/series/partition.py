@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.laws.catalogue import CONSTANT, FAMILIES, Shape
+from perflaw.learn.series.independence import logs_if_positive
 from perflaw.learn.series.series import Array
 
 SCREENED = tuple(one.shape for one in FAMILIES if one.piece and one.exponent > 0)
@@ -119,19 +119,15 @@ class SegmentSums:
 
     def rss(self, low: NDArray[np.intp], high: NDArray[np.intp]) -> dict[int, Array]:
         """Least residuals of segments from place ``low`` to ``high`` (they broadcast), by parameters: (S, ...)."""
-        one, two = (
-            ([total[:, high] - total[:, low] for total in sums] for sums in laws)
-            for laws in (self._of_one_term, self._of_two_terms)
-        )
-        least_one = reduce(np.minimum, (yy - ay * ay / np.maximum(aa, 1e-300) for yy, ay, aa in one))
-        least_two = reduce(np.minimum, (_two_term_rss(*sums) for sums in two))
-        return {1: np.maximum(least_one, 0.0), 2: np.maximum(least_two, 0.0)}
-
-
-def _two_term_rss(yy: Array, ay: Array, by: Array, aa: Array, ab: Array, bb: Array) -> Array:
-    """Residual sum of squares of y on two columns, from their sums of products."""
-    p, q, regular = _solve_two(aa, ab, bb, ay, by)
-    return np.asarray(np.where(regular, yy - p * ay - q * by, yy))
+        one, two = np.array(np.inf), np.array(np.inf)
+        for sums in self._of_one_term:
+            yy, ay, aa = (total[:, high] - total[:, low] for total in sums)
+            one = np.minimum(one, yy - ay * ay / np.maximum(aa, 1e-300))
+        for sums in self._of_two_terms:
+            yy, ay, by, aa, ab, bb = (total[:, high] - total[:, low] for total in sums)
+            p, q, regular = _solve_two(aa, ab, bb, ay, by)
+            two = np.minimum(two, np.where(regular, yy - p * ay - q * by, yy))
+        return {1: np.maximum(one, 0.0), 2: np.maximum(two, 0.0)}
 
 
 def _solve_two(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -143,42 +139,35 @@ def _solve_two(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> tuple[A
 
 
 def _regressions(rows: SortedSeries, log: bool) -> list[tuple[list[Array], Array]]:
-    """Columns and targets of the laws that segments are searched with, under multiplicative or additive noise."""
-    one, growths = np.ones_like(rows.x), _growths(rows.x)
+    """Columns and targets of the laws that segments are searched with, under multiplicative or additive noise.
+
+    Growing columns are the screened shapes relative to their largest value; x² is also taken of negative x. The power
+    of x alone replaces a shape whose logarithm would turn negative, and the line one whose power is not real.
+    """
+    x, one, growths = rows.x, np.ones_like(rows.x), []
+    top = np.maximum(np.abs(x).max(axis=-1, keepdims=True), 1e-300)
+    has_log = (x >= 1).all(axis=-1, keepdims=True) & (top > 1)
+    not_negative = (x >= 0).all(axis=-1, keepdims=True)
+    for shape in SCREENED:
+        real = not_negative | (shape.exponent == int(shape.exponent))
+        growth = Shape(shape.exponent).ratio(np.where(real, x, 1.0), np.where(real, top, 1.0))
+        if shape.log_exponent:
+            growth = np.where(has_log, shape.ratio(np.where(has_log, x, 2.0), np.where(has_log, top, 2.0)), growth)
+        growths.append(np.where(real, growth, x / top))
     if not log:
         return [(columns, rows.y) for columns in ([one], *([g] for g in growths), *([one, g] for g in growths))]
 
     def centred(values: Array) -> Array:
         return np.asarray(values - values.mean(axis=-1, keepdims=True))
 
-    positive = (rows.x > 0).all(axis=-1, keepdims=True)
-    log_x = np.log(np.where(positive, rows.x, 1.0))
-    loglog = np.log(np.where((rows.x > 1).all(axis=-1, keepdims=True), np.maximum(log_x, 1e-12), 1.0))
+    log_x = logs_if_positive(x)
+    loglog = np.log(np.where((x > 1).all(axis=-1, keepdims=True), np.maximum(log_x, 1e-12), 1.0))
     shapes = (CONSTANT.shape, *SCREENED)
     offsets = [shape.exponent * log_x + shape.log_exponent * loglog for shape in shapes]
     out = [([one], centred(rows.log_y - offset)) for offset in offsets]
     out.append(([one, centred(log_x)], centred(rows.log_y)))
     inverse = np.exp(rows.log_y.min(axis=-1, keepdims=True) - rows.log_y)
     return out + [([inverse, inverse * g], one) for g in growths]
-
-
-def _growths(x: Array) -> list[Array]:
-    """The screened shapes relative to their largest value, (S, n) each; x² is also taken of negative x.
-
-    The power of x alone replaces a shape whose logarithm would turn negative, and the line one whose power is not real.
-    """
-    top = np.maximum(np.abs(x).max(axis=-1, keepdims=True), 1e-300)
-    has_log = (x >= 1).all(axis=-1, keepdims=True) & (top > 1)
-    positive = (x >= 0).all(axis=-1, keepdims=True)
-    out = []
-    for shape in SCREENED:
-        real = positive | (shape.exponent == int(shape.exponent))
-        safe = np.where(real, x, 1.0)
-        value = Shape(shape.exponent).ratio(safe, np.where(real, top, 1.0))
-        if shape.log_exponent:
-            value = np.where(has_log, shape.ratio(np.where(has_log, x, 2.0), np.where(has_log, top, 2.0)), value)
-        out.append(np.where(real, value, x / top))
-    return out
 
 
 def splits(rows: SortedSeries, log: bool) -> dict[int, Array]:

@@ -6,7 +6,6 @@ If not even a dependence is established, permutations of the responses have to c
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,25 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from perflaw.confidence import LEVEL
 from perflaw.laws.build import number, product
 from perflaw.laws.tree import Binary, Expression, Name
 from perflaw.learn.series.candidates import CONSTANTS, Candidates, Choice
-from perflaw.learn.series.describe import Described, alternatives, slopes_of
+from perflaw.learn.series.describe import slopes_of
 from perflaw.learn.series.independence import normal_tail
 from perflaw.learn.series.law import Evidence, judge, new_law
 from perflaw.learn.series.learnt import Columns, Learnt, Predictor, default_points
 from perflaw.learn.series.model import Band, FittedModel, widest
-from perflaw.learn.series.partition import FEWEST_SIZES, SortedSeries, best_partitions, confirmed, cost, splits
-from perflaw.learn.series.segments import FittedPartition, Partition, Segment, fit_partitions
-from perflaw.learn.series.series import Array, Options, Rows, Series
-from perflaw.types import Alternative, Breakpoint, Law
-
-LIKELIHOOD = round(-2.0 * math.log(1.0 - math.sqrt(LEVEL)), 2)
-"""Quantile of the likelihood ratio of a breakpoint's place at the confidence level (Hansen 2000, table 1)."""
-
-CROSSING = 64
-"""Number of points between two sizes at which regimes are compared to find where they cross."""
+from perflaw.learn.series.partition import FEWEST_SIZES, SortedSeries, best_partitions, confirmed, cost
+from perflaw.learn.series.segments import FittedPartition, Partition, fit_partitions
+from perflaw.learn.series.series import Array, Options, Rows
+from perflaw.types import Alternative, Breakpoint
 
 FEWEST_RESIDUALS = 8
 """Fewest residuals for which the normal approximation of the rank ratio is good."""
@@ -139,7 +131,7 @@ def regimes(
         excess = float(gain * fitted.effective / n - paid)
         if excess > -MARGIN:
             smooth = learnt[cell.series] if excess < DOUBT and cell.established else None
-            out[cell.series] = _piecewise_law(row, part, fitted, smooth, at)
+            out[cell.series] = _piecewise_law(fitted, smooth, at)
     for b, choice in enumerate(choices):
         if out[b] is learnt[b]:
             out[b] = _with_lack_of_fit(candidates, b, choice, learnt[b])
@@ -166,8 +158,13 @@ def _paying_partitions(
         worth = np.array([row.effective / row.y.size for row in rows])
         found = best_partitions(sorted_, log, smooth, worth)
         for cell, order, one in zip(cells, orders, found, strict=True):
-            better = cell.series not in best or one.excess > best[cell.series][0]
-            if one.excess > 0 and better and _misfit_is_relevant(candidates, cell):
+            if one.excess <= 0 or (cell.series in best and one.excess <= best[cell.series][0]):
+                continue
+            # The smooth law has to be wrong by enough to matter: relative to itself, or to the size of signed responses.
+            row, law = candidates.rows[cell.series], (cell.series, cell.feature, cell.model)
+            residual = candidates.relative_residual(*law) if row.positive else candidates.residual(*law)
+            size = 1.0 if row.positive else float(np.sqrt(np.mean(row.y**2)))
+            if float(np.sqrt(np.mean(residual**2))) > RELEVANT * size:
                 part = Partition(cell.series, cell.feature, log, order, one.cuts, one.smooth)
                 best[cell.series] = (one.excess, cell, part)
     for series in sorted(best):
@@ -196,26 +193,10 @@ def _sorted(rows: Sequence[Rows], features: Sequence[int]) -> tuple[SortedSeries
     return SortedSeries(*(np.take_along_axis(column, order, axis=-1) for column in (x, y, log_y, w))), order
 
 
-def _misfit_is_relevant(candidates: Candidates, cell: _Cell) -> bool:
-    """Whether the smooth law is wrong by enough to matter: relative to itself, or to the size of signed responses."""
-    row = candidates.rows[cell.series]
-    residual = candidates.residual(cell.series, cell.feature, cell.model)
-    if row.positive and not candidates.fits[cell.model].model.noise.log:
-        residual = residual / np.maximum(row.y - residual, np.abs(residual))
-    size = 1.0 if row.positive else float(np.sqrt(np.mean(row.y**2)))
-    return float(np.sqrt(np.mean(residual**2))) > RELEVANT * size
-
-
-def _piecewise_law(
-    row: Rows,
-    part: Partition,
-    fitted: FittedPartition,
-    smooth: Learnt | None,
-    at: Sequence[Mapping[str, float]] | None,
-) -> Learnt:
+def _piecewise_law(fitted: FittedPartition, smooth: Learnt | None, at: Sequence[Mapping[str, float]] | None) -> Learnt:
     """The piecewise law of a series; ``smooth`` is the law that stays plausible beside it, if it does."""
-    name, laws, last = row.names[part.feature], fitted.laws, fitted.laws[-1]
-    breakpoints = _breakpoints(row, part, fitted)
+    row, part, laws, last = fitted.row, fitted.partition, fitted.laws, fitted.laws[-1]
+    name, breakpoints = row.names[part.feature], fitted.breakpoints()
     slopes = slopes_of(name, last)
     values = row.log_y if part.log else row.y
     total = float((row.w * (values - np.average(values, weights=row.w)) ** 2).sum())
@@ -237,7 +218,7 @@ def _piecewise_law(
         r2=1.0 - fitted.rss / total if total > 0 else None,
         coefficient=last[0].coefficient,
         breakpoints=breakpoints,
-        segments=tuple(_segment_law(one, mine) for one, mine in zip(fitted.segments, laws, strict=True)),
+        segments=fitted.segment_laws(),
     )
     piecewise = Piecewise(breakpoints, tuple(tuple(one.fitted for one in mine) for mine in laws))
     plausible: tuple[Predictor, ...] = (piecewise,)
@@ -250,52 +231,6 @@ def _piecewise_law(
     return replace(learnt, law=replace(law, predictions=tuple(predictions)))
 
 
-def _segment_law(segment: Segment, laws: Sequence[Described]) -> Law:
-    """One regime as a law of its own; ``laws`` are its law and those that fit equally well."""
-    row, chosen = segment.row, laws[0]
-    name = row.names[segment.feature]
-    x, y, _ = segment.data
-    return chosen.law(
-        Series(row.series.name, y, {name: x}),
-        int(y.size if row.clusters is None else np.unique(row.clusters[segment.members]).size),
-        slopes=slopes_of(name, laws),
-        verdict=("law" if chosen.feature else "none", ""),
-        r2=None,
-        alternatives=alternatives(laws, np.inf),
-    )
-
-
-def _breakpoints(row: Rows, part: Partition, fitted: FittedPartition) -> tuple[Breakpoint, ...]:
-    """Every breakpoint with its interval: places whose likelihood ratio is small, the other breakpoints held.
-
-    The interval reaches from the last row surely before the breakpoint to the first row surely after it (Hansen 2000).
-    """
-    out, x = [], row.x[part.feature]
-    for i, cut in enumerate(part.cuts):
-        (first, _), (_, last) = part.ends[i : i + 2]
-        members, place = part.order[first:last], cut - first
-        left, right = (laws[0].fitted for laws in fitted.laws[i : i + 2])
-        parameters = min(max(len(left.model.places) + len(right.model.places), 2), 4)
-        rows = SortedSeries(*(column[members][None] for column in (x, row.y, row.log_y, row.w)))
-        rss = splits(rows, part.log)[parameters][0]
-        near = np.flatnonzero(rss - rss[place] <= LIKELIHOOD * fitted.variance)
-        low, high = min(near.min(initial=place), place) - 1, max(near.max(initial=place), place)
-        value = _crossing(left, right, float(x[part.order[cut - 1]]), float(x[part.order[cut]]))
-        out.append(Breakpoint(row.names[part.feature], value, float(x[members[low]]), float(x[members[high]])))
-    return tuple(out)
-
-
-def _crossing(left: FittedModel, right: FittedModel, below: float, above: float) -> float:
-    """Where two regimes meet between the sizes beside a breakpoint; else the middle, geometric if there is one."""
-    geometric = below > 0
-    middle = float(np.sqrt(below * above)) if geometric else (below + above) / 2.0
-    grid = np.geomspace(below, above, CROSSING) if geometric else np.linspace(below, above, CROSSING)
-    difference = left.mean(grid) - right.mean(grid)
-    crossed = np.flatnonzero(difference[:-1] * difference[1:] <= 0)
-    inner = crossed[(crossed > 0) & (crossed < CROSSING - 2)]
-    return float((grid[inner[0]] + grid[inner[0] + 1]) / 2.0) if inner.size else middle
-
-
 def _with_lack_of_fit(candidates: Candidates, b: int, choice: Choice, learnt: Learnt) -> Learnt:
     """A smooth law with p of its lack of fit; it is inconclusive if it is wrong by too much to be extrapolated.
 
@@ -305,14 +240,16 @@ def _with_lack_of_fit(candidates: Candidates, b: int, choice: Choice, learnt: Le
     few = row.y.size < FEWEST_RESIDUALS
     if m < CONSTANTS or row.clusters is not None or few or candidates.perfect(b, f, m):
         return learnt
-    model, residual = candidates.fits[m].model, candidates.residual(b, f, m)
-    relative = residual if model.noise.log else residual / np.maximum(np.abs(row.y - residual), np.abs(residual))
+    residual, parameters = candidates.residual(b, f, m), len(candidates.fits[m].model.places)
     sizes, size = np.unique(row.x[f], return_inverse=True)
-    if row.y.size - sizes.size >= 3 and sizes.size > len(model.places):
-        p = p_of_replicates(residual, row.w, size.reshape(-1), len(model.places))
+    if row.y.size - sizes.size >= 3 and sizes.size > parameters:
+        p = p_of_replicates(residual, row.w, size.reshape(-1), parameters)
     else:
         p = p_of_rank_ratio(residual[np.argsort(row.x[f], kind="stable")])
-    law, misfit = replace(learnt.law, lack_of_fit=p), float(np.sqrt(np.mean(relative**2)))
+    law, misfit = (
+        replace(learnt.law, lack_of_fit=p),
+        float(np.sqrt(np.mean(candidates.relative_residual(b, f, m) ** 2))),
+    )
     if law.verdict == "law" and p < MISFIT and misfit > RELEVANT:
         advice = f"add --vary {law.features[0]}=… in between"
         law = replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,12 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from perflaw.confidence import LEVEL
 from perflaw.laws.catalogue import CONSTANT
 from perflaw.learn.series.candidates import BARTLETT, EXTRA_COST, MODELS, padded_batch, slack
-from perflaw.learn.series.describe import Described, describe_model
+from perflaw.learn.series.describe import Described, alternatives, describe_model, slopes_of
 from perflaw.learn.series.fit import Fit, fit
 from perflaw.learn.series.model import FittedModel, covariance_between_runs, moulton, residual_and_gradient
-from perflaw.learn.series.series import Array, Options, Rows
+from perflaw.learn.series.partition import SortedSeries, splits
+from perflaw.learn.series.series import Array, Options, Rows, Series
+from perflaw.types import Breakpoint, Law
+
+LIKELIHOOD = round(-2.0 * math.log(1.0 - math.sqrt(LEVEL)), 2)
+"""Quantile of the likelihood ratio of a breakpoint's place at the confidence level (Hansen 2000, table 1)."""
+
+CROSSING = 64
+"""Number of points between two sizes at which regimes are compared to find where they cross."""
 
 SHORT = 24
 """Length to which shorter segments are padded."""
@@ -77,6 +87,8 @@ class Segment:
 class FittedPartition:
     """A partition with the laws of its segments."""
 
+    partition: Partition
+    """The partition."""
     segments: tuple[Segment, ...]
     """Its segments in order."""
     plausible: tuple[tuple[tuple[int, float], ...], ...]
@@ -95,6 +107,58 @@ class FittedPartition:
     """Smallest credible σ."""
     laws: tuple[list[Described], ...] = field(default=())
     """Law of each segment and those that fit equally well, in the order of ``plausible``."""
+
+    @property
+    def row(self) -> Rows:
+        """The series."""
+        return self.segments[0].row
+
+    def breakpoints(self) -> tuple[Breakpoint, ...]:
+        """Every breakpoint with its interval: places whose likelihood ratio is small, the other breakpoints held.
+
+        The interval reaches from the last row surely before the breakpoint to the first row surely after it (Hansen
+        2000). The breakpoint is where its regimes meet between the sizes beside it, else the middle, geometric if
+        possible.
+        """
+        out, part, row = [], self.partition, self.row
+        x = row.x[part.feature]
+        for i, cut in enumerate(part.cuts):
+            (first, _), (_, last) = part.ends[i : i + 2]
+            members, place = part.order[first:last], cut - first
+            left, right = (laws[0].fitted for laws in self.laws[i : i + 2])
+            parameters = min(max(len(left.model.places) + len(right.model.places), 2), 4)
+            rows = SortedSeries(*(column[members][None] for column in (x, row.y, row.log_y, row.w)))
+            rss = splits(rows, part.log)[parameters][0]
+            near = np.flatnonzero(rss - rss[place] <= LIKELIHOOD * self.variance)
+            low, high = min(near.min(initial=place), place) - 1, max(near.max(initial=place), place)
+
+            below, above = float(x[part.order[cut - 1]]), float(x[part.order[cut]])
+            value, grid = (below + above) / 2.0, np.linspace(below, above, CROSSING)
+            if below > 0:
+                value, grid = float(np.sqrt(below * above)), np.geomspace(below, above, CROSSING)
+            difference = left.mean(grid) - right.mean(grid)
+            crossed = np.flatnonzero(difference[:-1] * difference[1:] <= 0)
+            inner = crossed[(crossed > 0) & (crossed < CROSSING - 2)]
+            if inner.size:
+                value = float((grid[inner[0]] + grid[inner[0] + 1]) / 2.0)
+            out.append(Breakpoint(row.names[part.feature], value, float(x[members[low]]), float(x[members[high]])))
+        return tuple(out)
+
+    def segment_laws(self) -> tuple[Law, ...]:
+        """Every regime as a law of its own."""
+        out, row, name = [], self.row, self.row.names[self.partition.feature]
+        for segment, laws in zip(self.segments, self.laws, strict=True):
+            x, y, _ = segment.data
+            law = laws[0].law(
+                Series(row.series.name, y, {name: x}),
+                int(y.size if row.clusters is None else np.unique(row.clusters[segment.members]).size),
+                slopes=slopes_of(name, laws),
+                verdict=("law" if laws[0].feature else "none", ""),
+                r2=None,
+                alternatives=alternatives(laws, np.inf),
+            )
+            out.append(law)
+        return tuple(out)
 
 
 def fit_partitions(rows: Sequence[Rows], parts: Sequence[Partition], options: Options) -> list[FittedPartition]:
@@ -123,7 +187,7 @@ def _fit_padded(
     out, first = [], 0
     for part in parts:
         last = first + len(part.ends)
-        out.append(_choose_laws(flat[first:last], fits, options))
+        out.append(_choose_laws(part, flat[first:last], fits, options))
         first = last
     # All segments of a model are described at once.
     wanted: dict[int, list[tuple[Segment, FittedPartition, float]]] = defaultdict(list)
@@ -144,9 +208,11 @@ def _fit_padded(
     return out
 
 
-def _choose_laws(segments: Sequence[Segment], fits: Sequence[Fit], options: Options) -> FittedPartition:
+def _choose_laws(
+    part: Partition, segments: Sequence[Segment], fits: Sequence[Fit], options: Options
+) -> FittedPartition:
     """Choose every segment's law given σ² of all, which then is that of the choice; a few rounds settle it."""
-    row, feature = segments[0].row, segments[0].feature
+    row, feature = segments[0].row, part.feature
     n = float(row.y.size)
     count = np.array([len(one.model.places) for one in fits])
     rss = np.array(
@@ -159,7 +225,7 @@ def _choose_laws(segments: Sequence[Segment], fits: Sequence[Fit], options: Opti
     price, chosen = bic + count * EXTRA_COST, rss.argmin(axis=-1)
     for _ in range(ROUNDS):
         total = float(np.take_along_axis(rss, chosen[:, None], axis=-1).sum())
-        freedom = max(n - float(count[chosen].sum()) - (len(segments) - 1), 1.0)
+        freedom = max(n - float(count[chosen].sum()) - len(part.cuts), 1.0)
         variance = max(total / freedom, floor)
         best, chosen = chosen, (np.maximum(rss, floor) / variance + price).argmin(axis=-1)
 
@@ -186,7 +252,7 @@ def _choose_laws(segments: Sequence[Segment], fits: Sequence[Fit], options: Opti
     laws: tuple[list[Described], ...] = tuple([] for _ in segments)
     floor = float(np.sqrt(floor))
     return FittedPartition(
-        tuple(segments), tuple(plausible), total, parameters, variance, freedom, effective, floor, laws
+        part, tuple(segments), tuple(plausible), total, parameters, variance, freedom, effective, floor, laws
     )
 
 

@@ -19,8 +19,8 @@ from perflaw.learn.series.learnt import Learnt, default_points
 from perflaw.learn.series.model import LOGNORMAL, NORMAL, moulton
 from perflaw.learn.series.series import Array, Options, Rows, quiet
 from perflaw.learn.series.term_search import FittedSum, fit_sum, products, search_sums, with_uncertainty
-from perflaw.learn.series.terms import ONE, Sample, SeveralFeaturesLaw, is_constant
-from perflaw.types import Alternative, Law
+from perflaw.learn.series.terms import ONE, Sample, is_constant
+from perflaw.types import Alternative
 
 THINNED = 160
 """Most rows that a search looks at; the laws it finds are fitted to all rows."""
@@ -59,6 +59,22 @@ class Selection:
     finalists: tuple[FittedSum, ...] = ()
     """The law and its rivals with the same features, best first; empty for a law that was learnt of one feature."""
 
+    @classmethod
+    def of(cls, learnt: Learnt) -> Selection:
+        """A law that was learnt of at most one feature."""
+        rows, law = learnt.rows, learnt.law
+        noise = LOGNORMAL if law.noise.distribution == "lognormal" else NORMAL
+        mean = learnt.mean(dict(zip(rows.names, rows.x, strict=False)) or {"": rows.y})
+        if noise.log:
+            residual = rows.log_y - np.log(np.maximum(mean, 1e-300)) + law.noise.scale**2 / 2.0
+            residual = residual - float(rows.w @ residual) / rows.y.size
+        else:
+            residual = rows.y - mean
+        sample = Sample.of(rows, range(len(rows.x)))
+        deviance = float(sample.deviance(noise, np.array(float(rows.w @ residual**2))))
+        parameters = 1 + (law.intercept is not None) + (law.family == POWER.name) + 3 * len(law.breakpoints)
+        return cls(tuple(rows.names.index(name) for name in law.features), deviance, parameters, residual)
+
 
 def several_features(
     learnt: Sequence[Learnt], at: Sequence[Mapping[str, float]] | None, options: Options
@@ -72,7 +88,7 @@ def several_features(
     if not _has_several(rows, options):
         return None
     with quiet():
-        known = [_selection_of(law) for law in learnt]
+        known = [Selection.of(law) for law in learnt]
         start = min(known, key=lambda law: law.deviance + law.parameters * np.log(rows.y.size))
         selection = _forward_select(rows, start, options, [law for law in known if law is not start])
         return None if selection is None else _learnt(rows, selection, at, options)
@@ -108,22 +124,6 @@ def several_features_at_once(
 
 def _has_several(rows: Rows, options: Options) -> bool:
     return bool(options.several and len(rows.names) > 1 and np.ptp(rows.y) > 0)
-
-
-def _selection_of(learnt: Learnt) -> Selection:
-    """A law that was learnt of at most one feature."""
-    rows, law = learnt.rows, learnt.law
-    noise = LOGNORMAL if law.noise.distribution == "lognormal" else NORMAL
-    mean = learnt.mean(dict(zip(rows.names, rows.x, strict=False)) or {"": rows.y})
-    if noise.log:
-        residual = rows.log_y - np.log(np.maximum(mean, 1e-300)) + law.noise.scale**2 / 2.0
-        residual = residual - float(rows.w @ residual) / rows.y.size
-    else:
-        residual = rows.y - mean
-    sample = Sample.of(rows, range(len(rows.x)))
-    deviance = float(sample.deviance(noise, np.array(float(rows.w @ residual**2))))
-    parameters = 1 + (law.intercept is not None) + (law.family == POWER.name) + 3 * len(law.breakpoints)
-    return Selection(tuple(rows.names.index(name) for name in law.features), deviance, parameters, residual)
 
 
 def _forward_select(
@@ -232,28 +232,18 @@ def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:
 
 
 def _learnt(rows: Rows, selection: Selection, at: Sequence[Mapping[str, float]] | None, options: Options) -> Learnt:
-    """The law of a selection with those that fit equally well, and its predictions."""
+    """The law of a selection with those that fit equally well; its verdict is the worst of its features."""
     first, *others = selection.finalists
     sample = Sample.of(rows, selection.features)
     slack = min(SLACK + SLACK_FEW / rows.y.size**2, MOST_SLACK)
     perfect = first.rss <= rows.y.size * first.floor**2
     near = [(first, 0.0)]
-    for other in others:
-        delta = max(min(other.score - first.score, other.plausible_score - first.plausible_score), 0.0)
-        if delta - slack < options.delta and not (perfect and other.sum.parameters > first.sum.parameters):
-            near.append((other, float(delta)))
+    for rival in others:
+        delta = max(min(rival.score - first.score, rival.plausible_score - first.plausible_score), 0.0)
+        if delta - slack < options.delta and not (perfect and rival.sum.parameters > first.sum.parameters):
+            near.append((rival, float(delta)))
     plausible = [(with_uncertainty(law, rows, sample, options.confidence), delta) for law, delta in near]
-    law = _claim(rows, selection, plausible, options)
-    learnt = Learnt(law, tuple(one for one, _ in plausible), rows)
-    predictions = learnt.predict(at if at is not None else default_points(rows.series))
-    return replace(learnt, law=replace(law, predictions=tuple(predictions)))
-
-
-def _claim(
-    rows: Rows, selection: Selection, plausible: Sequence[tuple[SeveralFeaturesLaw, float]], options: Options
-) -> Law:
-    """The claim of plausible laws with their score differences to the first, with the worst verdict of its features."""
-    chosen, first = plausible[0][0], selection.finalists[0]
+    chosen = plausible[0][0]
     slopes = [law.slope() for law, _ in plausible]
     low = {name: min(slope[name][1] for slope in slopes) for name in chosen.features}
     high = {name: max(slope[name][2] for slope in slopes) for name in chosen.features}
@@ -268,7 +258,7 @@ def _claim(
     target = rows.log_y if chosen.sum.noise.log else rows.y
     away = target - float(rows.w @ target) / target.size
     constants = [c for term, c in zip(chosen.sum.terms, chosen.sum.coefficients, strict=True) if is_constant(term)]
-    return new_law(
+    law = new_law(
         rows.series,
         rows.runs,
         family=chosen.family,
@@ -281,8 +271,11 @@ def _claim(
         coefficient=chosen.sum.leading_coefficient(chosen.smearing),
         intercept=float(constants[0]) * chosen.smearing if constants else None,
         alternatives=tuple(
-            Alternative(law.family, law.distribution(), {name: s[name][0] for name in s}, delta)
-            for (law, delta), s in zip(plausible[1:], slopes[1:], strict=True)
+            Alternative(other.family, other.distribution(), {name: s[name][0] for name in s}, delta)
+            for (other, delta), s in zip(plausible[1:], slopes[1:], strict=True)
             if delta < options.delta
         ),
     )
+    learnt = Learnt(law, tuple(one for one, _ in plausible), rows)
+    predictions = learnt.predict(at if at is not None else default_points(rows.series))
+    return replace(learnt, law=replace(law, predictions=tuple(predictions)))

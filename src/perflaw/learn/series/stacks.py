@@ -165,6 +165,26 @@ class Stack:
     bound: Array
     """Free: largest exponent, (R, 1)."""
 
+    @classmethod
+    def of(cls, form: Form, parts: Sequence[tuple[Family, Members]], batch: Batch) -> Stack:
+        """Laws of some families, each in the series it can be fitted to."""
+        cell = np.concatenate([cells for _, cells in parts])
+        whole = len(parts) == 1 and cell.size == len(batch.x)
+
+        def joined(columns: Sequence[Array]) -> Array:
+            picked = (column[cells] for column, (_, cells) in zip(columns, parts, strict=True))
+            return columns[0] if whole else np.concatenate(list(picked))
+
+        y, none = batch.log_y if form.log else batch.y, np.zeros((0, 0))
+        y, w = y if whole else y[cell], None if batch.equal else batch.w if whole else batch.w[cell]
+        if not form.free:
+            t = joined([(batch.progress if form.intercept else batch.values)(family) for family, _ in parts])
+            return cls(form, cell, y, w, t, 1.0 - t if form.intercept else none, (), none)
+        growths = zip(*(batch.growth(family) for family, _ in parts), strict=True)
+        t, rest, *ends = (joined(columns) for columns in growths)
+        bound = np.concatenate([np.full((cells.size, 1), family.bound) for family, cells in parts])
+        return cls(form, cell, y, w, t, rest, tuple(ends), bound)
+
     def take(self, members: Members) -> Stack:
         """Some of the laws."""
         rest = self.rest[members] if self.rest.size else self.rest
@@ -264,27 +284,8 @@ def stacks(form: Form, families: Sequence[Family], batch: Batch) -> list[tuple[l
         part = parts[start : start + together]
         ends = np.cumsum([cells.size for _, cells in part]).tolist()
         blocks = [(family, slice(end - cells.size, end)) for (family, cells), end in zip(part, ends, strict=True)]
-        out.append((blocks, _stack(form, part, batch)))
+        out.append((blocks, Stack.of(form, part, batch)))
     return out
-
-
-def _stack(form: Form, parts: Sequence[tuple[Family, Members]], batch: Batch) -> Stack:
-    """Laws of some families, each in the series it can be fitted to."""
-    cell = np.concatenate([cells for _, cells in parts])
-    whole = len(parts) == 1 and cell.size == len(batch.x)
-
-    def joined(columns: Sequence[Array]) -> Array:
-        picked = (column[cells] for column, (_, cells) in zip(columns, parts, strict=True))
-        return columns[0] if whole else np.concatenate(list(picked))
-
-    y, none = batch.log_y if form.log else batch.y, np.zeros((0, 0))
-    y, w = y if whole else y[cell], None if batch.equal else batch.w if whole else batch.w[cell]
-    if not form.free:
-        t = joined([(batch.progress if form.intercept else batch.values)(family) for family, _ in parts])
-        return Stack(form, cell, y, w, t, 1.0 - t if form.intercept else none, (), none)
-    t, rest, *ends = (joined(columns) for columns in zip(*(batch.growth(family) for family, _ in parts), strict=True))
-    bound = np.concatenate([np.full((cells.size, 1), family.bound) for family, cells in parts])
-    return Stack(form, cell, y, w, t, rest, tuple(ends), bound)
 
 
 MIXED_FORMS = (Form(True, True, False), Form(True, True, True), Form(False, True, True), Form(False, False, True))

@@ -47,6 +47,39 @@ class Probability:
     errors: tuple[float, float]
     """Standard errors of the log odds at the centre, and of the slope."""
 
+    @classmethod
+    def share(cls, positive: Array) -> Probability:
+        """The constant share of rows, (n,) of 0 and 1, that are not zero."""
+        share = (positive.sum() + 0.5) / (positive.size + 1.0)
+        error = float((positive.size * share * (1 - share)) ** -0.5)
+        return cls("", float(np.log(share / (1 - share))), 0.0, 0.0, (error, 0.0))
+
+    @classmethod
+    def logistic(cls, name: str, log_x: Array, positive: Array) -> tuple[Probability, float]:
+        """Logistic regression of positive (n,) of 0 and 1 on log x (n,), and p of its likelihood ratio.
+
+        Newton's method, damped like Jeffreys' prior.
+        """
+        centre = float(log_x.mean())
+        design = np.column_stack([np.ones_like(log_x), log_x - centre])
+        share = float(positive.mean())
+        beta = np.array([np.log(share / (1 - share)), 0.0])
+        ridge = np.diag([0.0, 0.05])
+        for _ in range(30):
+            p = expit(design @ beta)
+            hessian = design.T @ (design * (p * (1 - p))[:, None]) + ridge + 1e-9 * np.eye(2)
+            step = np.clip(np.linalg.solve(hessian, design.T @ (positive - p) - ridge @ beta), -2.0, 2.0)
+            beta = beta + step
+            if np.abs(step).max() < 1e-10 * (1.0 + np.abs(beta).max()):
+                break  # converges quadratically, so that what is left is rounding
+        p = np.clip(expit(design @ beta), 1e-12, 1 - 1e-12)
+        fitted = float((positive * np.log(p) + (1 - positive) * np.log(1 - p)).sum())
+        flat = positive.size * (share * np.log(share) + (1 - share) * np.log(1 - share))
+        intercept, slope = beta.tolist()
+        error, slope_error = np.sqrt(np.diag(np.linalg.inv(hessian))).tolist()
+        curve = cls(name, intercept - slope * centre, slope, centre, (error, slope_error))
+        return curve, float(chdtrc(1, max(2.0 * (fitted - flat), 0.0)))
+
     def at(self, columns: Columns, shift: float = 0.0) -> Array:
         """Probability at k points, (k,), ``shift`` standard errors away."""
         x = column_or_zeros(columns, self.feature)
@@ -101,7 +134,14 @@ def two_parts(
     candidates = [i for i, one in enumerate(learnt) if _may_need_two_parts(one)]
     if not candidates:
         return learnt
-    positive = learn([_positive_rows(learnt[i].rows.series) for i in candidates], None, options)
+    positive_series = []
+    for series in (learnt[i].rows.series for i in candidates):
+        keep = series.y > 0
+        features = {name: x[keep] for name, x in series.features.items()}
+        runs = None if series.runs is None else series.runs[keep]
+        weights = None if series.weights is None else series.weights[keep]
+        positive_series.append(replace(series, y=series.y[keep], features=features, runs=runs, weights=weights))
+    positive = learn(positive_series, None, options)
     out = list(learnt)
     for i, law in zip(candidates, positive, strict=True):
         with quiet():
@@ -125,14 +165,6 @@ def _may_need_two_parts(learnt: Learnt) -> bool:
     return not ((share == 0) | (share == 1)).all()
 
 
-def _positive_rows(series: Series) -> Series:
-    keep = series.y > 0
-    features = {name: x[keep] for name, x in series.features.items()}
-    runs = None if series.runs is None else series.runs[keep]
-    weights = None if series.weights is None else series.weights[keep]
-    return replace(series, y=series.y[keep], features=features, runs=runs, weights=weights)
-
-
 def _two_part_law(
     learnt: Learnt, positive: Learnt, at: Sequence[Mapping[str, float]] | None, options: Options
 ) -> Learnt:
@@ -142,7 +174,14 @@ def _two_part_law(
     """
     series, part = learnt.rows.series, positive.law
     zero = series.y == 0
-    probability = _probability(series, part.features, options)
+    positive_rows = (series.y > 0).astype(np.float64)
+    probability, least = Probability.share(positive_rows), options.alpha / len(series.features)
+    for name in dict.fromkeys([*part.features, *series.features]):
+        x = series.features[name]
+        if float(x.min()) > 0 and np.ptp(x) > 0:
+            curve, p = Probability.logistic(name, np.log(x), positive_rows)
+            if p < least:
+                probability, least = curve, p
     at_zeros = positive.mean({name: x[zero] for name, x in series.features.items()})
     explained = at_zeros < NEAR_ZERO * float(series.y[~zero].min())
     if bool(explained.any()) or not (probability.feature or part.features):
@@ -175,43 +214,3 @@ def _two_part_law(
     out = Learnt(law, (predictor,), learnt.rows)
     predictions = out.predict(at if at is not None else default_points(series))
     return replace(out, law=replace(law, predictions=tuple(predictions)))
-
-
-def _probability(series: Series, preferred: Sequence[str], options: Options) -> Probability:
-    """A constant share, or the logistic curve of the feature that explains the zeros best if its test favours it."""
-    positive = (series.y > 0).astype(np.float64)
-    share = (positive.sum() + 0.5) / (positive.size + 1.0)
-    error = float((positive.size * share * (1 - share)) ** -0.5)
-    best = Probability("", float(np.log(share / (1 - share))), 0.0, 0.0, (error, 0.0))
-    least = options.alpha / len(series.features)
-    for name in (*preferred, *(name for name in series.features if name not in preferred)):
-        x = series.features[name]
-        if float(x.min()) > 0 and np.ptp(x) > 0:
-            curve, p = _logistic(name, np.log(x), positive)
-            if p < least:
-                best, least = curve, p
-    return best
-
-
-def _logistic(name: str, log_x: Array, positive: Array) -> tuple[Probability, float]:
-    """Logistic regression by Newton's method, damped like Jeffreys' prior, and p of its likelihood ratio."""
-    centre = float(log_x.mean())
-    design = np.column_stack([np.ones_like(log_x), log_x - centre])
-    share = float(positive.mean())
-    beta = np.array([np.log(share / (1 - share)), 0.0])
-    ridge = np.diag([0.0, 0.05])
-    for _ in range(30):
-        p = expit(design @ beta)
-        hessian = design.T @ (design * (p * (1 - p))[:, None]) + ridge + 1e-9 * np.eye(2)
-        step = np.clip(np.linalg.solve(hessian, design.T @ (positive - p) - ridge @ beta), -2.0, 2.0)
-        beta = beta + step
-        if np.abs(step).max() < 1e-10 * (1.0 + np.abs(beta).max()):
-            break  # converges quadratically, so that what is left is rounding
-    p = np.clip(expit(design @ beta), 1e-12, 1 - 1e-12)
-    fitted = float((positive * np.log(p) + (1 - positive) * np.log(1 - p)).sum())
-    flat = positive.size * (share * np.log(share) + (1 - share) * np.log(1 - share))
-    errors = np.sqrt(np.diag(np.linalg.inv(hessian)))
-    curve = Probability(
-        name, float(beta[0] - beta[1] * centre), float(beta[1]), centre, (float(errors[0]), float(errors[1]))
-    )
-    return curve, float(chdtrc(1, max(2.0 * (fitted - flat), 0.0)))

@@ -120,6 +120,28 @@ class Candidates:
             return residual
         return np.asarray(residual / np.maximum(np.abs(self.rows[b].y - residual), np.abs(residual)))
 
+    def plausible(
+        self, b: int, allowed: NDArray[np.bool_], chosen: tuple[int, int], delta: float
+    ) -> tuple[tuple[int, int, float], ...]:
+        """Laws among those allowed (F, M) that the data cannot tell from the chosen one, that one first.
+
+        Each is its feature, its model, and how much worse its score is, less than ``delta``.
+        """
+        if np.ptp(self.rows[b].y) == 0:
+            # Responses that do not vary leave nothing open: what a law could hide is below the clock's tick.
+            return ((*chosen, 0.0),)
+        score = np.where(allowed, self.scores[b], np.inf)
+        plausible = np.where(np.isfinite(score), self.plausible_scores[b], np.inf)
+        difference = np.minimum(score - score[chosen], plausible - plausible[chosen])
+        difference -= slack(self.rows[b].y.size)
+        difference[chosen] = 0.0
+        if self.perfect(b, *chosen):
+            # Laws with more parameters fit as perfectly: that is no doubt.
+            least = len(MODELS[chosen[1]].places)
+            difference[:, [len(model.places) > least for model in MODELS]] = np.inf
+        near = [(int(i), int(j), max(float(difference[i, j]), 0.0)) for i, j in np.argwhere(difference < delta)]
+        return tuple(sorted(near, key=lambda law: (law[:2] != chosen, law[2])))
+
     def fitted(self, series: NDArray[np.intp], feature: NDArray[np.intp], m: int, confidence: float) -> FittedModel:
         """Model m of some cells with its uncertainty; series and feature (k,)."""
         cells = series * self.features + feature
@@ -263,27 +285,7 @@ def choose(candidates: Candidates, b: int, established: NDArray[np.bool_], optio
     if m < CONSTANTS:
         # A dependence that is not established is not refuted: what fits as well stays for the verdict to judge.
         allowed |= np.isfinite(scores) & (np.arange(scores.shape[1]) >= CONSTANTS)
-    return Choice(f, m, m >= CONSTANTS and not few, _plausible(candidates, b, allowed, (f, m), options.delta))
-
-
-def _plausible(
-    candidates: Candidates, b: int, allowed: NDArray[np.bool_], chosen: tuple[int, int], delta: float
-) -> tuple[tuple[int, int, float], ...]:
-    """Laws that the data cannot tell from the chosen one, that one first."""
-    if np.ptp(candidates.rows[b].y) == 0:
-        # Responses that do not vary leave nothing open: what a law could hide is below the clock's tick.
-        return ((*chosen, 0.0),)
-    score = np.where(allowed, candidates.scores[b], np.inf)
-    plausible = np.where(np.isfinite(score), candidates.plausible_scores[b], np.inf)
-    difference = np.minimum(score - score[chosen], plausible - plausible[chosen])
-    difference -= slack(candidates.rows[b].y.size)
-    difference[chosen] = 0.0
-    if candidates.perfect(b, *chosen):
-        # Laws with more parameters fit as perfectly: that is no doubt.
-        least = len(MODELS[chosen[1]].places)
-        difference[:, [len(model.places) > least for model in MODELS]] = np.inf
-    near = [(int(i), int(j), max(float(difference[i, j]), 0.0)) for i, j in np.argwhere(difference < delta)]
-    return tuple(sorted(near, key=lambda law: (law[:2] != chosen, law[2])))
+    return Choice(f, m, m >= CONSTANTS and not few, candidates.plausible(b, allowed, (f, m), options.delta))
 
 
 def slack(n: int) -> float:

@@ -211,8 +211,9 @@ def describe(
         laws = [described[b, f, m] for f, m in plausible[b]]
         law = _claim(candidates, b, choice, laws, growths.get(b), options)
         learnt = Learnt(law, tuple(one.predictor for one in laws), candidates.rows[b])
-        answers = learnt.predict(at or []) if predictions is None else predictions.of(b)
-        out.append(replace(learnt, law=replace(law, predictions=tuple(answers))))
+        if predictions:
+            learnt = replace(learnt, law=replace(law, predictions=tuple(predictions.of(b))))
+        out.append(learnt if predictions else learnt.with_predictions(at))
     return out
 
 

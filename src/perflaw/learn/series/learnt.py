@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -103,6 +103,11 @@ class Learnt:
         band = self.band(columns or {"": np.zeros(len(points))})
         limits = zip(*(limit.tolist() for limit in band), strict=True)
         return [Prediction(dict(point), *five) for point, five in zip(points, limits, strict=True)]
+
+    def with_predictions(self, points: Sequence[Mapping[str, float]] | None) -> Learnt:
+        """The law with its predictions at points; None: at the default points of its series."""
+        predictions = self.predict(default_points(self.rows.series) if points is None else points)
+        return replace(self, law=replace(self.law, predictions=tuple(predictions)))
 
     def mean(self, x: Mapping[str, ArrayLike] | ArrayLike) -> Array:
         """Expected response at values of the law's features, (k,) -> (k,); never negative.

@@ -21,7 +21,7 @@ from perflaw.learn.series.candidates import CONSTANTS, Candidates, Choice
 from perflaw.learn.series.describe import slopes_of
 from perflaw.learn.series.independence import normal_tail
 from perflaw.learn.series.law import Evidence, judge, new_law
-from perflaw.learn.series.learnt import Columns, Learnt, Predictor, default_points
+from perflaw.learn.series.learnt import Columns, Learnt, Predictor
 from perflaw.learn.series.model import Band, FittedModel, widest
 from perflaw.learn.series.partition import FEWEST_SIZES, SortedSeries, best_partitions, confirmed, cost
 from perflaw.learn.series.segments import FittedPartition, Partition, fit_partitions
@@ -141,14 +141,22 @@ def regimes(
 def _paying_partitions(
     candidates: Candidates, choices: Sequence[Choice], options: Options
 ) -> Iterator[tuple[_Cell, Partition]]:
-    """Series whose best partition pays its cost, with that partition."""
+    """Series whose best partition pays its cost, with that partition.
+
+    A feature of enough sizes is worth a search, unless the law is perfect.
+    """
     groups: dict[tuple[int, bool], list[_Cell]] = defaultdict(list)
-    for cell in _splittable(candidates, choices):
-        row = candidates.rows[cell.series]
-        if row.positive:
-            groups[row.y.size, True].append(cell)
-        if not row.positive or not candidates.fits[cell.model].model.noise.log:
-            groups[row.y.size, False].append(cell)
+    for b, choice in enumerate(choices):
+        row, m, depends = candidates.rows[b], choice.model, choice.model >= CONSTANTS
+        if not row.names or (row.clusters is not None and not depends) or np.ptp(row.y) == 0:
+            continue
+        for f in [choice.feature] if depends else range(candidates.features):
+            if candidates.sizes[b, f] >= 2 * FEWEST_SIZES and not candidates.perfect(b, f, m):
+                cell = _Cell(b, f, m, depends and choice.established)
+                if row.positive:
+                    groups[row.y.size, True].append(cell)
+                if not row.positive or not candidates.fits[m].model.noise.log:
+                    groups[row.y.size, False].append(cell)
     best: dict[int, tuple[float, _Cell, Partition]] = {}
     for (_, log), cells in groups.items():
         rows = [candidates.rows[cell.series] for cell in cells]
@@ -172,17 +180,6 @@ def _paying_partitions(
         own, _ = _sorted([candidates.rows[series]], [cell.feature])
         if cell.established or confirmed(own, part.log, options.alpha / candidates.features):
             yield cell, part
-
-
-def _splittable(candidates: Candidates, choices: Sequence[Choice]) -> Iterator[_Cell]:
-    """Series and features that are worth a search: they have enough sizes, and the law is not perfect."""
-    for b, choice in enumerate(choices):
-        row, depends = candidates.rows[b], choice.model >= CONSTANTS
-        if not row.names or (row.clusters is not None and not depends) or np.ptp(row.y) == 0:
-            continue
-        for f in [choice.feature] if depends else range(candidates.features):
-            if candidates.sizes[b, f] >= 2 * FEWEST_SIZES and not candidates.perfect(b, f, choice.model):
-                yield _Cell(b, f, choice.model, depends and choice.established)
 
 
 def _sorted(rows: Sequence[Rows], features: Sequence[int]) -> tuple[SortedSeries, NDArray[np.intp]]:
@@ -226,9 +223,7 @@ def _piecewise_law(fitted: FittedPartition, smooth: Learnt | None, at: Sequence[
         plausible = (piecewise, *smooth.plausible)
         other = smooth.law
         law = replace(law, alternatives=(Alternative(other.family, other.expression, other.slope, 0.0),))
-    learnt = Learnt(law, plausible, row)
-    predictions = learnt.predict(at if at is not None else default_points(row.series))
-    return replace(learnt, law=replace(law, predictions=tuple(predictions)))
+    return Learnt(law, plausible, row).with_predictions(at)
 
 
 def _with_lack_of_fit(candidates: Candidates, b: int, choice: Choice, learnt: Learnt) -> Learnt:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from perflaw.laws.catalogue import POWER
 from perflaw.learn.series.independence import confounded, features_of_residuals, p_of_added_feature, p_of_pair
 from perflaw.learn.series.law import FEWEST_SIZES, Evidence, judge, new_law
-from perflaw.learn.series.learnt import Learnt, default_points
+from perflaw.learn.series.learnt import Learnt
 from perflaw.learn.series.model import LOGNORMAL, NORMAL, moulton
 from perflaw.learn.series.series import Array, Options, Rows, quiet
 from perflaw.learn.series.term_search import FittedSum, fit_sum, products, search_sums, with_uncertainty
@@ -157,10 +157,10 @@ def _forward_select(
         if len(selection.features) < 3:
             break
         rest = tuple(g for g in selection.features if g != f)
-        less_ = _best_law(rows, rest)
+        shorter = _best_law(rows, rest)
         tried = len(rows.x) - len(rest)
-        if less_ is not None and not _established(rows, less_, selection, f, tried, options):
-            selection = less_
+        if shorter is not None and not _established(rows, shorter, selection, f, tried, options):
+            selection = shorter
     return selection
 
 
@@ -216,11 +216,11 @@ def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:
     found = search_sums(thinned, rows.positive, 4 * KEEP)
     # Sums in which every feature is in some term.
     sums = [one for one in found if all(any(f is not ONE for f in column) for column in zip(*one.terms, strict=True))]
-    laws = [fit_sum(whole, names, s.terms, s.noise, (), s.coefficients) for s in sums[: KEEP // fraction]]
+    candidates = sums[: KEEP // fraction]
     if rows.positive:
         near = products(whole, PRODUCTS // fraction)
-        laws += [fit_sum(whole, names, (one.term,), LOGNORMAL, one.free) for one in near]
-        laws += [fit_sum(whole, names, (one.term,), NORMAL, one.free) for one in near[:1]]
+        candidates += [*near, *(replace(one, noise=NORMAL) for one in near[:1])]
+    laws = [fit_sum(whole, names, one) for one in candidates]
     ranked: list[FittedSum] = []
     for law in sorted((law for law in laws if law is not None), key=lambda law: law.score):
         if not any(law.sum.terms == other.sum.terms and law.sum.noise is other.sum.noise for other in ranked):
@@ -276,6 +276,4 @@ def _learnt(rows: Rows, selection: Selection, at: Sequence[Mapping[str, float]] 
             if delta < options.delta
         ),
     )
-    learnt = Learnt(law, tuple(one for one, _ in plausible), rows)
-    predictions = learnt.predict(at if at is not None else default_points(rows.series))
-    return replace(learnt, law=replace(law, predictions=tuple(predictions)))
+    return Learnt(law, tuple(one for one, _ in plausible), rows).with_predictions(at)

@@ -93,20 +93,22 @@ def coefficient_cost(sample: Sample, variances: Array, variance: Array) -> Array
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredSum:
-    """A sum of terms with its noise and score."""
+class Candidate:
+    """A sum or a product that a search passes on to be fitted to all rows."""
 
     terms: tuple[Term, ...]
-    """Its terms."""
+    """Its terms; factors with a learnt exponent stand at their estimate."""
     noise: NoiseModel
     """Its noise."""
     score: float
-    """Smaller is better."""
-    coefficients: Array
-    """Its coefficients on the sample searched, one for each term."""
+    """Score on the sample searched, smaller is better; scores of sums and of products do not compare."""
+    coefficients: Array | None = None
+    """Its coefficients on the sample searched, (K,), if they are known."""
+    free: tuple[int, ...] = ()
+    """Features whose exponent is learnt."""
 
 
-def search_sums(sample: Sample, positive: bool, keep: int) -> list[ScoredSum]:
+def search_sums(sample: Sample, positive: bool, keep: int) -> list[Candidate]:
     """Best sums over all features of a sample, under both noises, best first."""
     terms = dictionary(sample.bottom, sample.top, sample.binary)
     values = term_values(terms, sample.x, sample.top)
@@ -114,14 +116,14 @@ def search_sums(sample: Sample, positive: bool, keep: int) -> list[ScoredSum]:
     cost = np.array([surprise(term) for term in terms])
     used = [tuple(factor is not ONE for factor in term) for term in terms]
     plainer = [[m for m, other in enumerate(used) if other == own and cost[m] < cost[i]] for i, own in enumerate(used)]
-    out: list[ScoredSum] = []
+    out: list[Candidate] = []
     for noise in (LOGNORMAL, NORMAL) if positive else (NORMAL,):
         pool = _Pool(sample, noise, values, signed, cost)
         pool.grow()
         pool.try_plainer(plainer)
         for support, (score, beta) in sorted(pool.known.items(), key=lambda item: (item[1][0], item[0]))[:keep]:
             if np.isfinite(score):
-                out.append(ScoredSum(tuple(terms[i] for i in support), noise, score, beta))
+                out.append(Candidate(tuple(terms[i] for i in support), noise, score, beta))
     return sorted(out, key=lambda one: one.score)[:keep]
 
 
@@ -211,20 +213,8 @@ class _Pool:
                 self.add({tuple(sorted(s)) for s in some if len(set(s)) == length})
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product to fit."""
-
-    term: Term
-    """Its factors; those with a learnt exponent at their estimate."""
-    free: tuple[int, ...]
-    """Features whose exponent is learnt."""
-    score: float
-    """Rough score; smaller is better."""
-
-
-def products(sample: Sample, most: int) -> list[Product]:
-    """The best few of the product with all exponents learnt and its variants with plain factors.
+def products(sample: Sample, most: int) -> list[Candidate]:
+    """The best few of the product with all exponents learnt and its variants with plain factors, all multiplicative.
 
     There are none if a feature is not positive, or with many features.
     """
@@ -254,7 +244,7 @@ def products(sample: Sample, most: int) -> list[Product]:
         learnt = dict(zip(free, np.clip(part[1:], -STEEPEST_FACTOR, STEEPEST_FACTOR).tolist(), strict=True))
         term = tuple(factor or Factor(learnt[f]) for f, factor in enumerate(choice))
         cost = len(free) * (np.log(max(sample.effective, 1.0)) + EXTRA_COST) + surprise(term)
-        out.append(Product(term, free, float(sample.effective * np.log(rss) + cost)))
+        out.append(Candidate((term,), LOGNORMAL, float(sample.effective * np.log(rss) + cost), free=free))
     return sorted(out, key=lambda one: one.score)[:most]
 
 
@@ -303,18 +293,12 @@ class FittedSum:
     """Gradient of the mean by the parameters on the noise's scale, (P, n)."""
 
 
-def fit_sum(
-    sample: Sample,
-    names: tuple[str, ...],
-    terms: tuple[Term, ...],
-    noise: NoiseModel,
-    free: tuple[int, ...] = (),
-    coefficients: Array | None = None,
-) -> FittedSum | None:
-    """Fit one law, from coefficients (K,) if they are known approximately; None if it cannot be fitted."""
+def fit_sum(sample: Sample, names: tuple[str, ...], candidate: Candidate) -> FittedSum | None:
+    """Fit a candidate to all rows; None if it cannot be fitted."""
+    terms, noise, free = candidate.terms, candidate.noise, candidate.free
     values = term_values(terms, sample.x, sample.top)
     signed = np.array([[may_be_negative(term) for term in terms]])
-    start = None if coefficients is None else coefficients[None]
+    start = None if candidate.coefficients is None else candidate.coefficients[None]
     beta, sums, _ = fit_sums(values[None], sample, noise, signed, start)
     if not np.isfinite(sums[0]):
         return None

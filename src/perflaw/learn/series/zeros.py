@@ -17,7 +17,7 @@ from perflaw.confidence import HIGH
 from perflaw.laws.build import number
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.series.law import distribution
-from perflaw.learn.series.learnt import Columns, Learnt, column_or_zeros, default_points
+from perflaw.learn.series.learnt import Columns, Learnt, column_or_zeros
 from perflaw.learn.series.model import Band
 from perflaw.learn.series.series import Array, Options, Series, quiet
 from perflaw.types import Noise
@@ -211,6 +211,4 @@ def _two_part_law(
         verdict="law" if depends else part.verdict,
         reason="" if depends else part.reason,
     )
-    out = Learnt(law, (predictor,), learnt.rows)
-    predictions = out.predict(at if at is not None else default_points(series))
-    return replace(out, law=replace(law, predictions=tuple(predictions)))
+    return Learnt(law, (predictor,), learnt.rows).with_predictions(at)

@@ -1,11 +1,11 @@
-"""Laws of the segments of a partition: exact fits of the families, σ shared by all segments, intervals."""
+"""Partitions of a series into segments: exact fits of their laws with one σ, intervals, and breakpoints."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -105,7 +105,7 @@ class FittedPartition:
     """Effective number of independent rows of the series."""
     floor: float
     """Smallest credible σ."""
-    laws: tuple[list[Described], ...] = field(default=())
+    laws: tuple[tuple[Described, ...], ...] = ()
     """Law of each segment and those that fit equally well, in the order of ``plausible``."""
 
     @property
@@ -202,10 +202,16 @@ def _fit_padded(
         names = ["" if constant else segment.row.names[segment.feature] for segment, _, _ in places]
         laws = describe_model(names, batch_of_model, [delta for _, _, delta in places])
         described.update({(segment.cell, m): law for (segment, _, _), law in zip(places, laws, strict=True)})
-    for fitted in out:
-        for segment, plausible, laws in zip(fitted.segments, fitted.plausible, fitted.laws, strict=True):
-            laws.extend(described[segment.cell, m] for m, _ in plausible)
-    return out
+    return [
+        replace(
+            fitted,
+            laws=tuple(
+                tuple(described[segment.cell, m] for m, _ in plausible)
+                for segment, plausible in zip(fitted.segments, fitted.plausible, strict=True)
+            ),
+        )
+        for fitted in out
+    ]
 
 
 def _choose_laws(
@@ -249,10 +255,9 @@ def _choose_laws(
         near = [(int(k), max(float(difference[k]), 0.0)) for k in np.flatnonzero(difference < options.delta)]
         plausible.append(tuple(sorted(near, key=lambda law: (law[0] != m, law[1]))))
     parameters = int(count[best].sum())
-    laws: tuple[list[Described], ...] = tuple([] for _ in segments)
     floor = float(np.sqrt(floor))
     return FittedPartition(
-        part, tuple(segments), tuple(plausible), total, parameters, variance, freedom, effective, floor, laws
+        part, tuple(segments), tuple(plausible), total, parameters, variance, freedom, effective, floor
     )
 
 

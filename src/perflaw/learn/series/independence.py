@@ -157,7 +157,7 @@ def p_values(units: Sequence[Units], count: int) -> Array:
     for i, unit in enumerate(units):
         if unit.x.shape[0] and unit.y.size > 2:
             groups[(*unit.x.shape, unit.log_y is not None)].append(i)
-    for (features, n, positive), members in groups.items():
+    for (features, n, _), members in groups.items():
         size = max(1, CELLS // (n * count * 3))
         for start in range(0, len(members), size):
             part = members[start : start + size]
@@ -170,9 +170,9 @@ def p_values(units: Sequence[Units], count: int) -> Array:
                 continue
             columns = transforms(x[unclear])
             sides = [(columns, standardised(y[unclear]))]
-            if positive:
-                log_y = np.stack([units[i].log_y for i in part])  # type: ignore[misc]  # all have one
-                sides.append((columns, standardised(log_y[unclear])))
+            log_y = [values for i in part if (values := units[i].log_y) is not None]  # all have one, or none has
+            if log_y:
+                sides.append((columns, standardised(np.stack(log_y)[unclear])))
             order = permuted_orders(n, count)
             observed, permuted = np.zeros(len(columns)), np.zeros((len(columns), len(order)))
             for left, right in [*sides, (rank_x[unclear], rank_y[unclear])]:

@@ -15,6 +15,7 @@ from perflaw.types.laws import (
     Scope,
     Verdict,
 )
+from perflaw.types.programs import ProgramCosts
 from perflaw.types.recordings import (
     CPU,
     EVENTS,
@@ -100,6 +101,7 @@ __all__ = [
     "Points",
     "PowerLaw",
     "Prediction",
+    "ProgramCosts",
     "Reading",
     "Run",
     "RunCost",

@@ -1,0 +1,5 @@
+"""The cost model of a program: exact counts times unit costs, summed over the call tree."""
+
+from perflaw.learn.program.model import CostModel, learn_program
+
+__all__ = ["CostModel", "learn_program"]

@@ -1,0 +1,83 @@
+"""Laws of exact call counts: how often each function is called in a run, as a law of the run's features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.confidence import LEVEL
+from perflaw.learn.program.terms import ONE, TermSum, in_plain_terms, terms_from
+from perflaw.learn.program.units import MAX_SPREAD
+from perflaw.learn.series import Learnt, Series, learn
+
+Array = NDArray[np.float64]
+Point = Mapping[str, float]
+
+QUANTUM: Final = 1.0
+"""Counts are whole numbers."""
+_WIDTH: Final = 2.0 * 1.96 if LEVEL == 0.95 else 4.0
+"""Width of a confidence interval in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountLaw:
+    """How often something happens in a run."""
+
+    terms: TermSum
+    """The expected count as a sum of monomials of the run's features."""
+    learnt: Learnt | None
+    """The law with its intervals; None where the count is the same in all runs."""
+
+    def spread(self, point: Point) -> float:
+        """Standard deviation of the logarithm of the expected count at a point; 0 for a constant."""
+        if self.learnt is None:
+            return 0.0
+        [prediction] = self.learnt.predict([point])
+        if prediction.mean_low <= 0 or prediction.mean_high <= prediction.mean_low:
+            return 0.0 if prediction.mean_high <= prediction.mean_low else MAX_SPREAD
+        return min(log(prediction.mean_high / prediction.mean_low) / _WIDTH, MAX_SPREAD)
+
+
+def learn_counts(counts: Array, features: Mapping[str, Array]) -> tuple[list[CountLaw], NDArray[np.intp]]:
+    """Laws of the distinct columns of counts (R, F) over features (R,), and the place of each column's law, (F,)."""
+    if not counts.shape[1]:
+        return [], np.zeros(0, dtype=np.intp)
+    distinct, places = np.unique(counts, axis=1, return_inverse=True)
+    constant = np.ptp(distinct, axis=0) == 0
+    varied = {name: x for name, x in features.items() if np.ptp(x) > 0}
+    series = [Series("calls", y, varied, None, None, QUANTUM) for y in distinct.T[~constant]] if varied else []
+    learnt = iter(learn(series) if series else [])
+    laws = []
+    for y, same in zip(distinct.T, constant, strict=True):
+        law = None if same or not varied else next(learnt)
+        laws.append(CountLaw({ONE: float(y.mean())} if law is None else _terms(law, varied), law))
+    return laws, places.reshape(-1)
+
+
+def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:
+    """The mean as monomials; of a piecewise law that of its last piece, which holds beyond the data."""
+    law = learnt.law.segments[-1] if learnt.law.segments else learnt.law
+    terms: TermSum = terms_from(law.mean)
+    if len(law.features) == 1:
+        [feature] = law.features
+        terms = in_plain_terms(terms, feature, float(features[feature].min()), float(features[feature].max()))
+    return terms
+
+
+def proportional(counts: Array) -> NDArray[np.intp]:
+    """Number of the group of each column of counts (R, C): columns of a group are multiples of each other, (C,).
+
+    >>> proportional(np.array([[1.0, 2.0, 1.0], [3.0, 6.0, 1.0]])).tolist()
+    [0, 0, 1]
+    """
+    total = counts.sum(axis=0)
+    shares = np.round(counts / np.where(total > 0, total, 1.0), 9)
+    groups: dict[bytes, int] = {}
+    return np.array([groups.setdefault(column.tobytes(), len(groups)) for column in shares.T.copy()], dtype=np.intp)
+
+

@@ -1,0 +1,132 @@
+"""Sums of monomials: what the laws of the cost model are made of, so that their products and sums are exact.
+
+A monomial is a product of powers of features and of their logarithms. Counts and unit costs are sums of monomials; the
+cost of a part of the program is the product of two of them, an inclusive cost a sum of such products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from perflaw.laws.build import combination, number
+from perflaw.laws.evaluation import evaluate
+from perflaw.laws.terms import terms_of
+from perflaw.laws.tree import Binary, Call, Expression, Name, Number, Unary
+
+Array = NDArray[np.float64]
+Monomial = tuple[tuple[Expression, float], ...]
+"""Bases with their exponents, in a fixed order; a base is a feature, the logarithm of one, or another expression."""
+TermSum = Mapping[Monomial, float]
+"""Monomial → coefficient."""
+
+ONE: Final[Monomial] = ()
+"""The monomial of a constant term."""
+PLAIN: Final = ((0.0, 0.0), (0.0, 1.0), (0.5, 0.0), (1.0, 0.0), (1.0, 1.0), (1.5, 0.0), (2.0, 0.0), (2.0, 1.0), (3.0, 0.0))
+"""Exponents of x and of log x of the monomials that other laws of one feature are approximated by."""
+MAX_MISFIT: Final = 0.01
+"""Largest relative error of such an approximation."""
+BEYOND: Final = 10.0
+"""Approximations hold up to so many times the largest value of the feature."""
+
+
+def monomial(feature: str, exponent: float, log_exponent: float = 0.0) -> Monomial:
+    """``feature^exponent · log(feature)^log_exponent``."""
+    name = Name(feature)
+    bases = [(name, exponent), (Call("log", (name,)), log_exponent)]
+    return tuple((base, power) for base, power in bases if power)
+
+
+def terms_from(expression: Expression) -> dict[Monomial, float]:
+    """A law's mean as a sum of monomials; what is no power of a feature is a base of its own.
+
+    >>> from perflaw.laws.reading import parse_expression
+    >>> sorted((coefficient, len(key)) for key, coefficient in terms_from(parse_expression("3 + 2*n*log(n)")).items())
+    [(2.0, 2), (3.0, 0)]
+    """
+    out: dict[Monomial, float] = {}
+    for term in terms_of(expression):
+        powers: dict[Expression, float] = {}
+        for factor, below in term.factors:
+            base, exponent = _power(factor)
+            powers[base] = powers.get(base, 0.0) + (-exponent if below else exponent)
+        key = _ordered(powers)
+        out[key] = out.get(key, 0.0) + term.coefficient
+    return out
+
+
+def _power(factor: Expression) -> tuple[Expression, float]:
+    match factor:
+        case Binary("^", base, Number(value)):
+            return base, value
+        case Binary("^", base, Unary("-", Number(value))):
+            return base, -value
+        case Call("sqrt", (base,)):
+            return base, 0.5
+    return factor, 1.0
+
+
+def _ordered(powers: Mapping[Expression, float]) -> Monomial:
+    kept = [(base, round(power, 6)) for base, power in powers.items() if round(power, 6)]
+    return tuple(sorted(kept, key=lambda item: (isinstance(item[0], Call), str(item[0]))))
+
+
+def product(left: TermSum, right: TermSum) -> dict[Monomial, float]:
+    """The product of two sums."""
+    out: dict[Monomial, float] = {}
+    for first, a in left.items():
+        for second, b in right.items():
+            powers = dict(first)
+            for base, power in second:
+                powers[base] = powers.get(base, 0.0) + power
+            key = _ordered(powers)
+            out[key] = out.get(key, 0.0) + a * b
+    return out
+
+
+def values(keys: list[Monomial], features: Mapping[str, Array], count: int) -> Array:
+    """Values of monomials at ``count`` points, (T, count)."""
+    out = np.ones((len(keys), count))
+    with np.errstate(all="ignore"):
+        for row, key in zip(out, keys, strict=True):
+            for base, power in key:
+                row *= evaluate(base, features) ** power
+    return np.nan_to_num(out, nan=0.0, posinf=1e300)
+
+
+def expression_of(terms: TermSum) -> Expression:
+    """The sum as an expression, constant term first and then by growth."""
+    ordered = sorted(terms.items(), key=lambda item: [abs(power) for _, power in item[0]] or [0.0])
+    written = []
+    for key, coefficient in ordered:
+        factors = [base if power == 1 else Binary("^", base, number(power)) for base, power in key]
+        written.append((coefficient, factors))
+    return combination(written or [(0.0, [])])
+
+
+def in_plain_terms(terms: TermSum, feature: str, low: float, high: float) -> TermSum:
+    """The sum in monomials of the catalogue's plain shapes where that is possible within 1 %, else the sum itself.
+
+    Without this step the cost of a whole program would be a sum of as many powers as functions have learnt exponents.
+    The coefficients are not negative, so costs stay positive wherever they are asked.
+    """
+    plain = {monomial(feature, *exponents) for exponents in PLAIN}
+    if low < 1.0 or high <= low or all(key in plain for key in terms):
+        return terms
+    x = np.geomspace(low, BEYOND * high, 60)
+    y = sum(c * values([key], {feature: x}, x.size)[0] for key, c in terms.items())
+    if not (np.isfinite(y).all() and (y > 0).all()):
+        return terms
+    keys = [monomial(feature, *exponents) for exponents in PLAIN]
+    design = values(keys, {feature: x}, x.size).T / y[:, None]
+    scale = design.max(axis=0)
+    scale[scale <= 0] = 1.0
+    coefficients, _ = nnls(design / scale, np.ones(x.size))
+    coefficients = coefficients / scale
+    if np.abs(design @ coefficients - 1.0).max() > MAX_MISFIT:
+        return terms
+    return {key: float(c) for key, c in zip(keys, coefficients, strict=True) if c > 0}

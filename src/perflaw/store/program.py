@@ -1,0 +1,146 @@
+"""The costs of whole executions by component and calling context, from the call trees of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from perflaw.store.columns import Array
+from perflaw.store.experiment import Recording
+from perflaw.store.tables import read_table
+from perflaw.types import Component, Metric, ProgramCosts, Run
+
+
+def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCosts:
+    """The costs of all complete executions in a metric; StoreError if a table is missing or damaged.
+
+    An execution is the program's own run with the runs of its child processes. It counts if all of them are complete.
+    """
+    by_id = {recording.run.id: recording.run for recording in recordings}
+    incomplete = {execution_of(one.run, by_id).id for one in recordings if not one.run.complete}
+    executions: dict[str, Run] = {}
+    reader = _ContextReader()
+    for recording in recordings:
+        execution = execution_of(recording.run, by_id)
+        if execution.id not in incomplete:
+            executions.setdefault(execution.id, execution)
+            reader.read(recording, metric, execution.id)
+    runs = tuple(executions.values())
+    number = {run.id: place for place, run in enumerate(runs)}
+    calls, own = np.zeros((2, len(runs), len(reader.components)))
+    context_calls, context_own = np.zeros((2, len(runs), len(reader.contexts)))
+    for name, components, values, contexts, context_values in reader.costs:
+        row = number[name]
+        np.add.at(calls[row], components, values[0])
+        np.add.at(own[row], components, values[1])
+        np.add.at(context_calls[row], contexts, context_values[0])
+        np.add.at(context_own[row], contexts, context_values[1])
+    context = np.array([component for component, _ in reader.contexts], dtype=np.intp)
+    active = tuple(tuple(sorted({component, *reader.sets[above]})) for component, above in reader.contexts)
+    _match_totals(own, context, context_calls, context_own)
+    components = tuple(reader.components.values())
+    return ProgramCosts(metric, runs, components, calls, own, context, context_calls, context_own, active)
+
+
+def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:
+    """The program's own run of the execution that a run belongs to, or the uppermost one that has not been removed."""
+    while run.parent in runs:
+        run = runs[run.parent]
+    return run
+
+
+def _match_totals(own: Array, context: Array, context_calls: Array, context_own: Array) -> None:
+    """Scale the own costs of contexts in place so that those of a component sum to its own cost.
+
+    They differ where contexts beyond a limit are put together, and where a generator runs in several contexts. Where
+    contexts have no cost of their own, the component's cost is distributed by calls.
+    """
+    np.maximum(context_own, 0.0, out=context_own)
+    for row in range(len(own)):
+        for weights in (context_own[row], context_calls[row], np.ones(context.size)):
+            total = np.bincount(context, weights, minlength=own.shape[1])
+            missing = np.bincount(context, context_own[row], minlength=own.shape[1]) <= 0
+            places = missing[context] & (total[context] > 0) & (own[row][context] > 0)
+            context_own[row][places] = weights[places]
+        total = np.bincount(context, context_own[row], minlength=own.shape[1])
+        factor = np.divide(np.maximum(own[row], 0.0), total, out=np.zeros(own.shape[1]), where=total > 0)
+        context_own[row] *= factor[context]
+
+
+@dataclass(slots=True)
+class _ContextReader:
+    """Components and contexts numbered over all recordings, and the costs of each recording by these numbers."""
+
+    components: dict[tuple[str, str, int], Component] = field(default_factory=dict)
+    """Component by name, file and first line, in the order of its number."""
+    contexts: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Number of a component, number of the set of components above → number of the context."""
+    sets: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
+    """Sets of active components by number; 0 is the empty one."""
+    costs: list[tuple[str, Array, Array, Array, Array]] = field(default_factory=list)
+    """Execution, components with their (2, n) calls and own costs, contexts with theirs; one for each recording."""
+    _set_numbers: dict[frozenset[int], int] = field(default_factory=lambda: {frozenset(): 0})
+    _component_numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    _extended: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Number of a set, number of a component → number of the set with the component."""
+
+    def read(self, recording: Recording, metric: Metric, execution: str) -> None:
+        """Take in the costs of a recording."""
+        numbers: dict[int, int] = {}
+        calls = []
+        for row in read_table(recording.folder, "components"):
+            number, name, file, line, language, origin, parameters, ended, still_open = row
+            key = (name, file, line)
+            if key not in self.components:
+                names = tuple(parameters.split(",")) if parameters else ()
+                self.components[key] = Component(name, file, line, language, origin, names)
+                self._component_numbers[key] = len(self.components) - 1
+            numbers[number] = self._component_numbers[key]
+            calls.append((numbers[number], ended + still_open))
+        costs = read_table(recording.folder, "component_costs")
+        own = [(numbers[row[0]], row[3]) for row in costs if row[1] == metric.name]
+        components = np.array([one for one, _ in [*calls, *own]], dtype=np.intp)
+        values = np.array([[n for _, n in calls] + [0] * len(own), [0] * len(calls) + [cost for _, cost in own]], float)
+        self.costs.append((execution, components, values, *self._of_contexts(recording, metric, numbers)))
+
+    def _of_contexts(self, recording: Recording, metric: Metric, numbers: Mapping[int, int]) -> tuple[Array, Array]:
+        """Contexts of the nodes of a call tree, (n,), with their calls and own costs, (2, n)."""
+        tree = read_table(recording.folder, "calltree", ("node", "parent", "component"))
+        moments = read_table(recording.folder, "moments", ("node", "metric", "n", "sum_x", "open"))
+        place = {node: row for row, node in enumerate(tree["node"].tolist())}
+        values = np.zeros((2, len(place)))
+        parent_row = np.array([place.get(parent, -1) for parent in tree["parent"].tolist()], dtype=np.intp)
+        of_metric = moments.take(np.flatnonzero(moments["metric"] == _code(moments.columns["metric"].words, metric.name)))
+        rows = np.array([place[node] for node in of_metric["node"].tolist()], dtype=np.intp)
+        inclusive = np.zeros(len(place))
+        inclusive[rows] = np.array(of_metric.columns["sum_x"].plain(), dtype=np.float64)
+        values[0, rows] = of_metric["n"] + of_metric["open"]
+        values[1] = inclusive
+        called = parent_row >= 0
+        np.subtract.at(values[1], parent_row[called], inclusive[called])
+        above = np.zeros(len(place) + 1, dtype=np.intp)  # number of the set above the callees of each node; the last is 0
+        contexts = np.full(len(place), -1, dtype=np.intp)
+        for row, (parent, component) in enumerate(zip(parent_row.tolist(), tree["component"].tolist(), strict=True)):
+            if component >= 0:
+                known, over = numbers[component], int(above[parent])
+                contexts[row] = self.contexts.setdefault((known, over), len(self.contexts))
+                above[row] = self._with(over, known)
+        kept = contexts >= 0
+        return contexts[kept], values[:, kept]
+
+    def _with(self, number: int, component: int) -> int:
+        """Number of the set with a component added."""
+        known = self._extended.get((number, component))
+        if known is None:
+            extended = self.sets[number] | {component}
+            known = self._set_numbers.setdefault(extended, len(self.sets))
+            if known == len(self.sets):
+                self.sets.append(extended)
+            self._extended[number, component] = known
+        return known
+
+
+def _code(words: Sequence[str] | None, name: str) -> int:
+    return list(words or ()).index(name) if name in (words or ()) else -2

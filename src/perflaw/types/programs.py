@@ -1,0 +1,41 @@
+"""What a whole program's runs cost, taken apart by calling context: the evidence of the cost model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perflaw.types.recordings import Component, Metric, Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgramCosts:
+    """Calls and own costs of R executions of a program, over F components and C calling contexts.
+
+    A context is a component together with the set of components that are active above it, so recursion to any depth
+    stays in finitely many contexts. The own cost of a context is that of its calls without their recorded callees. An
+    inclusive cost is a sum of own costs over contexts, so no component costs more than the components that call it.
+    """
+
+    metric: Metric
+    """The metric of the costs."""
+    runs: tuple[Run, ...]
+    """(R,) the program's own run of each execution; costs of its child processes are included."""
+    components: tuple[Component, ...]
+    """(F,) the components."""
+    calls: NDArray[np.float64]
+    """(R, F) calls of each component: exact counts."""
+    own: NDArray[np.float64]
+    """(R, F) cost of these calls without their recorded callees, in the unit of the metric."""
+    context: NDArray[np.intp]
+    """(C,) component of each context."""
+    context_calls: NDArray[np.float64]
+    """(R, C) calls in each context."""
+    context_own: NDArray[np.float64]
+    """(R, C) own cost in each context; those of a component sum to its own cost."""
+    active: tuple[tuple[int, ...], ...]
+    """(C,) components that are active in each context, its own included."""

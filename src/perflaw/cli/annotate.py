@@ -14,6 +14,7 @@ from perflaw.cli.options import at_option, experiment_option, json_option, metri
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
+    from perflaw.learn.program import CostModel
     from perflaw.store.experiment import Recording
     from perflaw.types import Annotation, Evidence, Metric
 
@@ -30,6 +31,8 @@ class LearntExperiment:
     """What the recordings hold of each component."""
     annotations: list[Annotation]
     """The laws, ranked."""
+    model: CostModel
+    """The cost model of whole runs."""
 
 
 @click.command("annotate", short_help="learn the law of each function's cost")
@@ -103,8 +106,10 @@ def learn_experiment(
 ) -> LearntExperiment:
     """Learn the laws of an experiment's recordings, or of the runs named, in the metric of that name."""
     from perflaw.learn.annotations import AnnotationOptions, annotate
+    from perflaw.learn.program import learn_program
     from perflaw.store.evidence import find_metric, gather
     from perflaw.store.experiment import open_experiment
+    from perflaw.store.program import read_program
 
     recordings = open_experiment(experiment).recordings(tuple(runs))
     metric = find_metric(recordings, metric_name)
@@ -115,7 +120,8 @@ def learn_experiment(
     resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
     options = AnnotationOptions(metric=metric, quantum=quantum, resolution=resolution, paper=paper)
     evidence = gather(recordings, metric)
-    return LearntExperiment(recordings, metric, evidence, annotate(evidence, options, at))
+    model = learn_program(read_program(recordings, metric), tuple(at or ()))
+    return LearntExperiment(recordings, metric, evidence, annotate(evidence, options, at, model), model)
 
 
 def check_point(at: Mapping[str, float] | None, annotations: Sequence[Annotation]) -> None:

@@ -31,10 +31,10 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     number = {run.id: place for place, run in enumerate(runs)}
     calls, own = np.zeros((2, len(runs), len(reader.components)))
     context_calls, context_own = np.zeros((2, len(runs), len(reader.contexts)))
-    for name, components, values, contexts, context_values in reader.costs:
+    for name, called, values, contexts, context_values in reader.costs:
         row = number[name]
-        np.add.at(calls[row], components, values[0])
-        np.add.at(own[row], components, values[1])
+        np.add.at(calls[row], called, values[0])
+        np.add.at(own[row], called, values[1])
         np.add.at(context_calls[row], contexts, context_values[0])
         np.add.at(context_own[row], contexts, context_values[1])
     context = np.array([component for component, _ in reader.contexts], dtype=np.intp)
@@ -112,7 +112,9 @@ class _ContextReader:
         place = {node: row for row, node in enumerate(tree["node"].tolist())}
         values = np.zeros((2, len(place)))
         parent_row = np.array([place.get(parent, -1) for parent in tree["parent"].tolist()], dtype=np.intp)
-        of_metric = moments.take(np.flatnonzero(moments["metric"] == _code(moments.columns["metric"].words, metric.name)))
+        of_metric = moments.take(
+            np.flatnonzero(moments["metric"] == _code(moments.columns["metric"].words, metric.name))
+        )
         rows = np.array([place[node] for node in of_metric["node"].tolist()], dtype=np.intp)
         inclusive = np.zeros(len(place))
         inclusive[rows] = np.array(of_metric.columns["sum_x"].plain(), dtype=np.float64)
@@ -120,7 +122,9 @@ class _ContextReader:
         values[1] = inclusive
         called = parent_row >= 0
         np.subtract.at(values[1], parent_row[called], inclusive[called])
-        above = np.zeros(len(place) + 1, dtype=np.intp)  # number of the set above the callees of each node; the last is 0
+        above = np.zeros(
+            len(place) + 1, dtype=np.intp
+        )  # number of the set above the callees of each node; the last is 0
         contexts = np.full(len(place), -1, dtype=np.intp)
         for row, (parent, component) in enumerate(zip(parent_row.tolist(), tree["component"].tolist(), strict=True)):
             if component >= 0:

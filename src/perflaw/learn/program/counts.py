@@ -79,5 +79,3 @@ def proportional(counts: Array) -> NDArray[np.intp]:
     shares = np.round(counts / np.where(total > 0, total, 1.0), 9)
     groups: dict[bytes, int] = {}
     return np.array([groups.setdefault(column.tobytes(), len(groups)) for column in shares.T.copy()], dtype=np.intp)
-
-

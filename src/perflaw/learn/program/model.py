@@ -102,6 +102,14 @@ class CostModel:
         """Cost of each execution, (R,)."""
         return np.asarray(self.costs.own.sum(axis=1))
 
+    def measured_inclusive(self) -> Array:
+        """Inclusive cost of each execution in each function, (R, F)."""
+        active = self.costs.active
+        rows = np.array([component for one in active for component in one], dtype=np.intp)
+        context = np.repeat(np.arange(len(active)), [len(one) for one in active])
+        shape = (len(self.components), len(active))
+        return np.asarray((csr_array((np.ones(rows.size), (rows, context)), shape=shape) @ self.costs.context_own.T).T)
+
     def predict(self, point: Point) -> Forecasts:
         """Costs of a run at a point, with draws of the whole tree."""
         at = {name: np.array([float(value)]) for name, value in point.items()}
@@ -110,7 +118,9 @@ class CostModel:
         draws = self._draws(point, strands, np.random.default_rng(0))
         speed = np.log(self.units.speed)
         machine = np.random.default_rng(1).normal(0.0, float(speed.std(ddof=1)) if speed.size > 1 else 0.0, DRAWS)
-        return Forecasts(self.active @ strands, self.active @ draws, float(strands.sum()), draws.sum(axis=0), np.exp(machine))
+        return Forecasts(
+            self.active @ strands, self.active @ draws, float(strands.sum()), draws.sum(axis=0), np.exp(machine)
+        )
 
     def _draws(self, point: Point, strands: Array, random: np.random.Generator) -> Array:
         """Costs of the strands at a point in each draw, (K, DRAWS).
@@ -144,9 +154,9 @@ class CostModel:
             sizes.append(float(np.array([terms[key] for key in keys]) @ values(keys, at, 1)[:, 0]))
         ratio = np.array(sizes) / sizes[0] if sizes[0] > 0 else np.ones(len(sizes))
         weights = np.array([weight for weight, *_ in law.forms])
-        form = random.choice(len(sizes), DRAWS, p=weights / weights.sum())
+        forms = random.choice(len(sizes), DRAWS, p=weights / weights.sum())
         error = law.spread / np.sqrt(max(law.runs, 1))
-        return np.asarray(np.clip(ratio, 0.01, 100.0)[form] * np.exp(random.normal(0.0, error, DRAWS)))
+        return np.asarray(np.clip(ratio, 0.01, 100.0)[forms] * np.exp(random.normal(0.0, error, DRAWS)))
 
     def _owners(self) -> csr_array:
         """(F, K) which strand belongs to which function."""
@@ -155,9 +165,7 @@ class CostModel:
         return csr_array((np.ones(len(component)), (component, np.arange(len(component)))), shape=shape)
 
     def _sums(self, coefficients: Array) -> list[dict[Monomial, float]]:
-        return [
-            {self.monomials[t]: float(row[t]) for t in np.flatnonzero(row)} for row in np.atleast_2d(coefficients)
-        ]
+        return [{self.monomials[t]: float(row[t]) for t in np.flatnonzero(row)} for row in np.atleast_2d(coefficients)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

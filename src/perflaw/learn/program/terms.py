@@ -26,7 +26,17 @@ TermSum = Mapping[Monomial, float]
 
 ONE: Final[Monomial] = ()
 """The monomial of a constant term."""
-PLAIN: Final = ((0.0, 0.0), (0.0, 1.0), (0.5, 0.0), (1.0, 0.0), (1.0, 1.0), (1.5, 0.0), (2.0, 0.0), (2.0, 1.0), (3.0, 0.0))
+PLAIN: Final = (
+    (0.0, 0.0),
+    (0.0, 1.0),
+    (0.5, 0.0),
+    (1.0, 0.0),
+    (1.0, 1.0),
+    (1.5, 0.0),
+    (2.0, 0.0),
+    (2.0, 1.0),
+    (3.0, 0.0),
+)
 """Exponents of x and of log x of the monomials that other laws of one feature are approximated by."""
 MAX_MISFIT: Final = 0.01
 """Largest relative error of such an approximation."""

@@ -146,9 +146,7 @@ def _speed(residuals: Array, own: Array, features: Mapping[str, Array]) -> Array
 class _Fits:
     """All forms fitted to all functions at once; arrays have the functions first."""
 
-    def __init__(
-        self, calls: Array, own: Array, features: Mapping[str, Array], accumulates: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, calls: Array, own: Array, features: Mapping[str, Array], accumulates: NDArray[np.bool_]) -> None:
         self.used = ((calls > 0) & (own > 0)).T
         self.runs = self.used.sum(axis=1)
         self.calls = np.where(self.used, calls.T, 1.0)

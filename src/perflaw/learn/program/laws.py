@@ -1,0 +1,187 @@
+"""The cost model as laws: the cost of a run in each function, and in the whole program, over the run's features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.laws.catalogue import FAMILIES, Shape
+from perflaw.laws.tree import Call, Expression, Name
+from perflaw.learn.program.counts import Point
+from perflaw.learn.program.model import CostModel, Forecasts
+from perflaw.learn.program.terms import Monomial, TermSum, expression_of, values
+from perflaw.learn.series.law import distribution
+from perflaw.types import Law, Noise, Prediction, Verdict
+
+Array = NDArray[np.float64]
+
+FACTORS: Final = (2.0, 10.0)
+"""Predictions are made at so many times the 95th percentile of every feature."""
+MIN_SIZES: Final = 4
+"""Sizes of a feature below which a growth is a guess."""
+LEADING: Final = 0.02
+"""Share of the cost at ten times the data from which a term may lead the growth."""
+NEGLIGIBLE: Final = 1e-4
+"""Share of the cost, from the smallest size to ten times the largest, below which a term is not written."""
+
+
+class RunLaws:
+    """Laws of the cost of a run, with predictions at the same points for all functions."""
+
+    def __init__(self, model: CostModel, at: Point | None) -> None:
+        """Draw the model at the points of the predictions: at ``at``, or beyond the data."""
+        self.model = model
+        tops = {name: float(np.percentile(x, 95)) for name, x in model.features.items()}
+        points = [at] if at else [{name: factor * top for name, top in tops.items()} for factor in FACTORS]
+        known = [point for point in points if point is not None and model.features.keys() <= point.keys()]
+        self.forecasts: list[tuple[Point, Forecasts]] = [(point, model.predict(point)) for point in known]
+        self._top = {name: float(x.max()) for name, x in model.features.items()}
+        self._slopes = {name: self._slope_draws(name) for name in model.features}
+        self._terms = model.inclusive_terms()
+        self._places = {(one.name, one.file, one.line): place for place, one in enumerate(model.components)}
+        self._measured = model.measured_inclusive()
+
+    def place(self, name: str, file: str, line: int) -> int | None:
+        """Number of a component in the model; None if no complete execution called it."""
+        return self._places.get((name, file, line))
+
+    def of(self, component: int) -> Law:
+        """The law of the inclusive cost of a run in a component."""
+        predictions = [forecasts.of(component, point) for point, forecasts in self.forecasts]
+        slopes = {name: (low[component], high[component]) for name, (low, high) in self._slopes.items()}
+        return self._law(self._terms[component], predictions, slopes, self._measured[:, component])
+
+    def _slope_draws(self, name: str) -> tuple[Array, Array]:
+        """Interval of the local exponent of each component at the largest value of a feature, (F,) each."""
+        ends = [self.model.predict({**self._top, name: factor * self._top[name]}) for factor in (1.0, 1.25)]
+        with np.errstate(all="ignore"):
+            slope = np.log(ends[1].draws / ends[0].draws) / log(1.25)
+        low, high = np.quantile(np.nan_to_num(slope), [0.025, 0.975], axis=1)
+        return low, high
+
+    def _law(
+        self,
+        terms: TermSum,
+        predictions: Sequence[Prediction],
+        slopes: Mapping[str, tuple[float, float]],
+        measured: Array,
+    ) -> Law:
+        model = self.model
+        terms = self._written(terms)
+        keys = list(terms)
+        coefficients = np.array([terms[key] for key in keys])
+        contributions = coefficients * values(keys, {name: np.array([x]) for name, x in self._top.items()}, 1)[:, 0]
+        total = float(contributions.sum()) or 1.0
+        slope = {}
+        for name, top in self._top.items():
+            local = np.array([_local_exponent(key, name, top) for key in keys])
+            slope[name] = float((contributions * local).sum() / total)
+        features = tuple(name for name in model.features if any(_depends(key, name) for key in keys))
+        leading = self._leading(keys, coefficients)
+        shape = _shape(leading)
+        growing = [key for key in keys if key]
+        family = "constant" if not growing else _family(shape) if len(growing) == 1 else "sum"
+        verdict, reason = self._verdict(features)
+        mean = expression_of(terms)
+        speeds = np.log(model.units.speed)
+        composed = coefficients @ values(keys, model.features, len(model.runs)) * model.units.speed
+        noise = Noise("lognormal", max(float(speeds.std(ddof=1)) if speeds.size > 1 else 0.0, 1e-6))
+        return Law(
+            family=family,
+            expression=distribution(mean, noise),
+            mean=mean,
+            features=features,
+            slope=slope,
+            slope_low={name: min(slopes[name][0], slope[name]) for name in slope},
+            slope_high={name: max(slopes[name][1], slope[name]) for name in slope},
+            noise=noise,
+            n=len(model.runs),
+            runs=len(model.runs),
+            r2=_r2(measured, composed),
+            verdict=verdict,
+            reason=reason,
+            exponent=None if shape is None else shape.exponent,
+            log_exponent=None if shape is None else shape.log_exponent,
+            coefficient=float(terms.get(leading, 0.0)),
+            intercept=float(terms[()]) if () in terms and growing else None,
+            range={name: (float(x.min()), float(x.max())) for name, x in model.features.items()},
+            predictions=tuple(predictions),
+        )
+
+    def _written(self, terms: TermSum) -> dict[Monomial, float]:
+        """The terms that matter anywhere from the smallest size to ten times the largest."""
+        keys = list(terms)
+        if not keys:
+            return {(): 0.0}
+        ends = {name: np.array([x.min(), x.max(), 10.0 * x.max()]) for name, x in self.model.features.items()}
+        parts = np.abs(np.array([terms[key] for key in keys])[:, None] * values(keys, ends, 3))
+        kept = (parts > NEGLIGIBLE * parts.sum(axis=0)).any(axis=1)
+        return {key: terms[key] for key, keep in zip(keys, kept, strict=True) if keep} or {(): 0.0}
+
+    def _leading(self, keys: Sequence[Monomial], coefficients: Array) -> Monomial:
+        """The fastest growing term that matters at ten times the data."""
+        far = {name: np.array([10.0 * x]) for name, x in self._top.items()}
+        parts = np.abs(coefficients * values(list(keys), far, 1)[:, 0])
+        able = [key for key, part in zip(keys, parts, strict=True) if part >= LEADING * parts.sum()]
+        return max(able, key=lambda key: sum(power * (1.0 if isinstance(base, Name) else 0.01) for base, power in key))
+
+    def _verdict(self, features: Sequence[str]) -> tuple[Verdict, str]:
+        for name in features:
+            sizes = np.unique(self.model.features[name]).size
+            if sizes < MIN_SIZES:
+                return "inconclusive", f"{sizes} sizes of {name} were recorded, a growth needs at least {MIN_SIZES}"
+        return ("law", "") if features else ("none", "the cost of a run depends on none of its features")
+
+
+def _depends(key: Monomial, name: str) -> bool:
+    return any(part == Name(name) for base, _ in key for part in base.walk())
+
+
+def _local_exponent(key: Monomial, name: str, top: float) -> float:
+    """Local exponent of a monomial in a feature: that of powers and logarithms, by differences for other bases."""
+    if all(base in (Name(name), _log(name)) or not _depends(((base, 1.0),), name) for base, _ in key):
+        powers = dict(key)
+        return powers.get(Name(name), 0.0) + powers.get(_log(name), 0.0) / max(log(max(top, 1.0)), 1e-9)
+    low, high = values([key], {name: np.array([top, 1.01 * top])}, 2)[0]
+    return log(high / low) / log(1.01) if low > 0 and high > 0 else 0.0
+
+
+def _log(name: str) -> Expression:
+    return Call("log", (Name(name),))
+
+
+def _shape(key: Monomial) -> Shape | None:
+    """The monomial as a shape of one feature; None where it is none."""
+    names = {base.text if isinstance(base, Name) else "" for base, _ in key}
+    if len(key) == 1 and isinstance(key[0][0], Name):
+        return Shape(key[0][1])
+    if len(key) <= 2 and all(
+        isinstance(base, Name) or (isinstance(base, Call) and base.function == "log") for base, _ in key
+    ):
+        if len(key) == 2 and len(names - {""}) == 2:
+            return None
+        powers = {isinstance(base, Name): power for base, power in key}
+        return Shape(powers.get(True, 0.0), powers.get(False, 0.0))
+    return None
+
+
+def _family(shape: Shape | None) -> str:
+    """The family with that one term."""
+    if shape is None:
+        return "product"
+    named = next((one.name for one in FAMILIES if not one.free and one.shape == shape), None)
+    return named or "power"
+
+
+def _r2(measured: Array, composed: Array) -> float | None:
+    """Share of the variance of the logarithm of the runs' cost that the model explains; None where it does not vary."""
+    used = (measured > 0) & (composed > 0)
+    if used.sum() < 3:
+        return None
+    y = np.log(measured[used])
+    scatter = float(((y - y.mean()) ** 2).sum())
+    return None if scatter <= 0 else 1.0 - float(((y - np.log(composed[used])) ** 2).sum()) / scatter

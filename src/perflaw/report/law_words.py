@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from perflaw.laws.catalogue import Exponential, family_named, growth_in_words
+from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import condition_text, show
 from perflaw.laws.terms import Term, terms_of
 from perflaw.laws.tree import Binary, Call, Expression, Number, Unary, fold
@@ -113,6 +114,8 @@ __all__ = [
 
 _WORDS = {"levels off", "falls", "open"}
 """Growths that say no exponent."""
+_SMALL_TERM = 0.01
+"""Share of the cost below which a term of a run's law is left out of a table."""
 _OPEN = 3.0
 """A growth whose exponent's interval is as wide as that is open."""
 
@@ -229,6 +232,27 @@ def scope_pairs(annotation: Annotation) -> list[tuple[str, str]]:
         pairs.append((told, probability + law_text(scope.law, unit)))
         before = scope.condition
     return pairs
+
+
+def leading_terms(law: Law, unit: str, at: Mapping[str, float]) -> str:
+    """The mean of a law of runs, without terms that make up less than 1 % of it at the point and at the data's ends."""
+    ends = [at, *({name: limits[end] for name, limits in law.range.items()} for end in (0, 1))]
+    terms = terms_of(law.mean)
+    sizes = []
+    for term in terms:
+        basis = term.basis
+        values = [1.0 if basis is None else float(evaluate(basis, end)) for end in ends]
+        sizes.append([abs(term.coefficient * value) for value in values])
+    totals = [sum(column) or 1.0 for column in zip(*sizes, strict=True)]
+    kept = [
+        term
+        for term, of_term in zip(terms, sizes, strict=True)
+        if any(size >= _SMALL_TERM * total for size, total in zip(of_term, totals, strict=True))
+    ]
+    first, *others = kept or terms[:1]
+    text = ("−" if first.coefficient < 0 else "") + _term(first, unit)
+    text += "".join(f" {'−' if one.coefficient < 0 else '+'} {_term(one, unit)}" for one in others)
+    return text
 
 
 def steepest(annotation: Annotation) -> Law:

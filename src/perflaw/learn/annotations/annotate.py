@@ -16,8 +16,8 @@ from perflaw.learn.annotations.scopes import ComponentScopes, Point, component_s
 from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
 from perflaw.learn.cells import Array, Cells, make_cells
 from perflaw.learn.program import CostModel, RunLaws
-from perflaw.learn.series import Learnt
-from perflaw.types import Annotation, Curve, Evidence, Points
+from perflaw.learn.series import Learnt, learn
+from perflaw.types import Annotation, Curve, Evidence, Points, Scope
 
 MAX_POINTS: Final = 400
 """Number of points of a chart."""
@@ -25,6 +25,10 @@ MIN_UNIFORM: Final = 50
 """With fewer records in the uniform part of the sample, a chart shows all records."""
 CURVE_POINTS: Final = 61
 """Number of points of a curve."""
+MIN_SHARE: Final = 0.005
+"""Share of the cost, now or at the largest size predicted, from which dependences of a call's cost are looked for."""
+SMALL: Final = "a small part of the cost, in which no dependence was looked for"
+"""Reason of a constant law."""
 
 
 def annotate(
@@ -40,6 +44,53 @@ def annotate(
     """
     options = options or AnnotationOptions()
     evidence = [one for one in evidence if one.cost.size]
+    run_laws = RunLaws(model, at) if model is not None and model.runs else None
+    whole = float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
+    matters = [_matters(one, run_laws, whole) for one in evidence]
+    learnt = iter(_call_laws([one for one, does in zip(evidence, matters, strict=True) if does], options, at))
+    minor = iter(_constants([one for one, does in zip(evidence, matters, strict=True) if not does], options, at, SMALL))
+    laws = [next(learnt if does else minor) for does in matters]
+    annotations = [
+        _annotation(one, *of_one, run_laws, whole, options, at) for one, of_one in zip(evidence, laws, strict=True)
+    ]
+
+    def rank(annotation: Annotation) -> tuple[float, float, str]:
+        predicted = annotation.predicted.mean if annotation.predicted else 0.0
+        return -predicted, -annotation.share, annotation.component.name
+
+    return sorted(annotations, key=rank)
+
+
+def _matters(evidence: Evidence, run_laws: RunLaws | None, whole: float) -> bool:
+    """Whether a component has a share of the cost, now or at the largest size predicted, that its law is looked for."""
+    if run_laws is None or sum(cost.total for cost in evidence.runs) >= MIN_SHARE * whole:
+        return True
+    place = run_laws.place(evidence.component)
+    return place is not None and run_laws.largest_share(place) >= MIN_SHARE
+
+
+def _call_laws(
+    evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None
+) -> list[tuple[TreeNode, ComponentScopes]]:
+    """The laws of a call of each component, learnt together.
+
+    If that fails, the components are learnt in halves until only the one at fault is left: its row says why it has no
+    law, and all others have theirs.
+    """
+    try:
+        return _learn_together(evidence, options, at) if evidence else []
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        if len(evidence) == 1:
+            return _constants(evidence, options, at, f"not learnt: {type(error).__name__}: {error}")
+        half = len(evidence) // 2
+        return [*_call_laws(evidence[:half], options, at), *_call_laws(evidence[half:], options, at)]
+
+
+def _learn_together(
+    evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None
+) -> list[tuple[TreeNode, ComponentScopes]]:
     preferred = tuple(at or ())
     cells = [make_cells(one, preferred) for one in evidence]
     series = [cell_series(one.component.name, of_one, options) for one, of_one in zip(evidence, cells, strict=True)]
@@ -48,23 +99,31 @@ def annotate(
         root_node(record_table(representative(one), preferred), of_one, law)
         for one, of_one, law in zip(evidence, cells, call_laws, strict=True)
     ]
-    leaves = grow_trees(roots, options)
-    run_laws = RunLaws(model, at) if model is not None and model.runs else None
-    scopes = [component_scopes(of_one, options, at) for of_one in leaves]
+    scopes = [component_scopes(of_one, options, at) for of_one in grow_trees(roots, options)]
     for i in small:
         if len(scopes[i].scopes) == 1:
             [scope] = scopes[i].scopes
             scopes[i] = replace(scopes[i], scopes=(replace(scope, law=as_small(scope.law)),))
-    whole = float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
-    annotations = [
-        _annotation(*of_one, run_laws, whole, options, at) for of_one in zip(evidence, roots, scopes, strict=True)
+    return list(zip(roots, scopes, strict=True))
+
+
+def _constants(
+    evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None, reason: str
+) -> list[tuple[TreeNode, ComponentScopes]]:
+    """Constant laws of components whose dependences are not looked for, with the reason."""
+    cells = [make_cells(one, tuple(at or ())) for one in evidence]
+    series = [
+        replace(cell_series(one.component.name, of_one, options), features={})
+        for one, of_one in zip(evidence, cells, strict=True)
     ]
-
-    def rank(annotation: Annotation) -> tuple[float, float, str]:
-        predicted = annotation.predicted.mean if annotation.predicted else 0.0
-        return -predicted, -annotation.share, annotation.component.name
-
-    return sorted(annotations, key=rank)
+    laws = [replace(one, law=replace(one.law, reason=reason)) for one in learn(series)] if series else []
+    return [
+        (
+            root_node(record_table(representative(one), tuple(at or ())), of_one, law),
+            ComponentScopes((Scope(None, 1.0, law.law),), (law,), ()),
+        )
+        for one, of_one, law in zip(evidence, cells, laws, strict=True)
+    ]
 
 
 def _annotation(
@@ -78,7 +137,7 @@ def _annotation(
 ) -> Annotation:
     """The annotation of a component; ``whole`` is the cost of all runs together."""
     component = evidence.component
-    place = run_laws.place(component.name, component.file, component.line) if run_laws else None
+    place = run_laws.place(component) if run_laws else None
     run_law = run_laws.of(place) if run_laws and place is not None else None
     total = sum(cost.total for cost in evidence.runs)
     self_total = sum(cost.self_total for cost in evidence.runs)

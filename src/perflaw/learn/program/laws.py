@@ -15,7 +15,7 @@ from perflaw.learn.program.counts import Point
 from perflaw.learn.program.model import CostModel, Forecasts
 from perflaw.learn.program.terms import Monomial, TermSum, expression_of, values
 from perflaw.learn.series.law import distribution
-from perflaw.types import Law, Noise, Prediction, Verdict
+from perflaw.types import Component, Law, Noise, Prediction, Verdict
 
 Array = NDArray[np.float64]
 
@@ -45,9 +45,16 @@ class RunLaws:
         self._places = {(one.name, one.file, one.line): place for place, one in enumerate(model.components)}
         self._measured = model.measured_inclusive()
 
-    def place(self, name: str, file: str, line: int) -> int | None:
+    def place(self, component: Component) -> int | None:
         """Number of a component in the model; None if no complete execution called it."""
-        return self._places.get((name, file, line))
+        return self._places.get((component.name, component.file, component.line))
+
+    def largest_share(self, component: int) -> float:
+        """Share of the cost in a component at the last point of the predictions; 0 without one."""
+        if not self.forecasts:
+            return 0.0
+        _, forecasts = self.forecasts[-1]
+        return float(forecasts.inclusive[component]) / (forecasts.whole or 1.0)
 
     def of(self, component: int) -> Law:
         """The law of the inclusive cost of a run in a component."""

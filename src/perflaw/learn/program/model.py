@@ -16,7 +16,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from perflaw.confidence import HIGH, LOW
 from perflaw.learn.program.counts import CountLaw, Point, learn_counts, proportional
@@ -34,6 +33,36 @@ AGREEMENT: Final = 0.03
 """Relative difference up to which laws of strands must sum to the law of the function, also far beyond the data."""
 COLLECTING: Final = "(garbage collection)"
 """Pseudo-function whose unit cost grows with the live objects."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Incidence:
+    """A sparse matrix (F, n): the share of each of n parts of the cost that is spent while a function is active."""
+
+    functions: NDArray[np.intp]
+    """(E,) rows of the entries, ascending."""
+    parts: NDArray[np.intp]
+    """(E,) their columns."""
+    shares: Array
+    """(E,) their values."""
+    count: int
+    """Number of functions F."""
+
+    @classmethod
+    def of(cls, functions: NDArray[np.intp], parts: NDArray[np.intp], shares: Array, count: int) -> Incidence:
+        """The matrix of these entries in any order; entries of the same place are added."""
+        columns = int(parts.max(initial=0)) + 1
+        places, entry = np.unique(functions * columns + parts, return_inverse=True)
+        return cls(places // columns, places % columns, np.bincount(entry.reshape(-1), shares).astype(np.float64), count)
+
+    def sum(self, costs: Array) -> Array:
+        """Costs of the functions, (F, ...), from those of the parts, (n, ...)."""
+        out = np.zeros((self.count, *costs.shape[1:]))
+        if self.functions.size:
+            starts = np.flatnonzero(np.diff(self.functions, prepend=-1))
+            weighted = costs[self.parts] * self.shares.reshape(-1, *[1] * (costs.ndim - 1))
+            out[self.functions[starts]] = np.add.reduceat(weighted, starts, axis=0)
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +93,7 @@ class CostModel:
     """(F,) calls of each function in a run."""
     strands: tuple[Strand, ...]
     """(K,) strands of all functions."""
-    active: csr_array
+    active: Incidence
     """(F, K) share of each strand's cost that is spent while a function is active."""
     monomials: tuple[Monomial, ...]
     """(T,) monomials of the strands' costs."""
@@ -83,11 +112,11 @@ class CostModel:
 
     def inclusive_terms(self) -> list[dict[Monomial, float]]:
         """Inclusive cost of a run in each function, (F,), as a sum of monomials."""
-        return self._sums(self.active @ self.coefficients)
+        return self._sums(self.active.sum(self.coefficients))
 
     def own_terms(self) -> list[dict[Monomial, float]]:
         """Own cost of a run in each function, (F,), as a sum of monomials."""
-        return self._sums(self._owners() @ self.coefficients)
+        return self._sums(self._owners().sum(self.coefficients))
 
     def whole_terms(self) -> dict[Monomial, float]:
         """Cost of a run as a sum of monomials."""
@@ -107,8 +136,7 @@ class CostModel:
         active = self.costs.active
         rows = np.array([component for one in active for component in one], dtype=np.intp)
         context = np.repeat(np.arange(len(active)), [len(one) for one in active])
-        shape = (len(self.components), len(active))
-        return np.asarray((csr_array((np.ones(rows.size), (rows, context)), shape=shape) @ self.costs.context_own.T).T)
+        return Incidence.of(rows, context, np.ones(rows.size), len(self.components)).sum(self.costs.context_own.T).T
 
     def predict(self, point: Point) -> Forecasts:
         """Costs of a run at a point, with draws of the whole tree."""
@@ -119,7 +147,7 @@ class CostModel:
         speed = np.log(self.units.speed)
         machine = np.random.default_rng(1).normal(0.0, float(speed.std(ddof=1)) if speed.size > 1 else 0.0, DRAWS)
         return Forecasts(
-            self.active @ strands, self.active @ draws, float(strands.sum()), draws.sum(axis=0), np.exp(machine)
+            self.active.sum(strands), self.active.sum(draws), float(strands.sum()), draws.sum(axis=0), np.exp(machine)
         )
 
     def _draws(self, point: Point, strands: Array, random: np.random.Generator) -> Array:
@@ -158,11 +186,10 @@ class CostModel:
         error = law.spread / np.sqrt(max(law.runs, 1))
         return np.asarray(np.clip(ratio, 0.01, 100.0)[forms] * np.exp(random.normal(0.0, error, DRAWS)))
 
-    def _owners(self) -> csr_array:
+    def _owners(self) -> Incidence:
         """(F, K) which strand belongs to which function."""
-        component = [strand.component for strand in self.strands]
-        shape = (len(self.components), len(self.strands))
-        return csr_array((np.ones(len(component)), (component, np.arange(len(component)))), shape=shape)
+        owner = np.array([strand.component for strand in self.strands], dtype=np.intp)
+        return Incidence.of(owner, np.arange(owner.size), np.ones(owner.size), len(self.components))
 
     def _sums(self, coefficients: Array) -> list[dict[Monomial, float]]:
         return [{self.monomials[t]: float(row[t]) for t in np.flatnonzero(row)} for row in np.atleast_2d(coefficients)]
@@ -218,7 +245,7 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     for row, one in zip(coefficients, terms, strict=True):
         for key, coefficient in one.items():
             row[number[key]] = coefficient
-    active = _active_shares(costs, len(strands), contexts)
+    active = _active_shares(costs, contexts)
     return CostModel(costs, features, units, counts, strands, active, monomials, coefficients)
 
 
@@ -317,13 +344,9 @@ def _relative_unit(costs: ProgramCosts, component: int, group: NDArray[np.intp])
     return float(np.median(unit)), float(np.median(calls[used] / costs.calls[used, component]))
 
 
-def _active_shares(costs: ProgramCosts, strands: int, contexts: tuple[Array, NDArray[np.intp]]) -> csr_array:
+def _active_shares(costs: ProgramCosts, contexts: tuple[Array, NDArray[np.intp]]) -> Incidence:
     """(F, K) share of each strand's cost that is spent while a function is active."""
     shares, strand_of = contexts
     rows = np.array([component for active in costs.active for component in active], dtype=np.intp)
-    lengths = np.array([len(active) for active in costs.active], dtype=np.intp)
-    context = np.repeat(np.arange(len(costs.active)), lengths)
-    shape = (len(costs.components), strands)
-    matrix = csr_array((shares[context], (rows, strand_of[context])), shape=shape)
-    matrix.sum_duplicates()
-    return matrix
+    context = np.repeat(np.arange(len(costs.active)), [len(active) for active in costs.active])
+    return Incidence.of(rows, strand_of[context], shares[context], len(costs.components))

@@ -11,7 +11,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from perflaw.laws.build import combination, number
 from perflaw.laws.evaluation import evaluate
@@ -135,8 +134,39 @@ def in_plain_terms(terms: TermSum, feature: str, low: float, high: float) -> Ter
     design = values(keys, {feature: x}, x.size).T / y[:, None]
     scale = design.max(axis=0)
     scale[scale <= 0] = 1.0
-    coefficients, _ = nnls(design / scale, np.ones(x.size))
-    coefficients = coefficients / scale
+    coefficients = _non_negative(design / scale, np.ones(x.size)) / scale
     if np.abs(design @ coefficients - 1.0).max() > MAX_MISFIT:
         return terms
     return {key: float(c) for key, c in zip(keys, coefficients, strict=True) if c > 0}
+
+
+def _non_negative(design: Array, y: Array) -> Array:
+    """Least squares with coefficients ≥ 0 (Lawson and Hanson 1974, chapter 23), for designs of a few columns.
+
+    >>> _non_negative(np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]]), np.array([3.0, 2.0, 1.0])).round(6).tolist()
+    [2.0, 0.0]
+    """
+    count = design.shape[1]
+    kept = np.zeros(count, dtype=np.bool_)
+    out: Array = np.zeros(count)
+    for _ in range(3 * count):
+        gradient = design.T @ (y - design @ out)
+        gradient[kept] = -np.inf
+        entering = int(gradient.argmax())
+        if gradient[entering] <= 1e-10:
+            break
+        kept[entering] = True
+        while True:
+            trial: Array = np.zeros(count)
+            trial[kept] = np.linalg.lstsq(design[:, kept], y, rcond=None)[0]
+            if (trial[kept] > 0).all():
+                break
+            falling = kept & (trial <= 0)
+            step = (out[falling] / np.maximum(out[falling] - trial[falling], 1e-300)).min()
+            out = out + step * (trial - out)
+            kept &= out > 1e-14
+            out[~kept] = 0.0
+            if not kept.any():
+                return out
+        out = trial
+    return out

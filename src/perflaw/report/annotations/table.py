@@ -12,6 +12,7 @@ from perflaw.laws.printing import learnt_text
 from perflaw.report.law_words import (
     features_text,
     grows_as,
+    leading_terms,
     prediction_text,
     scope_pairs,
     slope_interval,
@@ -51,10 +52,11 @@ def annotations_table(
     names = [broken(printable(one.component.name), [".", "_"], name_width) for one in shown]
     law_width = room - _widest(["function", *names])
     cells = [
-        [share, name, _laws(one, law_width), growth, cost]
+        [share, name, _laws(one, law_width, at), growth, cost]
         for one, name, (share, growth, cost) in zip(shown, names, rows, strict=True)
     ]
-    headings = ["share", "function", f"{first.metric.name if first else 'time'} per call", _GROWTH, last]
+    metric, of = first.metric.name if first else "time", "run" if first and _about_runs(first, at) else "call"
+    headings = ["share", "function", f"{metric} per {of}", _GROWTH, last]
     return text_table(headings, cells, right=(0,), colour=colour) + _remainder(len(annotations) - len(shown), shown)
 
 
@@ -66,7 +68,7 @@ def _is_large(annotation: Annotation, first: Annotation) -> bool:
 
 def _row(annotation: Annotation, at: Mapping[str, float] | None) -> tuple[str, str, str]:
     """Cells of share, growth, and cost at the point asked for (without a point, share of the own cost)."""
-    law = steepest(annotation)
+    law = annotation.run_law if _about_runs(annotation, at) and annotation.run_law else steepest(annotation)
     growth = broken(printable(grows_as(law)), [", ", "_"], _GROWTH_WIDTH)
     growth = f"{growth}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
     cost = percent(annotation.self_share)
@@ -80,8 +82,16 @@ def _widest(cells: Iterable[str]) -> int:
     return max((len(line) for cell in cells for line in cell.split("\n")), default=0)
 
 
-def _laws(annotation: Annotation, room: int) -> str:
-    """The first laws of a component, each below its condition."""
+def _about_runs(annotation: Annotation, at: Mapping[str, float] | None) -> bool:
+    """Whether a row shows the law of whole runs: it does where a run of some size is asked for."""
+    return bool(at and annotation.predicted)
+
+
+def _laws(annotation: Annotation, room: int, at: Mapping[str, float] | None) -> str:
+    """The law of a run that the prediction comes from; without one the first laws of a call, each below its condition."""
+    if at and annotation.run_law and _about_runs(annotation, at):
+        text = leading_terms(annotation.run_law, annotation.metric.unit, at)
+        return broken(printable(text), [" + ", " · ", " "], room)
     laws = [
         "\n".join([*_condition(condition, room), broken(printable(law), [" · ", " ", "."], room)])
         for condition, law in scope_pairs(annotation)

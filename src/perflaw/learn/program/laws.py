@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 FACTORS: Final = (2.0, 10.0)
 """Predictions are made at so many times the 95th percentile of every feature."""
-MIN_SIZES: Final = 4
+MIN_SIZES: Final = 3
 """Sizes of a feature below which a growth is a guess."""
 LEADING: Final = 0.02
 """Share of the cost at ten times the data from which a term may lead the growth."""

@@ -2,8 +2,9 @@
 
 The cost of a run is the sum over functions of calls times own cost of a call. Calls are exact counts
 (:mod:`~perflaw.learn.program.counts`), unit costs are steadied over all functions and runs
-(:mod:`~perflaw.learn.program.units`). Contexts of a function whose calls grow alike form a strand, with one law of
-calls; the cost of a strand is distributed over its contexts in constant shares. Inclusive costs are sums over the
+(:mod:`~perflaw.learn.program.units`). Contexts of a function whose calls cost the same form a cell, with one unit cost;
+contexts of a cell whose calls grow alike form a strand, with one law of calls. The cost of a strand is distributed over
+its contexts in constant shares. Inclusive costs are sums over the
 contexts in which a function is active, in each draw of the intervals too: no function costs more than its callers, and
 own costs sum to the whole.
 """
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from perflaw.confidence import HIGH, LOW
 from perflaw.learn.program.counts import CountLaw, Point, learn_counts, proportional
 from perflaw.learn.program.terms import ONE, Monomial, TermSum, product, values
-from perflaw.learn.program.units import UnitCosts, learn_units
+from perflaw.learn.program.units import MIN_RUNS, UnitCosts, learn_units
 from perflaw.types import Component, Prediction, ProgramCosts, Run
 
 Array = NDArray[np.float64]
@@ -29,10 +30,14 @@ DRAWS: Final = 200
 """Draws behind an interval."""
 MIN_STRAND: Final = 0.02
 """Share of a function's cost below which a group of contexts joins the largest one."""
+MIN_CELL_OF_WHOLE: Final = 0.001
+"""Share of the program's cost from which a context may have a unit cost of its own."""
+UNLIKE: Final = 0.2
+"""Logarithm of the ratio of two unit costs from which they are not the same."""
 AGREEMENT: Final = 0.03
 """Relative difference up to which laws of strands must sum to the law of the function, also far beyond the data."""
 COLLECTING: Final = "(garbage collection)"
-"""Pseudo-function whose unit cost grows with the live objects."""
+"""Pseudo-function of the interpreter's collections within calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +58,9 @@ class Incidence:
         """The matrix of these entries in any order; entries of the same place are added."""
         columns = int(parts.max(initial=0)) + 1
         places, entry = np.unique(functions * columns + parts, return_inverse=True)
-        return cls(places // columns, places % columns, np.bincount(entry.reshape(-1), shares).astype(np.float64), count)
+        return cls(
+            places // columns, places % columns, np.bincount(entry.reshape(-1), shares).astype(np.float64), count
+        )
 
     def sum(self, costs: Array) -> Array:
         """Costs of the functions, (F, ...), from those of the parts, (n, ...)."""
@@ -65,18 +72,30 @@ class Incidence:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class Strand:
-    """Contexts of a function whose calls grow alike."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """Contexts of a function in which a call costs the same: one unit cost."""
 
     component: int
     """Number of the function."""
+    contexts: NDArray[np.intp]
+    """Numbers of the contexts."""
+    calls: Array
+    """(R,) calls in them."""
+    own: Array
+    """(R,) own cost in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """Contexts of a cell whose calls grow alike."""
+
+    cell: int
+    """Number of the cell."""
     count: CountLaw
     """Calls in them, of a run."""
-    unit: float
-    """Their unit cost over that of the whole function."""
-    once: float
-    """Part of the cost that occurs once in a run that belongs to them."""
+    part: float
+    """Their part of the cell's calls, at the median of the runs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,12 +106,12 @@ class CostModel:
     """What it was learnt from."""
     features: Mapping[str, Array]
     """Features of the runs, (R,) each, that vary."""
+    cells: tuple[Cell, ...]
+    """Parts of functions with one unit cost."""
     units: UnitCosts
-    """Own cost of a call of each function."""
-    counts: tuple[CountLaw, ...]
-    """(F,) calls of each function in a run."""
+    """Own cost of a call in each cell."""
     strands: tuple[Strand, ...]
-    """(K,) strands of all functions."""
+    """(K,) strands of all cells."""
     active: Incidence
     """(F, K) share of each strand's cost that is spent while a function is active."""
     monomials: tuple[Monomial, ...]
@@ -166,14 +185,14 @@ class CostModel:
             law = id(strand.count)
             if law not in normal:
                 normal[law], spread[law] = random.normal(size=DRAWS), strand.count.spread(point)
-            if strand.component not in unit:
-                unit[strand.component] = self._unit_draws(strand.component, at, random)
-            out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.component]
+            if strand.cell not in unit:
+                unit[strand.cell] = self._unit_draws(strand.cell, at, random)
+            out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.cell]
         return np.maximum(out, 0.0)
 
-    def _unit_draws(self, component: int, at: Mapping[str, Array], random: np.random.Generator) -> Array:
-        """Unit cost of a function in each draw, relative to the chosen law: its error and the forms left open."""
-        law = self.units.laws[component]
+    def _unit_draws(self, cell: int, at: Mapping[str, Array], random: np.random.Generator) -> Array:
+        """Unit cost of a cell in each draw, relative to the chosen law: its error and the forms left open."""
+        law = self.units.laws[cell]
         keys: list[Monomial] = []
         sizes = []
         for form in range(len(law.forms)):
@@ -188,7 +207,7 @@ class CostModel:
 
     def _owners(self) -> Incidence:
         """(F, K) which strand belongs to which function."""
-        owner = np.array([strand.component for strand in self.strands], dtype=np.intp)
+        owner = np.array([self.cells[strand.cell].component for strand in self.strands], dtype=np.intp)
         return Incidence.of(owner, np.arange(owner.size), np.ones(owner.size), len(self.components))
 
     def _sums(self, coefficients: Array) -> list[dict[Monomial, float]]:
@@ -233,11 +252,12 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     point asked for has no others.
     """
     features = run_features(costs.runs, preferred)
-    accumulates = np.array([one.name == COLLECTING for one in costs.components], dtype=np.bool_)
-    units = learn_units(costs.calls, costs.own, features, accumulates)
-    laws, places = learn_counts(costs.calls, features)
-    counts = tuple(laws[place] for place in places)
-    strands, contexts = _strands(costs, units, counts, features)
+    cells = _cells(costs)
+    accumulates = np.array([costs.components[cell.component].name == COLLECTING for cell in cells], dtype=np.bool_)
+    calls = np.array([cell.calls for cell in cells]).reshape(len(cells), len(costs.runs)).T
+    own = np.array([cell.own for cell in cells]).reshape(calls.T.shape).T
+    units = learn_units(calls, own, features, accumulates)
+    strands, contexts = _strands(costs, cells, calls, features)
     terms = [_cost_terms(strand, units) for strand in strands]
     monomials = tuple(dict.fromkeys(key for one in terms for key in one))
     number = {key: place for place, key in enumerate(monomials)}
@@ -246,7 +266,7 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
         for key, coefficient in one.items():
             row[number[key]] = coefficient
     active = _active_shares(costs, contexts)
-    return CostModel(costs, features, units, counts, strands, active, monomials, coefficients)
+    return CostModel(costs, features, cells, units, strands, active, monomials, coefficients)
 
 
 def run_features(runs: Sequence[Run], preferred: Sequence[str]) -> dict[str, Array]:
@@ -257,47 +277,91 @@ def run_features(runs: Sequence[Run], preferred: Sequence[str]) -> dict[str, Arr
     return {name: column for name, column in columns.items() if np.ptp(column) > 0}
 
 
+def _cells(costs: ProgramCosts) -> tuple[Cell, ...]:
+    """The cells of all functions: contexts whose calls cost something else than those of the whole function stay apart.
+
+    A helper that is called with long lists here and with short ones there has two unit costs. Over all contexts together
+    it would have one that changes with the mixture of the callers, and that would be taken for a dependence.
+    """
+    order = np.argsort(costs.context, kind="stable")
+    ends = np.searchsorted(costs.context[order], np.arange(len(costs.components) + 1))
+    whole = max(float(costs.own.sum()), 1e-300)
+    cells = []
+    for f in range(len(costs.components)):
+        contexts = order[ends[f] : ends[f + 1]]
+        calls, own = costs.calls[:, f], costs.own[:, f]
+        apart = np.zeros(contexts.size, dtype=np.bool_)
+        if contexts.size > 1 and costs.components[f].name != COLLECTING:  # collections happen wherever they happen
+            apart = _unlike(costs, contexts, calls, own, whole)
+        for context in contexts[apart]:
+            of_context = costs.context_calls[:, context], costs.context_own[:, context]
+            cells.append(Cell(f, np.array([context]), *of_context))
+            calls, own = calls - of_context[0], own - of_context[1]
+        if not apart.all() or not contexts.size:
+            cells.append(Cell(f, contexts[~apart], np.maximum(calls, 0.0), np.maximum(own, 0.0)))
+    return tuple(cells)
+
+
+def _unlike(
+    costs: ProgramCosts, contexts: NDArray[np.intp], calls: Array, own: Array, whole: float
+) -> NDArray[np.bool_]:
+    """Contexts that matter and whose unit cost differs from that of the whole function in most runs, (c,) of bool."""
+    of_context = costs.context_own[:, contexts]
+    share = of_context.sum(axis=0)
+    unlike = np.zeros(contexts.size, dtype=np.bool_)
+    for place in np.flatnonzero((share >= MIN_CELL_OF_WHOLE * whole) & (share >= MIN_STRAND * own.sum())):
+        used = (of_context[:, place] > 0) & (own > 0) & (costs.context_calls[:, contexts[place]] > 0)
+        if used.sum() >= MIN_RUNS:
+            unit = of_context[used, place] / costs.context_calls[used, contexts[place]]
+            ratio = np.abs(np.log(unit * calls[used] / own[used]))
+            unlike[place] = np.median(ratio) > UNLIKE
+    return unlike
+
+
 def _cost_terms(strand: Strand, units: UnitCosts) -> dict[Monomial, float]:
     """Cost of a strand in a run: its calls times its unit cost, and what occurs once."""
-    unit, once = units.laws[strand.component].terms()
-    out = product(strand.count.terms, {key: strand.unit * coefficient for key, coefficient in unit.items()})
-    if once * strand.once:
-        out[ONE] = out.get(ONE, 0.0) + once * strand.once
+    unit, once = units.laws[strand.cell].terms()
+    out = product(strand.count.terms, unit)
+    if once * strand.part:
+        out[ONE] = out.get(ONE, 0.0) + once * strand.part
     return out
 
 
 def _strands(
-    costs: ProgramCosts, units: UnitCosts, counts: Sequence[CountLaw], features: Mapping[str, Array]
+    costs: ProgramCosts, cells: Sequence[Cell], calls: Array, features: Mapping[str, Array]
 ) -> tuple[tuple[Strand, ...], tuple[Array, NDArray[np.intp]]]:
-    """Strands of all functions; share of its strand's cost and number of the strand of each context, (C,) each."""
+    """Strands of all cells; share of its strand's cost and number of the strand of each context, (C,) each."""
     strand_of = np.zeros(costs.context.size, dtype=np.intp)
     shares = np.zeros(costs.context.size)
-    order = np.argsort(costs.context, kind="stable")
-    ends = np.searchsorted(costs.context[order], np.arange(len(costs.components) + 1))
-    groups = []
-    for f in range(len(costs.components)):
-        contexts = order[ends[f] : ends[f + 1]]
-        groups.append(_grouped(contexts, costs) if contexts.size else [])
-    several = [(f, group) for f, of_one in enumerate(groups) if len(of_one) > 1 for group in of_one]
-    sums = [costs.context_calls[:, group].sum(axis=1) for _, group in several]
-    laws, places = learn_counts(np.array(sums).T if sums else np.zeros((len(costs.runs), 0)), features)
-    split = iter(places)
+    laws, places = learn_counts(calls, features)
+    groups = [_grouped(cell.contexts, costs) for cell in cells]
+    several = [group for of_one in groups if len(of_one) > 1 for group in of_one]
+    sums = np.array([costs.context_calls[:, group].sum(axis=1) for group in several])
+    split_laws, split_places = learn_counts(sums.reshape(len(several), len(costs.runs)).T, features)
+    split = iter(split_places)
     strands: list[Strand] = []
-    for f, of_one in enumerate(groups):
-        own_laws = [laws[next(split)] for _ in of_one] if len(of_one) > 1 else []
-        if own_laws and not _agree(own_laws, counts[f], features):
-            own_laws, of_one = [], [np.concatenate(of_one)]
-        for law, group in zip(own_laws or [counts[f]], of_one or [np.zeros(0, dtype=np.intp)], strict=True):
+    for number, of_one in enumerate(groups):
+        whole = laws[places[number]]
+        of_groups = [split_laws[next(split)] for _ in of_one] if len(of_one) > 1 else []
+        if of_groups and not _agree(of_groups, whole, features):
+            of_groups, of_one = [], [np.concatenate(of_one)]
+        for law, group in zip(of_groups or [whole], of_one, strict=True):
             strand_of[group] = len(strands)
             shares[group] = _context_shares(costs, group)
-            unit, once = _relative_unit(costs, f, group) if own_laws else (1.0, 1.0)
-            strands.append(Strand(f, law, unit, once))
+            part = _part(costs.context_calls[:, group].sum(axis=1), calls[:, number]) if of_groups else 1.0
+            strands.append(Strand(number, law, part))
     return tuple(strands), (shares, strand_of)
 
 
+def _part(calls: Array, whole: Array) -> float:
+    """Part of the calls, at the median of the runs that have any."""
+    used = whole > 0
+    return float(np.median(calls[used] / whole[used])) if used.any() else 0.0
+
+
 def _grouped(contexts: NDArray[np.intp], costs: ProgramCosts) -> list[NDArray[np.intp]]:
-    """Contexts of a function in groups whose calls are proportional; small groups join the largest."""
-    if contexts.size == 1:
+    """Contexts of a cell in groups whose calls are proportional; small groups join the largest."""
+    if contexts.size <= 1:
         return [contexts]
     number = proportional(costs.context_calls[:, contexts])
     cost = np.bincount(number, costs.context_own[:, contexts].sum(axis=0))
@@ -332,16 +396,6 @@ def _context_shares(costs: ProgramCosts, group: NDArray[np.intp]) -> Array:
     # Later runs and larger sizes weigh alike: a context that is new at the largest size counts with its share there.
     mean = np.mean(own[used] / total[used], axis=0)
     return np.asarray(mean / mean.sum())
-
-
-def _relative_unit(costs: ProgramCosts, component: int, group: NDArray[np.intp]) -> tuple[float, float]:
-    """Unit cost of a strand over that of its function, and the strand's share of the function's calls."""
-    calls, own = costs.context_calls[:, group].sum(axis=1), costs.context_own[:, group].sum(axis=1)
-    used = (calls > 0) & (costs.calls[:, component] > 0) & (costs.own[:, component] > 0)
-    if not used.any():
-        return 1.0, 0.0
-    unit = own[used] / calls[used] / (costs.own[used, component] / costs.calls[used, component])
-    return float(np.median(unit)), float(np.median(calls[used] / costs.calls[used, component]))
 
 
 def _active_shares(costs: ProgramCosts, contexts: tuple[Array, NDArray[np.intp]]) -> Incidence:

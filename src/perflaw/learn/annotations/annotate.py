@@ -27,6 +27,8 @@ CURVE_POINTS: Final = 61
 """Number of points of a curve."""
 MIN_SHARE: Final = 0.005
 """Share of the cost, now or at the largest size predicted, from which dependences of a call's cost are looked for."""
+COSTLIEST: Final = 60
+"""Number of the costliest components in which they are looked for, whatever their share."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
 """Reason of a constant law."""
 
@@ -46,7 +48,9 @@ def annotate(
     evidence = [one for one in evidence if one.cost.size]
     run_laws = RunLaws(model, at) if model is not None and model.runs else None
     whole = float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
-    matters = [_matters(one, run_laws, whole) for one in evidence]
+    ranked = sorted(evidence, key=lambda one: sum(cost.total for cost in one.runs), reverse=True)
+    costliest = {id(one) for one in ranked[:COSTLIEST]}
+    matters = [id(one) in costliest or _matters(one, run_laws, whole) for one in evidence]
     learnt = iter(_call_laws([one for one, does in zip(evidence, matters, strict=True) if does], options, at))
     minor = iter(_constants([one for one, does in zip(evidence, matters, strict=True) if not does], options, at, SMALL))
     laws = [next(learnt if does else minor) for does in matters]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from math import log
 from typing import Final
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.confidence import LEVEL
-from perflaw.learn.program.terms import ONE, TermSum, in_plain_terms, terms_from
+from perflaw.learn.program.terms import ONE, Monomial, TermSum, in_plain_terms, monomial, terms_from, values
 from perflaw.learn.program.units import MAX_SPREAD
 from perflaw.learn.series import Learnt, Series, learn
 
@@ -20,6 +21,8 @@ Point = Mapping[str, float]
 
 QUANTUM: Final = 1.0
 """Counts are whole numbers."""
+EXACT: Final = 0.5
+"""Counts that differ by less from a polynomial are what it gives, rounded."""
 _WIDTH: Final = 2.0 * 1.96 if LEVEL == 0.95 else 4.0
 """Width of a confidence interval in standard deviations."""
 
@@ -31,10 +34,10 @@ class CountLaw:
     terms: TermSum
     """The expected count as a sum of monomials of the run's features."""
     learnt: Learnt | None
-    """The law with its intervals; None where the count is the same in all runs."""
+    """The law with its intervals; None where the count is given exactly."""
 
     def spread(self, point: Point) -> float:
-        """Standard deviation of the logarithm of the expected count at a point; 0 for a constant."""
+        """Standard deviation of the logarithm of the expected count at a point; 0 where it is exact."""
         if self.learnt is None:
             return 0.0
         [prediction] = self.learnt.predict([point])
@@ -50,13 +53,49 @@ def learn_counts(counts: Array, features: Mapping[str, Array]) -> tuple[list[Cou
     distinct, places = np.unique(counts, axis=1, return_inverse=True)
     constant = np.ptp(distinct, axis=0) == 0
     varied = {name: x for name, x in features.items() if np.ptp(x) > 0}
-    series = [Series("calls", y, varied, None, None, QUANTUM) for y in distinct.T[~constant]] if varied else []
-    learnt = iter(learn(series) if series else [])
-    laws = []
-    for y, same in zip(distinct.T, constant, strict=True):
-        law = None if same or not varied else next(learnt)
-        laws.append(CountLaw({ONE: float(y.mean())} if law is None else _terms(law, varied), law))
-    return laws, places.reshape(-1)
+    laws: list[CountLaw | None] = [CountLaw({ONE: float(y.mean())}, None) for y in distinct.T]
+    if varied:
+        exact = _exact_laws(distinct, varied)
+        laws = [law if same else found for law, same, found in zip(laws, constant, exact, strict=True)]
+    open_ = [place for place, law in enumerate(laws) if law is None]
+    series = [Series("calls", distinct[:, place], varied, None, None, QUANTUM) for place in open_]
+    for place, learnt in zip(open_, learn(series) if series else [], strict=True):
+        laws[place] = CountLaw(_terms(learnt, varied), learnt)
+    return [law for law in laws if law is not None], places.reshape(-1)
+
+
+def _exact_laws(counts: Array, features: Mapping[str, Array]) -> list[CountLaw | None]:
+    """Polynomials that give each column of counts (R, U) exactly; None where there is none.
+
+    A polynomial of k coefficients is believed if it holds at k + 2 different sizes or more, for then it passes through
+    two that it was not fitted to. The one with the fewest coefficients is taken.
+    """
+    laws: list[CountLaw | None] = [None] * counts.shape[1]
+    for keys in sorted(_polynomials(features), key=len):
+        design = values(keys, features, len(counts)).T
+        if len(np.unique(design, axis=0)) < len(keys) + 2:
+            continue
+        waiting = [place for place, law in enumerate(laws) if law is None]
+        scale = np.abs(design).max(axis=0)
+        coefficients = np.linalg.lstsq(design / scale, counts[:, waiting], rcond=None)[0] / scale[:, None]
+        residual = np.abs(design @ coefficients - counts[:, waiting])
+        allowed = np.maximum(EXACT, 1e-10 * counts[:, waiting])
+        for column in np.flatnonzero((residual < allowed).all(axis=0)):
+            terms = {key: float(c) for key, c in zip(keys, coefficients[:, column], strict=True)}
+            laws[waiting[column]] = CountLaw(terms, None)
+    return laws
+
+
+def _polynomials(features: Mapping[str, Array]) -> Iterator[list[Monomial]]:
+    """Sets of monomials that counts are sums of: powers of a feature up to the third, and two features' product."""
+    for name in features:
+        powers = [ONE, *(monomial(name, exponent) for exponent in (1.0, 2.0, 3.0))]
+        yield from ([*of_one] for size in (1, 2, 3) for of_one in combinations(powers, size) if of_one != (ONE,))
+    for first, second in combinations(features, 2):
+        both = (*monomial(first, 1.0), *monomial(second, 1.0))
+        terms = [ONE, monomial(first, 1.0), monomial(second, 1.0), both]
+        yield from ([*of_both] for size in (1, 2, 3, 4) for of_both in combinations(terms, size) if both in of_both)
+        yield terms[:3]
 
 
 def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:

@@ -29,13 +29,17 @@ Array = NDArray[np.float64]
 DRAWS: Final = 200
 """Draws behind an interval."""
 MIN_STRAND: Final = 0.02
-"""Share of a function's cost below which a group of contexts joins the largest one."""
+"""Share of a function's cost from which contexts may be on their own."""
+NEARLY: Final = 0.02
+"""Distance of two distributions of calls over the runs, 0 to 2, up to which calls are nearly proportional."""
+NEGLIGIBLE: Final = 0.002
+"""Share of a cell's cost times distance up to which a smaller group joins a larger one."""
 MIN_CELL_OF_WHOLE: Final = 0.001
 """Share of the program's cost from which a context may have a unit cost of its own."""
 UNLIKE: Final = 0.2
 """Logarithm of the ratio of two unit costs from which they are not the same."""
-AGREEMENT: Final = 0.03
-"""Relative difference up to which laws of strands must sum to the law of the function, also far beyond the data."""
+AGREEMENT: Final = 0.01
+"""Relative error of the calls of a cell that the laws of its strands may always have."""
 COLLECTING: Final = "(garbage collection)"
 """Pseudo-function of the interpreter's collections within calls."""
 
@@ -180,7 +184,9 @@ class CostModel:
         unit: dict[int, Array] = {}
         out = np.empty((len(strands), DRAWS))
         speeds = np.log(self.units.speed)
-        common = random.normal(0.0, speeds.std() / np.sqrt(max(speeds.size, 1)), DRAWS)
+        # The median of R normal numbers has 1.25 times the standard error of their mean.
+        error = 1.25 * (speeds.std(ddof=1) if speeds.size > 1 else 0.0) / np.sqrt(max(speeds.size, 1))
+        common = random.standard_t(max(speeds.size - 1, 1), DRAWS) * error
         for k, strand in enumerate(self.strands):
             law = id(strand.count)
             if law not in normal:
@@ -343,7 +349,7 @@ def _strands(
     for number, of_one in enumerate(groups):
         whole = laws[places[number]]
         of_groups = [split_laws[next(split)] for _ in of_one] if len(of_one) > 1 else []
-        if of_groups and not _agree(of_groups, whole, features):
+        if of_groups and not _agree(of_groups, whole, calls[:, number], features):
             of_groups, of_one = [], [np.concatenate(of_one)]
         for law, group in zip(of_groups or [whole], of_one, strict=True):
             strand_of[group] = len(strands)
@@ -360,29 +366,49 @@ def _part(calls: Array, whole: Array) -> float:
 
 
 def _grouped(contexts: NDArray[np.intp], costs: ProgramCosts) -> list[NDArray[np.intp]]:
-    """Contexts of a cell in groups whose calls are proportional; small groups join the largest."""
+    """Contexts of a cell in groups whose calls are proportional over the runs, exactly or nearly.
+
+    Calls are compared by their distribution over the runs. The less a group costs, the less exactly it has to be
+    proportional to the larger group that it joins.
+    """
     if contexts.size <= 1:
         return [contexts]
     number = proportional(costs.context_calls[:, contexts])
     cost = np.bincount(number, costs.context_own[:, contexts].sum(axis=0))
-    small = cost < MIN_STRAND * max(float(cost.sum()), 1e-300)
-    small[cost.argmax()] = False
-    number = np.where(small[number], cost.argmax(), number)
+    share = cost / max(float(cost.sum()), 1e-300)
+    first = np.unique(number, return_index=True)[1]
+    profiles = costs.context_calls[:, contexts[first]]
+    profiles = profiles / np.maximum(profiles.sum(axis=0), 1.0)
+    joins = np.arange(share.size)
+    kept: list[int] = []
+    for group in np.argsort(-share, kind="stable").tolist():
+        if kept:
+            distance = np.abs(profiles[:, kept] - profiles[:, [group]]).sum(axis=0)
+            if distance.min() <= (NEARLY if share[group] >= MIN_STRAND else NEGLIGIBLE / max(share[group], 1e-6)):
+                joins[group] = kept[int(distance.argmin())]
+                continue
+        kept.append(group)
+    number = joins[number]
     return [contexts[number == one] for one in np.unique(number)]
 
 
-def _agree(laws: Sequence[CountLaw], whole: CountLaw, features: Mapping[str, Array]) -> bool:
-    """Whether the laws of strands sum to the law of their function, at the largest values and at ten times these."""
-    tops = {name: np.array([x.max(), 10.0 * x.max()]) for name, x in features.items()}
+def _agree(laws: Sequence[CountLaw], whole: CountLaw, calls: Array, features: Mapping[str, Array]) -> bool:
+    """Whether laws of strands together say as much of the calls (R,) of their cell as the law of the cell itself."""
 
-    def count(terms: TermSum) -> Array:
-        keys = list(terms)
-        return np.asarray(np.array([terms[key] for key in keys]) @ values(keys, tops, 2))
+    def error(several: Sequence[CountLaw]) -> tuple[float, bool]:
+        each = [_count(law.terms, features, calls.size) for law in several]
+        used = calls > 0
+        misfit = np.abs(np.sum(each, axis=0) - calls)[used] / calls[used]
+        far = {name: np.full(1, 10.0 * x.max()) for name, x in features.items()}
+        return float(misfit.max(initial=0.0)), all(_count(law.terms, far, 1)[0] >= 0 for law in several)
 
-    each = [count(law.terms) for law in laws]
-    expected = count(whole.terms)
-    close = np.abs(np.sum(each, axis=0) - expected) <= AGREEMENT * np.abs(expected)
-    return bool(close.all() and all((one >= 0).all() for one in each))
+    (of_strands, positive), (of_cell, _) = error(laws), error([whole])
+    return positive and of_strands <= max(AGREEMENT, 1.5 * of_cell)
+
+
+def _count(terms: TermSum, features: Mapping[str, Array], count: int) -> Array:
+    keys = list(terms)
+    return np.asarray(np.array([terms[key] for key in keys]) @ values(keys, features, count))
 
 
 def _context_shares(costs: ProgramCosts, group: NDArray[np.intp]) -> Array:

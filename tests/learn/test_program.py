@@ -1,0 +1,122 @@
+"""The cost model on generated programs whose answer is known, and on programs whose input does not matter."""
+
+import numpy as np
+import pytest
+
+from perflaw.laws.printing import show
+from perflaw.learn.program import RunLaws, learn_program
+from tests.learn.program_data import Node, Program, random_program
+
+SIZES = [20, 50, 120, 250, 500] * 2
+FAR = {"n": 5000.0}
+
+
+def constant(value):
+    return lambda n: np.full_like(n, float(value))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_program_without_noise_is_predicted_exactly(seed):
+    program = random_program(np.random.default_rng(seed))
+    model = learn_program(program.record(SIZES, np.random.default_rng(seed)))
+    forecasts = model.predict(FAR)
+    assert forecasts.whole == pytest.approx(program.cost(5000), rel=0.02)
+    for place, component in enumerate(model.components):
+        assert forecasts.inclusive[place] == pytest.approx(program.inclusive(component.name, 5000), rel=0.1)
+    assert model.composed() == pytest.approx(model.measured(), rel=0.01)
+
+
+def test_noise_disturbed_calls_and_run_speeds_do_not_bend_growth():
+    errors, held = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        program = random_program(rng)
+        model = learn_program(program.record(SIZES, rng, noise=0.1, speeds=0.35, lumps=0.003))
+        whole = model.predict(FAR).of_whole(FAR)
+        truth = program.cost(5000)
+        errors.append(abs(whole.mean / truth - 1))
+        held.append(whole.mean_low <= truth <= whole.mean_high)
+    assert np.median(errors) < 0.15
+    assert np.mean(held) >= 0.85
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_costs_are_coherent_in_every_draw(seed):
+    rng = np.random.default_rng(seed)
+    costs = random_program(rng).record(SIZES, rng, noise=0.2, speeds=0.2, lumps=0.01)
+    model = learn_program(costs)
+    forecasts = model.predict(FAR)
+    callers = {}
+    for active, context in zip(costs.active, costs.context.tolist(), strict=True):
+        for above in active:
+            callers.setdefault(context, set()).add(above)
+    main = next(i for i, one in enumerate(costs.components) if one.name == "main")
+    for of_one in (forecasts.inclusive[:, None], forecasts.draws):
+        assert (of_one <= of_one[main] * (1 + 1e-9)).all()
+    assert forecasts.draws[main] == pytest.approx(forecasts.whole_draws)
+    own = model.own_terms()
+    assert sum(sum(terms.values()) for terms in own) == pytest.approx(sum(model.whole_terms().values()))
+
+
+def test_a_function_costs_no_more_than_its_only_caller():
+    nodes = [
+        Node("main", -1, constant(1), constant(5e5)),
+        Node("outer", 0, lambda n: n, constant(900)),
+        Node("inner", 1, lambda n: n * n, constant(120)),
+    ]
+    rng = np.random.default_rng(0)
+    forecasts = learn_program(Program(nodes).record(SIZES, rng, noise=0.3)).predict(FAR)
+    _, outer, inner = forecasts.draws
+    assert (inner <= outer).all()
+
+
+def test_growth_in_c_code_of_a_call_is_carried_by_the_unit_cost():
+    nodes = [
+        Node("main", -1, constant(1), constant(5e5)),
+        Node("look_up", 0, lambda n: n, lambda n: 60 + 9.0 * n),
+    ]
+    program = Program(nodes)
+    model = learn_program(program.record(SIZES, np.random.default_rng(1), noise=0.05))
+    assert model.predict(FAR).whole == pytest.approx(program.cost(5000), rel=0.1)
+    laws = RunLaws(model, FAR)
+    assert laws.of(1).slope["n"] == pytest.approx(2, abs=0.1)
+
+
+def test_input_that_does_not_matter_gives_constants():
+    found = wide = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        nodes = [Node("main", -1, constant(1), constant(1e6))]
+        nodes += [Node(f"f{i}", 0, constant(100 + i), constant(500 + 10 * i)) for i in range(40)]
+        model = learn_program(Program(nodes).record(SIZES, rng, noise=0.2, speeds=0.2, lumps=0.01))
+        found += any(law.established for law in model.units.laws)
+        whole = model.predict(FAR).of_whole(FAR)
+        wide += whole.mean_high > 2.0 * whole.mean
+    assert found <= 2
+    assert wide <= 2
+
+
+def test_contexts_of_a_helper_have_their_own_unit_costs():
+    nodes = [
+        Node("main", -1, constant(1), constant(1e6)),
+        Node("small", 0, lambda n: 5 * n, constant(300)),
+        Node("large", 0, constant(4), constant(300)),
+        Node("join", 1, lambda n: 5 * n, constant(90)),
+        Node("join", 2, constant(4), lambda n: 30.0 * n * n),
+    ]
+    program = Program(nodes)
+    model = learn_program(program.record(SIZES, np.random.default_rng(2), noise=0.05))
+    assert model.predict(FAR).whole == pytest.approx(program.cost(5000), rel=0.1)
+    [small] = [i for i, one in enumerate(model.components) if one.name == "small"]
+    assert RunLaws(model, FAR).of(small).slope["n"] == pytest.approx(1, abs=0.05)
+
+
+def test_the_law_of_a_run_says_what_it_predicts():
+    rng = np.random.default_rng(3)
+    model = learn_program(random_program(rng).record(SIZES, rng, noise=0.05))
+    laws = RunLaws(model, FAR)
+    for place in range(len(model.components)):
+        law = laws.of(place)
+        [prediction] = law.predictions
+        value = eval(show(law.mean).replace("^", "**"), {"n": 5000.0, "log": np.log})  # the text itself, not our reader
+        assert value == pytest.approx(prediction.mean, rel=0.01)

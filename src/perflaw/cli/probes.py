@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -53,20 +54,43 @@ def remote_options(function: F) -> F:
     return function
 
 
-def place_options(function: F) -> F:
-    """Add the options that say which processes are meant, and on which machines."""
-    pid = click.option("--pid", multiple=True, type=int, metavar="PID", help="Only this process.  [default: all]")
-    return pid(remote_options(function))
+@dataclass(frozen=True, slots=True)
+class ProbePlaces:
+    """The processes whose probes are meant, and their machines."""
+
+    pids: tuple[int, ...]
+    """Process ids; all processes if empty."""
+    addresses: CollectorAddresses
+    """The machines, as named before and after the verb."""
+
+
+def place_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that say which processes are meant, and on which machines; the function gets ``ProbePlaces``."""
+
+    @wraps(function)
+    def with_places(
+        pid: tuple[int, ...] = (),
+        remote: tuple[str, ...] = (),
+        token_file: str | None = None,
+        ca: str | None = None,
+        **others: Any,
+    ) -> int:
+        addresses = CollectorAddresses(remote, token_file, ca)
+        before_verb = click.get_current_context().obj
+        if isinstance(before_verb, CollectorAddresses):
+            addresses = before_verb.merged(addresses)
+        return function(ProbePlaces(pid, addresses), **others)
+
+    only = click.option("--pid", multiple=True, type=int, metavar="PID", help="Only this process.  [default: all]")
+    return only(remote_options(with_places))
 
 
 @contextmanager
-def open_hosts(context: click.Context, addresses: CollectorAddresses) -> Iterator[list[Host]]:
+def open_hosts(addresses: CollectorAddresses) -> Iterator[list[Host]]:
     """Connections to the machines that are meant; closed at the end."""
     from perflaw.record.probes.client import remotes
     from perflaw.record.probes.control import hosts
 
-    if isinstance(context.obj, CollectorAddresses):
-        addresses = context.obj.merged(addresses)
     connected = hosts(remotes(addresses.remote, addresses.token_file, addresses.authority))
     try:
         yield connected
@@ -98,18 +122,10 @@ def command(context: click.Context, remote: tuple[str, ...], token_file: str | N
 @command.command("list", short_help="list the probes of running programs")
 @place_options
 @json_option
-@click.pass_context
-def list_probes(
-    context: click.Context,
-    pid: tuple[int, ...] = (),
-    remote: tuple[str, ...] = (),
-    token_file: str | None = None,
-    ca: str | None = None,
-    as_json: bool = False,
-) -> int:
+def list_probes(places: ProbePlaces, as_json: bool = False) -> int:
     """List running programs with their probes: id, name, type, fields, and whether each is enabled."""
-    with open_hosts(context, CollectorAddresses(remote, token_file, ca)) as hosts:
-        found = [(host, host.processes(pid)) for host in hosts]
+    with open_hosts(places.addresses) as hosts:
+        found = [(host, host.processes(places.pids)) for host in hosts]
     if as_json:
         from perflaw.types.documents import dumps
 
@@ -154,68 +170,37 @@ _names = click.argument("names", nargs=-1, metavar="[NAME|ID|GLOB]...")
 @command.command("enable", short_help="let probes write records")
 @place_options
 @_names
-@click.pass_context
-def enable(
-    context: click.Context,
-    pid: tuple[int, ...],
-    remote: tuple[str, ...],
-    token_file: str | None,
-    ca: str | None,
-    names: tuple[str, ...],
-) -> int:
+def enable(places: ProbePlaces, names: tuple[str, ...]) -> int:
     """Enable probes by name, id or glob, or all: they write records from their next execution on."""
-    return _switch(context, pid, CollectorAddresses(remote, token_file, ca), names, "enabled", True, None)
+    return _switch(places, names, "enabled", True, None)
 
 
 @command.command("disable", short_help="stop probes from writing records")
 @place_options
 @_names
-@click.pass_context
-def disable(
-    context: click.Context,
-    pid: tuple[int, ...],
-    remote: tuple[str, ...],
-    token_file: str | None,
-    ca: str | None,
-    names: tuple[str, ...],
-) -> int:
+def disable(places: ProbePlaces, names: tuple[str, ...]) -> int:
     """Disable probes by name, id or glob, or all."""
-    return _switch(context, pid, CollectorAddresses(remote, token_file, ca), names, "disabled", False, None)
+    return _switch(places, names, "disabled", False, None)
 
 
 @command.command("subsample", short_help="write one record for every so many executions")
 @place_options
 @click.argument("executions", type=click.IntRange(0))
 @_names
-@click.pass_context
-def subsample(
-    context: click.Context,
-    pid: tuple[int, ...],
-    remote: tuple[str, ...],
-    token_file: str | None,
-    ca: str | None,
-    executions: int,
-    names: tuple[str, ...],
-) -> int:
+def subsample(places: ProbePlaces, executions: int, names: tuple[str, ...]) -> int:
     """Let probes write one record for every EXECUTIONS executions; 0 restores what their code says."""
-    return _switch(context, pid, CollectorAddresses(remote, token_file, ca), names, "set", None, executions)
+    return _switch(places, names, "set", None, executions)
 
 
 def _switch(
-    context: click.Context,
-    pids: tuple[int, ...],
-    addresses: CollectorAddresses,
-    names: tuple[str, ...],
-    done: str,
-    enabled: bool | None,
-    executions: int | None,
+    places: ProbePlaces, names: tuple[str, ...], done: str, enabled: bool | None, executions: int | None
 ) -> int:
     """Switch the chosen probes on every machine, and say which these were."""
     from perflaw.record.probes.control import ProbeSelection
 
-    with open_hosts(context, addresses) as hosts:
+    with open_hosts(places.addresses) as hosts:
         for host in hosts:
-            switched = host.switch(ProbeSelection(names, pids), enabled, executions)
+            switched = host.switch(ProbeSelection(names, places.pids), enabled, executions)
             for pid, number in sorted(Counter(pid for pid, _ in switched).items()):
                 probes = ", ".join(name for process, name in switched if process == pid)
                 click.echo(f"{done} {counted(number, 'probe')} of {pid}{_on(host)}: {probes}")
@@ -234,18 +219,7 @@ _CLEAR: Final = "\x1b[H\x1b[J"
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Seconds to watch.  [default: until Ctrl-C]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
 @click.argument("names", nargs=-1, metavar="[NAME|GLOB]...")
-@click.pass_context
-def watch(
-    context: click.Context,
-    pid: tuple[int, ...],
-    remote: tuple[str, ...],
-    token_file: str | None,
-    ca: str | None,
-    interval: float,
-    seconds: float | None,
-    as_json: bool,
-    names: tuple[str, ...],
-) -> int:
+def watch(places: ProbePlaces, interval: float, seconds: float | None, as_json: bool, names: tuple[str, ...]) -> int:
     """Show the executions per second, mean and quantiles of each enabled probe, and what was lost. Ctrl-C ends it.
 
     This enables no probes (see perflaw probes enable) and does not disturb other collectors.
@@ -255,11 +229,11 @@ def watch(
 
     view = LiveView(lambda name: not names or any(fnmatchcase(name, glob) for glob in names))
     tracer = Tracer([view.take])
-    with open_hosts(context, CollectorAddresses(remote, token_file, ca)) as hosts:
+    with open_hosts(places.addresses) as hosts:
         for host in hosts:
-            if not any(probe.enabled for process in host.processes(pid) for probe in process.probes):
+            if not any(probe.enabled for process in host.processes(places.pids) for probe in process.probes):
                 note("no probe is enabled · try: perflaw probes enable")
-            host.watch(pid)
+            host.watch(places.pids)
         try:
             for rows in _views(hosts, tracer, view, interval, seconds):
                 _show(rows, tracer, as_json)

@@ -14,9 +14,8 @@ from perflaw.cli.options import at_option, experiment_option, json_option, metri
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from perflaw.learn.program import CostModel
     from perflaw.store.experiment import Recording
-    from perflaw.types import Annotation, Evidence, Metric
+    from perflaw.types import Annotation, Evidence, Metric, ProgramForecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class LearntExperiment:
     """What the recordings hold of each component."""
     annotations: list[Annotation]
     """The laws, ranked."""
-    model: CostModel
-    """The cost model of whole runs."""
+    program: ProgramForecast | None
+    """The cost of whole runs; None without a complete one."""
 
 
 @click.command("annotate", short_help="learn the law of each function's cost")
@@ -74,15 +73,17 @@ def command(
         from perflaw.report.documents import annotate_document
         from perflaw.types.documents import dumps
 
-        click.echo(dumps(annotate_document(annotations, [one.run for one in learnt.recordings], point)))
+        click.echo(dumps(annotate_document(annotations, [one.run for one in learnt.recordings], point, learnt.program)))
     elif as_text:
         from perflaw.report.annotations.lawfile import law_file
 
         click.echo(law_file(annotations), nl=False)
     else:
-        from perflaw.report.annotations.table import annotations_table
+        from perflaw.report.annotations.table import annotations_table, program_line
 
         click.echo(annotations_table(annotations, point, sys.stdout.isatty(), every), nl=False)
+        if learnt.program:
+            click.echo(program_line(learnt.program, learnt.metric.unit), nl=False)
         left_out = max(one.run.lost.library_functions for one in learnt.recordings)
         unselected = max(one.run.lost.unselected_functions for one in learnt.recordings)
         if left_out:
@@ -106,7 +107,7 @@ def learn_experiment(
 ) -> LearntExperiment:
     """Learn the laws of an experiment's recordings, or of the runs named, in the metric of that name."""
     from perflaw.learn.annotations import AnnotationOptions, annotate
-    from perflaw.learn.program import learn_program
+    from perflaw.learn.program import forecast_program, learn_program
     from perflaw.store.evidence import find_metric, gather
     from perflaw.store.experiment import open_experiment
     from perflaw.store.program import read_program
@@ -121,7 +122,8 @@ def learn_experiment(
     options = AnnotationOptions(metric=metric, quantum=quantum, resolution=resolution, paper=paper)
     evidence = gather(recordings, metric)
     model = learn_program(read_program(recordings, metric), tuple(at or ()))
-    return LearntExperiment(recordings, metric, evidence, annotate(evidence, options, at, model), model)
+    annotations = annotate(evidence, options, at, model)
+    return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at))
 
 
 def check_point(at: Mapping[str, float] | None, annotations: Sequence[Annotation]) -> None:

@@ -8,7 +8,16 @@ from perflaw.report.mine.words import assertions
 from perflaw.report.trend.places import places_of
 from perflaw.report.trend.view import TrendView
 from perflaw.specs.call_paths import expression_text
-from perflaw.types import Annotation, CheckVerdict, Consistency, DiffVerdict, Forecast, Run, SpecVerdict
+from perflaw.types import (
+    Annotation,
+    CheckVerdict,
+    Consistency,
+    DiffVerdict,
+    Forecast,
+    ProgramForecast,
+    Run,
+    SpecVerdict,
+)
 from perflaw.types.documents import Document, document, encoded
 from perflaw.types.explored import StudyResult
 from perflaw.types.specifications import MinedSpec, PathGroup, PathSpec, SpecFile, Tally
@@ -16,13 +25,17 @@ from perflaw.types.variance import PatternChange, Variance
 
 
 def annotate_document(
-    annotations: Sequence[Annotation], runs: Sequence[Run], at: Mapping[str, float] | None
+    annotations: Sequence[Annotation],
+    runs: Sequence[Run],
+    at: Mapping[str, float] | None,
+    program: ProgramForecast | None = None,
 ) -> Document:
-    """``perflaw.annotate/1``: every component with its laws, in the order of their ranking."""
+    """``perflaw.annotate/1``: every component with its laws, in the order of their ranking, and the whole program."""
     return {
         "schema": "perflaw.annotate/1",
         "at": dict(at) if at else None,
         "runs": _runs(runs),
+        "program": document(program) if program else None,
         "annotations": encoded(annotations),
     }
 

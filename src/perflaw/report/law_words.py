@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from perflaw.laws.catalogue import Exponential, family_named, growth_in_words
+from perflaw.laws.catalogue import FAMILIES, Exponential, family_named, growth_in_words
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import condition_text, show
 from perflaw.laws.terms import Term, terms_of
@@ -153,11 +153,19 @@ def _growth(law: Law) -> str:
             return "levels off" if law.intercept else "falls"
     elif law.features and law.coefficient < 0:
         return "falls"
-    if growth := growth_in_words(law.family):
+    if growth := growth_in_words(law.family) or _shape_in_words(law):
         return growth
     if law.exponent is not None:
         return f"n^{law.exponent:.2f}"
     return f"n^{next(iter(law.slope.values())):.2f}" if law.slope else "constant"
+
+
+def _shape_in_words(law: Law) -> str:
+    """Growth of the leading term of a sum, where a family of the catalogue has its exponents."""
+    if law.family != "sum":
+        return ""
+    exponents = (law.exponent, law.log_exponent)
+    return next((one.growth for one in FAMILIES if one.growth and one.exponents(0.0) == exponents), "")
 
 
 def slope_interval(law: Law) -> str:

@@ -15,7 +15,7 @@ from perflaw.types.laws import (
     Scope,
     Verdict,
 )
-from perflaw.types.programs import ProgramCosts
+from perflaw.types.programs import ProgramCosts, ProgramForecast
 from perflaw.types.recordings import (
     CPU,
     EVENTS,
@@ -102,6 +102,7 @@ __all__ = [
     "PowerLaw",
     "Prediction",
     "ProgramCosts",
+    "ProgramForecast",
     "Reading",
     "Run",
     "RunCost",

@@ -1,10 +1,12 @@
-"""What a whole program's runs cost, taken apart by calling context: the evidence of the cost model."""
+"""Nouns of the cost model: what whole runs cost by calling context, and what the model says of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perflaw.types.laws import Prediction
 from perflaw.types.recordings import Component, Metric, Run
 
 if TYPE_CHECKING:
@@ -39,3 +41,19 @@ class ProgramCosts:
     """(R, C) own cost in each context; those of a component sum to its own cost."""
     active: tuple[tuple[int, ...], ...]
     """(C,) components that are active in each context, its own included."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramForecast:
+    """The cost of whole runs as composed by the cost model, beside what was measured."""
+
+    features: Mapping[str, float]
+    """Features of the largest executions that were recorded."""
+    composed: float
+    """What the model says of these executions, at the speeds that they ran at: counts times unit costs, summed."""
+    measured: float
+    """What they cost; composed and measured are medians, in the unit of the metric."""
+    executions: int
+    """Number of executions that the model was learnt from."""
+    predicted: Prediction | None
+    """Cost of a run at the point asked for; None without a point, or if it lacks a feature of the model."""

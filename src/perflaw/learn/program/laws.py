@@ -15,7 +15,7 @@ from perflaw.learn.program.counts import Point
 from perflaw.learn.program.model import CostModel, Forecasts
 from perflaw.learn.program.terms import Monomial, TermSum, expression_of, values
 from perflaw.learn.series.law import distribution
-from perflaw.types import Component, Law, Noise, Prediction, Verdict
+from perflaw.types import Component, Law, Noise, Prediction, ProgramForecast, Verdict
 
 Array = NDArray[np.float64]
 
@@ -142,6 +142,25 @@ class RunLaws:
             if sizes < MIN_SIZES:
                 return "inconclusive", f"{sizes} sizes of {name} were recorded, a growth needs at least {MIN_SIZES}"
         return ("law", "") if features else ("none", "the cost of a run depends on none of its features")
+
+
+def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | None:
+    """The model's answer for whole runs; None without a complete execution."""
+    if not model.runs:
+        return None
+    size = np.lexsort([*reversed(list(model.features.values()))]) if model.features else np.arange(len(model.runs))
+    largest = {name: float(x[size[-1]]) for name, x in model.features.items()}
+    of_largest = np.logical_and.reduce(
+        [np.ones(len(model.runs), bool), *(x == largest[n] for n, x in model.features.items())]
+    )
+    known = at is not None and bool(model.features) and model.features.keys() <= at.keys()
+    return ProgramForecast(
+        features=largest,
+        composed=float(np.median(model.composed()[of_largest])),
+        measured=float(np.median(model.measured()[of_largest])),
+        executions=len(model.runs),
+        predicted=model.predict(at).of_whole(at) if at is not None and known else None,
+    )
 
 
 def _depends(key: Monomial, name: str) -> bool:

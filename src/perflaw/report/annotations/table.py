@@ -21,7 +21,7 @@ from perflaw.report.law_words import (
 )
 from perflaw.report.quantity import NOTHING, counted, estimate, interval, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, WIDTH, broken, printable, text_table, width
-from perflaw.types import Annotation, Forecast, Law, Prediction, Run
+from perflaw.types import Annotation, Forecast, Law, Prediction, ProgramForecast, Run
 
 SMALL_SHARE = 0.03
 """Functions below this share of the cost are counted and not listed, unless all are asked for."""
@@ -57,7 +57,7 @@ def annotations_table(
     ]
     metric, of = first.metric.name if first else "time", "run" if first and _about_runs(first, at) else "call"
     headings = ["share", "function", f"{metric} per {of}", _GROWTH, last]
-    return text_table(headings, cells, right=(0,), colour=colour) + _remainder(len(annotations) - len(shown), shown)
+    return text_table(headings, cells, right=(0,), colour=colour) + _remainder(len(annotations) - len(shown), shown, at)
 
 
 def _is_large(annotation: Annotation, first: Annotation) -> bool:
@@ -109,11 +109,25 @@ def _condition(condition: str, room: int) -> list[str]:
     return lines if len(lines) <= MAX_CONDITION_LINES else [*lines[:MAX_CONDITION_LINES], " …]"]
 
 
-def _remainder(left: int, shown: Sequence[Annotation]) -> str:
+def program_line(program: ProgramForecast, unit: str) -> str:
+    """The cost of whole runs: what is predicted, and how well the model composes the largest runs that were recorded."""
+    parts = []
+    if program.predicted:
+        point = features_text(program.predicted.features)
+        parts.append(f"whole program at {point}: {prediction_text(program.predicted, unit)}")
+    size = f" at {features_text(program.features)}" if program.features else ""
+    composed, measured = quantity(program.composed, unit), quantity(program.measured, unit)
+    parts.append(f"recorded runs{size}: composed {composed}, measured {measured}")
+    return _wrapped([" · ".join(parts)])
+
+
+def _remainder(left: int, shown: Sequence[Annotation], at: Mapping[str, float] | None) -> str:
     """Number of functions that are not listed, and the reasons why laws are inconclusive, each reason once."""
     lines = [f"{left} more under {percent(SMALL_SHARE)} of the cost (--all lists them)"] if left else []
-    reasons = Counter(gist(one.scopes[0].law.reason) for one in shown if verdict(one) == "inconclusive")
-    lines += [f"? {n} inconclusive: {reason}" for reason, n in reasons.items()]
+    laws = [one.run_law if _about_runs(one, at) else one.scopes[0].law for one in shown]
+    verdicts = [one.run_law.verdict if one.run_law and _about_runs(one, at) else verdict(one) for one in shown]
+    open_ = [law.reason for law, of_one in zip(laws, verdicts, strict=True) if law and of_one == "inconclusive"]
+    lines += [f"? {n} inconclusive: {reason}" for reason, n in Counter(map(gist, open_)).items()]
     return "".join(line + "\n" for line in lines)
 
 

@@ -1,0 +1,180 @@
+"""Whole real programs at sizes that were not run: programs_ahead.py [PROGRAM...].
+
+Ten programs on packages of PyPI (programs/ahead.py) are recorded small, at five sizes over a range of 20 to 35, twice each,
+while two other processes are busy. ``annotate --metric cpu --at`` predicts their cost at 5 to 10 times the largest of
+these sizes, which plain runs of that size then have. In the same hour Extra-P (PyPI) is fitted to the whole-process CPU
+time of plain runs at the small sizes, as many as were recorded and beside the same busy processes.
+
+Growth is the cost at the large size over that at the largest small one, so it does not depend on how fast the machine
+was while it recorded. A function that costs more than the program is counted; there must be none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log2
+from pathlib import Path
+
+from neighbour import neighbours
+from shared import PROGRAMS, Bars, environment, recorded
+
+PACKAGES = (
+    "docutils==0.23", "html5lib==1.1", "lark==1.3.1", "mistune==3.4.0", "networkx==3.6.1", "pygments==2.21.0",
+    "pyparsing==3.3.3", "simpy==4.1.2", "sqlparse==0.6.1", "tinydb==4.9.0",
+)  # fmt: skip
+SCRIPT = str(PROGRAMS / "ahead.py")
+PEER = ("extrap==4.2.5",)
+SIZES = {
+    "docutils": ((10, 25, 60, 120, 250), 2000),
+    "html5lib": ((20, 60, 150, 300, 600), 5000),
+    "lark": ((5, 12, 30, 60, 120), 900),
+    "mistune": ((60, 200, 600, 1000, 2000), 16000),
+    "networkx": ((20, 40, 100, 200, 400), 2500),
+    "pygments": ((20, 60, 150, 300, 600), 5000),
+    "pyparsing": ((20, 60, 150, 300, 600), 5000),
+    "simpy": ((200, 600, 1500, 3000, 6000), 50000),
+    "sqlparse": ((3, 6, 12, 30, 60), 300),
+    "tinydb": ((30, 80, 200, 400, 800), 4800),
+}
+"""Program → sizes that are recorded, and the size that is predicted."""
+REPEAT = 2
+GROWTH, GROWTH_MEDIAN, ABSOLUTE, NINE_OF_TEN, COVERED = 0.25, 0.08, 0.35, 0.9, 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is predicted for a program, and what is so."""
+
+    program: str
+    growth: float
+    """Predicted growth over the true one."""
+    absolute: float
+    """Predicted cost over the true one."""
+    held: bool
+    """Whether the interval of one new run holds the true cost."""
+    peer: float
+    """Extra-P's predicted growth over the true one."""
+    recorded: float
+    """Recorded cost over that of a plain run, at the largest recorded size."""
+    above: int
+    """Functions that are predicted to cost more than the whole program."""
+
+
+def plain_cpu(python: str, program: str, size: int) -> float:
+    """CPU time of a plain run, s, user and system."""
+    process = subprocess.Popen([python, SCRIPT, program, str(size)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{program} {size} failed with status {status}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def peer_growth(python: str, sizes: Sequence[int], times: Sequence[Sequence[float]], far: int) -> float:
+    """Growth from the last size to ``far`` as Extra-P models it."""
+    lines = ["PARAMETER n", "POINTS " + " ".join(map(str, sizes)), "METRIC time", "REGION all"]
+    lines += ["DATA " + " ".join(f"{one:.6f}" for one in of_size) for of_size in times]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "times.txt"
+        file.write_text("\n".join(lines) + "\n")
+        command = [
+            str(Path(python).parent / "extrap"),
+            "--text",
+            str(file),
+            "--print",
+            "functions",
+            "--disable-progress",
+        ]
+        model = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip().splitlines()[-1]
+    expression = re.sub(r"log2\(n\)\^\(([^)]*)\)", r"log2(n)**(\1)", model).replace("^", "**")
+
+    def value(n: float) -> float:
+        return float(eval(expression, {"n": n, "log2": log2}))
+
+    return value(far) / max(value(sizes[-1]), 1e-9)
+
+
+def ask(python: str, peer: str, program: str, folder: Path) -> Answer:
+    sizes, far = SIZES[program]
+    vary = "n=" + ",".join(map(str, sizes))
+    options = ["-e", program, "--select", "*", "--metric", "cpu", "--vary", vary, "--repeat", str(REPEAT)]
+    with neighbours(2):
+        subprocess.run(
+            recorded(*options, "--", python, SCRIPT, program, "{n}"), cwd=folder, check=True, capture_output=True
+        )
+        times = [[plain_cpu(python, program, size) for _ in range(REPEAT)] for size in sizes]
+    near = statistics.median(plain_cpu(python, program, sizes[-1]) for _ in range(3))
+    true = statistics.median(plain_cpu(python, program, far) for _ in range(1 if near * far / sizes[-1] > 10 else 3))
+    command = [
+        sys.executable,
+        "-m",
+        "perflaw",
+        "annotate",
+        "-e",
+        program,
+        "--metric",
+        "cpu",
+        "--at",
+        f"n={far}",
+        "--json",
+    ]
+    document = json.loads(subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout)
+    whole = document["program"]
+    predicted = whole["predicted"]
+    costs = [one["predicted"]["mean"] for one in document["annotations"] if one["predicted"]]
+    return Answer(
+        program,
+        predicted["mean"] / whole["composed"] / (true / near),
+        predicted["mean"] / 1e9 / true,
+        predicted["new_low"] <= true * 1e9 <= predicted["new_high"],
+        peer_growth(peer, sizes, times, far) / (true / near),
+        whole["measured"] / 1e9 / near,
+        sum(cost > 1.001 * predicted["mean"] for cost in costs),
+    )
+
+
+def main(*chosen: str) -> None:
+    bars = Bars()
+    python, peer = environment("3.11", PACKAGES, "ahead"), environment("3.11", PEER, "extrap")
+    answers = []
+    for program in chosen or SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            one = ask(python, peer, program, Path(folder))
+        answers.append(one)
+        print(
+            f"{program:10} growth {one.growth - 1:+5.0%} (Extra-P {one.peer - 1:+5.0%})  absolute {one.absolute - 1:+5.0%}"
+            f"{'' if one.held else '  outside of the interval'}  recorded {one.recorded:.2f}x of plain"
+            f"{f'  {one.above} functions above the program' if one.above else ''}",
+            flush=True,
+        )
+    errors = [abs(one.growth - 1) for one in answers]
+    peers = [abs(one.peer - 1) for one in answers]
+
+    def part(fine: Sequence[bool]) -> float:
+        return sum(fine) / len(answers)
+
+    within = part([error <= GROWTH for error in errors])
+    print(
+        f"growth within {GROWTH:.0%}: {within:.0%}  {bars.check('growth within 25 %', within, NINE_OF_TEN, least=True)}"
+    )
+    median, of_peer = statistics.median(errors), statistics.median(peers)
+    print(f"growth off at the median: {median:.0%}  {bars.check('growth at the median', median, GROWTH_MEDIAN)}")
+    print(f"Extra-P off at the median: {of_peer:.0%}  {bars.check('growth against Extra-P', median, of_peer)}")
+    close = part([abs(one.absolute - 1) <= ABSOLUTE for one in answers])
+    print(f"absolute within {ABSOLUTE:.0%}: {close:.0%}  {bars.check('absolute', close, NINE_OF_TEN, least=True)}")
+    held = part([one.held for one in answers])
+    print(f"intervals that hold the truth: {held:.0%}  {bars.check('coverage', held, COVERED, least=True)}")
+    above = sum(one.above for one in answers)
+    print(f"functions above the program: {above}  {bars.check('functions above the program', above, 0)}")
+    bars.leave()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

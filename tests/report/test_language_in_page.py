@@ -92,13 +92,20 @@ def test_what_is_too_large_for_the_page_has_no_tree(tab: Page) -> None:
     assert tab.evaluate("() => lawOfTree(null)") is None
 
 
-@pytest.mark.parametrize("text", ["Norm(3*n, 2)", "LogNorm(docs.len^1.5, 0.3)", "Exp(n*100)", "Binom(500, 0.3)"])
+DISTRIBUTIONS = ["Norm(3*n, 2)", "LogNorm(docs.len^1.5, 0.3)", "Exp(n*100)", "Binom(500, 0.3)"]
+
+
+def test_the_page_has_every_distribution_of_the_language() -> None:
+    assert [text.partition("(")[0] for text in DISTRIBUTIONS] == list(distributions.FAMILIES)
+
+
+@pytest.mark.parametrize("text", DISTRIBUTIONS)
 def test_distributions_say_what_perflaw_s_say(tab: Page, text: str) -> None:
     dist = parse_distribution(text)
     values = {name: np.array([value]) for name, value in VALUES.items() if not isinstance(value, str)}
     mean = float(np.ravel(distributions.mean(dist, values))[0])
     program = """([tree, values, y]) => { const law = lawOfTree(tree);
-        const below = DISTRIBUTIONS[law.name].cdf(y, ...argumentsAt(law, values));
+        const below = formulaAt(law, "cdf", argumentsAt(law, values), { y });
         return [meanAt(law, values), densityAt(law, y, values), below, ...noiseAt(law, values)]; }"""
     y = round(mean * 1.05)
     found = tab.evaluate(program, [distribution_tree(dist), VALUES, y])

@@ -7,6 +7,7 @@ broadcast against them, results have the common shape. Costs are in the unit the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from scipy import special
 
 from perflaw.laws import tree as ast
 from perflaw.laws.evaluation import Values, evaluate, shape_of
+from perflaw.laws.trees import Tree
 
 # ---- The four distributions over arrays of parameters: formulas alone (SciPy's special functions, not
 # ``scipy.stats``).
@@ -30,8 +32,60 @@ _NORMAL_LIMIT = 1e15
 """From this many trials on, ``Binom`` is sampled as the normal distribution that it then is."""
 
 
+@dataclass(frozen=True, slots=True)
+class PageFormulas:
+    """The formulas of a distribution as JSON trees, which the report page evaluates.
+
+    Names in them are ``a`` and ``b``, the parameters; ``y``, a cost; ``z``, a normal quantile that stands for its
+    probability. The function ``normal`` is Φ.
+    """
+
+    mean: Tree
+    """Expected value."""
+    quantile: Tree
+    """Cost that is exceeded with probability 1 − Φ(z)."""
+    cdf: Tree
+    """Probability of at most y."""
+    density: Tree
+    """Density at y."""
+
+
+def _normal_formulas(mean: Tree, deviation: Tree) -> PageFormulas:
+    standardised: Tree = ["/", ["-", "y", mean], deviation]
+    return PageFormulas(
+        mean,
+        ["+", mean, ["*", "z", deviation]],
+        ["normal", standardised],
+        ["/", _bell(standardised), ["*", deviation, _ROOT_TAU]],
+    )
+
+
+def _log_normal_formulas() -> PageFormulas:
+    """Nothing lies at or below 0; ``_TINY`` keeps the logarithm finite there."""
+    positive: Tree = ["max", "y", _TINY]
+    log: Tree = ["log", ["/", positive, ["max", "a", _TINY]]]
+    standardised: Tree = ["/", ["+", log, ["/", ["^", "b", 2], 2]], "b"]
+    return PageFormulas(
+        "a",
+        ["*", "a", ["exp", ["-", ["*", "z", "b"], ["/", ["^", "b", 2], 2]]]],
+        ["*", [">", "y", 0], ["normal", standardised]],
+        ["*", [">", "y", 0], ["/", _bell(standardised), ["*", positive, ["*", "b", _ROOT_TAU]]]],
+    )
+
+
+def _bell(standardised: Tree) -> Tree:
+    return ["exp", ["*", -0.5, ["^", standardised, 2]]]
+
+
+_ROOT_TAU = float(np.sqrt(2 * np.pi))
+_TINY = 1e-300
+
+
 class Formulas(Protocol):
     """A distribution; ``a`` and ``b`` are its parameters (``b`` is ignored where it has one)."""
+
+    page: PageFormulas
+    """The same formulas for the report page."""
 
     def mean(self, a: Array, b: Array) -> Array:
         """Expected value."""
@@ -51,6 +105,8 @@ class Formulas(Protocol):
 
 class Norm:
     """Mean a, standard deviation b."""
+
+    page = _normal_formulas("a", "b")
 
     def mean(self, a: Array, b: Array) -> Array:
         """The mean."""
@@ -77,6 +133,7 @@ class Norm:
 class LogNorm:
     """*Mean* a, standard deviation b of the logarithm: log y is normal about log a − b²/2."""
 
+    page = _log_normal_formulas()
     _log = Norm()
 
     def mean(self, a: Array, b: Array) -> Array:
@@ -110,6 +167,13 @@ class LogNorm:
 class Exp:
     """Mean a."""
 
+    page = PageFormulas(
+        "a",
+        ["*", ["-", "a"], ["log", ["-", 1, ["normal", "z"]]]],
+        ["*", [">", "y", 0], ["-", 1, ["exp", ["/", ["-", "y"], "a"]]]],
+        ["*", [">=", "y", 0], ["/", ["exp", ["/", ["-", "y"], "a"]], "a"]],
+    )
+
     def mean(self, a: Array, b: Array) -> Array:
         """The mean."""
         return np.where(a >= 0, a, np.nan)
@@ -135,6 +199,9 @@ class Exp:
 
 class Binom:
     """a trials (rounded to a whole number), each with probability b."""
+
+    page = _normal_formulas(["*", "a", "b"], ["sqrt", ["max", ["*", ["*", "a", "b"], ["-", 1, "b"]], 1e-12]])
+    """Those of the normal distribution with the same mean and deviation."""
 
     def mean(self, a: Array, b: Array) -> Array:
         """Trials times probability."""

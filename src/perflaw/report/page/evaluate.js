@@ -12,7 +12,7 @@ function nodeOf(tree) {
   return args.length === 1 ? { kind: "unary", op: head, operand: args[0] } : { kind: "binary", op: head, left: args[0], right: args[1] };
 }
 
-const FUNCTIONS = { log: Math.log, exp: Math.exp, sqrt: Math.sqrt, min: Math.min, max: Math.max, floor: Math.floor, ceil: Math.ceil, abs: Math.abs };
+const FUNCTIONS = { log: Math.log, exp: Math.exp, sqrt: Math.sqrt, min: Math.min, max: Math.max, floor: Math.floor, ceil: Math.ceil, abs: Math.abs, normal };
 // As perflaw has it: 0 times infinity is 0, so that n*log(n) is 0 at 0.
 const product = (a, b) => (Number.isNaN(a * b) && !Number.isNaN(+a) && !Number.isNaN(+b) ? 0 : a * b);
 const OPERATORS = {
@@ -53,37 +53,28 @@ const namesIn = (tree, found = new Set()) => {
   return found;
 };
 
-// Distributions: what a law says of a response at given values of the features.
-const DISTRIBUTIONS = {
-  Norm: { count: 2, mean: (m) => m, quantile: (z, m, s) => m + z * s, cdf: (y, m, s) => below((y - m) / s),
-    density: (y, m, s) => Math.exp(-0.5 * ((y - m) / s) ** 2) / (s * Math.sqrt(2 * Math.PI)) },
-  // The language gives the mean of a lognormal itself; its median lies exp(s²/2) below.
-  LogNorm: { count: 2, mean: (m) => m, quantile: (z, m, s) => m * Math.exp(z * s - s * s / 2),
-    cdf: (y, m, s) => (y > 0 && m > 0 ? below((Math.log(y / m) + s * s / 2) / s) : Number(y > 0)),
-    density: (y, m, s) => (y > 0 && m > 0 ? Math.exp(-0.5 * ((Math.log(y / m) + s * s / 2) / s) ** 2) / (y * s * Math.sqrt(2 * Math.PI)) : 0) },
-  Exp: { count: 1, mean: (m) => m, quantile: (z, m) => -m * Math.log(tail(z)), density: (y, m) => (y >= 0 ? Math.exp(-y / m) / m : 0),
-    cdf: (y, m) => (y > 0 ? 1 - Math.exp(-y / m) : 0) },
-  Binom: { count: 2, mean: (n, p) => n * p, quantile: (z, n, p) => n * p + z * Math.sqrt(n * p * (1 - p)),
-    cdf: (y, n, p) => DISTRIBUTIONS.Norm.cdf(y, n * p, Math.sqrt(Math.max(n * p * (1 - p), 1e-12))),
-    density: (y, n, p) => DISTRIBUTIONS.Norm.density(y, n * p, Math.sqrt(Math.max(n * p * (1 - p), 1e-12))) },
-};
+// Distributions: what a law says of a response at given values of the features, from the formulas of perflaw.laws.distributions.
+const FORMULAS = mapValues(DISTRIBUTIONS, (formulas) => mapValues(formulas, nodeOf));
+function mapValues(object, change) {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
+}
+
+// `what` is mean, quantile (at z), cdf or density (at y), for the parameters that argumentsAt gives.
+const formulaAt = (law, what, [a, b], at = {}) => Number(evaluate(FORMULAS[law.name][what], { a, b, ...at }));
 
 // Φ(z) to 2e-7 (Abramowitz and Stegun 7.1.26): more than a screen resolves. Without any spread a step.
-function below(z) {
+function normal(z) {
   if (Number.isNaN(z)) return 0.5;
   const t = 1 / (1 + 0.3275911 * (Math.abs(z) / Math.SQRT2));
   const half = 0.5 * t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))) * Math.exp(-z * z / 2);
   return z > 0 ? 1 - half : half;
 }
 
-// 1 − Φ(z), for the three z the page asks: the ends and the middle of a confidence interval.
-const tail = (z) => (z < 0 ? 1 - CONFIDENCE.low : z > 0 ? CONFIDENCE.low : 0.5);
-
 // A law that can be asked, from the tree of its distribution; null where there is none: the page then draws less, and fails nowhere.
 const lawOfTree = (tree, factor = 1) => tree && { name: tree[0], args: tree.slice(1).map(nodeOf), factor };
 
 // `factor` is the metric's units in one of the law's.
 const argumentsAt = (law, values) => law.args.map((one) => Number(evaluate(one, values)));
-const meanAt = (law, values) => Math.max(0, DISTRIBUTIONS[law.name].mean(...argumentsAt(law, values))) * law.factor;
-const densityAt = (law, y, values) => DISTRIBUTIONS[law.name].density(y / law.factor, ...argumentsAt(law, values)) / law.factor;
-const noiseAt = (law, values) => [-CONFIDENCE.z, CONFIDENCE.z].map((z) => Math.max(0, DISTRIBUTIONS[law.name].quantile(z, ...argumentsAt(law, values))) * law.factor);
+const meanAt = (law, values) => Math.max(0, formulaAt(law, "mean", argumentsAt(law, values))) * law.factor;
+const densityAt = (law, y, values) => formulaAt(law, "density", argumentsAt(law, values), { y: y / law.factor }) / law.factor;
+const noiseAt = (law, values) => [-CONFIDENCE.z, CONFIDENCE.z].map((z) => Math.max(0, formulaAt(law, "quantile", argumentsAt(law, values), { z })) * law.factor);

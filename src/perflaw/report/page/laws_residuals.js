@@ -112,10 +112,9 @@ function partTrace(data, model, scope, grid) {
   const mine = model.rows.filter((row) => scope.holds(row));
   const some = mine.filter((_, i) => i % Math.ceil(mine.length / 200) === 0);
   const share = (scope.probability * mine.length) / (model.rows.length * Math.max(1, some.length));
-  const { cdf } = DISTRIBUTIONS[scope.law.name];
   const asked = some.map((row) => argumentsAt(scope.law, row)); // once a point, not once a place
-  const { factor } = scope.law;
-  const y = grid.map(({ from, to }) => share * asked.reduce((sum, args) => sum + (cdf(to / factor, ...args) - cdf(from / factor, ...args) || 0), 0));
+  const below = (y, args) => formulaAt(scope.law, "cdf", args, { y: y / scope.law.factor });
+  const y = grid.map(({ from, to }) => share * asked.reduce((sum, args) => sum + (below(to, args) - below(from, args) || 0), 0));
   const { scale } = unitOf(data);
   return { type: "scatter", mode: "lines", x: grid.map(({ at }) => at * scale), y, name: scopeName(scope), showlegend: true, fill: "tozeroy",
     fillcolor: faded(scope.colour, 0.18), line: { color: scope.colour, width: 2 },

@@ -6,11 +6,12 @@ import html
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
-from perflaw.confidence import LOW, WORDS, normal_quantile
+from perflaw.confidence import WORDS, normal_quantile
+from perflaw.laws.distributions import FAMILIES
 from perflaw.report import law_words as words
 from perflaw.report.mine.page import mine_data
 from perflaw.report.mine.words import MineView
@@ -132,9 +133,11 @@ def render(page: Page) -> str:
 
 
 def program(scripts: Iterable[str]) -> str:
-    """The page's program: the confidence level, then the files of these names."""
-    level = {"words": WORDS, "low": LOW, "z": normal_quantile(6)}
-    return "\n".join([f"const CONFIDENCE = {as_json(level)};", *(asset(f"{name}.js") for name in scripts)])
+    """The page's program: the confidence level and the distributions' formulas, then the files of these names."""
+    level = {"words": WORDS, "z": normal_quantile(6)}
+    formulas = {name: asdict(family.page) for name, family in FAMILIES.items()}
+    constants = [f"const CONFIDENCE = {as_json(level)};", f"const DISTRIBUTIONS = {as_json(formulas)};"]
+    return "\n".join([*constants, *(asset(f"{name}.js") for name in scripts)])
 
 
 def filled(template: str, **parts: str) -> str:

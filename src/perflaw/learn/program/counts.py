@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from math import log
 from typing import Final
 
@@ -12,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.confidence import LEVEL
-from perflaw.learn.program.terms import ONE, Monomial, TermSum, in_plain_terms, monomial, terms_from, values
+from perflaw.learn.program.exact import exact_laws
+from perflaw.learn.program.terms import ONE, Monomial, TermSum, in_plain_terms, restricted, terms_from
 from perflaw.learn.program.units import MAX_SPREAD
 from perflaw.learn.series import Learnt, Series, learn
+from perflaw.types import Law
 
 Array = NDArray[np.float64]
 Point = Mapping[str, float]
 
 QUANTUM: Final = 1.0
 """Counts are whole numbers."""
-EXACT: Final = 0.5
-"""Counts that differ by less from a polynomial are what it gives, rounded."""
 _WIDTH: Final = 2.0 * 1.96 if LEVEL == 0.95 else 4.0
 """Width of a confidence interval in standard deviations."""
 
@@ -55,8 +54,11 @@ def learn_counts(counts: Array, features: Mapping[str, Array]) -> tuple[list[Cou
     varied = {name: x for name, x in features.items() if np.ptp(x) > 0}
     laws: list[CountLaw | None] = [CountLaw({ONE: float(y.mean())}, None) for y in distinct.T]
     if varied:
-        exact = _exact_laws(distinct, varied)
-        laws = [law if same else found for law, same, found in zip(laws, constant, exact, strict=True)]
+        exact = exact_laws(distinct, varied)
+        laws = [
+            law if same else None if terms is None else CountLaw(terms, None)
+            for law, same, terms in zip(laws, constant, exact, strict=True)
+        ]
     open_ = [place for place, law in enumerate(laws) if law is None]
     series = [Series("calls", distinct[:, place], varied, None, None, QUANTUM) for place in open_]
     for place, learnt in zip(open_, learn(series) if series else [], strict=True):
@@ -64,43 +66,23 @@ def learn_counts(counts: Array, features: Mapping[str, Array]) -> tuple[list[Cou
     return [law for law in laws if law is not None], places.reshape(-1)
 
 
-def _exact_laws(counts: Array, features: Mapping[str, Array]) -> list[CountLaw | None]:
-    """Polynomials that give each column of counts (R, U) exactly; None where there is none.
-
-    A polynomial of k coefficients is believed if it holds at k + 2 different sizes or more, for then it passes through
-    two that it was not fitted to. The one with the fewest coefficients is taken.
-    """
-    laws: list[CountLaw | None] = [None] * counts.shape[1]
-    for keys in sorted(_polynomials(features), key=len):
-        design = values(keys, features, len(counts)).T
-        if len(np.unique(design, axis=0)) < len(keys) + 2:
-            continue
-        waiting = [place for place, law in enumerate(laws) if law is None]
-        scale = np.abs(design).max(axis=0)
-        coefficients = np.linalg.lstsq(design / scale, counts[:, waiting], rcond=None)[0] / scale[:, None]
-        residual = np.abs(design @ coefficients - counts[:, waiting])
-        allowed = np.maximum(EXACT, 1e-10 * counts[:, waiting])
-        for column in np.flatnonzero((residual < allowed).all(axis=0)):
-            terms = {key: float(c) for key, c in zip(keys, coefficients[:, column], strict=True)}
-            laws[waiting[column]] = CountLaw(terms, None)
-    return laws
-
-
-def _polynomials(features: Mapping[str, Array]) -> Iterator[list[Monomial]]:
-    """Sets of monomials that counts are sums of: powers of a feature up to the third, and two features' product."""
-    for name in features:
-        powers = [ONE, *(monomial(name, exponent) for exponent in (1.0, 2.0, 3.0))]
-        yield from ([*of_one] for size in (1, 2, 3) for of_one in combinations(powers, size) if of_one != (ONE,))
-    for first, second in combinations(features, 2):
-        both = (*monomial(first, 1.0), *monomial(second, 1.0))
-        terms = [ONE, monomial(first, 1.0), monomial(second, 1.0), both]
-        yield from ([*of_both] for size in (1, 2, 3, 4) for of_both in combinations(terms, size) if both in of_both)
-        yield terms[:3]
-
-
 def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:
-    """The mean as monomials; of a piecewise law that of its last piece, which holds beyond the data."""
-    law = learnt.law.segments[-1] if learnt.law.segments else learnt.law
+    """The mean as monomials; those of a piecewise law hold between its breakpoints."""
+    law = learnt.law
+    if not law.segments:
+        return _plain_terms(law, features)
+    terms: dict[Monomial, float] = {}
+    for place, segment in enumerate(law.segments):
+        piece = _plain_terms(segment, features)
+        for breakpoint_ in law.breakpoints[max(place - 1, 0) : place]:
+            piece = restricted(piece, breakpoint_.feature, ">", breakpoint_.value)
+        for breakpoint_ in law.breakpoints[place : place + 1]:
+            piece = restricted(piece, breakpoint_.feature, "<=", breakpoint_.value)
+        terms.update(piece)
+    return terms
+
+
+def _plain_terms(law: Law, features: Mapping[str, Array]) -> TermSum:
     terms: TermSum = terms_from(law.mean)
     if len(law.features) == 1:
         [feature] = law.features

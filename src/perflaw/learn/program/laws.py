@@ -13,7 +13,7 @@ from perflaw.laws.catalogue import FAMILIES, Shape
 from perflaw.laws.tree import Call, Expression, Name
 from perflaw.learn.program.counts import Point
 from perflaw.learn.program.model import CostModel, Forecasts
-from perflaw.learn.program.terms import Monomial, TermSum, expression_of, values
+from perflaw.learn.program.terms import Monomial, TermSum, expression_of, values, without_conditions
 from perflaw.learn.series.law import distribution
 from perflaw.types import Component, Law, Noise, Prediction, ProgramForecast, Verdict
 
@@ -89,8 +89,8 @@ class RunLaws:
             slope[name] = float((contributions * local).sum() / total)
         features = tuple(name for name in model.features if any(_depends(key, name) for key in keys))
         leading = self._leading(keys, coefficients)
-        shape = _shape(leading)
-        growing = [key for key in keys if key]
+        shape = _shape(without_conditions(leading))
+        growing = [key for key in keys if without_conditions(key)]
         family = "constant" if not growing else _family(shape) if len(growing) == 1 else "sum"
         verdict, reason = self._verdict(features)
         mean = expression_of(terms)
@@ -134,7 +134,11 @@ class RunLaws:
         far = {name: np.array([10.0 * x]) for name, x in self._top.items()}
         parts = np.abs(coefficients * values(list(keys), far, 1)[:, 0])
         able = [key for key, part in zip(keys, parts, strict=True) if part >= LEADING * parts.sum()]
-        return max(able, key=lambda key: sum(power * (1.0 if isinstance(base, Name) else 0.01) for base, power in key))
+
+        def growth(key: Monomial) -> float:
+            return sum(power * (1.0 if isinstance(base, Name) else 0.01) for base, power in without_conditions(key))
+
+        return max(able, key=growth)
 
     def _verdict(self, features: Sequence[str]) -> tuple[Verdict, str]:
         for name in features:

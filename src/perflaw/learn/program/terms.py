@@ -6,7 +6,8 @@ cost of a part of the program is the product of two of them, an inclusive cost a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import product as product_of
 from typing import Final
 
 import numpy as np
@@ -81,7 +82,7 @@ def _power(factor: Expression) -> tuple[Expression, float]:
 
 def _ordered(powers: Mapping[Expression, float]) -> Monomial:
     kept = [(base, round(power, 6)) for base, power in powers.items() if round(power, 6)]
-    return tuple(sorted(kept, key=lambda item: (isinstance(item[0], Call), str(item[0]))))
+    return tuple(sorted(kept, key=lambda item: (_is_condition(item[0]), isinstance(item[0], Call), str(item[0]))))
 
 
 def product(left: TermSum, right: TermSum) -> dict[Monomial, float]:
@@ -91,10 +92,41 @@ def product(left: TermSum, right: TermSum) -> dict[Monomial, float]:
         for second, b in right.items():
             powers = dict(first)
             for base, power in second:
-                powers[base] = powers.get(base, 0.0) + power
-            key = _ordered(powers)
-            out[key] = out.get(key, 0.0) + a * b
+                powers[base] = 1.0 if _is_condition(base) else powers.get(base, 0.0) + power
+            if not _contradicts(powers):
+                key = _ordered(powers)
+                out[key] = out.get(key, 0.0) + a * b
     return out
+
+
+def restricted(terms: TermSum, feature: str, relation: str, limit: float) -> dict[Monomial, float]:
+    """The sum where a feature is ``<=`` or ``>`` a limit, 0 elsewhere: a condition is a base of value 1 or 0.
+
+    >>> [str(key[-1][0]) for key in restricted({monomial("n", 1.0): 3.0}, "n", ">", 64.0)]
+    ["Binary('>', Name('n'), Number(64.0))"]
+    """
+    condition = Binary(relation, Name(feature), number(limit))
+    return product(terms, {((condition, 1.0),): 1.0})
+
+
+def without_conditions(key: Monomial) -> Monomial:
+    """The monomial where its conditions hold."""
+    return tuple((base, power) for base, power in key if not _is_condition(base))
+
+
+def _is_condition(base: Expression) -> bool:
+    return isinstance(base, Binary) and base.op in ("<=", ">")
+
+
+def _contradicts(bases: Iterable[Expression]) -> bool:
+    """Whether two conditions exclude each other: ``x <= 5`` and ``x > 7``."""
+    tests = [base for base in bases if isinstance(base, Binary) and _is_condition(base)]
+    for below, above in product_of(tests, tests):
+        if (below.op, above.op) == ("<=", ">") and below.left == above.left:
+            match below.right, above.right:
+                case Number(high), Number(low) if low >= high:
+                    return True
+    return False
 
 
 def values(keys: list[Monomial], features: Mapping[str, Array], count: int) -> Array:

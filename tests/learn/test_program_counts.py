@@ -1,0 +1,59 @@
+"""Laws of exact counts: polynomials, kinks, logarithms and maxima are found from counts without noise."""
+
+import numpy as np
+import pytest
+
+from perflaw.learn.program.counts import learn_counts
+from perflaw.learn.program.terms import values
+
+N = np.repeat([100.0, 200, 400, 800, 1500, 3000], 2)
+A, B = (one.ravel() for one in np.meshgrid([100.0, 300, 1000, 2000, 3000], [100.0, 200, 500, 1500, 3000]))
+OF_N = {
+    "straight": lambda n: 7 + 3 * n,
+    "pairs": lambda n: n * (n - 1) / 2,
+    "saturated": lambda n: np.minimum(n, 600),
+    "from a size on": lambda n: np.where(n < 400, 0, 2 * n - 1),
+    "other algorithm": lambda n: np.where(n < 600, np.floor(n * n / 100), 7 * n),
+    "beyond a buffer": lambda n: 1 + 9 * np.maximum(n - 500, 0),
+    "one step": lambda n: np.where(n > 300, 6000, 500),
+}
+OF_TWO = {
+    "maximum": np.maximum,
+    "minimum": lambda a, b: np.minimum(a, b) + 3,
+    "sum": lambda a, b: a + 5 * b,
+    "product": lambda a, b: a * b / 25,
+}
+
+
+def at(law, **point):
+    keys = list(law.terms)
+    basis = values(keys, {name: np.array([value]) for name, value in point.items()}, 1)[:, 0]
+    return float(np.array([law.terms[key] for key in keys]) @ basis)
+
+
+@pytest.mark.parametrize("name", OF_N)
+def test_exact_counts_with_and_without_a_kink_are_predicted_exactly(name):
+    [law], _ = learn_counts(OF_N[name](N)[:, None], {"n": N})
+    assert law.learnt is None
+    for n in (100.0, 30000.0):
+        assert at(law, n=n) == pytest.approx(OF_N[name](np.array(n)), rel=1e-3, abs=0.5)
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_counts_of_two_features_are_predicted_exactly(name):
+    [law], _ = learn_counts(OF_TWO[name](A, B)[:, None], {"a": A, "b": B})
+    assert law.learnt is None
+    assert at(law, a=30000.0, b=10000.0) == pytest.approx(OF_TWO[name](30000.0, 10000.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("steps", [lambda n: np.ceil(np.log2(n / 4)), lambda n: np.floor(np.log2(n)) + 1])
+def test_steps_of_a_doubling_are_a_logarithm_and_no_polynomial_of_small_numbers(steps):
+    [law], _ = learn_counts(steps(N)[:, None], {"n": N})
+    assert at(law, n=30000.0) == pytest.approx(steps(30000.0), abs=1)
+
+
+def test_counts_that_hardly_vary_establish_no_law():
+    rng = np.random.default_rng(0)
+    columns = rng.integers(3, 6, (12, 200)).astype(float)
+    laws, _ = learn_counts(columns, {"n": N})
+    assert np.mean([at(law, n=30000.0) > 20 or at(law, n=30000.0) < 1 for law in laws]) < 0.05

@@ -17,7 +17,7 @@ static Thread *create_thread(void) {
     Thread *thread = thread_create();
     if (!thread) return NULL;
     const char *source = cpu_start(&thread->cpu, &recording.clock);
-    if (recording.fake_clock) thread->cpu.flag = (volatile uint64_t *)&cpu_armed; /* so that it is never off the CPU */
+    if (recording.fake_clock) cpu_ignore(&thread->cpu);
     if (thread->number == 1) define_text("cpu", recording.fake_clock ? "as the fake clock: never waiting" : source);
     thread_write(thread, thread->number, 0, 0, -1, -1, EVENT_THREAD);
     thread_watch_end(thread);

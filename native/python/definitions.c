@@ -140,6 +140,13 @@ void define_process(void) {
     definition_write(&line);
 }
 
+void define_cpu(const char *moment, int64_t ns) {
+    Text line = definition_begin("cpu");
+    definition_add_text(&line, moment);
+    definition_add_number(&line, ns);
+    definition_write(&line);
+}
+
 void define_start(void) {
     Text line = definition_begin("start");
     definition_add_number(&line, clock_ns(&recording.clock));
@@ -147,9 +154,11 @@ void define_start(void) {
     definition_add_number(&line, recording.costs.other_ns);
     definition_add_text(&line, PY_VERSION);
     definition_write(&line);
+    define_cpu("begun", cpu_of_process_ns());
 }
 
 void define_end(int64_t overhead_ns, int64_t lost_records, const char *how) {
+    define_cpu("ended", cpu_of_process_ns());
     Text line = definition_begin("end");
     definition_add_number(&line, clock_ns(&recording.clock));
     definition_add_number(&line, overhead_ns);

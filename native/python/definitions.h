@@ -20,6 +20,8 @@ void define_text(const char *topic, const char *text);
 void define_note(Text *notes, const char *topic, const char *note);
 /* The process and its command line; this comes first. */
 void define_process(void);
+/* CPU time of the process at a moment: "entered", before the tracer began; "begun" and "ended", of the recording. */
+void define_cpu(const char *moment, int64_t ns);
 /* The recording begins: the clock, what events cost, and the version of Python. */
 void define_start(void);
 /* The recording ends. how: by what, if not as usual. */

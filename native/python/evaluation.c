@@ -23,6 +23,7 @@ static int kind_of_leave(Frame *frame, int generator) {
 static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread **thread) {
     *thread = recording.active ? thread_get() : NULL;
     if (!*thread) return 0;
+    MeasuredEvent measured = measured_begin(*thread);
     Function *function = function_of(frame);
     Frame *caller = state->cframe->current_frame;
     int generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
@@ -35,7 +36,7 @@ static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread *
     int64_t now = clock_ns(&recording.clock);
     if (generator && !is_fresh(frame)) return event_resume(*thread, function, frame, caller, now);
     /* a generator that is closed before it ran makes no call */
-    return !throws && event_enter(*thread, function, frame, caller, now);
+    return !throws && event_enter(*thread, function, frame, caller, now, measured);
 }
 
 /* As enter, while the exception is pending that a generator is to raise: what is looked up must not replace it. */

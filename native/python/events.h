@@ -7,6 +7,7 @@
 #define PERFLAW_PYTHON_EVENTS_H
 
 #include "python/counts/branches.h"
+#include "costs.h"
 #include "functions.h"
 #include "greenlets.h"
 #include "recording.h"
@@ -43,7 +44,8 @@ static inline int event_define(Function *function, int64_t *now) {
 }
 
 /* A function begins. Gives whether it is recorded. */
-static inline int event_enter(Thread *thread, Function *function, Frame *frame, Frame *linked, int64_t now) {
+static inline int event_enter(Thread *thread, Function *function, Frame *frame, Frame *linked, int64_t now,
+                              MeasuredEvent measured) {
     if (function->process != recording.process && !event_define(function, &now)) return 0;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = thread_stamp(thread, now);
@@ -54,6 +56,7 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, key, EVENT_ENTER);
     if (read) sampling_read(thread, function, frame);
     else if (branches_wanted) counting_forget(frame);
+    if (measured_is_plain(thread, measured)) costs_add_enter(now - measured.begun, clock_ns(&recording.clock) - now);
     thread->overhead_ns += recording.costs.enter_ns;
     return 1;
 }
@@ -79,9 +82,11 @@ static inline int event_leave(Thread *thread, int kind, const Frame *frame, int6
     if (!thread->height) return 0;
     if (thread->open[thread->height - 1] != frame && !event_uncover(thread, frame)) return 0;
     thread->height--;
+    MeasuredEvent measured = measured_begin(thread);
     int64_t stamp = thread_stamp(thread, now);
     if (branches_wanted && kind == EVENT_EXIT) counting_write(thread, frame);
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, 1, -1, -1, kind);
+    if (measured_is_plain(thread, measured)) costs_add_leave(clock_ns(&recording.clock) - now);
     thread->overhead_ns += recording.costs.exit_ns;
     return 1;
 }

@@ -28,14 +28,16 @@ static PyObject *not_recorded(Thread *thread, const Function *function) {
 
 /* An event by which a frame begins or goes on. */
 static inline PyObject *enter(int resumes) {
-    Thread *thread;
+    Thread *thread = recording.active ? thread_get() : NULL;
+    if (!thread) Py_RETURN_NONE;
+    MeasuredEvent measured = measured_begin(thread);
     Frame *frame = frame_current();
-    Function *function = function_at(frame, &thread);
+    Function *function = function_of(frame);
     if (!function || function->mode == NEVER) return not_recorded(thread, function);
     if (!event_is_wanted(function, frame->previous)) return not_recorded(thread, function);
     int64_t now = clock_ns(&recording.clock); /* after the function was met, which takes its time */
     if (resumes) event_resume(thread, function, frame, frame->previous, now);
-    else event_enter(thread, function, frame, frame->previous, now);
+    else event_enter(thread, function, frame, frame->previous, now, measured);
     Py_RETURN_NONE;
 }
 

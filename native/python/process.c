@@ -74,6 +74,7 @@ static int begin(void) {
     lines_begin();
     metrics_start();
     recording.started_ns = clock_ns(&recording.clock);
+    recording.reading_ns = 0;
     return recording.active;
 }
 

@@ -54,6 +54,7 @@ typedef struct Thread {
     uint32_t lost_records; /* records that found no room in the ring */
     int64_t number;
     int64_t overhead_ns;   /* time spent by the tracer, which all stamps leave out */
+    int32_t until_measured; /* events left until the time of one is measured (costs.h) */
     int64_t last_stamp;    /* stamps never go back */
     uint64_t random_state;
     Cpu cpu;
@@ -65,9 +66,18 @@ typedef struct Thread {
     struct Thread *next, *next_idle;     /* the list of all threads; the list of those whose ring waits for a new thread */
 } Thread;
 
-/* What the tracer costs the program beyond the time between two stamps, by calibration. */
+/* Mean time of a part of the tracer's handlers, over the last events that were measured (costs.h). */
+typedef struct HandlerMean {
+    int64_t count, fraction_ns; /* fraction_ns: in 1/256 ns */
+} HandlerMean;
+
+/* What the tracer costs the program beyond the time between two stamps (costs.h). */
 typedef struct Costs {
     int64_t enter_ns, exit_ns; /* of a recorded call: between its two stamps, and the rest */
+    int64_t inside_ns, outside_ns; /* the parts of these two outside of the handlers, by calibration */
+    HandlerMean before, after, leave; /* handlers: before the stamp of a call, after it, and at a return */
+    int measured_events; /* events between two that are measured */
+    int calibrated;
     int64_t other_ns;          /* of an event that is not recorded */
     int64_t branch_ns;         /* of an event of a branch, or of an instruction that is looked at for one */
     int64_t line_ns;           /* of an event of a line */
@@ -88,6 +98,7 @@ typedef struct Recording {
     Clock clock;
     Costs costs;
     int64_t fake_now, started_ns;
+    int64_t reading_ns; /* time spent on reading features so far */
     char folder[3072];
     uint32_t ring_count;
     int64_t thread_count, turn_count;

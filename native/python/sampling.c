@@ -8,12 +8,16 @@
 #include "numbers.h"
 #include "threads.h"
 
-enum { SHARE = 100, MAX_GAP = 4096 }; /* reading beyond the sample takes at most a hundredth of the time */
+/* Reading beyond the sample takes at most a fiftieth of the time, and a function that takes less than a two-thousandth
+ * of it by reading is always read: those that are called seldom need it most. */
+enum { SHARE = 50, ALWAYS_SHARE = 2000, MAX_GAP = 4096 };
 
-/* Whether reading the features of a call that is not sampled stays within the function's share of the time. */
+/* Whether reading the features of a call that is not sampled stays within its share of the time. What was read because
+ * it is sampled counts as well, for a program is not to be slowed down by both. */
 static int is_cheap(Function *function) {
     int64_t passed = clock_ns(&recording.clock) - recording.started_ns;
-    int cheap = !recording.settings.fake_clock && function->reading_ns * SHARE <= passed;
+    int cheap = recording.reading_ns * SHARE <= passed || function->reading_ns * ALWAYS_SHARE <= passed;
+    cheap &= !recording.settings.fake_clock;
     function->gap = cheap ? 0 : function->gap < MAX_GAP ? function->gap * 2 + 1 : MAX_GAP;
     return cheap;
 }
@@ -97,5 +101,6 @@ void sampling_read(Thread *thread, Function *function, Frame *frame) {
     /* All of it is overhead, so time off the CPU meanwhile belongs to no call. */
     if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock);
     function->reading_ns += spent;
+    recording.reading_ns += spent;
     thread->overhead_ns += spent;
 }

@@ -1,7 +1,7 @@
 /* Which invocations are candidates for the uniform sample (skips.h), and which of them have their features read.
  *
  * Ownership: the function's. Threads: the caller holds the GIL and passes its own thread. Cost: a look at a call 50
- * ns, a reading 20 to 50 ns a feature; readings beyond the sample take at most a hundredth of the time. */
+ * ns, a reading 20 to 50 ns a feature; readings beyond the sample take at most some hundredths of the time. */
 #ifndef PERFLAW_PYTHON_SAMPLING_H
 #define PERFLAW_PYTHON_SAMPLING_H
 

@@ -43,9 +43,29 @@ def test_every_value_is_run_and_repeats_are_rounds(perflaw, app):
     done = perflaw("record", "--vary", "n=1,2", "--repeat", 2, "--feature", "threads=4", "--", "app.py", "{n}")
     assert [run["features"] for run in runs(perflaw)] == [{"n": n, "threads": 4.0} for n in (1.0, 2.0, 1.0, 2.0)]
     assert done.stdout == ""
-    [line] = done.stderr.splitlines()
+    line, advice = done.stderr.splitlines()
     assert line.startswith("recorded 4 runs of app.py, ")
     assert line.endswith("· nothing lost · .perflaw/default")
+    assert advice == "perflaw: n has 2 sizes, a law needs at least 4: add --vary n=4,8"
+
+
+def test_sizes_of_the_whole_experiment_are_counted(perflaw, app):
+    assert "n has 3 sizes" in perflaw("record", "--vary", "n=100,1000,10000", "--", "app.py", "{n}").stderr
+    assert "sizes" not in perflaw("record", "--vary", "n=320", "--", "app.py", "{n}").stderr
+
+
+def test_what_the_program_got_of_the_machine_is_kept(perflaw, app):
+    (app / "burn.py").write_text(
+        "import time\nend = time.process_time() + 0.1\nwhile time.process_time() < end: pass\n"
+    )
+    perflaw("record", "--", "burn.py")
+    [run] = runs(perflaw)
+    machine = run["machine"]
+    assert machine["cpus"] == len(os.sched_getaffinity(0))
+    assert machine["user_ns"] + machine["system_ns"] >= 100_000_000
+    assert machine["before_ns"] > 0
+    assert 0 < machine["before_ns"] + machine["tracer_start_ns"] + machine["after_ns"] < machine["user_ns"]
+    assert machine["voluntary_switches"] + machine["involuntary_switches"] > 0
 
 
 def test_a_failing_value_is_reported_kept_and_the_others_go_on(perflaw, app):

@@ -7,11 +7,15 @@
 #define HAVE_RSEQ 1
 #endif
 
-int64_t cpu_spent_ns(void) {
+static int64_t reading_ns(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+
+int64_t cpu_spent_ns(void) { return reading_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+int64_t cpu_of_process_ns(void) { return reading_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 #ifdef HAVE_RSEQ
 /* The kernel expects the signature before the address that it would abort to. It never aborts, because no code is
@@ -36,9 +40,15 @@ const char *cpu_start(Cpu *cpu, const Clock *clock) {
     *cpu = (Cpu){.flag = flag_of_thread()};
     cpu->wall = cpu->last_event = clock_ns(clock);
     cpu->spent = cpu_spent_ns();
+    cpu->gap = cpu->flag ? CPU_STEAL_GAP_NS : CPU_GAP_NS;
     if (!cpu->flag) return "CLOCK_THREAD_CPUTIME_ID after gaps of 5 us: rseq is not registered (glibc before 2.35)";
     *cpu->flag = cpu_armed;
-    return "CLOCK_THREAD_CPUTIME_ID after each switch, which rseq tells";
+    return "CLOCK_THREAD_CPUTIME_ID after each switch, which rseq tells, and after gaps of 50 us";
+}
+
+void cpu_ignore(Cpu *cpu) {
+    cpu->flag = (volatile uint64_t *)&cpu_armed;
+    cpu->gap = INT64_MAX;
 }
 
 int64_t cpu_off(Cpu *cpu, const Clock *clock) {

@@ -2,8 +2,9 @@
  *
  * CLOCK_THREAD_CPUTIME_ID costs some 370 ns, too much for every event. The kernel clears a thread's rseq->rseq_cs
  * whenever the thread was switched out; so it is made to point to a descriptor that covers no code, and the CPU clock
- * is read only if it no longer does. Without rseq (glibc before 2.35) the clock is read if so much time passed since
- * the last event that a switch may have been part of it.
+ * is read if it no longer does. A hypervisor that gives the CPU to another guest clears nothing, but the kernel's CPU
+ * clock leaves that time (steal) out; so the clock is also read after a gap between two events. Without rseq (glibc
+ * before 2.35) the gap is shorter: any switch may have been part of it.
  *
  * Ownership: a Cpu is its thread's. Threads: only its own thread may touch it. Cost: cpu_may_be_off takes 1 ns.
  */
@@ -12,11 +13,13 @@
 
 #include "clock.h"
 
-enum { CPU_GAP_NS = 5000 }; /* no switch away and back is shorter */
+/* No switch away and back is shorter than the first. The second: reading the CPU clock takes one percent of it. */
+enum { CPU_GAP_NS = 5000, CPU_STEAL_GAP_NS = 50000 };
 
 typedef struct Cpu {
     volatile uint64_t *flag; /* rseq_cs of this thread, NULL if there is none */
-    int64_t last_event;      /* its time, if there is no flag */
+    int64_t last_event;      /* its time */
+    int64_t gap;             /* ns since the last event after which the CPU clock is read */
     int64_t wall, spent;     /* both clocks at the beginning */
     int64_t reported;        /* ns off the CPU that were given out so far */
 } Cpu;
@@ -25,6 +28,8 @@ extern const uint64_t cpu_armed; /* what the flag holds as long as the thread is
 
 /* Begin for the calling thread. Gives how its CPU time is known, in words. */
 const char *cpu_start(Cpu *cpu, const Clock *clock);
+/* Take the thread for one that is never off the CPU, as with a fake clock. */
+void cpu_ignore(Cpu *cpu);
 /* ns off the CPU since the last call, never negative. Arms the flag again. */
 int64_t cpu_off(Cpu *cpu, const Clock *clock);
 /* The same up to *now, which moves on if it is long past, and no more than has passed since `last`. What was off
@@ -33,14 +38,15 @@ int64_t cpu_off(Cpu *cpu, const Clock *clock);
 int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now);
 /* Leave out what passed between two readings, as if the thread had not existed meanwhile. */
 void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent);
+/* CPU time of the calling thread; of all threads of the process. */
 int64_t cpu_spent_ns(void);
+int64_t cpu_of_process_ns(void);
 
-/* Whether the thread may have been switched out since the last event, which was before `now`. */
+/* Whether the thread may have been off the CPU since the last event, which was before `now`. */
 static inline int cpu_may_be_off(Cpu *cpu, int64_t now) {
-    if (cpu->flag) return *cpu->flag != cpu_armed;
     int64_t passed = now - cpu->last_event;
     cpu->last_event = now;
-    return passed > CPU_GAP_NS;
+    return passed > cpu->gap || (cpu->flag && *cpu->flag != cpu_armed);
 }
 
 #endif

@@ -82,8 +82,7 @@ void metrics_start(void) {
 
 void metrics_begin_thread(Thread *thread) {
     const char *source = cpu_start(&thread->cpu, &recording.clock);
-    /* so that it is never off the CPU */
-    if (recording.settings.fake_clock) thread->cpu.flag = (volatile uint64_t *)&cpu_armed;
+    if (recording.settings.fake_clock) cpu_ignore(&thread->cpu);
     if (thread->number == 1)
         define_text("cpu", recording.settings.fake_clock ? "as the fake clock: never waiting" : source);
     for (int at = 0; at < metrics_wanted; at++) thread->metric_values[at] = reads[at]();

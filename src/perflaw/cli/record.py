@@ -11,6 +11,7 @@ import click
 from perflaw.cli.options import experiment_option, parse_assignments, parse_features
 from perflaw.cli.probes import remote_options
 from perflaw.cli.record_messages import (
+    advise_sizes,
     conclude,
     print_build,
     print_failures,
@@ -153,7 +154,9 @@ def command(
     warn_of_fallback(tracer, done)
     warn_unmeasured(settings.metrics, done)
     warn_uncounted(done)
-    return conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
+    status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
+    advise_sizes(done, filter(None, map(target.manifest, target.ids())))
+    return status
 
 
 def _remaining(target: Experiment, plan: Plan, settings: RecordSettings) -> Plan:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from perflaw.record.session import Attempt
     from perflaw.types import Run
 
+ENOUGH_SIZES: Final = 4
+"""Sizes of a varied number from which a law can be learnt in plain cases."""
 OVER: Final = 124
 """Exit status for a run over its time limit that ended with status 0 nevertheless; ``timeout`` uses the same."""
 
@@ -67,6 +71,31 @@ def warn_of_fallback(tracer: str, attempts: Sequence[Attempt]) -> None:
         name, _, why = used.partition(": ")
         if tracer == "auto" and name == "python":
             warn(f"recorded by the slower pure-Python tracer: {why}")
+
+
+def advise_sizes(attempts: Sequence[Attempt], runs: Iterable[Run]) -> None:
+    """Say if a varied number has too few values in the experiment for a law. ``runs``: those of the experiment."""
+    varied = {name: text for attempt in attempts for name, text in attempt.planned.varied.items()}
+    known = list(runs)
+    for name in varied:
+        sizes = sorted({run.features[name] for run in known if name in run.features and not run.parent})
+        if 1 < len(sizes) < ENOUGH_SIZES:
+            more = ",".join(_further_sizes(sizes))
+            warn(f"{name} has {len(sizes)} sizes, a law needs at least {ENOUGH_SIZES}: add --vary {name}={more}")
+
+
+def _further_sizes(sizes: list[float]) -> list[str]:
+    """Sizes between those that there are, to two digits; where all are whole numbers without any between, larger ones.
+
+    >>> _further_sizes([100.0, 1000.0]), _further_sizes([1.0, 2.0]), _further_sizes([0.5, 0.9])
+    (['320'], ['4', '8'], ['0.67'])
+    """
+    middle = [math.sqrt(a * b) for a, b in itertools.pairwise(sizes) if a > 0]
+    if all(size == round(size) for size in sizes):
+        between = {float(round(float(f"{size:.2g}"))) for size in middle} - set(sizes)
+    else:
+        between = {float(f"{size:.2g}") for size in middle} - set(sizes)
+    return [f"{size:g}" for size in sorted(between) or [2 * sizes[-1], 4 * sizes[-1]]]
 
 
 def print_failures(attempts: Iterator[Attempt]) -> list[Attempt]:
@@ -130,7 +159,24 @@ def _summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
     slowdown = f"slowdown {statistics.median(run.slowdown for run in runs):.1f}x"
     if not any(run.metrics for run in runs):
         slowdown = "execution counts alone"  # gcc's coverage does not say what it costs
-    return f"recorded {', '.join([recorded, *parts])} · {slowdown} · {_missing(runs, every)} · {folder}"
+    notes = [slowdown, *_busy(runs), _missing(runs, every), str(folder)]
+    return f"recorded {', '.join([recorded, *parts])} · {' · '.join(notes)}"
+
+
+def _busy(runs: Sequence[Run]) -> list[str]:
+    """That other programs kept the runs waiting, if they did: then wall time says little."""
+    from perflaw.types.recordings import MOST_STEAL
+
+    machines = [(run.machine, run.wall_ns) for run in runs if run.machine and run.clock.name != "fake"]
+    busy = [(machine, wall_ns) for machine, wall_ns in machines if machine.is_busy(wall_ns)]
+    if 2 * len(busy) <= len(machines):
+        return []
+    queued = statistics.median(machine.queued_share for machine, _ in busy)
+    steal = statistics.median(machine.steal_share(wall_ns) for machine, wall_ns in busy)
+    words = [f"{queued:.0%} of the time without a CPU".replace("%", " %")]
+    if steal > MOST_STEAL:
+        words.append(f"{steal:.0%} taken by the hypervisor".replace("%", " %"))
+    return [f"busy machine: {', '.join(words)}"]
 
 
 def _missing(runs: list[Run], every: list[Run]) -> str:

@@ -16,7 +16,7 @@ from perflaw.record.launch import parse
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.record.tree.records import Definitions
 from perflaw.store.schema import COLLECTING
-from perflaw.types import Clock, Losses, Run
+from perflaw.types import Clock, Losses, Machine, Run
 
 MASK: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|wd|phrase)?|secret|token|api[-_]?key|credential|auth", re.IGNORECASE)
@@ -74,6 +74,8 @@ class Execution:
     """Duration."""
     code: int | None
     """Exit status, or the negated signal that killed it, as in ``subprocess``. None if only its parent knows."""
+    machine: Machine | None = None
+    """What it got of the machine; None if only its parent knows."""
     parent: str = ""
     """Id of its parent's run; empty for the program itself."""
     over: str = ""
@@ -97,7 +99,7 @@ def child_execution(child: RecordedProcess, parent: Run, program: Execution, beg
     # A forked child, and one that multiprocessing started, runs its parent's program.
     same = masked(argv) == parent.command or line.kind == "nothing" or line.what.startswith("from multiprocessing.")
     name = parent.target if same else line.name
-    return Execution(argv, name, started.isoformat(timespec="milliseconds"), end - begin, None, parent.id)
+    return Execution(argv, name, started.isoformat(timespec="milliseconds"), end - begin, None, parent=parent.id)
 
 
 def describe(
@@ -142,6 +144,7 @@ def describe(
         words=known.words,
         pid=known.process.pid if known.process else 0,
         parent=execution.parent,
+        machine=_machine(execution.machine, known),
     )
 
 
@@ -183,6 +186,20 @@ def _clock(clock: str, known: Definitions) -> Clock:
     name, tick = ("fake", 1) if clock == "fake" else ("perf_counter", tick_ns)
     event_ns = known.started.event_ns if known.started else 0
     return Clock(name, tick, event_ns, known.ended.own_ns if known.ended else 0)
+
+
+def _machine(machine: Machine | None, known: Definitions) -> Machine | None:
+    """The kernel's account with what the tracer read of it when it began and when it ended."""
+    cpu_ns = known.cpu_ns
+    if machine is None or not {"entered", "begun"} <= cpu_ns.keys():
+        return machine
+    after_ns = machine.cpu_ns - cpu_ns["ended"] if "ended" in cpu_ns else 0
+    return replace(
+        machine,
+        before_ns=cpu_ns["entered"],
+        tracer_start_ns=cpu_ns["begun"] - cpu_ns["entered"],
+        after_ns=max(0, after_ns),
+    )
 
 
 def _losses(recorded: RecordedProcess) -> Losses:

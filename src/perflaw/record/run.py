@@ -8,7 +8,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Final
 
 from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
+from perflaw.record.machine import MachineMeter
 from perflaw.record.manifest import Execution, masked
 from perflaw.record.plan import PlannedRun
 from perflaw.record.probes.session import EVERYTHING, ProbeSession, with_probes
@@ -118,20 +119,20 @@ def _execute(
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     begun = time.perf_counter_ns()
     out, err = output.targets if output else (None, None)
+    meter = MachineMeter()
     process = relay.process = subprocess.Popen(launch.argv, env=env, stdin=descriptor, stdout=out, stderr=err)
+    meter.watch(process)
     if descriptor is not None:
         os.close(descriptor)
     if output:
         output.started()
-    while process.poll() is None:
-        if sum(step() for step in steps) < FEW:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(idle_s)
+    while not meter.wait(process, idle_s if sum(step() for step in steps) < FEW else 0):
         limit.enforce(process)
     wall_ns = time.perf_counter_ns() - begun
+    machine = meter.read()
     limit.finish()
     if output:
         output.finish()
     fed = feeder.finish() if feeder else stdin.size
-    execution = Execution(launch.argv, launch.name, started, wall_ns, process.returncode, over=limit.message)
+    execution = Execution(launch.argv, launch.name, started, wall_ns, process.returncode, machine, over=limit.message)
     return execution, process.pid, fed

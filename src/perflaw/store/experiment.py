@@ -16,10 +16,10 @@ from perflaw.errors import StoreError, UsageError
 from perflaw.store.columns import Tables
 from perflaw.store.schema import RUN_SCHEMA
 from perflaw.store.tables import read_tables, write_tables
-from perflaw.types import Clock, Losses, Metric, Run
+from perflaw.types import Clock, Losses, Machine, Metric, Run
 
 STORE: Final = ".perflaw"
-ADDED_FIELDS: Final = ("workload", "planned")
+ADDED_FIELDS: Final = ("workload", "planned", "machine")
 """Fields that the first manifests of this version did not have; where one is missing, its default holds."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -72,10 +72,12 @@ def _run(document: dict[str, Any]) -> Run:
         values[name] = int(values[name])
     values["metrics"] = tuple(Metric(**metric) for metric in values["metrics"])
     values["words"] = {str(topic): str(text) for topic, text in values["words"].items()}
-    for name in {"parent", *ADDED_FIELDS} & values.keys():
+    for name in {"parent", "workload", "planned"} & values.keys():
         values[name] = str(values[name])
     values["clock"] = Clock(**values["clock"])
     values["lost"] = Losses(**values["lost"])
+    if values.get("machine"):
+        values["machine"] = Machine(**values["machine"])
     return Run(**values)
 
 

@@ -125,6 +125,59 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """What a program got of the machine while it ran, by the kernel's account."""
+
+    cpus: int
+    """CPUs that it may use."""
+    load: float
+    """Load average of the last minute, at its end."""
+    user_ns: int
+    """CPU time of its process in user mode, with that of children it waited for."""
+    system_ns: int
+    """CPU time of the same in the kernel."""
+    queued_ns: int
+    """Time that its main thread was ready to run and had no CPU; 0 if the kernel does not say."""
+    voluntary_switches: int
+    """Times that it gave up the CPU, to wait."""
+    involuntary_switches: int
+    """Times that the CPU was taken from it."""
+    steal_ns: int
+    """Time that the hypervisor gave this machine's CPUs to others."""
+    others_ns: int
+    """CPU time of all other processes but the recorder."""
+    before_ns: int = 0
+    """CPU time of the process before its tracer began: the interpreter's start. 0 if unknown, as are the next two."""
+    tracer_start_ns: int = 0
+    """CPU time that its tracer took to begin, of which nothing is recorded."""
+    after_ns: int = 0
+    """CPU time after the recording ended: the interpreter's end."""
+
+    @property
+    def cpu_ns(self) -> int:
+        """CPU time of its process."""
+        return self.user_ns + self.system_ns
+
+    @property
+    def queued_share(self) -> float:
+        """Share of the time in which its main thread wanted a CPU and had none."""
+        return self.queued_ns / max(self.queued_ns + self.cpu_ns, 1)
+
+    def steal_share(self, wall_ns: int) -> float:
+        """Share of the machine's CPU time that the hypervisor gave to others during the run."""
+        return self.steal_ns / max(wall_ns * self.cpus, 1)
+
+    def is_busy(self, wall_ns: int) -> bool:
+        """Whether others kept the program from running so much that wall time is misleading."""
+        return self.queued_share > MOST_QUEUED or self.steal_share(wall_ns) > MOST_STEAL
+
+
+MOST_QUEUED: Final = 0.1
+MOST_STEAL: Final = 0.03
+"""Larger shares mean that the machine was busy."""
+
+
+@dataclass(frozen=True, slots=True)
 class Losses:
     """Counts of what a recording does not contain."""
 
@@ -202,6 +255,8 @@ class Run:
     """Name of its workload in the workload file; empty without one."""
     planned: str = ""
     """Digest of the planned run, by which ``record --resume`` recognises it; empty for child processes."""
+    machine: Machine | None = None
+    """What it got of the machine; None for child processes, imported traces and older recordings."""
 
     @property
     def slowdown(self) -> float:

@@ -166,6 +166,8 @@ class Definitions:
     """Code whose lines are counted."""
     words: dict[str, str] = field(default_factory=dict)
     """Messages of the tracer for the manifest, by topic: ``clock``, ``cpu``, ``tracer``, ``end``, …"""
+    cpu_ns: dict[str, int] = field(default_factory=dict)
+    """CPU time of the process when the tracer was ``entered``, and when the recording had ``begun`` and ``ended``."""
     process: ProcessIdentity | None = None
     """The process; None if the tracer does not name it."""
     started: TracerStart | None = None
@@ -211,6 +213,8 @@ class Definitions:
         elif kind == "process":
             pid, ppid, argv = fields
             self.process = ProcessIdentity(pid, ppid, tuple(map(_clean, argv)))
+        elif kind == "cpu":
+            self.cpu_ns[fields[0]] = fields[1]
         elif kind == "start":
             self.started = TracerStart(*fields)
         elif kind == "failed":

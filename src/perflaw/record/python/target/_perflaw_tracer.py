@@ -14,7 +14,7 @@ import atexit
 import os
 import sys
 from itertools import count
-from time import perf_counter_ns, thread_time_ns
+from time import perf_counter_ns, process_time_ns, thread_time_ns
 
 from _perflaw_functions import ALWAYS, FROM_OWN, Functions, TracedFunction
 from _perflaw_spool import (
@@ -149,6 +149,7 @@ class Recorder:
         self.active = False
         setprofile(None)
         spent = sum(own() for own in self.own)
+        self.say("cpu", "ended", process_time_ns())
         self.say("end", self.clock(), spent, self.missed, self.lost, *self.functions.left_out())
 
     def say(self, *fields: object) -> None:
@@ -375,6 +376,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
 
 def start(settings: dict[str, str]) -> None:
     """Begin to record this process by the recorder's settings; called once, before the program's first line."""
+    entered_ns = process_time_ns()
     recorder = Recorder(settings)
     handler = recorder.new_handler()
     if handler is None:
@@ -386,5 +388,7 @@ def start(settings: dict[str, str]) -> None:
     os.register_at_fork(before=recorder.pause, after_in_parent=recorder.go_on, after_in_child=recorder.leave)
     threading.setprofile(recorder.start_thread)
     costs = recorder.functions.costs
+    recorder.say("cpu", "entered", entered_ns)
+    recorder.say("cpu", "begun", process_time_ns())
     recorder.say("start", recorder.clock(), round(costs.event_ns), round(costs.foreign_ns), sys.version.split()[0])
     setprofile(handler)

@@ -1,0 +1,101 @@
+"""What a run got of the machine: the kernel's account of its process, and of what else wanted the CPUs meanwhile."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from perflaw.types import Machine
+
+_TICK_NS: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_BUSY: Final = (0, 1, 2, 5, 6)
+"""Columns of /proc/stat: user, nice, system, interrupts, soft interrupts."""
+_STEAL: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    """Counters at one moment, ns and switches."""
+
+    busy_ns: int
+    steal_ns: int
+    ours_ns: int
+    """CPU time of the recorder."""
+    user_ns: int
+    system_ns: int
+    voluntary: int
+    involuntary: int
+
+
+class MachineMeter:
+    """The kernel's counters over one run of a program. Made just before the program starts."""
+
+    def __init__(self) -> None:
+        self._before = _counters()
+        self._queued_ns = 0
+        self._pidfd = -1
+        self._poll = select.poll()
+
+    def watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Watch for the end of the program."""
+        with suppress(OSError, AttributeError):  # Linux before 5.3
+            self._pidfd = os.pidfd_open(process.pid)
+            self._poll.register(self._pidfd, select.POLLIN)
+
+    def wait(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
+        """Whether the program has ended within these seconds; reads what the kernel only tells before it is reaped."""
+        if self._pidfd >= 0:
+            if not self._poll.poll(seconds * 1000):
+                return False
+            os.close(self._pidfd)
+            self._pidfd = -1
+            self._queued_ns = _queued_ns(process.pid)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        return process.returncode is not None
+
+    def read(self) -> Machine:
+        """The account of the run, after the program has ended. What only its tracer can tell is 0."""
+        before, after = self._before, _counters()
+        user_ns, system_ns = after.user_ns - before.user_ns, after.system_ns - before.system_ns
+        others_ns = after.busy_ns - before.busy_ns - (after.ours_ns - before.ours_ns) - user_ns - system_ns
+        return Machine(
+            cpus=len(os.sched_getaffinity(0)),
+            load=round(os.getloadavg()[0], 2),
+            user_ns=user_ns,
+            system_ns=system_ns,
+            queued_ns=self._queued_ns,
+            voluntary_switches=after.voluntary - before.voluntary,
+            involuntary_switches=after.involuntary - before.involuntary,
+            steal_ns=after.steal_ns - before.steal_ns,
+            others_ns=max(0, others_ns),
+        )
+
+
+def _counters() -> _Counters:
+    columns = [0] * (_STEAL + 1)
+    with suppress(OSError, ValueError):
+        columns = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    children, own = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
+    return _Counters(
+        busy_ns=sum(columns[at] for at in _BUSY) * _TICK_NS,
+        steal_ns=columns[_STEAL] * _TICK_NS,
+        ours_ns=round((own.ru_utime + own.ru_stime) * 1e9),
+        user_ns=round(children.ru_utime * 1e9),
+        system_ns=round(children.ru_stime * 1e9),
+        voluntary=children.ru_nvcsw,
+        involuntary=children.ru_nivcsw,
+    )
+
+
+def _queued_ns(pid: int) -> int:
+    """Time that the main thread of a process, which may have ended, waited for a CPU; 0 if the kernel does not say."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    return 0

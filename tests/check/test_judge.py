@@ -1,5 +1,7 @@
 """Verdicts on components of known cost: what changed is found, what did not is left alone, and doubt is said aloud."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,10 @@ def two_modes(x, rng):
 
 def more_misses(x, rng):
     return np.where(rng.random(x.size) < 0.7, 1_000, 30_000) * np.exp(rng.normal(0, 0.1, x.size))
+
+
+def shorter_than_the_tracer(x, rng):
+    return 40.0 + 0.0 * x
 
 
 def one(verdicts):
@@ -167,3 +173,15 @@ def test_a_call_that_the_tracer_cannot_measure_that_finely_is_left_alone():
     law = learnt(evidence("f", lambda x, rng: 100 + 0 * x, np.random.default_rng(1), sizes=None, tau=0.01))
     new = evidence("f", lambda x, rng: 130 + 0 * x, np.random.default_rng(2), sizes=None, tau=0.01)
     assert one(judge(law, keyed(new))).verdict == "holds"
+
+
+def test_costs_below_zero_after_the_tracers_own_cost_is_subtracted():
+    """CPU time of very short calls: the sum over a run may be negative, which is no ratio."""
+    rng = np.random.default_rng(4)
+    claims = learnt(evidence("f", shorter_than_the_tracer, rng))
+    new = evidence("f", shorter_than_the_tracer, rng)
+    new = replace(new, cost=new.cost - 60.0 + rng.normal(0, 30, new.cost.size))
+    assert new.cost.sum() < 0
+    verdict = one(judge(claims, keyed(new)))
+    assert 0 < verdict.effect <= 1
+    assert verdict.verdict != "out of scope"

@@ -3,11 +3,13 @@
 import json
 import math
 import shutil
+import sys
 
 import pytest
 
 from perflaw.laws.printing import show
 from perflaw.laws.reading import parse
+from perflaw.learn.annotations.tree import grow_trees
 from tests.conftest import PROGRAMS, run_perflaw
 
 SIZES = "100,200,400,800,1600,3200,6400"
@@ -107,6 +109,32 @@ def test_one_run_is_said_to_be_one(perflaw):
     [quadratic] = [one for one in document["annotations"] if one["component"] == "known.quadratic"]
     assert quadratic["scopes"][0]["law"]["verdict"] in ("inconclusive", "none")
     assert "one run" in perflaw("annotate", "--text").stdout
+
+
+def test_a_function_that_cannot_be_learnt_is_one_row_that_says_why(perflaw, known, monkeypatch):
+    """The table, the document, the text, its twin and the page have all other laws, as without the failure."""
+    before = laws_of(json.loads(perflaw("annotate", "--json").stdout))
+
+    def fail_at_one(roots, options):
+        if any(root.table.evidence.component.name == "known.quadratic" for root in roots):
+            raise KeyError("planted")
+        return grow_trees(roots, options)
+
+    monkeypatch.setattr(sys.modules["perflaw.learn.annotations.annotate"], "grow_trees", fail_at_one)
+    why = "not learnt: KeyError: 'planted'"
+    laws = laws_of(json.loads(perflaw("annotate", "--json").stdout))
+    assert laws["known.quadratic"]["reason"] == why
+    assert (laws["known.quadratic"]["family"], laws["known.quadratic"]["verdict"]) == ("constant", "inconclusive")
+    assert {name: law for name, law in laws.items() if name != "known.quadratic"} == {
+        name: law for name, law in before.items() if name != "known.quadratic"
+    }
+    assert "not learnt" in " ".join(perflaw("annotate").stdout.split())
+    assert parse(perflaw("annotate", "--text").stdout)
+    perflaw("annotate", "-o", "known.law")
+    twin = json.loads((known / "known.law.json").read_text())
+    assert laws_of(twin)["known.quadratic"]["reason"] == why
+    perflaw("report", "-o", "page.html")
+    assert "not learnt" in (known / "page.html").read_text()
 
 
 def test_a_component_named_script_is_text_everywhere(perflaw, tmp_path):

@@ -1,5 +1,7 @@
 """Algorithm 1: planted scopes are found with their conditions, and a plain law stays one (Freud §3.2)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,11 @@ def rng():
 
 def scatter(rng, sigma, n=N):
     return np.exp(sigma * rng.normal(size=n))
+
+
+def is_learnt(annotation):
+    """Whether nothing failed: a function that cannot be learnt has a constant law that says why."""
+    return not any("not learnt" in scope.law.reason for scope in annotation.scopes)
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.05, 0.2])
@@ -161,3 +168,41 @@ def test_the_threshold_of_a_good_law_is_an_option(rng):
     made = evidence(t**2 * np.where(kind, 1.6, 1.0) * 1000, {"t": t}, types={"k.type": np.array(["a", "b"])[kind]})
     assert len(learn_one(made, good_r2=0.9).scopes) == 2
     assert len(learn_one(made, fewest=N).scopes) == 1
+
+
+def test_a_type_that_was_read_in_a_part_of_the_calls_alone_is_no_test(rng):
+    """The records without a type are on neither side of ``x.type != "Circle"``, so that side would be empty."""
+    known = rng.random(N) < 0.5
+    y = np.where(known, 90_000.0, 1_000.0) * scatter(rng, 0.05)
+    found = learn_one(evidence(y, {}, types={"x.type": np.where(known, "Circle", "")}))
+    assert told(found).keys() == {""}
+    assert is_learnt(found)
+
+
+def test_a_branch_that_was_counted_in_a_part_of_the_calls_alone_is_no_test(rng):
+    taken = rng.random(N) < 0.95
+    y = np.where(taken, 90_000.0, 1_000.0) * scatter(rng, 0.05)
+    found = learn_one(evidence(y, {}, branches={"branch.L2.taken": np.where(taken, rng.integers(1, 4, N), np.nan)}))
+    assert told(found).keys() == {""}
+    assert is_learnt(found)
+
+
+def test_features_that_were_never_read_together(rng):
+    """Each of twelve features is missing in a twelfth of the calls, so that no call has them all."""
+    n = rng.integers(1, 500, N)
+    values = {f"part{i}.size": np.where(np.arange(N) % 12 == i, np.nan, rng.integers(1, 9, N)) for i in range(12)}
+    found = learn_one(evidence(100.0 * n, {"n": n, **values}))
+    assert {scope.law.features for scope in found.scopes} == {("n",)}
+    assert is_learnt(found)
+
+
+def test_laws_of_a_feature_that_varies_in_slow_calls_alone(rng):
+    """The law is learnt from all records and its residuals are those of the uniform part, where the feature is 1."""
+    size = rng.integers(1, 9, N).astype(float)
+    uniform = np.arange(N) < N // 2
+    size[uniform] = 1.0
+    y = np.where(rng.random(N) < 0.3, 0.0, 10_000.0 * size * scatter(rng, 0.3))
+    made = evidence(y, {"token.is_keyword": size}, run=np.arange(N) % 7)
+    made = replace(made, uniform=uniform, weight=np.where(uniform, 2.0, 1.5))
+    found = learn_one(made)
+    assert is_learnt(found)

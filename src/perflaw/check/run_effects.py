@@ -109,10 +109,13 @@ def _parts(
 
 
 def total_effects(records: LawRecords, scatter: float = 0.0) -> Effects:
-    """Log of each run's cost over its expected cost, in order of the runs; a unit of cost on both sides avoids log 0."""
+    """Log of each run's cost over its expected cost, in order of the runs; a unit of cost on both sides avoids log 0.
+
+    A run whose cost is below 0 after the tracer's own cost is subtracted counts as one without cost.
+    """
     names, run = np.unique(records.run, return_inverse=True)
     runs, w, y, m = names.size, records.weight, records.cost, records.expected
-    observed, expected = np.bincount(run, w * y, runs), np.bincount(run, w * m, runs)
+    observed, expected = np.maximum(np.bincount(run, w * y, runs), 0.0), np.bincount(run, w * m, runs)
     unit = np.bincount(run, w, runs)
     ratio = (observed + unit) / (expected + unit)
     count = np.bincount(run, minlength=runs)
@@ -125,7 +128,7 @@ def total_effects(records: LawRecords, scatter: float = 0.0) -> Effects:
 def scatter_of(records: LawRecords) -> float:
     """Mean squared relative deviation of invocations from their expected cost, after scaling it to their level."""
     w, y, m = records.weight, records.cost, records.expected
-    ratio = ((w * y).sum() + w.sum()) / ((w * m).sum() + w.sum())
+    ratio = (max(float((w * y).sum()), 0.0) + w.sum()) / ((w * m).sum() + w.sum())
     return float((w * (y - ratio * m) ** 2).sum() / (w * (ratio * m + 1.0) ** 2).sum())
 
 

@@ -22,6 +22,8 @@ MAX_CELLS = 400
 """Number of cells that a law is learnt from; more are thinned evenly, run by run."""
 MIN_PRESENT = 0.9
 """Share of the invocations in which a feature must have been read to explain a law."""
+MIN_TOGETHER = 0.5
+"""Share of the invocations in which all features of a law must have been read."""
 COLLINEAR = 0.999
 """Two features are redundant from this correlation of their logarithms on; the earlier one stays."""
 
@@ -40,17 +42,15 @@ class Cells:
 
 def make_cells(evidence: Evidence, preferred: Collection[str] = ()) -> Cells:
     """The cells of a component's sampled invocations; see :func:`explaining_features` for the features."""
-    features = explaining_features(evidence, preferred)
-    present = np.ones(evidence.cost.size, dtype=bool)
-    for values in features.values():
-        present &= ~np.isnan(values)
+    features, present = _read_together(explaining_features(evidence, preferred), evidence.uniform)
     if present.any() and np.ptp(evidence.weight[present]) == 0:
         # All invocations have the same weight, so there is no bias to average out: only equal inputs share a cell.
         return _cells(evidence, features, present, _equal(evidence.run, features.values(), present))
     near = [np.round(_log(values) * STEPS_PER_E) for values in features.values()]
     cell = _nearly_equal(evidence.run, near, present)
     if present.any() and np.unique(cell).size > present.sum() / 2:
-        present &= evidence.uniform  # too few share a cell to average: only the uniform part of the sample is unbiased
+        # Too few share a cell to average: only the uniform part of the sample is unbiased.
+        present = present & evidence.uniform if (present & evidence.uniform).any() else present
         cell = _nearly_equal(evidence.run, near, present)
     return _cells(evidence, features, present, cell)
 
@@ -89,6 +89,22 @@ def _mostly_read(values: Array, uniform: NDArray[np.bool_]) -> bool:
     """Whether a feature was read in most invocations of the uniform part; in the others it is read by chance."""
     read = ~np.isnan(values[uniform] if uniform.any() else values)
     return bool(np.count_nonzero(read) >= max(1.0, MIN_PRESENT * read.size) and not np.isnan(values).all())
+
+
+def _read_together(
+    features: dict[str, Array], uniform: NDArray[np.bool_]
+) -> tuple[dict[str, Array], NDArray[np.bool_]]:
+    """The features that were read together in most of the uniform part, and the invocations that have all of them.
+
+    Each feature may be missing in other invocations than the others; those that are missing most are left out.
+    """
+    read = {name: ~np.isnan(values) for name, values in features.items()}
+    sample = uniform if uniform.any() else np.ones_like(uniform)
+    while True:
+        present = np.logical_and.reduce([np.ones_like(uniform), *read.values()])
+        if not read or np.mean(present[sample]) >= MIN_TOGETHER:
+            return {name: features[name] for name in read}, present
+        del read[min(reversed(read), key=lambda name: int(read[name][sample].sum()))]
 
 
 _Scaled = tuple[Array, Array | None]

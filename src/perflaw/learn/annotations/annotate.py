@@ -17,7 +17,7 @@ from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
 from perflaw.learn.cells import Array, Cells, make_cells
 from perflaw.learn.program import CostModel, RunLaws
 from perflaw.learn.series import Learnt, learn
-from perflaw.types import Annotation, Curve, Evidence, Points, Scope
+from perflaw.types import Annotation, Curve, Evidence, Points, Scope, Verdict
 
 MAX_POINTS: Final = 400
 """Number of points of a chart."""
@@ -87,7 +87,8 @@ def _call_laws(
         raise
     except Exception as error:
         if len(evidence) == 1:
-            return _constants(evidence, options, at, f"not learnt: {type(error).__name__}: {error}")
+            failure = f"not learnt: {type(error).__name__}: {error}"
+            return _constants(evidence, options, at, failure, verdict="inconclusive")
         half = len(evidence) // 2
         return [*_call_laws(evidence[:half], options, at), *_call_laws(evidence[half:], options, at)]
 
@@ -112,15 +113,22 @@ def _learn_together(
 
 
 def _constants(
-    evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None, reason: str
+    evidence: Sequence[Evidence],
+    options: AnnotationOptions,
+    at: Point | None,
+    reason: str,
+    verdict: Verdict | None = None,
 ) -> list[tuple[TreeNode, ComponentScopes]]:
-    """Constant laws of components whose dependences are not looked for, with the reason."""
+    """Constant laws of components whose dependences are not looked for, with the reason and, if given, the verdict."""
     cells = [make_cells(one, tuple(at or ())) for one in evidence]
     series = [
         replace(cell_series(one.component.name, of_one, options), features={})
         for one, of_one in zip(evidence, cells, strict=True)
     ]
-    laws = [replace(one, law=replace(one.law, reason=reason)) for one in learn(series)] if series else []
+    laws = [
+        replace(one, law=replace(one.law, reason=reason, verdict=verdict or one.law.verdict))
+        for one in (learn(series) if series else [])
+    ]
     return [
         (
             root_node(record_table(representative(one), tuple(at or ())), of_one, law),

@@ -256,8 +256,8 @@ def _are_speeds(deviation: Array, near: NDArray[np.bool_], run: Indexes) -> bool
 
 def _log_deviation(node: TreeNode, learnt: Learnt) -> Array:
     """Log y − log mean of every record, (n,); infinite if a feature of the law was not read."""
-    by_name, y = node.table.by_name, node.table.evidence.cost
-    at = {name: np.asarray(by_name[name], dtype=np.float64) for name in learnt.law.features}
+    y = node.table.evidence.cost
+    at = {name: node.table.numbers(name) for name in learnt.law.features}
     read = np.logical_and.reduce([~np.isnan(values) for values in at.values()])
     mean = learnt.mean({name: np.nan_to_num(values) for name, values in at.items()})
     return np.where(read, np.log(np.maximum(y, 1e-9)) - np.log(np.maximum(mean, 1e-9)), np.inf)

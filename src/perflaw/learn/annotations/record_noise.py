@@ -48,11 +48,11 @@ def with_record_noise(learnt: Learnt, table: RecordTable, mask: Mask, options: A
 
 def _scatter(learnt: Learnt, table: RecordTable, mask: Mask) -> float:
     """Standard deviation of single records about a law's mean, on the scale of its noise; 0 if it is unknown."""
-    evidence, by_name = table.evidence, table.by_name
+    evidence = table.evidence
     y, weight = evidence.cost[mask], evidence.weight[mask]
-    at = {name: np.asarray(by_name[name], dtype=np.float64)[mask] for name in learnt.law.features if name in by_name}
+    at = {name: table.numbers(name)[mask] for name in learnt.law.features}
     logarithmic = learnt.law.noise.distribution == "lognormal"
-    if len(at) < len(learnt.law.features) or (logarithmic and y.min() <= 0):
+    if logarithmic and y.min() <= 0:
         return 0.0
     mean = learnt.mean(at or {"": np.zeros(y.size)})
     residual = np.log(y) - np.log(np.maximum(mean, 1e-300)) if logarithmic else y - mean

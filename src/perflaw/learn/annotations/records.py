@@ -37,6 +37,11 @@ class RecordColumn:
         return np.asarray(self.values, dtype=np.float64)
 
     @property
+    def is_read(self) -> Mask:
+        """Where it was read, (n,)."""
+        return np.asarray(self.values != "" if self.kind == "category" else ~np.isnan(self.numbers))
+
+    @property
     def is_input(self) -> bool:
         """Whether it is a number that is known before the call."""
         return self.kind in ("feature", "run")
@@ -64,6 +69,17 @@ class RecordTable:
     def by_name(self) -> Columns:
         """Columns by name."""
         return {column.name: column.values for column in self.columns}
+
+    def numbers(self, name: str) -> Array:
+        """Values of a feature of a law, (n,), NaN where it was not read.
+
+        A law may be learnt from more records than the table has, so that its features need not vary in the table.
+        """
+        column = self.by_name.get(name)
+        if column is None:
+            sources = (self.evidence.features, run_features(self.evidence), self.evidence.branches, self.evidence.edges)
+            column = next((source[name] for source in sources if name in source), np.full(self.run.size, np.nan))
+        return np.asarray(column, dtype=np.float64)
 
 
 def record_table(evidence: Evidence, preferred: Collection[str] = ()) -> RecordTable:

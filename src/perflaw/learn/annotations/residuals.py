@@ -58,11 +58,12 @@ def law_residuals(table: RecordTable, mask: Mask, learnt: Learnt, options: Annot
     if rows.size > MAX_RECORDS:
         rows = rows[np.linspace(0, rows.size - 1, MAX_RECORDS).astype(np.intp)]
     columns = [replace(column, values=column.values[rows]) for column in table.columns]
-    compared = {one.name for one in columns if one.kind == "category" or np.mean(~np.isnan(one.numbers)) >= MIN_READ}
-    complete = np.ones(rows.size, dtype=bool)
+    compared, complete = set(), np.ones(rows.size, dtype=bool)
     for column in columns:
-        if column.name in compared and column.is_input:
-            complete &= ~np.isnan(column.numbers)
+        # Neither side of a split has the records in which its column was not read.
+        if np.mean(column.is_read) >= MIN_READ:
+            compared.add(column.name)
+            complete &= column.is_read
     if complete.sum() < 2 * options.fewest:
         return None
     rows = rows[complete]
@@ -75,7 +76,7 @@ def law_residuals(table: RecordTable, mask: Mask, learnt: Learnt, options: Annot
     law = learnt.law
     logarithmic = law.noise.distribution == "lognormal" and log_y is not None
     # Features of the law that were not read count as 0.
-    at = {column.name: np.nan_to_num(column.numbers) for column in columns if column.name in law.features}
+    at = {name: np.nan_to_num(table.numbers(name)[rows]) for name in law.features}
     mean = learnt.mean(at or {"": np.zeros(y.size)})
     target = log_y if logarithmic and log_y is not None else y
     residual = target - (np.log(np.maximum(mean, 1e-300)) if logarithmic else mean)

@@ -68,7 +68,11 @@ class Program:
         active = tuple(tuple(sorted({names.index(name) for name in self._active(i)})) for i in range(len(self.nodes)))
         runs = tuple(run(i + 1, {feature: float(x)}) for i, x in enumerate(n))
         components = tuple(Component(name, "app.py", i + 1) for i, name in enumerate(names))
-        return ProgramCosts(CPU, runs, components, sums[0], sums[1], context, calls, own, active)
+        made = np.zeros_like(calls)
+        for k, node in enumerate(self.nodes):
+            if node.caller >= 0:
+                made[:, node.caller] += calls[:, k]
+        return ProgramCosts(CPU, runs, components, sums[0], sums[1], context, calls, made, own, active)
 
     def _active(self, place: int) -> set[str]:
         names = set()

@@ -122,3 +122,18 @@ def test_the_law_of_a_run_says_what_it_predicts():
         [prediction] = law.predictions
         value = eval(show(law.mean).replace("^", "**"), {"n": 5000.0, "log": np.log})  # the text itself, not our reader
         assert value == pytest.approx(prediction.mean, rel=0.01)
+
+
+def test_a_loop_costs_in_proportion_to_the_calls_it_makes():
+    """The loop's own clock readings allow n², its counts do not: it makes n calls."""
+    steps = Node("step", 1, lambda n: n, constant(200))
+    program = Program(
+        [Node("main", -1, constant(1), constant(5e5)), Node("loop", 0, constant(1), lambda n: 4000 + 80 * n), steps]
+    )
+    rng = np.random.default_rng(4)
+    costs = program.record(SIZES, rng, noise=0.02)
+    costs.own[4::5, 1] *= 1.5  # the largest runs were disturbed
+    costs.context_own[4::5, 1] *= 1.5
+    model = learn_program(costs)
+    assert RunLaws(model, FAR).of(1).slope["n"] == pytest.approx(1, abs=0.1)
+    assert model.predict(FAR).whole == pytest.approx(program.cost(5000), rel=0.4)

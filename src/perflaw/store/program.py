@@ -30,9 +30,10 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     runs = tuple(executions.values())
     number = {run.id: place for place, run in enumerate(runs)}
     calls, own = np.zeros((2, len(runs), len(reader.components)))
-    context_calls, context_own = np.zeros((2, len(runs), len(reader.contexts)))
-    for name, called, values, contexts, context_values in reader.costs:
+    context_calls, context_made, context_own = np.zeros((3, len(runs), len(reader.contexts)))
+    for name, called, values, contexts, context_values, callers in reader.costs:
         row = number[name]
+        np.add.at(context_made[row], callers[callers >= 0], context_values[0][callers >= 0])
         np.add.at(calls[row], called, values[0])
         np.add.at(own[row], called, values[1])
         np.add.at(context_calls[row], contexts, context_values[0])
@@ -41,7 +42,7 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     active = tuple(tuple(sorted({component, *reader.sets[above]})) for component, above in reader.contexts)
     _match_totals(own, context, context_calls, context_own)
     components = tuple(reader.components.values())
-    return ProgramCosts(metric, runs, components, calls, own, context, context_calls, context_own, active)
+    return ProgramCosts(metric, runs, components, calls, own, context, context_calls, context_made, context_own, active)
 
 
 def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:
@@ -79,8 +80,9 @@ class _ContextReader:
     """Number of a component, number of the set of components above → number of the context."""
     sets: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
     """Sets of active components by number; 0 is the empty one."""
-    costs: list[tuple[str, Array, Array, Array, Array]] = field(default_factory=list)
-    """Execution, components with their (2, n) calls and own costs, contexts with theirs; one for each recording."""
+    costs: list[tuple[str, Array, Array, Array, Array, Array]] = field(default_factory=list)
+    """Execution, components with their (2, n) calls and own costs, contexts with theirs and with the context that
+    calls them (-1: none); one for each recording."""
     _set_numbers: dict[frozenset[int], int] = field(default_factory=lambda: {frozenset(): 0})
     _component_numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
     _extended: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -105,8 +107,10 @@ class _ContextReader:
         values = np.array([[n for _, n in calls] + [0] * len(own), [0] * len(calls) + [cost for _, cost in own]], float)
         self.costs.append((execution, components, values, *self._of_contexts(recording, metric, numbers)))
 
-    def _of_contexts(self, recording: Recording, metric: Metric, numbers: Mapping[int, int]) -> tuple[Array, Array]:
-        """Contexts of the nodes of a call tree, (n,), with their calls and own costs, (2, n)."""
+    def _of_contexts(
+        self, recording: Recording, metric: Metric, numbers: Mapping[int, int]
+    ) -> tuple[Array, Array, Array]:
+        """Contexts of the nodes of a call tree, (n,), their calls and own costs, (2, n), and their callers, (n,)."""
         tree = read_table(recording.folder, "calltree", ("node", "parent", "component"))
         moments = read_table(recording.folder, "moments", ("node", "metric", "n", "sum_x", "open"))
         place = {node: row for row, node in enumerate(tree["node"].tolist())}
@@ -125,14 +129,15 @@ class _ContextReader:
         above = np.zeros(
             len(place) + 1, dtype=np.intp
         )  # number of the set above the callees of each node; the last is 0
-        contexts = np.full(len(place), -1, dtype=np.intp)
+        contexts, callers = np.full((2, len(place)), -1, dtype=np.intp)
         for row, (parent, component) in enumerate(zip(parent_row.tolist(), tree["component"].tolist(), strict=True)):
             if component >= 0:
                 known, over = numbers[component], int(above[parent])
                 contexts[row] = self.contexts.setdefault((known, over), len(self.contexts))
+                callers[row] = contexts[parent] if parent >= 0 else -1
                 above[row] = self._with(over, known)
         kept = contexts >= 0
-        return contexts[kept], values[:, kept]
+        return contexts[kept], values[:, kept], callers[kept]
 
     def _with(self, number: int, component: int) -> int:
         """Number of the set with a component added."""

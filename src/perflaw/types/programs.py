@@ -37,6 +37,8 @@ class ProgramCosts:
     """(C,) component of each context."""
     context_calls: NDArray[np.float64]
     """(R, C) calls in each context."""
+    context_made: NDArray[np.float64]
+    """(R, C) calls of recorded components that are made directly from each context."""
     context_own: NDArray[np.float64]
     """(R, C) own cost in each context; those of a component sum to its own cost."""
     active: tuple[tuple[int, ...], ...]

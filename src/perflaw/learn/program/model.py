@@ -12,7 +12,7 @@ own costs sum to the whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -86,6 +86,8 @@ class Cell:
     """Numbers of the contexts."""
     calls: Array
     """(R,) calls in them."""
+    made: Array
+    """(R,) calls that are made from them of recorded functions."""
     own: Array
     """(R,) own cost in them."""
 
@@ -100,6 +102,8 @@ class Strand:
     """Calls in them, of a run."""
     part: float
     """Their part of the cell's calls, at the median of the runs."""
+    made: CountLaw | None = None
+    """Calls that are made from them of recorded functions; None where the unit cost does not depend on these."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,27 +191,35 @@ class CostModel:
         # The median of R normal numbers has 1.25 times the standard error of their mean.
         error = 1.25 * (speeds.std(ddof=1) if speeds.size > 1 else 0.0) / np.sqrt(max(speeds.size, 1))
         common = random.standard_t(max(speeds.size - 1, 1), DRAWS) * error
+        sizes = self._form_sizes(at)
         for k, strand in enumerate(self.strands):
             law = id(strand.count)
             if law not in normal:
                 normal[law], spread[law] = random.normal(size=DRAWS), strand.count.spread(point)
             if strand.cell not in unit:
-                unit[strand.cell] = self._unit_draws(strand.cell, at, random)
+                unit[strand.cell] = self._unit_draws(strand.cell, sizes[strand.cell], random)
             out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.cell]
         return np.maximum(out, 0.0)
 
-    def _unit_draws(self, cell: int, at: Mapping[str, Array], random: np.random.Generator) -> Array:
-        """Unit cost of a cell in each draw, relative to the chosen law: its error and the forms left open."""
+    def _form_sizes(self, at: Mapping[str, Array]) -> list[Array]:
+        """Cost of each cell at a point under each form of its unit cost, the chosen one first."""
+        calls, made = np.zeros((2, len(self.cells)))
+        for strand in self.strands:
+            calls[strand.cell] += _count(strand.count.terms, at, 1)[0]
+            made[strand.cell] += _count(strand.made.terms, at, 1)[0] if strand.made else 0.0
+        out = []
+        for cell, law in enumerate(self.units.laws):
+            forms = [law.terms(form) for form in range(len(law.forms))]
+            costs = [_count(unit, at, 1)[0] * calls[cell] + once + step * made[cell] for unit, once, step in forms]
+            out.append(np.array(costs))
+        return out
+
+    def _unit_draws(self, cell: int, sizes: Array, random: np.random.Generator) -> Array:
+        """Cost of a cell in each draw, relative to the chosen law: its error and the forms left open."""
         law = self.units.laws[cell]
-        keys: list[Monomial] = []
-        sizes = []
-        for form in range(len(law.forms)):
-            terms, _ = law.terms(form)
-            keys = list(terms)
-            sizes.append(float(np.array([terms[key] for key in keys]) @ values(keys, at, 1)[:, 0]))
-        ratio = np.array(sizes) / sizes[0] if sizes[0] > 0 else np.ones(len(sizes))
+        ratio = sizes / sizes[0] if sizes[0] > 0 else np.ones(sizes.size)
         weights = np.array([weight for weight, *_ in law.forms])
-        forms = random.choice(len(sizes), DRAWS, p=weights / weights.sum())
+        forms = random.choice(sizes.size, DRAWS, p=weights / weights.sum())
         error = law.spread / np.sqrt(max(law.runs, 1))
         return np.asarray(np.clip(ratio, 0.01, 100.0)[forms] * np.exp(random.normal(0.0, error, DRAWS)))
 
@@ -261,9 +273,11 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     cells = _cells(costs)
     accumulates = np.array([costs.components[cell.component].name == COLLECTING for cell in cells], dtype=np.bool_)
     calls = np.array([cell.calls for cell in cells]).reshape(len(cells), len(costs.runs)).T
+    made = np.array([cell.made for cell in cells]).reshape(calls.T.shape).T
     own = np.array([cell.own for cell in cells]).reshape(calls.T.shape).T
-    units = learn_units(calls, own, features, accumulates)
+    units = learn_units(calls, made, own, features, accumulates)
     strands, contexts = _strands(costs, cells, calls, features)
+    strands = _with_made(strands, contexts[1], costs, units, features)
     terms = [_cost_terms(strand, units) for strand in strands]
     monomials = tuple(dict.fromkeys(key for one in terms for key in one))
     number = {key: place for place, key in enumerate(monomials)}
@@ -301,10 +315,11 @@ def _cells(costs: ProgramCosts) -> tuple[Cell, ...]:
             apart = _unlike(costs, contexts, calls, own, whole)
         for context in contexts[apart]:
             of_context = costs.context_calls[:, context], costs.context_own[:, context]
-            cells.append(Cell(f, np.array([context]), *of_context))
+            cells.append(Cell(f, np.array([context]), of_context[0], costs.context_made[:, context], of_context[1]))
             calls, own = calls - of_context[0], own - of_context[1]
         if not apart.all() or not contexts.size:
-            cells.append(Cell(f, contexts[~apart], np.maximum(calls, 0.0), np.maximum(own, 0.0)))
+            made = costs.context_made[:, contexts[~apart]].sum(axis=1)
+            cells.append(Cell(f, contexts[~apart], np.maximum(calls, 0.0), made, np.maximum(own, 0.0)))
     return tuple(cells)
 
 
@@ -325,12 +340,31 @@ def _unlike(
 
 
 def _cost_terms(strand: Strand, units: UnitCosts) -> dict[Monomial, float]:
-    """Cost of a strand in a run: its calls times its unit cost, and what occurs once."""
-    unit, once = units.laws[strand.cell].terms()
+    """Cost of a strand in a run: its calls times its unit cost, what occurs once, and the steps of its loops."""
+    unit, once, step = units.laws[strand.cell].terms()
     out = product(strand.count.terms, unit)
     if once * strand.part:
         out[ONE] = out.get(ONE, 0.0) + once * strand.part
+    for key, coefficient in (strand.made.terms if strand.made and step else {}).items():
+        out[key] = out.get(key, 0.0) + step * coefficient
     return out
+
+
+def _with_made(
+    strands: Sequence[Strand],
+    strand_of: NDArray[np.intp],
+    costs: ProgramCosts,
+    units: UnitCosts,
+    features: Mapping[str, Array],
+) -> tuple[Strand, ...]:
+    """The strands with laws of the calls that are made from them, where their cost may follow these."""
+    depends = [k for k, one in enumerate(strands) if any(form.by_calls for _, form, _ in units.laws[one.cell].forms)]
+    made = np.zeros((len(costs.runs), len(strands)))
+    for row, of_run in zip(made, costs.context_made, strict=True):
+        row += np.bincount(strand_of, of_run, minlength=len(strands))
+    laws, places = learn_counts(made[:, depends], features)
+    law_of = {k: laws[place] for k, place in zip(depends, places, strict=True)}
+    return tuple(replace(one, made=law_of.get(k)) for k, one in enumerate(strands))
 
 
 def _strands(

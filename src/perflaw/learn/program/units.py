@@ -40,13 +40,15 @@ MIN_RUNS: Final = 4
 """Fewer runs with a cost give a constant."""
 MIN_SHARE: Final = 0.005
 """Functions of this share of the cost are tested among themselves; smaller ones need more evidence."""
+MIN_VARIATION: Final = 0.5
+"""Range of the logarithm of the calls made by a call from which its cost may follow them."""
 MAX_SPREAD: Final = 2.3
 """Largest standard deviation of a logarithm in draws: beyond a factor of a hundred nothing is known anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One form of a unit cost u: ``a``, ``a + b/N``, ``a + b·shape(x)`` or ``b·shape(x)``."""
+    """One form of a unit cost u: ``a``, ``a + b/N``, ``a + b·M/N``, ``a + b·shape(x)`` or ``b·shape(x)``."""
 
     feature: str = ""
     """Feature x; empty where there is none."""
@@ -56,11 +58,13 @@ class Candidate:
     """Whether ``a`` is part of it."""
     first_call: bool = False
     """Whether ``b/N`` is part of it: a cost that occurs once, in N calls."""
+    by_calls: bool = False
+    """Whether ``b·M/N`` is part of it: in N calls the function makes M calls itself, each in a step of a loop."""
 
     @property
     def parameters(self) -> int:
         """Number of its coefficients."""
-        return int(self.intercept) + int(self.first_call or self.shape is not None)
+        return int(self.intercept) + int(self.first_call or self.by_calls or self.shape is not None)
 
     @property
     def grows(self) -> bool:
@@ -84,13 +88,13 @@ class UnitLaw:
         """Whether it depends on a feature."""
         return self.forms[0][1].grows
 
-    def terms(self, form: int = 0) -> tuple[TermSum, float]:
-        """The unit cost as a sum of monomials, and the cost that occurs once in a run."""
+    def terms(self, form: int = 0) -> tuple[TermSum, float, float]:
+        """The unit cost as a sum of monomials, the cost that occurs once in a run, and that of a call that is made."""
         _, candidate, (a, b) = self.forms[form]
         if candidate.shape is not None:
             key = monomial(candidate.feature, candidate.shape.exponent, candidate.shape.log_exponent)
-            return {ONE: a, key: b} if candidate.intercept and a else {key: b}, 0.0
-        return {ONE: a}, b
+            return {ONE: a, key: b} if candidate.intercept and a else {key: b}, 0.0, 0.0
+        return {ONE: a}, b * candidate.first_call, b * candidate.by_calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,14 +107,19 @@ class UnitCosts:
     """(R,) factor by which all costs of a run are larger than at the median speed."""
 
 
-def learn_units(calls: Array, own: Array, features: Mapping[str, Array], accumulates: NDArray[np.bool_]) -> UnitCosts:
-    """Unit costs from calls (R, F) and own costs (R, F) of R runs with features (R,) each.
+def learn_units(
+    calls: Array, made: Array, own: Array, features: Mapping[str, Array], accumulates: NDArray[np.bool_]
+) -> UnitCosts:
+    """Unit costs from calls, calls made and own costs (R, F) of R runs with features (R,) each.
+
+    A function with a loop whose steps call others costs in proportion to the calls it makes. They are counted exactly, so
+    this form bends less than any dependence on a feature, and needs no more evidence than a constant.
 
     ``accumulates`` (F,) marks the garbage collection. Collections become dearer as objects accumulate, but never without
     end, because CPython puts off a full collection until a quarter of all objects is new: the total is a straight line
     in the number of collections, and the part that occurs once may be negative.
     """
-    fits = _Fits(calls, own, features, accumulates)
+    fits = _Fits(calls, made, own, features, accumulates)
     residuals = fits.fit(np.zeros(len(calls)))
     speed = _speed(residuals, own, features)
     if speed.any():
@@ -147,15 +156,27 @@ def _speed(residuals: Array, own: Array, features: Mapping[str, Array]) -> Array
 class _Fits:
     """All forms fitted to all functions at once; arrays have the functions first."""
 
-    def __init__(self, calls: Array, own: Array, features: Mapping[str, Array], accumulates: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        calls: Array,
+        made: Array,
+        own: Array,
+        features: Mapping[str, Array],
+        accumulates: NDArray[np.bool_],
+    ) -> None:
         self.used = ((calls > 0) & (own > 0)).T
         self.runs = self.used.sum(axis=1)
         self.calls = np.where(self.used, calls.T, 1.0)
         self.unit = np.where(self.used, own.T / self.calls, 1.0)
         self.mean_unit = own.sum(axis=0) / np.maximum(calls.sum(axis=0), 1.0)
         varied = {name: x for name, x in features.items() if np.ptp(x) > 0}
-        self.candidates = [Candidate(), Candidate(first_call=True)]
-        self.columns: list[Array | None] = [None, 1.0 / self.calls]
+        self.candidates = [Candidate(), Candidate(first_call=True), Candidate(by_calls=True)]
+        made_per_call = np.where(self.used, made.T / self.calls, 0.0)
+        self.columns: list[Array | None] = [None, 1.0 / self.calls, made_per_call]
+        # Where the calls made hardly vary, their part of the cost cannot be told from the constant part.
+        self.loops = (made_per_call.max(axis=1) > 1.0) & (
+            np.ptp(np.where(self.used, np.log(np.maximum(made_per_call, 0.5)), 0.0), axis=1) > MIN_VARIATION
+        )
         for name, x in varied.items():
             for shape in SHAPES:
                 if bool(shape.defined(x)):
@@ -194,6 +215,8 @@ class _Fits:
                 possible &= ((b >= 0) & (spread_calls > 1.0)) | (self.accumulates & (spread_calls > 0.3))
             else:
                 possible &= (b >= 0) & ~self.accumulates
+            if candidate.by_calls:
+                possible &= self.loops
             if column is None:
                 possible |= True
             fitted[m] = mean = np.where(mean > 0, mean, 1.0)
@@ -206,7 +229,7 @@ class _Fits:
             self.coefficients[m] = np.stack([a, b], axis=1)
             self.error[m] = error
             self.scores[m] = np.where(possible, score, np.inf)
-        self.scores[1] += 2.0  # a first call that costs more is common, but the constant is the plainer claim
+        self.scores[1:3] += 2.0  # both are common, but the constant is the plainer claim
         grows = np.array([one.grows for one in self.candidates])[:, None]
         self.chosen = (self.scores + np.where(grows, self.evidence, 0.0)).argmin(axis=0)
         law = np.take_along_axis(fitted, self.chosen[None, :, None], axis=0)[0]

@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from perflaw.types import Metric
 from tests.learn.annotation_data import evidence, learn_one, told
 
 N = 600
+COUNT = Metric("steps", "count")
 
 
 @pytest.fixture
@@ -206,3 +208,33 @@ def test_laws_of_a_feature_that_varies_in_slow_calls_alone(rng):
     made = replace(made, uniform=uniform, weight=np.where(uniform, 2.0, 1.5))
     found = learn_one(made)
     assert is_learnt(found)
+
+
+def cache(rng, sigma=0.2):
+    """A cache: calls that compute cost a hundred times as much, whatever the features say."""
+    misses = rng.random(N) < 0.55
+    y = np.where(misses, 10_000.0, 110.0) * scatter(rng, sigma)
+    features = {"k": rng.integers(0, 300, N), "self.entries.len": np.cumsum(misses)}
+    return evidence(y, features, edges={"calls.cache.compute": misses}, run=np.arange(N) % 10)
+
+
+def test_a_recorded_condition_goes_before_a_mixture(rng):
+    """The split by a count of 0 or 1 is also a line in that count, which must not stand in its way."""
+    found = learn_one(cache(rng), resolution=20.0)
+    assert told(found) == {"calls.cache.compute == 0": "constant", "calls.cache.compute > 0": "constant"}
+    assert [scope.probability for scope in found.scopes] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("condition", ["branches", "edges", "types"])
+def test_costs_of_one_or_two_are_those_of_their_condition(rng, condition):
+    twice = rng.random(N) < 0.5
+    outcome = {"x.type": np.where(twice, "A", "B")} if condition == "types" else {"twice": twice}
+    found = learn_one(evidence(1.0 + twice, {}, **{condition: outcome}), metric=COUNT)
+    assert sorted(scope.law.coefficient for scope in found.scopes) == pytest.approx([1.0, 2.0], rel=0.05)
+    assert {scope.probability for scope in found.scopes} == {1.0}
+
+
+def test_costs_of_one_or_two_are_not_binomial(rng):
+    """A binomial distribution would expect zeros."""
+    found = learn_one(evidence(rng.integers(1, 3, N), {}), metric=COUNT)
+    assert "binomial" not in {scope.law.noise.distribution for scope in found.scopes}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import chdtrc, gammaln, xlogy
 
 from perflaw.laws.build import number
 from perflaw.laws.tree import Distribution
@@ -26,6 +26,8 @@ CONTINUOUS = frozenset({"ns", "bytes"})
 """Units of continuous quantities, which have no binomial distribution."""
 MIN_RECORDS = 10
 """Number of records from which on distributions are compared."""
+MIN_BINOMIAL_P = 1e-3
+"""Least p of the likelihood ratio test that costs are binomial."""
 MAX_MEAN_RATIO = 1.5
 """The mean of a lognormal distribution that differs from the records' mean by more rests on a tail that nobody saw."""
 
@@ -135,4 +137,9 @@ def _binomial(y: Array, weight: Array, mean: float) -> tuple[int, float] | None:
     if p >= 1:
         return None
     log = gammaln(trials + 1) - gammaln(y + 1) - gammaln(trials - y + 1) + xlogy(y, p) + xlogy(trials - y, 1 - p)
+    # −2 log likelihood of each value's own share: a distribution that expects values that never occur is none of y.
+    _, value, count = np.unique(y, return_inverse=True, return_counts=True)
+    own = np.log(count / y.size)[value.reshape(-1)]
+    if float(chdtrc(max(trials - 1, 1), max(2.0 * float((own - log).sum()), 0.0))) < MIN_BINOMIAL_P:
+        return None
     return trials, float(-2.0 * weight @ log)

@@ -154,6 +154,8 @@ def _bases(columns: Sequence[RecordColumn], weight: Array) -> Array:
         read = x[~np.isnan(x)]
         if read.size < MIN_READ_BASIS * x.size or np.ptp(read) == 0:
             continue
+        if column.is_outcome and np.isin(read, (read.min(), read.max())).all():
+            continue  # A line in an outcome of two values is the split by it, which is what it would be compared with.
         positive = bool(read.size == x.size and (read > 0).all())
         x = np.nan_to_num(x) / max(float(np.abs(read).max()), 1e-300)
         bases.append(x)

@@ -20,7 +20,7 @@ from perflaw.types import (
 )
 from perflaw.types.documents import Document, document, encoded
 from perflaw.types.explored import StudyResult
-from perflaw.types.specifications import MinedSpec, PathGroup, PathSpec, SpecFile, Tally
+from perflaw.types.specifications import MinedSpec, PathSpec, SpecFile
 from perflaw.types.variance import PatternChange, Variance
 
 
@@ -105,7 +105,17 @@ def spec_document(mined: MinedSpec) -> Document:
     spec, tallies = mined.spec, mined.tallies or [()] * len(mined.spec.groups)
     return {
         **document(spec),
-        "groups": [_group(group, spec, runs) for group, runs in zip(spec.groups, tallies, strict=True)],
+        "groups": [
+            {
+                **document(group),
+                "expression": expression_text(group.expression),
+                "terms": [[{"edge": list(edge), "on_path": on} for edge, on in term] for term in group.expression],
+                "paths": _paths(spec, group.paths),
+                "behaviours": _by_platform(group.behaviours),
+                "runs": encoded(runs),
+            }
+            for group, runs in zip(spec.groups, tallies, strict=True)
+        ],
         "assertions": assertions(spec),
         "unknown": _paths(spec, spec.unknown),
         "platform_borders": _by_platform(spec.platform_borders),
@@ -130,17 +140,6 @@ def explore_document(result: StudyResult, seed: int = 0) -> Document:
 
 def _runs(runs: Iterable[Run]) -> list[Document]:
     return [{"id": run.id, "features": dict(run.features), "complete": run.complete} for run in runs]
-
-
-def _group(group: PathGroup, spec: PathSpec, tallies: Sequence[Tally]) -> Document:
-    return {
-        **document(group),
-        "expression": expression_text(group.expression),
-        "terms": [[{"edge": list(edge), "on_path": on} for edge, on in term] for term in group.expression],
-        "paths": _paths(spec, group.paths),
-        "behaviours": _by_platform(group.behaviours),
-        "runs": encoded(tallies),
-    }
 
 
 def _paths(spec: PathSpec, places: Iterable[int]) -> list[Document]:

@@ -65,13 +65,10 @@ def _term(term: Term, unit: str) -> str:
     """One term without its sign: its coefficient as a quantity, its factors with numbers of three digits."""
     text = quantity(abs(term.coefficient), unit)
     for factor, below in term.factors:
-        text += f" {'/' if below else '·'} {_factor(factor)}"
+        shown = show(fold(factor, _rounded))
+        shown = f"({shown})" if isinstance(factor, Binary) and factor.op != "^" else shown
+        text += f" {'/' if below else '·'} {shown}"
     return text
-
-
-def _factor(factor: Expression) -> str:
-    text = show(fold(factor, _rounded))
-    return f"({text})" if isinstance(factor, Binary) and factor.op != "^" else text
 
 
 def _rounded(node: Expression, operands: list[Expression]) -> Expression:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from perflaw.laws.printing import learnt_text, show, writable_unit
 from perflaw.laws.tree import Block, LawFile
 from perflaw.report.quantity import number, percent
-from perflaw.types import Annotation, Breakpoint, Law
+from perflaw.types import Annotation
 
 
 def law_file(annotations: Sequence[Annotation]) -> str:
@@ -26,6 +26,21 @@ def block(one: Annotation, others: Sequence[Annotation] = ()) -> Block:
 
     ``others`` are components of the same name, which a comment says are left out.
     """
+    runs = max(scope.law.runs for scope in one.scopes)
+    unit = "" if writable_unit(one.metric.unit) else f"; unit {one.metric.unit}"
+    comments = [f"{one.calls:,} calls, {runs} runs, {percent(one.share)} of the cost{unit}", *one.marks]
+    for border in one.breakpoints:
+        ends = f"{number(border.low)}–{number(border.high)}"
+        comments.append(f"regimes part at {border.feature} = {number(border.value)} ({ends})")
+    for scope in one.scopes:
+        place = f"[{show(scope.condition)}] " if len(one.scopes) > 1 and scope.condition else ""
+        doubts = [scope.law.reason] if scope.law.reason else []
+        doubts += [f"fits equally well: {learnt_text(law.expression)}" for law in scope.law.alternatives]
+        doubts += [f"{name} varies together with {', '.join(same)}" for name, same in scope.law.collinear.items()]
+        comments += [f"{place}{line}" for line in doubts]
+    if others:
+        places = ", ".join(f"{other.component.file}:{other.component.line}" for other in others)
+        comments.append(f"{len(others)} more component{'s' * (len(others) > 1)} of this name left out: {places}")
     return Block(
         one.component.name,
         one.metric.name,
@@ -33,36 +48,5 @@ def block(one: Annotation, others: Sequence[Annotation] = ()) -> Block:
         (),
         one.clauses,
         one.metric.unit if writable_unit(one.metric.unit) else "",
-        tuple(" ".join(line.split()) for line in (*_comments(one), *_left_out(others))),
+        tuple(" ".join(line.split()) for line in comments),
     )
-
-
-def _comments(one: Annotation) -> Iterator[str]:
-    """Where the laws come from and how sure they are."""
-    runs = max(scope.law.runs for scope in one.scopes)
-    unit = "" if writable_unit(one.metric.unit) else f"; unit {one.metric.unit}"
-    yield f"{one.calls:,} calls, {runs} runs, {percent(one.share)} of the cost{unit}"
-    yield from one.marks
-    yield from map(_breakpoint, one.breakpoints)
-    for scope in one.scopes:
-        place = f"[{show(scope.condition)}] " if len(one.scopes) > 1 and scope.condition else ""
-        yield from (f"{place}{line}" for line in _doubts(scope.law))
-
-
-def _left_out(others: Sequence[Annotation]) -> Iterator[str]:
-    if others:
-        places = ", ".join(f"{one.component.file}:{one.component.line}" for one in others)
-        yield f"{len(others)} more component{'s' * (len(others) > 1)} of this name left out: {places}"
-
-
-def _breakpoint(one: Breakpoint) -> str:
-    return f"regimes part at {one.feature} = {number(one.value)} ({number(one.low)}–{number(one.high)})"
-
-
-def _doubts(law: Law) -> Iterator[str]:
-    if law.reason:
-        yield law.reason
-    for other in law.alternatives:
-        yield f"fits equally well: {learnt_text(other.expression)}"
-    for feature, others in law.collinear.items():
-        yield f"{feature} varies together with {', '.join(others)}"

@@ -12,8 +12,8 @@ from perflaw.report.explore import words
 from perflaw.report.page.page import as_json, asset, encodable, filled, program
 from perflaw.report.quantity import NOTHING, counted
 from perflaw.types.documents import Document, document
-from perflaw.types.explored import Choice, FrontPoint, Importance, MetricLaw, StudyResult, Surface
-from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value
+from perflaw.types.explored import Choice, FrontPoint, MetricLaw, StudyResult, Surface
+from perflaw.types.studies import Configuration, Study, StudyMetric, Trial, Value
 
 RELOAD_S = 3
 """Seconds after which the page of an unfinished study looks for a newer one."""
@@ -41,12 +41,38 @@ def explore_data(result: StudyResult, seed: int = 0) -> Document:
     study, objective = result.study, result.objective
     metrics = sorted(study.metrics, key=lambda metric: objective is None or metric.name != objective.name)
     robust = result.robust if words.robust_differs(result) else None
+    knobs = []
+    for knob in study.knobs:
+        # Listed settings; of a range its ends, even steps between, and the settings that were tried.
+        levels: list[Value] = [False, True] if knob.kind == "bool" else list(knob.values)
+        if not levels:
+            low, high = knob.low or 0.0, knob.high or 0.0
+            linear = knob.scale == "linear" or low <= 0
+            parts = [i / (MAX_LEVELS - 1) for i in range(MAX_LEVELS)]
+            steps = [low + (high - low) * part if linear else float(low * (high / low) ** part) for part in parts]
+            settings: set[Value] = {round(step) for step in steps} if knob.kind == "int" else set(steps)
+            tried = {trial.configuration[knob.name] for trial in result.trials if knob.name in trial.configuration}
+            if len(tried) <= 2 * MAX_LEVELS:
+                settings |= {setting for setting in tried if not isinstance(setting, str)}
+            levels = sorted(settings, key=float)
+        numbers = [float(level) for level in levels if not isinstance(level, str)]
+        wide = len(numbers) > 1 and min(numbers) > 0 and max(numbers) / min(numbers) > 30
+        knobs.append(
+            {
+                "name": knob.name,
+                "ordered": knob.kind in ("int", "float", "ordinal"),
+                "categorical": knob.kind == "categorical",
+                "log": knob.scale != "linear" or wide,
+                "levels": [{"value": level, "text": words.setting_text(knob, level)} for level in levels],
+                "default": knob.default,
+            }
+        )
     return {
         "title": study.name,
         "heading": words.heading(result).partition(": ")[2],
         "seed": seed,
         "reload": RELOAD_S if result.unfinished else 0,
-        "knobs": [_knob(knob, result) for knob in study.knobs],
+        "knobs": knobs,
         "metrics": [_metric(metric, result) for metric in metrics],
         "best": _choice(result.best, study) if result.best else None,
         "robust": _choice(robust, study) if robust else None,
@@ -56,38 +82,6 @@ def explore_data(result: StudyResult, seed: int = 0) -> Document:
         "surface": _surface(result.surface, study) if result.surface else None,
         "pareto": [_front_point(point, study) for point in result.pareto] if len(result.pareto) > 1 else [],
     }
-
-
-def _knob(knob: Knob, result: StudyResult) -> Document:
-    """A knob with the settings that its slider and its maps step through."""
-    levels = _levels(knob, result)
-    numbers = [float(level) for level in levels if not isinstance(level, str)]
-    wide = len(numbers) > 1 and min(numbers) > 0 and max(numbers) / min(numbers) > 30
-    return {
-        "name": knob.name,
-        "ordered": knob.kind in ("int", "float", "ordinal"),
-        "categorical": knob.kind == "categorical",
-        "log": knob.scale != "linear" or wide,
-        "levels": [{"value": level, "text": words.setting_text(knob, level)} for level in levels],
-        "default": knob.default,
-    }
-
-
-def _levels(knob: Knob, result: StudyResult) -> list[Value]:
-    """Listed settings; of a range its ends, even steps between, and the settings that were tried."""
-    if knob.kind == "bool":
-        return [False, True]
-    if knob.values:
-        return list(knob.values)
-    low, high = knob.low or 0.0, knob.high or 0.0
-    linear = knob.scale == "linear" or low <= 0
-    parts = [i / (MAX_LEVELS - 1) for i in range(MAX_LEVELS)]
-    steps = [low + (high - low) * part if linear else float(low * (high / low) ** part) for part in parts]
-    levels: set[Value] = {round(step) for step in steps} if knob.kind == "int" else set(steps)
-    tried = {trial.configuration[knob.name] for trial in result.trials if knob.name in trial.configuration}
-    if len(tried) <= 2 * MAX_LEVELS:
-        levels |= {setting for setting in tried if not isinstance(setting, str)}
-    return sorted(levels, key=float)
 
 
 def _metric(metric: StudyMetric, result: StudyResult) -> Document:
@@ -100,7 +94,19 @@ def _metric(metric: StudyMetric, result: StudyResult) -> Document:
         "unit": unit,
         "factor": factor,
         "law": _law(law) if law else None,
-        "importance": _importance(importance, metric) if importance else None,
+        "importance": {
+            **document(importance),
+            "shares": [
+                {**document(share), "text": {"share": words.share_text(share), "knobs": words.knobs_text(share)}}
+                for share in importance.shares[:MAX_SHARES]
+            ],
+            "text": {
+                "variance": "log-variance" if importance.logarithm else "variance",
+                "noise": words.noise_text(importance, metric),
+            },
+        }
+        if importance
+        else None,
     }
 
 
@@ -113,20 +119,6 @@ def _law(learnt: MetricLaw) -> Document:
         ("learnt from", f"{counted(law.n, 'trial')} of {counted(law.runs, 'configuration')}"),
     ]
     return {**document(law), "tree": distribution_tree(law.expression), "facts": facts}
-
-
-def _importance(importance: Importance, metric: StudyMetric) -> Document:
-    return {
-        **document(importance),
-        "shares": [
-            {**document(share), "text": {"share": words.share_text(share), "knobs": words.knobs_text(share)}}
-            for share in importance.shares[:MAX_SHARES]
-        ],
-        "text": {
-            "variance": "log-variance" if importance.logarithm else "variance",
-            "noise": words.noise_text(importance, metric),
-        },
-    }
 
 
 def _settings(configuration: Configuration, study: Study) -> dict[str, str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from perflaw.laws.printing import learnt_text
 from perflaw.report import tables
 from perflaw.report.explore import words
 from perflaw.report.quantity import counted
 from perflaw.report.tables import WIDTH, printable, text_table
-from perflaw.types.explored import Choice, Importance, StudyResult, Surface
-from perflaw.types.studies import Knob, StudyMetric
+from perflaw.types.explored import Choice, StudyResult, Surface
+from perflaw.types.studies import StudyMetric
 
 MAX_SHARES, MAX_FRONT, MAX_NOTICES, MAX_MAPS = 8, 8, 8, 3
 """Rows of each part where not all are asked for."""
@@ -28,10 +28,39 @@ def explore_text(result: StudyResult, colour: bool = False, every: bool = False,
         if result.robust and words.robust_differs(result):
             text += _choice("robust", result.robust, result, metrics)
     for importance in result.importance if every else result.importance[:2]:
-        text += "\n" + _importance(importance, metrics[importance.metric], colour, every)
+        noise = words.noise_text(importance, metrics[importance.metric])
+        notes = ["every combination was tried"] * importance.exact + [noise] * bool(noise)
+        variance = "log-variance" if importance.logarithm else "variance"
+        head = f"what matters for {importance.metric}: share of its {variance} over the space"
+        head += f" ({', '.join(notes)})" if notes else ""
+        if importance.reason:
+            text += "\n" + _paragraph(f"{head}: {importance.reason}")
+            continue
+        shares = importance.shares if every else [share for share in importance.shares if share.sure][:MAX_SHARES]
+        rows = [[words.share_text(share), words.knobs_text(share), "█" * round(share.share * _BAR)] for share in shares]
+        table = text_table(["share", "knobs", ""], rows, right=(0,), colour=colour)
+        text += "\n" + _paragraph(head) + "".join(f" {line}\n" for line in table.splitlines())
     maps = _maps(result) if any(one.shares for one in result.importance[:1]) else ""
     text += "\n" + maps if maps else ""
-    text += _front(result, metrics, colour, every) + _laws(result) + _notices(result, every)
+    if len(result.pareto) > 1:
+        names = [name for name in result.pareto[0].metrics if metrics[name].goal]
+        shown = result.pareto if every else result.pareto[:MAX_FRONT]
+        rows = [
+            [
+                words.configuration_text(result.study, one.configuration),
+                *(words.estimate_text(metrics[name], one.metrics[name]) for name in names),
+                words.probability_text(one.probability),
+            ]
+            for one in shown
+        ]
+        table = text_table(["no other is better in every metric", *names, "sure"], rows, (), colour)
+        left = len(result.pareto) - len(shown)
+        text += "\n" + table + (f"  {left} more (--all lists all)\n" if left else "")
+    text += "\n" * bool(result.laws)
+    for one in result.laws:
+        law = learnt_text(one.law.expression) if one.law.verdict == "law" else f"{one.law.verdict}: {one.law.reason}"
+        text += _paragraph(f"law of {one.metric.name}: {printable(law)}")
+    text += _notices(result, every)
     steps = [_paragraph(f"  {command}  ({purpose})") for command, purpose in words.next_steps(result, name)]
     return text + ("\nnext\n" + "".join(steps) if steps else "")
 
@@ -50,48 +79,6 @@ def _choice(title: str, choice: Choice, result: StudyResult, metrics: Mapping[st
     reason = words.sure_text(choice) if title == "best" else choice.why
     lines = [f"{title}: {words.configuration_text(result.study, choice.configuration)}", f"  {values}", f"  {reason}"]
     return "".join(map(_paragraph, lines))
-
-
-def _importance(importance: Importance, metric: StudyMetric, colour: bool, every: bool) -> str:
-    noise = words.noise_text(importance, metric)
-    notes = ["every combination was tried"] * importance.exact + [noise] * bool(noise)
-    variance = "log-variance" if importance.logarithm else "variance"
-    head = f"what matters for {importance.metric}: share of its {variance} over the space"
-    head += f" ({', '.join(notes)})" if notes else ""
-    if importance.reason:
-        return _paragraph(f"{head}: {importance.reason}")
-    shares = importance.shares if every else [share for share in importance.shares if share.sure][:MAX_SHARES]
-    rows = [[words.share_text(share), words.knobs_text(share), "█" * round(share.share * _BAR)] for share in shares]
-    table = text_table(["share", "knobs", ""], rows, right=(0,), colour=colour)
-    return _paragraph(head) + "".join(f" {line}\n" for line in table.splitlines())
-
-
-def _front(result: StudyResult, metrics: Mapping[str, StudyMetric], colour: bool, every: bool) -> str:
-    """The front, where metrics disagree about the best."""
-    if len(result.pareto) < 2:
-        return ""
-    names = [name for name in result.pareto[0].metrics if metrics[name].goal]
-    shown = result.pareto if every else result.pareto[:MAX_FRONT]
-    rows = [
-        [
-            words.configuration_text(result.study, one.configuration),
-            *(words.estimate_text(metrics[name], one.metrics[name]) for name in names),
-            words.probability_text(one.probability),
-        ]
-        for one in shown
-    ]
-    table = text_table(["no other is better in every metric", *names, "sure"], rows, (), colour)
-    left = len(result.pareto) - len(shown)
-    return "\n" + table + (f"  {left} more (--all lists all)\n" if left else "")
-
-
-def _laws(result: StudyResult) -> str:
-    """The laws, or why there is none."""
-    text = ""
-    for one in result.laws:
-        law = learnt_text(one.law.expression) if one.law.verdict == "law" else f"{one.law.verdict}: {one.law.reason}"
-        text += _paragraph(f"law of {one.metric.name}: {printable(law)}")
-    return "\n" + text if text else ""
 
 
 def _notices(result: StudyResult, every: bool) -> str:
@@ -120,7 +107,16 @@ def _maps(result: StudyResult) -> str:
     for facet, rows in list(zip(surface.facet_values, cells, strict=True))[:MAX_MAPS]:
         if surface.facet:
             text += f" {surface.facet} = {words.setting_text(knobs.get(surface.facet), facet)}\n"
-        text += "".join(_map_lines(surface, rows, best, knobs))
+        # The rows from the highest level down, then the levels across.
+        names = [words.setting_text(knobs.get(surface.y), value) for value in surface.y_values]
+        heads = [words.setting_text(knobs.get(surface.x), value).replace(" ", "") for value in surface.x_values]
+        margin = min(_MAX_LEVEL_NAME, max(map(len, names)))
+        column = max(6, max(map(len, heads)) + 1)
+        columns = max(1, (WIDTH - margin - 4) // column)
+        for name, row in reversed(list(zip(names, rows, strict=True))):
+            shown = "".join(_cell(value, measured, best).rjust(column) for value, measured in row[:columns])
+            text += f"  {name[:margin].rjust(margin)}{shown}".rstrip() + "\n"
+        text += f"  {'':{margin}}{''.join(head[: column - 1].rjust(column) for head in heads[:columns])}\n"
     left = len(surface.facet_values) - MAX_MAPS
     return text + (f" {left} more on the page\n" if left > 0 else "")
 
@@ -129,24 +125,6 @@ def _cells(surface: Surface, facet: int, row: int) -> list[tuple[float | None, b
     """Value of each cell of a row, and whether it was measured."""
     cells = zip(surface.measured[facet][row], surface.expected[facet][row], strict=True)
     return [(expected if measured is None else measured, measured is not None) for measured, expected in cells]
-
-
-def _map_lines(
-    surface: Surface,
-    rows: Sequence[Sequence[tuple[float | None, bool]]],
-    best: float,
-    knobs: Mapping[str, Knob],
-) -> Iterator[str]:
-    """The rows from the highest level down, then the levels across."""
-    names = [words.setting_text(knobs.get(surface.y), value) for value in surface.y_values]
-    heads = [words.setting_text(knobs.get(surface.x), value).replace(" ", "") for value in surface.x_values]
-    left = min(_MAX_LEVEL_NAME, max(map(len, names)))
-    column = max(6, max(map(len, heads)) + 1)
-    columns = max(1, (WIDTH - left - 4) // column)
-    for name, row in reversed(list(zip(names, rows, strict=True))):
-        cells = "".join(_cell(value, measured, best).rjust(column) for value, measured in row[:columns])
-        yield f"  {name[:left].rjust(left)}{cells}".rstrip() + "\n"
-    yield f"  {'':{left}}{''.join(head[: column - 1].rjust(column) for head in heads[:columns])}\n"
 
 
 def _cell(value: float | None, measured: bool, best: float) -> str:

@@ -66,7 +66,16 @@ def call_path_graph(spec: PathSpec) -> Graph:
     group_of = {path: place for place, group in enumerate(spec.groups) for path in group.paths}
     order = sorted(range(len(spec.paths)), key=lambda path: (-sum(spec.path_counts[path]), path))
     atoms = {edge for group in spec.groups for term in group.expression for edge, _ in term}
-    drawn = _fitting([spec.paths[path] for path in order], atoms)
+    # The first paths, as many as need no more than MAX_NODES nodes.
+    paths = [spec.paths[path] for path in order]
+    low, high = 1, len(paths)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(set(_chains(paths[:middle], atoms).values())) <= MAX_NODES:
+            low = middle
+        else:
+            high = middle - 1
+    drawn = paths[:low]
     chains = _chains(drawn, atoms)
     kept = order[: len(drawn)]
     folded = [tuple(dict.fromkeys(chains[name] for name in spec.paths[path])) for path in kept]
@@ -89,16 +98,22 @@ def call_path_graph(spec: PathSpec) -> Graph:
     return Graph(nodes, lines, len(spec.paths) - len(drawn))
 
 
-def _fitting(paths: Sequence[CallPath], atoms: Collection[Edge]) -> list[CallPath]:
-    """The first paths, as many as need no more than ``MAX_NODES`` nodes."""
-    low, high = 1, len(paths)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(set(_chains(paths[:middle], atoms).values())) <= MAX_NODES:
-            low = middle
-        else:
-            high = middle - 1
-    return list(paths[:low]) if paths else []
+def _layers(paths: Sequence[Sequence[int]], nodes: int) -> list[int]:
+    """Layer of each node: the length of the longest way from the start, without calls back up (recursion)."""
+    layers = [0] * nodes
+    for _ in range(min(nodes, 64)):
+        changed = False
+        for path in paths:
+            for place, (a, b) in enumerate(pairwise(path)):
+                if b not in path[: place + 1] and layers[b] <= layers[a] < nodes:
+                    layers[b] = layers[a] + 1
+                    changed = True
+        if not changed:
+            break
+    ends = {path[-1] for path in paths if path}
+    for end in ends:
+        layers[end] = max(layers)
+    return layers
 
 
 def _chains(paths: Sequence[CallPath], atoms: Collection[Edge]) -> dict[str, int]:
@@ -120,24 +135,6 @@ def _chains(paths: Sequence[CallPath], atoms: Collection[Edge]) -> dict[str, int
             joins = alone and name not in last and (before, name) not in atoms
             number[name] = number[before] if joins else max(number.values(), default=-1) + 1
     return number
-
-
-def _layers(paths: Sequence[Sequence[int]], nodes: int) -> list[int]:
-    """Layer of each node: the length of the longest way from the start, without calls back up (recursion)."""
-    layers = [0] * nodes
-    for _ in range(min(nodes, 64)):
-        changed = False
-        for path in paths:
-            for place, (a, b) in enumerate(pairwise(path)):
-                if b not in path[: place + 1] and layers[b] <= layers[a] < nodes:
-                    layers[b] = layers[a] + 1
-                    changed = True
-        if not changed:
-            break
-    ends = {path[-1] for path in paths if path}
-    for end in ends:
-        layers[end] = max(layers)
-    return layers
 
 
 def _places(
@@ -174,22 +171,17 @@ def _swept(rows: list[list[object]], links: Sequence[tuple[object, object]]) -> 
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         for number in range(len(rows)) if down else reversed(range(len(rows))):
-            wanted = {one: _mean(one, beside, at, row_of, number, down) for one in rows[number]}
+            wanted = {}
+            for one in rows[number]:
+                near = [
+                    at[other]
+                    for other in beside.get(one, ())
+                    if (row_of[other] < number) == down and row_of[other] != number
+                ]
+                wanted[one] = sum(near) / len(near) if near else at[one]
             rows[number].sort(key=lambda one: (wanted[one], at[one]))
             _spread(rows[number], wanted, at)
     return at
-
-
-def _mean(
-    one: object,
-    beside: dict[object, list[object]],
-    at: dict[object, float],
-    row_of: dict[object, int],
-    number: int,
-    down: bool,
-) -> float:
-    near = [at[other] for other in beside.get(one, ()) if (row_of[other] < number) == down and row_of[other] != number]
-    return sum(near) / len(near) if near else at[one]
 
 
 def _spread(row: Sequence[object], wanted: dict[object, float], at: dict[object, float]) -> None:

@@ -37,7 +37,23 @@ def mine_otlp(file: SpecFile) -> Document:
     if file.specs and not any(one.histograms for one in file.specs):
         why = "files of specifications hold shares and no durations"
         raise DataError("OTLP: no durations", why, "perflaw mine --export otlp (from recordings)")
-    points = [_point(one, place) for one in file.specs if one.histograms for place in range(len(one.spec.groups))]
+    points = []
+    for one in file.specs:
+        for group, histogram in zip(one.spec.groups, one.histograms, strict=False):
+            # Attributes name the function, the group by its id, and the clock, but no call path.
+            attributes = {"code.function.name": one.spec.component, "spec_group": group.id, "clock": one.spec.metric}
+            counts = histogram.counts.tolist()
+            points.append(
+                {
+                    "attributes": [_attribute(name, value) for name, value in attributes.items()],
+                    "startTimeUnixNano": str(one.span_ns[0]),
+                    "timeUnixNano": str(one.span_ns[1]),
+                    "count": str(sum(counts) + histogram.zeros),
+                    "scale": histogram.scale,
+                    "zeroCount": str(histogram.zeros),
+                    "positive": {"offset": histogram.offset, "bucketCounts": [str(calls) for calls in counts]},
+                }
+            )
     metric = {
         "name": NAME,
         "description": "Durations of calls by group of call paths, as mined by perflaw",
@@ -49,22 +65,6 @@ def mine_otlp(file: SpecFile) -> Document:
         "resourceMetrics": [
             {"resource": resource, "scopeMetrics": [{"scope": {"name": "perflaw"}, "metrics": [metric]}]}
         ]
-    }
-
-
-def _point(mined: MinedSpec, place: int) -> Document:
-    """Durations of a group's calls. Attributes name the function, the group by its id, and the clock, but no call path."""
-    spec, group, histogram = mined.spec, mined.spec.groups[place], mined.histograms[place]
-    attributes = {"code.function.name": spec.component, "spec_group": group.id, "clock": spec.metric}
-    counts = histogram.counts.tolist()
-    return {
-        "attributes": [_attribute(name, value) for name, value in attributes.items()],
-        "startTimeUnixNano": str(mined.span_ns[0]),
-        "timeUnixNano": str(mined.span_ns[1]),
-        "count": str(sum(counts) + histogram.zeros),
-        "scale": histogram.scale,
-        "zeroCount": str(histogram.zeros),
-        "positive": {"offset": histogram.offset, "bucketCounts": [str(calls) for calls in counts]},
     }
 
 
@@ -105,20 +105,18 @@ def _rules(spec: PathSpec) -> Iterator[str]:
             yield f"  - record: {RATIO}"
             yield f"    expr: {_quoted(f'histogram_fraction(0, {border:.9g}, sum(rate({_series(spec, group)})))')}"
             yield f"    labels: {_labels(spec, group, border=f'{border:.9g}')}"
-            yield from _alert(spec, group, border, sum(group.distribution[: place + 1]))
-
-
-def _alert(spec: PathSpec, group: PathGroup, border: float, share: float) -> Iterator[str]:
-    """The alert where the share differs by more than the tolerance and by more than chance explains."""
-    ratio = f"{RATIO}{{{_selector(spec, group)}, border={json.dumps(f'{border:.9g}')}}} - {share:.6g}"
-    variance = SURE**2 * max(share * (1.0 - share), 1e-4)
-    chance = f"({ratio}) ^ 2 * {_ON} {CALLS}{{{_selector(spec, group)}}} > {variance:.6g}"
-    text = f"{spec.component}, group {group.id}: {{{{ $value | humanizePercentage }}}} off the {share_text(share)} of calls"
-    yield "  - alert: PerformanceSpecificationViolated"
-    yield f"    expr: {_quoted(f'abs({ratio}) > {TOLERANCE} and {_ON} {chance}')}"
-    yield f"    for: {LASTING}"
-    yield f"    labels: {_labels(spec, group, border=f'{border:.9g}', severity='warning')}"
-    yield f"    annotations: {{summary: {_quoted(f'{text} up to {quantity(border, spec.unit)}')}}}"
+            # The alert where the share differs by more than the tolerance and by more than chance explains.
+            share = sum(group.distribution[: place + 1])
+            ratio = f"{RATIO}{{{_selector(spec, group)}, border={json.dumps(f'{border:.9g}')}}} - {share:.6g}"
+            variance = SURE**2 * max(share * (1.0 - share), 1e-4)
+            chance = f"({ratio}) ^ 2 * {_ON} {CALLS}{{{_selector(spec, group)}}} > {variance:.6g}"
+            text = f"{spec.component}, group {group.id}: "
+            text += f"{{{{ $value | humanizePercentage }}}} off the {share_text(share)} of calls"
+            yield "  - alert: PerformanceSpecificationViolated"
+            yield f"    expr: {_quoted(f'abs({ratio}) > {TOLERANCE} and {_ON} {chance}')}"
+            yield f"    for: {LASTING}"
+            yield f"    labels: {_labels(spec, group, border=f'{border:.9g}', severity='warning')}"
+            yield f"    annotations: {{summary: {_quoted(f'{text} up to {quantity(border, spec.unit)}')}}}"
 
 
 def _series(spec: PathSpec, group: PathGroup) -> str:
@@ -207,7 +205,15 @@ def mine_pytest(file: SpecFile, experiment: str) -> str:
     """
     specs = [mined for mined in file.specs if mined.spec.borders]
     groups = "".join(_table_line(mined.spec, group) for mined in specs for group in mined.spec.groups)
-    yaml = spec_yaml(replace(file, specs=tuple(_without_paths(mined) for mined in specs)))
+    without_paths = []
+    for mined in specs:
+        kept = [place for place, group in enumerate(mined.spec.groups) if not group.standing]
+        without = tuple(replace(mined.spec.groups[place], paths=()) for place in kept)
+        tallies = tuple(mined.tallies[place] for place in kept) if mined.tallies else ()
+        without_paths.append(
+            MinedSpec(replace(mined.spec, groups=without, paths=(), path_counts=(), unknown=()), tallies)
+        )
+    yaml = spec_yaml(replace(file, specs=tuple(without_paths)))
     quoted = yaml.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     text = (
         _FILE.replace('SPECIFICATION = r"""', 'SPECIFICATION = """\\')
@@ -225,10 +231,3 @@ def _table_line(spec: PathSpec, group: PathGroup) -> str:
     condition = expression_text(group.expression)
     values = f"{spec.component!a}, {spec.metric!r}, {group.id!a}, {condition!a}, {border:.9g}, {slower:.6g}"
     return f"    # {share_text(slower)} of the calls take more than {quantity(border, spec.unit)}\n    ({values}),\n"
-
-
-def _without_paths(mined: MinedSpec) -> MinedSpec:
-    kept = [place for place, group in enumerate(mined.spec.groups) if not group.standing]
-    groups = tuple(replace(mined.spec.groups[place], paths=()) for place in kept)
-    tallies = tuple(mined.tallies[place] for place in kept) if mined.tallies else ()
-    return MinedSpec(replace(mined.spec, groups=groups, paths=(), path_counts=(), unknown=()), tallies)

@@ -19,7 +19,6 @@ from perflaw.report.mine.words import (
 from perflaw.report.page.data import flat, packed
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity
 from perflaw.specs.call_paths import edge_text, expression_text
-from perflaw.types import Consistency, Histogram
 from perflaw.types.documents import Document, document
 from perflaw.types.specifications import Edge, MergeStep, MinedSpec, PathGroup, PathSpec
 
@@ -31,46 +30,52 @@ MAX_BARS = 120
 
 def mine_data(view: MineView) -> Document:
     """Everything that the view shows, as JSON values without NaN or infinity."""
+    screens = []
+    for mined in view.file.specs:
+        spec, names = mined.spec, edge_names(mined.spec)
+        stable = f"{'yes' if spec.stable else 'no'}, over {counted(spec.observations, 'observation')}"
+        screens.append(
+            packed(
+                {
+                    "facts": [
+                        ("calls", count(spec.points)),
+                        ("borders", borders_text(spec.borders, spec.unit)),
+                        ("stable", stable),
+                        ("call paths", f"{len(spec.paths):,}"),
+                        ("use of more data", percent(spec.utility)),
+                    ],
+                    "clusters": cluster_texts(spec),
+                    "groups": [_group(group, spec, names) for group in spec.groups],
+                    "edges": [{"name": name, "edge": edge_text(edge)} for edge, name in names.items()],
+                    "unknown": _paths(spec, spec.unknown, MAX_UNKNOWN_PATHS),
+                    "graph": _graph(spec, names),
+                    "histogram": histogram_data(mined),
+                    "platforms": [
+                        {"host": spec.platforms[place].host, "borders": borders_text(borders, spec.unit)}
+                        for place, borders in sorted((spec.platform_borders or {}).items())
+                    ],
+                    "notes": list(spec.notes),
+                }
+            )
+        )
     return {
-        "rows": [_row(mined.spec) for mined in view.file.specs],
-        "screens": [packed(_screen(mined)) for mined in view.file.specs],
+        "rows": [
+            {
+                **flat(mined.spec),
+                "sizes": {
+                    "borders": len(mined.spec.borders),
+                    "groups": len(mined.spec.groups),
+                    "edges": len(edge_names(mined.spec)),
+                },
+                "text": {
+                    "share": percent(mined.spec.share) if mined.spec.share is not None else NOTHING,
+                    "calls": count(mined.spec.points),
+                },
+            }
+            for mined in view.file.specs
+        ],
+        "screens": screens,
         "merges": _merges(view.steps) if view.steps else None,
-    }
-
-
-def _row(spec: PathSpec) -> Document:
-    return {
-        **flat(spec),
-        "sizes": {"borders": len(spec.borders), "groups": len(spec.groups), "edges": len(edge_names(spec))},
-        "text": {
-            "share": percent(spec.share) if spec.share is not None else NOTHING,
-            "calls": count(spec.points),
-        },
-    }
-
-
-def _screen(mined: MinedSpec) -> Document:
-    spec, names = mined.spec, edge_names(mined.spec)
-    stable = f"{'yes' if spec.stable else 'no'}, over {counted(spec.observations, 'observation')}"
-    return {
-        "facts": [
-            ("calls", count(spec.points)),
-            ("borders", borders_text(spec.borders, spec.unit)),
-            ("stable", stable),
-            ("call paths", f"{len(spec.paths):,}"),
-            ("use of more data", percent(spec.utility)),
-        ],
-        "clusters": cluster_texts(spec),
-        "groups": [_group(group, spec, names) for group in spec.groups],
-        "edges": [{"name": name, "edge": edge_text(edge)} for edge, name in names.items()],
-        "unknown": _paths(spec, spec.unknown, MAX_UNKNOWN_PATHS),
-        "graph": _graph(spec, names),
-        "histogram": histogram_data(mined),
-        "platforms": [
-            {"host": spec.platforms[place].host, "borders": borders_text(borders, spec.unit)}
-            for place, borders in sorted((spec.platform_borders or {}).items())
-        ],
-        "notes": list(spec.notes),
     }
 
 
@@ -132,24 +137,22 @@ def histogram_data(mined: MinedSpec) -> Document | None:
         scale, low, high = scale - 1, low >> 1, ((high - 1) >> 1) + 1
     zeros, unit = sum(h.zeros for h in mined.histograms), mined.spec.unit
     width = math.ldexp(1.0, -scale)
+    groups = []
+    for histogram in mined.histograms:
+        bars = [0] * (high - low)
+        for place, calls in enumerate(histogram.counts.tolist()):
+            bars[((histogram.offset + place) >> (histogram.scale - scale)) - low] += calls
+        groups.append(bars)
     return {
         "low": low * width,
         "width": width,
-        "groups": [_bars(histogram, scale, low, high) for histogram in mined.histograms],
+        "groups": groups,
         "borders": [
             {"at": math.log2(border), "text": quantity(border, unit)} for border in mined.spec.borders if border > 0
         ],
         "ticks": _ticks(low * width, high * width, unit),
         "zeros": count(zeros) if zeros else "",
     }
-
-
-def _bars(histogram: Histogram, scale: int, low: int, high: int) -> list[int]:
-    """Calls in each bar."""
-    bars = [0] * (high - low)
-    for place, calls in enumerate(histogram.counts.tolist()):
-        bars[((histogram.offset + place) >> (histogram.scale - scale)) - low] += calls
-    return bars
 
 
 def _ticks(low: float, high: float, unit: str) -> list[Document]:
@@ -165,6 +168,18 @@ def _ticks(low: float, high: float, unit: str) -> list[Document]:
 def _merges(steps: Sequence[MergeStep]) -> Document:
     """Box plots of consistency by step (Figure 5), and the functions that differ most or were not compared."""
     functions = [comparable(step.found) for step in steps]
+    worst = []
+    for step, some in zip(steps, functions, strict=True):
+        if some:
+            least = min(some, key=lambda one: (one.points, one.component))
+            worst.append(
+                {
+                    "step": step.name,
+                    "component": least.component,
+                    "points": share_text(least.points),
+                    "paths": share_text(least.paths),
+                }
+            )
     return {
         "steps": [step.name for step in steps],
         "series": [
@@ -178,7 +193,7 @@ def _merges(steps: Sequence[MergeStep]) -> Document:
             },
         ],
         "plain": sum(len(step.found) - len(some) for step, some in zip(steps, functions, strict=True)),
-        "worst": [_worst(some, step.name) for step, some in zip(steps, functions, strict=True) if some],
+        "worst": worst,
         "missing": sorted({name for step in steps for name in step.missing}),
         "unsettled": sorted({name for step in steps for name in step.unsettled}),
     }
@@ -202,15 +217,4 @@ def box(values: Sequence[float], chance: Sequence[float]) -> Document | None:
         "outliers": sorted(one for one in values if one not in inside),
         "chance": statistics.median(chance),
         "text": share_text(quartiles[1]),
-    }
-
-
-def _worst(functions: Sequence[Consistency], step: str) -> Document:
-    """The function of which the fewest calls agree."""
-    least = min(functions, key=lambda one: (one.points, one.component))
-    return {
-        "step": step,
-        "component": least.component,
-        "points": share_text(least.points),
-        "paths": share_text(least.paths),
     }

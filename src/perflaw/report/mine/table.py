@@ -17,7 +17,7 @@ from perflaw.report.mine.words import (
 from perflaw.report.quantity import NOTHING, count, counted, percent
 from perflaw.report.tables import broken, paragraph, printable, text_table, width
 from perflaw.specs.call_paths import edge_text
-from perflaw.types.specifications import MergeStep, PathGroup, PathSpec
+from perflaw.types.specifications import MergeStep, PathSpec
 
 MAX_FUNCTIONS, MAX_FULL, MAX_NAMED = 30, 10, 8
 """Rows of the table, specifications shown in full, and functions of one side that are named."""
@@ -35,7 +35,10 @@ def mine_text(specs: Sequence[PathSpec], colour: bool = False, every: bool = Fal
     text = text_table(headings, [_row(spec) for spec in shown], right=(0, 2, 4, 5), colour=colour)
     text += "".join("\n" + _spec_text(spec, colour) for spec in full)
     if not several:
-        text += "\n" + paragraph(f"every function's calls are of one kind{_common_note(specs)}")
+        # The most frequent reason why functions have no borders, where their notes hold one.
+        notes = Counter(note for spec in specs for note in spec.notes).most_common(1)
+        reason = "".join(f"; {n} of {len(specs)}: {printable(note)}" for note, n in notes)
+        text += "\n" + paragraph(f"every function's calls are of one kind{reason}")
     more = [
         counted(left, noun)
         for left, noun in ((len(specs) - len(shown), "more function"), (len(several) - len(full), "more specification"))
@@ -44,15 +47,6 @@ def mine_text(specs: Sequence[PathSpec], colour: bool = False, every: bool = Fal
     if more:
         text += "\n" + paragraph(f"{', '.join(more)} (--all lists all)")
     return text
-
-
-def _common_note(specs: Sequence[PathSpec]) -> str:
-    """The most frequent reason why functions have no borders, where their notes hold one."""
-    notes = Counter(note for spec in specs for note in spec.notes)
-    if not notes:
-        return ""
-    [(note, n)] = notes.most_common(1)
-    return f"; {n} of {len(specs)}: {printable(note)}"
 
 
 def _row(spec: PathSpec) -> list[str]:
@@ -74,7 +68,12 @@ def _spec_text(spec: PathSpec, colour: bool) -> str:
     head = f"{printable(spec.component)}: {spec.metric}, {counted(spec.points, 'call')}, {stable} over "
     head += counted(spec.observations, "observation")
     headings = ["group", "when", "calls", *cluster_texts(spec)]
-    rows = [_group(place, group, condition_text(group, names)) for place, group in enumerate(spec.groups, 1)]
+    rows = []
+    for place, group in enumerate(spec.groups, 1):
+        when = broken(condition_text(group, names), [" or ", " and ", " "], _CONDITION_WIDTH)
+        if group.mislabelled:
+            when += f"\n ({share_text(group.mislabelled)} of its calls otherwise)"
+        rows.append([str(place), when, count(sum(group.counts)), *map(share_text, group.distribution)])
     lines = [paragraph(head), text_table(headings, rows, right=tuple(range(2, len(headings))), colour=colour)]
     for edge, name in names.items():
         text = broken(printable(edge_text(edge)), [" -> ", ".", "_"], width(colour) - len(name) - 3)
@@ -88,13 +87,6 @@ def _spec_text(spec: PathSpec, colour: bool) -> str:
             paragraph(f"on {printable(spec.platforms[place].host)}: borders {borders_text(borders, spec.unit)}")
         )
     return "".join([*lines, *(paragraph(f"note: {printable(note)}") for note in spec.notes)])
-
-
-def _group(place: int, group: PathGroup, condition: str) -> list[str]:
-    when = broken(condition, [" or ", " and ", " "], _CONDITION_WIDTH)
-    if group.mislabelled:
-        when += f"\n ({share_text(group.mislabelled)} of its calls otherwise)"
-    return [str(place), when, count(sum(group.counts)), *map(share_text, group.distribution)]
 
 
 def merge_text(steps: Sequence[MergeStep], colour: bool = False) -> str:
@@ -112,7 +104,16 @@ def merge_text(steps: Sequence[MergeStep], colour: bool = False) -> str:
             [one.points for one in functions],
             [one.chance_points for one in functions],
         )
-        rows.append([f"+ {printable(step.name)}", count(len(functions)), *map(_median, columns)])
+        rows.append(
+            [
+                f"+ {printable(step.name)}",
+                count(len(functions)),
+                *(
+                    f"{statistics.median(values) * 100:.0f} % ({min(values) * 100:.0f})" if values else NOTHING
+                    for values in columns
+                ),
+            ]
+        )
     text = text_table(headings, rows, right=(1, 2, 3, 4, 5), colour=colour)
     plain = sum(len(step.found) - len(comparable(step.found)) for step in steps)
     if plain:
@@ -127,12 +128,3 @@ def _left_out(reason: str, functions: set[str]) -> str:
     names = sorted(functions)
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return paragraph(f"{reason}: {', '.join(map(printable, names[:MAX_NAMED]))}{more}") if names else ""
-
-
-def _median(values: Sequence[float]) -> str:
-    """The median, and the least in brackets.
-
-    >>> _median([1.0, 0.9, 0.5]), _median([])
-    ('90 % (50)', '—')
-    """
-    return f"{statistics.median(values) * 100:.0f} % ({min(values) * 100:.0f})" if values else NOTHING

@@ -13,7 +13,7 @@ from perflaw.laws.trees import distribution_tree, expression_tree
 from perflaw.report import law_words as words
 from perflaw.report.page.data import curve_columns, flat, packed, shortened
 from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity
-from perflaw.types import Annotation, Breakpoint, Curve, Law, Points, Prediction, Scope
+from perflaw.types import Annotation, Law, Points, Prediction
 from perflaw.types.documents import Document, document, finite
 
 _AXES = {"ns": (1e-9, "s"), "bytes": (1.0, "B")}
@@ -26,44 +26,49 @@ _SHARED_POINTS, _MIN_POINTS = 50_000, 60
 
 def laws_data(annotations: Sequence[Annotation], runs: Sequence[str], at: Mapping[str, float] | None) -> Document:
     """The page's data of all laws; ``at`` is the point that the person asked predictions for."""
-    scope, heading = _predicted(annotations, at)
+    # What the column of predictions holds ("at", "run" or "call", the same in every row), and its heading.
+    if at:
+        scope, heading = "at", f"run at {words.features_text(at)}"
+    else:
+        farthest = [one.run_law.predictions[-1] for one in annotations if one.run_law and one.run_law.predictions]
+        points = {words.features_text(prediction.features) for prediction in farthest if prediction.features}
+        if len(points) == 1:
+            scope, heading = "run", f"run at {points.pop()}"
+        else:
+            scope, heading = ("run", "predicted per run") if farthest else ("call", "predicted per call")
     numbers = {run: i for i, run in enumerate(runs)}
     fewer = max(_MIN_POINTS, _SHARED_POINTS // max(1, len(annotations) - _FULL))
-    return {
-        "predicted": {"heading": heading, "scope": scope},
-        "rows": [_row(one, key, scope) for one, key in zip(annotations, _keys(annotations), strict=True)],
-        "annotations": [
-            packed(
-                {
-                    "document": document(one),
-                    "text": _texts(one),
-                    "chart": _chart(one, numbers, None if i < _FULL else fewer),
-                }
-            )
-            for i, one in enumerate(annotations)
-        ],
-    }
-
-
-def _predicted(annotations: Sequence[Annotation], at: Mapping[str, float] | None) -> tuple[str, str]:
-    """What the column of predictions holds ("at", "run" or "call", the same in every row), and its heading."""
-    if at:
-        return "at", f"run at {words.features_text(at)}"
-    farthest = [one.run_law.predictions[-1] for one in annotations if one.run_law and one.run_law.predictions]
-    points = {words.features_text(prediction.features) for prediction in farthest if prediction.features}
-    if len(points) == 1:
-        return "run", f"run at {points.pop()}"
-    return ("run", "predicted per run") if farthest else ("call", "predicted per call")
-
-
-def _keys(annotations: Sequence[Annotation]) -> list[str]:
-    """A unique name each, for links: with file, line and metric where functions have the same name."""
+    # A unique name each, for links: with file, line and metric where functions have the same name.
     keys: dict[str, None] = {}
     for i, one in enumerate(annotations):
         place = f"{one.component.name} {one.component.file}:{one.component.line}"
         choices = (one.component.name, place, f"{place} {one.metric.name}", f"{place} {one.metric.name} {i}")
         keys[next(key for key in choices if key not in keys)] = None
-    return list(keys)
+    texts = []
+    for i, one in enumerate(annotations):
+        unit = one.metric.unit
+        texts.append(
+            packed(
+                {
+                    "document": document(one),
+                    "text": {
+                        "total": quantity(one.total, unit),
+                        "scopes": [
+                            {"probability": percent(scope.probability), **_law_texts(scope.law, unit)}
+                            for scope in one.scopes
+                        ],
+                        "run": _law_texts(one.run_law, unit) if one.run_law else None,
+                        "predicted": prediction_rows([one.predicted], unit) if one.predicted else [],
+                    },
+                    "chart": _chart(one, numbers, None if i < _FULL else fewer),
+                }
+            )
+        )
+    return {
+        "predicted": {"heading": heading, "scope": scope},
+        "rows": [_row(one, key, scope) for one, key in zip(annotations, list(keys), strict=True)],
+        "annotations": texts,
+    }
 
 
 def _row(annotation: Annotation, key: str, scope: str) -> Document:
@@ -97,24 +102,36 @@ def _row(annotation: Annotation, key: str, scope: str) -> Document:
     }
 
 
-def _texts(annotation: Annotation) -> Document:
-    """The words beside the charts of a component; ``scopes`` in the order of its scopes."""
-    unit = annotation.metric.unit
-    return {
-        "total": quantity(annotation.total, unit),
-        "scopes": [
-            {"probability": percent(scope.probability), **_law_texts(scope.law, unit)} for scope in annotation.scopes
-        ],
-        "run": _law_texts(annotation.run_law, unit) if annotation.run_law else None,
-        "predicted": prediction_rows([annotation.predicted], unit) if annotation.predicted else [],
-    }
-
-
 def _law_texts(law: Law, unit: str) -> Document:
+    exponent = ""
+    if law.exponent is not None and law.features:
+        logarithm = f", of its logarithm {number(law.log_exponent)}" if law.log_exponent else ""
+        exponent = f"{number(law.exponent)}{logarithm}"
+    collinear = [f"{name}: {', '.join(others)}" for name, others in law.collinear.items() if others]
+    breakpoints = [
+        f"{one.feature} = {number(one.value)} ({number(one.low)}–{number(one.high)})" for one in law.breakpoints
+    ]
+    slopes = []
+    for name in law.features:
+        if name in law.slope:
+            ends = f" ({law.slope_low[name]:.2f}–{law.slope_high[name]:.2f})" if name in law.slope_low else ""
+            slopes.append(f"{name} {law.slope[name]:.2f}{ends}")
+    facts = [
+        ("noise", words.noise_text(law.noise, unit)),
+        ("evidence", f"{counted(law.n, 'point')} from {counted(law.runs, 'run')}"),
+        ("r²", NOTHING if law.r2 is None else f"{law.r2:.4f}"),
+        ("learnt on", ", ".join(_range(name, *ends) for name, ends in law.range.items())),
+        ("local exponent", ", ".join(slopes)),
+        ("exponent", exponent),
+        ("breaks at", ", ".join(breakpoints)),
+        ("may be as well", ", ".join(collinear)),
+        ("lack of fit", "" if law.lack_of_fit is None else f"p = {law.lack_of_fit:.2g}"),
+        ("intercept", "" if law.intercept is None else quantity(law.intercept, unit)),
+    ]
     return {
         "law": words.law_text(law, unit),
         "grows": words.grows_as(law),
-        "facts": _facts(law, unit),
+        "facts": [(name, value) for name, value in facts if value],
         "alternatives": [
             ", ".join(f"{name}^{value:.2f}" for name, value in other.slope.items()) or "constant"
             for other in law.alternatives
@@ -123,39 +140,8 @@ def _law_texts(law: Law, unit: str) -> Document:
     }
 
 
-def _facts(law: Law, unit: str) -> list[tuple[str, str]]:
-    """(name, value) pairs, only those that the law has."""
-    exponent = ""
-    if law.exponent is not None and law.features:
-        logarithm = f", of its logarithm {number(law.log_exponent)}" if law.log_exponent else ""
-        exponent = f"{number(law.exponent)}{logarithm}"
-    collinear = [f"{name}: {', '.join(others)}" for name, others in law.collinear.items() if others]
-    facts = [
-        ("noise", words.noise_text(law.noise, unit)),
-        ("evidence", f"{counted(law.n, 'point')} from {counted(law.runs, 'run')}"),
-        ("r²", NOTHING if law.r2 is None else f"{law.r2:.4f}"),
-        ("learnt on", ", ".join(_range(name, *ends) for name, ends in law.range.items())),
-        ("local exponent", ", ".join(_slope(law, name) for name in law.features if name in law.slope)),
-        ("exponent", exponent),
-        ("breaks at", ", ".join(map(_breakpoint, law.breakpoints))),
-        ("may be as well", ", ".join(collinear)),
-        ("lack of fit", "" if law.lack_of_fit is None else f"p = {law.lack_of_fit:.2g}"),
-        ("intercept", "" if law.intercept is None else quantity(law.intercept, unit)),
-    ]
-    return [(name, value) for name, value in facts if value]
-
-
 def _range(name: str, low: float, high: float) -> str:
     return f"{name} = {number(low)}" if low == high else f"{name} {number(low)}–{number(high)}"
-
-
-def _breakpoint(one: Breakpoint) -> str:
-    return f"{one.feature} = {number(one.value)} ({number(one.low)}–{number(one.high)})"
-
-
-def _slope(law: Law, name: str) -> str:
-    ends = f" ({law.slope_low[name]:.2f}–{law.slope_high[name]:.2f})" if name in law.slope_low else ""
-    return f"{name} {law.slope[name]:.2f}{ends}"
 
 
 def prediction_rows(predictions: Iterable[Prediction], unit: str) -> list[list[str]]:
@@ -176,23 +162,30 @@ def _chart(annotation: Annotation, runs: Mapping[str, int], keep: int | None) ->
     """The numbers behind the charts of a component, with the digits that a screen resolves; ``keep`` points at most."""
     scale, unit = _AXES.get(annotation.metric.unit, (1.0, ""))
     law = annotation.scopes[0].law if annotation.scopes else None
+    curves = []
+    for curve in annotation.curves:
+        known = law.range.get(curve.feature) if law else None
+        curves.append({"feature": curve.feature, "range": list(known) if known else None, **curve_columns(curve, 4)})
+    constant = None
+    if law and not law.features and not annotation.curves:
+        # The horizontal line of a law without features, with its bands where it predicts.
+        constant = document(law.predictions[0]) if law.predictions else {"mean": finite(law.coefficient)}
+        constant.pop("features", None)
     return {
         "scale": scale,
         "unit": unit,
-        "trees": [_trees(scope) for scope in annotation.scopes],
+        "trees": [
+            {
+                "where": expression_tree(scope.condition),
+                "tree": distribution_tree(scope.law.expression),
+                "alternatives": [distribution_tree(other.expression) for other in scope.law.alternatives],
+            }
+            for scope in annotation.scopes
+        ],
         "breakpoints": [document(one) for one in annotation.breakpoints],
-        "curves": [_curve(curve, law) for curve in annotation.curves],
-        "constant": _constant(law) if law and not law.features and not annotation.curves else None,
+        "curves": curves,
+        "constant": constant,
         **(_evidence(annotation.points, runs, keep) if annotation.points else {}),
-    }
-
-
-def _trees(scope: Scope) -> Document:
-    """A scope's condition, law and equally good laws as trees, which the page evaluates."""
-    return {
-        "where": expression_tree(scope.condition),
-        "tree": distribution_tree(scope.law.expression),
-        "alternatives": [distribution_tree(other.expression) for other in scope.law.alternatives],
     }
 
 
@@ -208,17 +201,3 @@ def _evidence(points: Points, runs: Mapping[str, int], keep: int | None) -> Docu
         "run": [runs[points.run[i]] for i in kept],
         "residual": shortened([points.residual[i] for i in kept], 3),
     }
-
-
-def _curve(curve: Curve, law: Law | None) -> Document:
-    known = law.range.get(curve.feature) if law else None
-    return {"feature": curve.feature, "range": list(known) if known else None, **curve_columns(curve, 4)}
-
-
-def _constant(law: Law) -> Document:
-    """The horizontal line of a law without features, with its bands where it predicts."""
-    if not law.predictions:
-        return {"mean": finite(law.coefficient)}
-    prediction = document(law.predictions[0])
-    del prediction["features"]
-    return prediction

@@ -80,20 +80,8 @@ def page_data(page: Page) -> Document:
     runs = [str(run.get("id", "")) for run in page.runs]
     runs += [run for annotation in page.annotations if annotation.points for run in annotation.points.run]
     runs = list(dict.fromkeys(runs))
-    return {
-        "header": _header(page),
-        "runs": runs,
-        **laws_data(page.annotations, runs, page.at),
-        "trend": trend_data(page.trend) if page.trend else None,
-        "variance": variance_data(page.variance, page.slowdown or "unknown") if page.variance else None,
-        "mine": mine_data(page.mine) if page.mine else None,
-        "outcomes": verdicts_data(page.verdicts, page.annotations) if page.verdicts else None,
-    }
-
-
-def _header(page: Page) -> Document:
     verdicts = [words.verdict(annotation) for annotation in page.annotations]
-    return {
+    header = {
         "target": page.target,
         "experiment": page.experiment,
         "command": page.command,
@@ -112,6 +100,15 @@ def _header(page: Page) -> Document:
             }
             for run in page.runs
         ],
+    }
+    return {
+        "header": header,
+        "runs": runs,
+        **laws_data(page.annotations, runs, page.at),
+        "trend": trend_data(page.trend) if page.trend else None,
+        "variance": variance_data(page.variance, page.slowdown or "unknown") if page.variance else None,
+        "mine": mine_data(page.mine) if page.mine else None,
+        "outcomes": verdicts_data(page.verdicts, page.annotations) if page.verdicts else None,
     }
 
 

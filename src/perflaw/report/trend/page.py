@@ -6,7 +6,6 @@ import heapq
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from perflaw.laws.trees import distribution_tree
 from perflaw.report import law_words as words
@@ -23,7 +22,7 @@ from perflaw.report.trend.view import (
     title,
     zeros_text,
 )
-from perflaw.types import Cluster, Law, Location, PowerLaw
+from perflaw.types import Cluster, Law, Location
 from perflaw.types.documents import Document, document, finite
 
 COLOURS = 6
@@ -48,11 +47,29 @@ def trend_data(view: TrendView) -> Document:
     coloured = {rank: i for i, rank in enumerate(top[:COLOURS])}
     places, peak = places_of(view.matrix.locations), view.peak
     sources = _sources(view)
+    features = []
+    for name, values in trends.values.items():
+        known = [value for value in values if value is not None]
+        features.append(
+            {"name": name, "values": list(values), "low": min(known, default=0.0), "high": max(known, default=0.0)}
+        )
+    plots = {}
+    for rank in top:
+        cluster = trends.clusters[rank - 1]
+        heavy = heapq.nlargest(MAX_LOCATIONS, cluster.members, key=lambda row: peak[row])
+        plots[str(rank)] = packed(
+            {
+                "costs": shortened(cluster.costs, 6),
+                "curves": {name: curve_columns(curve) for name, curve in cluster.curves.items()},
+                "members": [[view.matrix.locations[row].name, peak[row]] for row in heavy],
+                "more": len(cluster.members) - len(heavy),
+            }
+        )
     return {
         "noun": view.noun,
         "summary": summary(view),
         "notes": [*view.left_out, *trends.notes],
-        "features": [_feature(name, values) for name, values in trends.values.items()],
+        "features": features,
         "runs": list(view.matrix.runs),
         "at": {name: finite(value) for name, value in trends.at.items()},
         "paper": view.paper,
@@ -65,14 +82,9 @@ def trend_data(view: TrendView) -> Document:
             }
             for cluster in trends.clusters
         ],
-        "plots": {str(rank): _plot(trends.clusters[rank - 1], view, peak) for rank in top},
+        "plots": plots,
         "files": sources.files,
     }
-
-
-def _feature(name: str, values: Sequence[float | None]) -> Document:
-    known = [value for value in values if value is not None]
-    return {"name": name, "values": list(values), "low": min(known, default=0.0), "high": max(known, default=0.0)}
 
 
 def _row(cluster: Cluster, view: TrendView, places: Places, peak: Sequence[float]) -> Document:
@@ -81,6 +93,10 @@ def _row(cluster: Cluster, view: TrendView, places: Places, peak: Sequence[float
     if len(members) > MAX_LOCATIONS:
         members = tuple(heapq.nlargest(MAX_LOCATIONS, members, key=lambda row: peak[row]))
     texts = places.texts(members, peak)
+    powers = {}
+    for name, power in cluster.powers.items():
+        r2 = NOTHING if power.r2 is None else f"{power.r2:.3f}"
+        powers[name] = {**flat(power), "text": {"law": power_text(power, name), "r2": r2, "zeros": zeros_text(power)}}
     return {
         **flat(cluster),
         "places": texts[:MAX_PLACES],
@@ -89,7 +105,7 @@ def _row(cluster: Cluster, view: TrendView, places: Places, peak: Sequence[float
         "best": best_feature(cluster),
         "law": _law(cluster.law) if cluster.law else None,
         "laws": {name: _law(law) for name, law in cluster.laws.items()},
-        "powers": {name: _power(power, name) for name, power in cluster.powers.items()},
+        "powers": powers,
         "overtakes": [{**document(one), "text": overtake_text(one)} for one in cluster.overtakes],
         "text": {
             "name": title(cluster, view),
@@ -117,24 +133,6 @@ def _law(law: Law) -> Document:
             "predictions": prediction_rows(law.predictions, ""),
         },
     }
-
-
-def _power(power: PowerLaw, name: str) -> Document:
-    r2 = NOTHING if power.r2 is None else f"{power.r2:.3f}"
-    return {**flat(power), "text": {"law": power_text(power, name), "r2": r2, "zeros": zeros_text(power)}}
-
-
-def _plot(cluster: Cluster, view: TrendView, peak: Sequence[float]) -> str:
-    """The numbers behind a cluster's plots, and its locations with their counts in the costliest run."""
-    heavy = heapq.nlargest(MAX_LOCATIONS, cluster.members, key=lambda row: peak[row])
-    return packed(
-        {
-            "costs": shortened(cluster.costs, 6),
-            "curves": {name: curve_columns(curve) for name, curve in cluster.curves.items()},
-            "members": [[view.matrix.locations[row].name, peak[row]] for row in heavy],
-            "more": len(cluster.members) - len(heavy),
-        }
-    )
 
 
 @dataclass(slots=True)
@@ -182,11 +180,25 @@ def _sources(view: TrendView) -> _Sources:
     files, room = [], MAX_SOURCE
     for file in order:
         text = view.sources[file]
-        marks = [_mark(place, lines[file][place]) for place in sorted(lines[file])]
+        marks = []
+        for place in sorted(lines[file]):
+            line = lines[file][place]
+            blocks = [[name, *shortened([executions]), ranks] for name, executions, ranks in line.blocks]
+            marks.append([place, *shortened([line.weight], 7), sorted(line.ranks), *([blocks] if blocks else [])])
         content = packed({"text": text.split("\n"), "marks": marks}) if len(text) <= room else None
         room -= len(text) if content else 0
         files.append({"name": names[file], "path": file, "lines": len(marks), "packed": content})
-    return _Sources(files, _spots(order, lines))
+    # The heaviest line of each cluster in each file.
+    spots: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
+    for place_of_file, file in enumerate(order):
+        heaviest: dict[int, tuple[float, int]] = {}
+        for place, line in lines[file].items():
+            for rank in line.ranks:
+                heaviest[rank] = max(heaviest.get(rank, (-1.0, 0)), (line.weight, -place))
+        for rank, (weight, place) in heaviest.items():
+            spots[rank].append((-weight, place_of_file, -place))
+    shown = {rank: [(number, place) for _, number, place in sorted(found)[:MAX_SPOTS]] for rank, found in spots.items()}
+    return _Sources(files, shown)
 
 
 def _enter(line: _SourceLine, location: Location, executions: float, ranks: Sequence[int]) -> None:
@@ -195,21 +207,3 @@ def _enter(line: _SourceLine, location: Location, executions: float, ranks: Sequ
         line.count = executions
     else:
         line.blocks.append((outcome(location).strip(" _") or "it", executions, list(ranks)))
-
-
-def _mark(place: int, line: _SourceLine) -> list[Any]:
-    """Number, executions, clusters and, where it has some, blocks of a line."""
-    blocks = [[name, *shortened([executions]), ranks] for name, executions, ranks in line.blocks]
-    return [place, *shortened([line.weight], 7), sorted(line.ranks), *([blocks] if blocks else [])]
-
-
-def _spots(order: Sequence[str], lines: Mapping[str, Mapping[int, _SourceLine]]) -> dict[int, list[tuple[int, int]]]:
-    spots: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
-    for file_number, file in enumerate(order):
-        heaviest: dict[int, tuple[float, int]] = {}
-        for place, line in lines[file].items():
-            for rank in line.ranks:
-                heaviest[rank] = max(heaviest.get(rank, (-1.0, 0)), (line.weight, -place))
-        for rank, (weight, place) in heaviest.items():
-            spots[rank].append((-weight, file_number, -place))
-    return {rank: [(file, place) for _, file, place in sorted(found)[:MAX_SPOTS]] for rank, found in spots.items()}

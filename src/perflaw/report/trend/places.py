@@ -50,20 +50,20 @@ class Places:
     def _lines(self, file: str, group: Sequence[Location]) -> str:
         whole = {location.line for location in group if location.kind == "line"}
         blocks = sorted({(one.line, outcome(one)) for one in group if one.line not in whole})
-        texts = [*self._ranges(file, whole), *(f"{line}{way}" for line, way in blocks)]
-        where = within(group[0])
-        return f"{shown_file(group[0])}:{', '.join(texts)}{f' {where}' if where else ''}"
-
-    def _ranges(self, file: str, lines: set[int]) -> list[str]:
-        """Lines in ranges; no other location lies between the two ends of a range."""
+        # No other location lies between the two ends of a range.
         known = self.known[file]
         ranges: list[list[int]] = []
-        for line in sorted(lines):
+        for line in sorted(whole):
             if ranges and bisect_right(known, ranges[-1][1]) == bisect_right(known, line) - 1:
                 ranges[-1][1] = line
             else:
                 ranges.append([line, line])
-        return [f"{low}" if low == high else f"{low}-{high}" for low, high in ranges]
+        texts = [
+            *[f"{low}" if low == high else f"{low}-{high}" for low, high in ranges],
+            *(f"{line}{way}" for line, way in blocks),
+        ]
+        where = within(group[0])
+        return f"{shown_file(group[0])}:{', '.join(texts)}{f' {where}' if where else ''}"
 
 
 _BY_NAME = ("", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from textwrap import wrap
 
 from perflaw.report.annotations.table import gist
@@ -51,7 +51,22 @@ def trend_table(view: TrendView, colour: bool, every: bool = False) -> str:
     later = f"at {next(iter(at))}={_compact(next(iter(at.values())))}" if len(at) == 1 else "then"
     noun = "lines" if view.noun == "lines" else "places"
     headings = ["now", "then", "cluster", "share", noun, "law, ~ power law", later]
-    parts = [head, "\n", text_table(headings, [_row(one, view) for one in shown], right=(0, 1, 3, 4), colour=colour)]
+    rows = []
+    for one in shown:
+        names = [broken(printable(text), [".", " "], _NAME_WIDTH) for text in _TITLE_PARTS.split(title(one, view))]
+        lines = "\n".join(names).split("\n")
+        predicted = one.predicted
+        row = [
+            str(one.rank),
+            str(one.predicted_rank) if predicted else "",
+            "\n".join(lines if len(lines) <= MAX_NAME_LINES else [*lines[: MAX_NAME_LINES - 1], "…"]),
+            percent(one.share),
+            f"{view.size(one):,}",
+            "\n".join(_fitted(printable(line)) for text in _laws(one) for line in text.split("\n")),
+            prediction_text(predicted, "").replace(" (", "\n(") if predicted else NOTHING,
+        ]
+        rows.append(row)
+    parts = [head, "\n", text_table(headings, rows, right=(0, 1, 3, 4), colour=colour)]
     if len(at) > 1:
         parts.append(_wrapped([f"now: rank by the largest cost seen · then: at {point_text(view)}"]))
     ranks = {one.rank for one in shown}
@@ -65,7 +80,15 @@ def trend_table(view: TrendView, colour: bool, every: bool = False) -> str:
         parts += [_wrapped([sentence]), "\n"]
     places = places_of(view.matrix.locations)
     parts += [_places(one, places, view) for one in shown]
-    parts.append(_doubts(shown))
+    # The reasons behind the question marks, each once with the number of clusters.
+    reasons = Counter(
+        reason
+        for cluster in shown
+        for reason in dict.fromkeys(
+            gist(law.reason) for law in cluster.laws.values() if law.features and law.verdict == "inconclusive"
+        )
+    )
+    parts.append("\n" * bool(reasons) + _wrapped(f"? {n} inconclusive: {reason}" for reason, n in reasons.items()))
     return "".join(parts) + ("\n" + notes if notes else "")
 
 
@@ -80,21 +103,6 @@ def _is_large(cluster: Cluster, view: TrendView) -> bool:
 def _compact(value: float) -> str:
     """A number for a heading: whole up to six digits, else with an exponent."""
     return number(value) if abs(value) < 1e6 else f"{value:.4g}".replace("e+0", "e").replace("e+", "e")
-
-
-def _row(cluster: Cluster, view: TrendView) -> list[str]:
-    parts = [broken(printable(text), [".", " "], _NAME_WIDTH) for text in _TITLE_PARTS.split(title(cluster, view))]
-    lines = "\n".join(parts).split("\n")
-    predicted = cluster.predicted
-    return [
-        str(cluster.rank),
-        str(cluster.predicted_rank) if predicted else "",
-        "\n".join(lines if len(lines) <= MAX_NAME_LINES else [*lines[: MAX_NAME_LINES - 1], "…"]),
-        percent(cluster.share),
-        f"{view.size(cluster):,}",
-        "\n".join(_fitted(printable(line)) for text in _laws(cluster) for line in text.split("\n")),
-        prediction_text(predicted, "").replace(" (", "\n(") if predicted else NOTHING,
-    ]
 
 
 def _laws(cluster: Cluster) -> list[str]:
@@ -141,18 +149,6 @@ def _places(cluster: Cluster, places: Places, view: TrendView) -> str:
     head = f"{cluster.rank:>3}  "
     lines = [line for text in texts for line in wrap(text, WIDTH - len(head), break_on_hyphens=False)]
     return "".join((head if i == 0 else " " * len(head)) + line + "\n" for i, line in enumerate(lines))
-
-
-def _doubts(shown: Sequence[Cluster]) -> str:
-    """The reasons behind the question marks, each once with the number of clusters."""
-    reasons = Counter(
-        reason
-        for cluster in shown
-        for reason in dict.fromkeys(
-            gist(law.reason) for law in cluster.laws.values() if law.features and law.verdict == "inconclusive"
-        )
-    )
-    return "\n" * bool(reasons) + _wrapped(f"? {n} inconclusive: {reason}" for reason, n in reasons.items())
 
 
 def _wrapped(lines: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from perflaw.report.quantity import count, percent, quantity, significant
 from perflaw.types.documents import Document, dumps, finite
 from perflaw.types.recordings import WorstCall
-from perflaw.types.variance import Exemplar, Explanation, PatternNode, Variance
+from perflaw.types.variance import Explanation, Variance
 
 _SHAPES = {"Task": "shape=box", "Contributor": "shape=box, style=dashed", "Contrast": "shape=ellipse"}
 
@@ -24,25 +24,22 @@ def variance_dot(variance: Variance) -> str:
         '  edge [fontname="Helvetica", fontsize=9];',
     ]
     for pattern in variance.patterns:
-        lines += [_dot_node(node, variance.metric.unit) for node in pattern.nodes]
+        for node in pattern.nodes:
+            words = [
+                f"{node.component.name} ({node.id})",
+                f"μ {quantity(node.mean, variance.metric.unit)}  γ {significant(node.cov)}",
+                f"N {count(node.n)}  V {quantity(node.vim, variance.metric.unit)}",
+            ]
+            if node.cause == "interference":
+                words.append(f"{percent(node.off_cpu or 0)} off the CPU")
+            label = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in words)
+            lines.append(f'  n{node.id} [{_SHAPES[node.kind]}, label="{label}"];')
         lines += [f"  n{node.parent} -> n{node.id};" for node in pattern.nodes if node.parent is not None]
         lines += [
             f'  n{edge.source} -> n{edge.to} [style=dashed, constraint=false, label="{percent(edge.cf_net)}"];'
             for edge in pattern.contributions
         ]
     return "\n".join([*lines, "}"]) + "\n"
-
-
-def _dot_node(node: PatternNode, unit: str) -> str:
-    lines = [
-        f"{node.component.name} ({node.id})",
-        f"μ {quantity(node.mean, unit)}  γ {significant(node.cov)}",
-        f"N {count(node.n)}  V {quantity(node.vim, unit)}",
-    ]
-    if node.cause == "interference":
-        lines.append(f"{percent(node.off_cpu or 0)} off the CPU")
-    label = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    return f'  n{node.id} [{_SHAPES[node.kind]}, label="{label}"];'
 
 
 def perfetto(explanation: Explanation, longest: Sequence[WorstCall] = ()) -> str:
@@ -52,53 +49,50 @@ def perfetto(explanation: Explanation, longest: Sequence[WorstCall] = ()) -> str
     recorded: they stand one after the other, the costliest first. Exemplars that are among the longest are left out.
     """
     known = {(call.run, call.sequence) for call in longest}
-    rows = [
-        (f"longest {row}: run {call.run}", _nested_spans(explanation.component.name, call))
-        for row, call in enumerate(longest, 1)
-    ]
+    rows = []
+    for row, call in enumerate(longest, 1):
+        arguments = {
+            "sequence": call.sequence,
+            "started_ns": call.started_ns,
+            "cpu_ns": finite(call.cpu_ns),
+            "calls": call.calls,
+            "shorter_calls_left_out": call.left_out,
+            "path": " > ".join(call.path),
+            **call.features,
+        }
+        nested = [_span(span.name, span.started_ns, span.time_ns, {"line": span.line}) for span in call.spans]
+        rows.append(
+            (
+                f"longest {row}: run {call.run}",
+                [_span(explanation.component.name, 0.0, call.time_ns, arguments), *nested],
+            )
+        )
     for exemplar in explanation.exemplars:
         among_longest = longest and explanation.metric.name == "time" and exemplar.reason == "worst"
         if not among_longest and (exemplar.run, exemplar.sequence) not in known:
             name = f"{exemplar.reason} {len(rows) + 1}: run {exemplar.run}"
-            rows.append((name, _sampled_spans(explanation, exemplar)))
+            arguments = {
+                "sequence": exemplar.sequence,
+                "started_ns": exemplar.started,
+                "cpu_ns": finite(exemplar.cpu),
+                explanation.metric.name: exemplar.x,
+                "path": " > ".join(step.callee for step in exemplar.path),
+                **exemplar.features,
+            }
+            spans = [_span(explanation.component.name, 0.0, exemplar.time, arguments)]
+            start = 0.0
+            for callee in exemplar.callees:
+                if explanation.metric.name == "time" and callee.y >= 0:
+                    what = callee.component.name if callee.component else "(other callees)"
+                    detail = {"line": callee.line, "calls": callee.k}
+                    spans.append(_span(f"{what} x{callee.k}", start, callee.y, detail))
+                    start += callee.y
+            rows.append((name, spans))
     events: list[Document] = []
     for row, (name, spans) in enumerate(rows, 1):
         events.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": row, "args": {"name": name}})
         events += [{**span, "pid": 1, "tid": row} for span in spans]
     return dumps({"displayTimeUnit": "ns", "traceEvents": events})
-
-
-def _nested_spans(name: str, call: WorstCall) -> list[Document]:
-    arguments = {
-        "sequence": call.sequence,
-        "started_ns": call.started_ns,
-        "cpu_ns": finite(call.cpu_ns),
-        "calls": call.calls,
-        "shorter_calls_left_out": call.left_out,
-        "path": " > ".join(call.path),
-        **call.features,
-    }
-    nested = [_span(span.name, span.started_ns, span.time_ns, {"line": span.line}) for span in call.spans]
-    return [_span(name, 0.0, call.time_ns, arguments), *nested]
-
-
-def _sampled_spans(explanation: Explanation, exemplar: Exemplar) -> list[Document]:
-    arguments = {
-        "sequence": exemplar.sequence,
-        "started_ns": exemplar.started,
-        "cpu_ns": finite(exemplar.cpu),
-        explanation.metric.name: exemplar.x,
-        "path": " > ".join(step.callee for step in exemplar.path),
-        **exemplar.features,
-    }
-    spans = [_span(explanation.component.name, 0.0, exemplar.time, arguments)]
-    start = 0.0
-    for callee in exemplar.callees:
-        if explanation.metric.name == "time" and callee.y >= 0:
-            name = callee.component.name if callee.component else "(other callees)"
-            spans.append(_span(f"{name} x{callee.k}", start, callee.y, {"line": callee.line, "calls": callee.k}))
-            start += callee.y
-    return spans
 
 
 def _span(name: str, start_ns: float, length_ns: float, arguments: Mapping[str, Any]) -> Document:

@@ -12,7 +12,7 @@ from perflaw.report.variance.page_screen import screen
 from perflaw.report.variance.words import call_path, root_text, share_text
 from perflaw.types import Component
 from perflaw.types.documents import Document, finite
-from perflaw.types.variance import Explanation, Pattern, PatternChange, PatternNode, ShareChange, Variance
+from perflaw.types.variance import Explanation, Pattern, PatternChange, ShareChange, Variance
 
 LABELS = {"time": "wall time", "cpu": "CPU time", "events": "recorded calls"}
 """Metrics that stand side by side, by the names that the page gives them."""
@@ -55,44 +55,41 @@ def variance_data(views: Sequence[VarianceView], overhead: str) -> Document:
         )
     )
     numbers = {component: number for number, component in enumerate(components)}
+    metrics = []
+    for view in views:
+        variance = view.variance
+        name, unit = variance.metric.name, variance.metric.unit
+        top = max((pattern.nodes[0].vim for pattern in variance.patterns), default=0.0)
+        screens = {}
+        for component, explanation in view.explanations.items():
+            by_metric = [(other.variance.metric.name, other.explanations.get(component)) for other in views]
+            beside = {LABELS.get(metric, metric): one for metric, one in by_metric if one is not None}
+            driven = component in view.driven
+            screens[str(numbers[component])] = packed(screen(explanation, beside, overhead, driven))
+        shown = sum(len(pattern.nodes) for pattern in variance.patterns)
+        (nodes, patterns), (merged_nodes, merged_patterns) = variance.extracted, variance.merged
+        summary = f"{counted(variance.tree_nodes, 'calling context')}: {counted(nodes, 'node')} "
+        summary += f"in {counted(patterns, 'pattern')}, merged to {merged_nodes:,} in {merged_patterns:,}, "
+        summary += f"{shown:,} in {len(variance.patterns):,} after trimming"
+        summary += f"; {variance.too_few:,} contexts have fewer than 30 calls" if variance.too_few else ""
+        metrics.append(
+            {
+                "name": name,
+                "label": LABELS.get(name, name),
+                "summary": summary,
+                "notes": list(variance.notes),
+                "since": _since(view.since, numbers, unit) if view.since else None,
+                "patterns": [_pattern(pattern, numbers, unit, top) for pattern in variance.patterns],
+                "screens": screens,
+            }
+        )
     return {
         "opens": next((numbers[component] for view in views for component in view.explanations), None),
         "functions": [
             {"name": one.name, "place": f"{short_path(one.file)}:{one.line}" if one.file else ""} for one in components
         ],
-        "metrics": [_metric(view, views, numbers, overhead) for view in views],
+        "metrics": metrics,
     }
-
-
-def _metric(
-    view: VarianceView, views: Sequence[VarianceView], numbers: Mapping[Component, int], overhead: str
-) -> Document:
-    variance = view.variance
-    name, unit = variance.metric.name, variance.metric.unit
-    top = max((pattern.nodes[0].vim for pattern in variance.patterns), default=0.0)
-    screens = {}
-    for component, explanation in view.explanations.items():
-        by_metric = [(other.variance.metric.name, other.explanations.get(component)) for other in views]
-        beside = {LABELS.get(metric, metric): one for metric, one in by_metric if one is not None}
-        driven = component in view.driven
-        screens[str(numbers[component])] = packed(screen(explanation, beside, overhead, driven))
-    return {
-        "name": name,
-        "label": LABELS.get(name, name),
-        "summary": _summary(variance),
-        "notes": list(variance.notes),
-        "since": _since(view.since, numbers, unit) if view.since else None,
-        "patterns": [_pattern(pattern, numbers, unit, top) for pattern in variance.patterns],
-        "screens": screens,
-    }
-
-
-def _summary(variance: Variance) -> str:
-    shown = sum(len(pattern.nodes) for pattern in variance.patterns)
-    (nodes, patterns), (merged_nodes, merged_patterns) = variance.extracted, variance.merged
-    text = f"{counted(variance.tree_nodes, 'calling context')}: {counted(nodes, 'node')} in {counted(patterns, 'pattern')}, "
-    text += f"merged to {merged_nodes:,} in {merged_patterns:,}, {shown:,} in {len(variance.patterns):,} after trimming"
-    return text + (f"; {variance.too_few:,} contexts have fewer than 30 calls" if variance.too_few else "")
 
 
 def _pattern(pattern: Pattern, numbers: Mapping[Component, int], unit: str, top: float) -> Document:
@@ -103,7 +100,21 @@ def _pattern(pattern: Pattern, numbers: Mapping[Component, int], unit: str, top:
         "sources": [
             f"{share_text(edge.cf_net)} {names[edge.source]}" for edge in pattern.contributions if edge.to == root.id
         ],
-        "nodes": [_node(node, numbers, unit) for node in pattern.nodes],
+        "nodes": [
+            {
+                **flat(node),
+                "function": numbers[node.component],
+                "contexts": [call_path(path) for path in node.contexts[:MAX_CONTEXTS]],
+                "text": {
+                    "n": count(node.n),
+                    "mean": quantity(node.mean, unit),
+                    "cov": significant(node.cov),
+                    "vim": quantity(node.vim, unit),
+                    "off_cpu": share_text(node.off_cpu),
+                },
+            }
+            for node in pattern.nodes
+        ],
         "contributions": [
             {
                 **flat(edge),
@@ -114,22 +125,6 @@ def _pattern(pattern: Pattern, numbers: Mapping[Component, int], unit: str, top:
             }
             for edge in pattern.contributions
         ],
-    }
-
-
-def _node(node: PatternNode, numbers: Mapping[Component, int], unit: str) -> Document:
-    """A node's document; ``function`` is the place of its component among the page's functions."""
-    return {
-        **flat(node),
-        "function": numbers[node.component],
-        "contexts": [call_path(path) for path in node.contexts[:MAX_CONTEXTS]],
-        "text": {
-            "n": count(node.n),
-            "mean": quantity(node.mean, unit),
-            "cov": significant(node.cov),
-            "vim": quantity(node.vim, unit),
-            "off_cpu": share_text(node.off_cpu),
-        },
     }
 
 

@@ -20,7 +20,7 @@ from perflaw.report.variance.words import (
     verdict_text,
 )
 from perflaw.types.documents import Document, document, finite
-from perflaw.types.variance import Bound, Budget, BudgetRow, Callee, Exemplar, Explanation, Part
+from perflaw.types.variance import Budget, Exemplar, Explanation, Part
 
 MAX_ROWS = 40
 """Rows of the budget and of the parts that the page holds."""
@@ -73,8 +73,24 @@ def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead
 
 def _budget(budget: Budget, explanation: Explanation) -> Document:
     unit, left = explanation.metric.unit, budget.rows[MAX_ROWS:]
+    rows = []
+    for row in budget.rows[:MAX_ROWS]:
+        steps = [f"{step.callee} (line {step.line})" for step in row.path]
+        rows.append(
+            {
+                **flat(row),
+                "text": {
+                    "where": row_name(row, explanation),
+                    "path": " > ".join([explanation.component.name, *steps]),
+                    "share": share_text(row.share),
+                    "interval": ends_text(row.share_low, row.share_high),
+                    "cf_net": share_text(row.cf_net),
+                    "off_cpu": share_text(row.off_cpu) if explanation.metric.name == "time" else NOTHING,
+                },
+            }
+        )
     return {
-        "rows": [_row(row, explanation) for row in budget.rows[:MAX_ROWS]],
+        "rows": rows,
         "estimated": any(row.estimated for row in budget.rows),
         "text": {
             "more": quantity(budget.tail - budget.median, unit),
@@ -82,21 +98,6 @@ def _budget(budget: Budget, explanation: Explanation) -> Document:
             "median": quantity(budget.median, unit),
             "left": f"{len(left):,} more: {share_text(sum(row.share for row in left))} together" if left else "",
             "further": [f"{name} is {share_text(share)} of it" for name, share in budget.further.items()],
-        },
-    }
-
-
-def _row(row: BudgetRow, explanation: Explanation) -> Document:
-    steps = [f"{step.callee} (line {step.line})" for step in row.path]
-    return {
-        **flat(row),
-        "text": {
-            "where": row_name(row, explanation),
-            "path": " > ".join([explanation.component.name, *steps]),
-            "share": share_text(row.share),
-            "interval": ends_text(row.share_low, row.share_high),
-            "cf_net": share_text(row.cf_net),
-            "off_cpu": share_text(row.off_cpu) if explanation.metric.name == "time" else NOTHING,
         },
     }
 
@@ -160,36 +161,36 @@ def _deadlines(explanation: Explanation) -> Document:
     """The curve P(cost > d), recorded and by Chebyshev, and the deadlines of round probabilities."""
     unit, points = explanation.metric.unit, explanation.deadlines
     values = [point.deadline for point in points]
+    ticks: list[float] = []
+    if values and min(values) > 0:
+        # Powers of ten within the values; where these are few, two and five times them as well.
+        low, high = min(values), max(values)
+        tens = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+        factors = (1, 2, 5) if high < 1e3 * low else (1,)
+        ticks = [ten * factor for ten in tens for factor in factors if low <= ten * factor <= high]
+    bounds = []
+    for bound in explanation.bounds:
+        seen = "unknown: too few calls" if bound.observed is None else quantity(bound.observed, unit)
+        known = bound.low is not None and bound.high is not None
+        ends = interval(bound.low or 0.0, bound.high or 0.0, unit) if known else NOTHING
+        bounds.append([percent(bound.probability), seen, ends, quantity(bound.chebyshev, unit)])
     return {
         "d": shortened(values, 5),
-        "ticks": [{"at": at, "text": quantity(at, unit)} for at in _ticks(values)],
+        "ticks": [{"at": at, "text": quantity(at, unit)} for at in ticks],
         "observed": shortened([point.observed for point in points], 4),
         "low": shortened([point.low for point in points], 4),
         "high": shortened([point.high for point in points], 4),
         "chebyshev": shortened([point.chebyshev for point in points], 4),
         "texts": [quantity(value, unit) for value in values],
-        "bounds": [_bound(bound, unit) for bound in explanation.bounds],
+        "bounds": bounds,
     }
 
 
-def _ticks(values: list[float]) -> list[float]:
-    """Powers of ten within the values; where these are few, two and five times them as well."""
-    if not values or min(values) <= 0:
-        return []
-    low, high = min(values), max(values)
-    tens = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
-    factors = (1, 2, 5) if high < 1e3 * low else (1,)
-    return [ten * factor for ten in tens for factor in factors if low <= ten * factor <= high]
-
-
-def _bound(bound: Bound, unit: str) -> list[str]:
-    seen = "unknown: too few calls" if bound.observed is None else quantity(bound.observed, unit)
-    known = bound.low is not None and bound.high is not None
-    ends = interval(bound.low or 0.0, bound.high or 0.0, unit) if known else NOTHING
-    return [percent(bound.probability), seen, ends, quantity(bound.chebyshev, unit)]
-
-
 def _exemplar(exemplar: Exemplar, unit: str) -> Document:
+    callees = []
+    for callee in exemplar.callees[:MAX_CALLEES]:
+        name = last_name(callee.component.name) if callee.component else "others"
+        callees.append(f"{callee.k:,} × {name}" + (f" {quantity(callee.y, unit)}" if math.isfinite(callee.y) else ""))
     return {
         **flat(exemplar),
         "text": {
@@ -199,12 +200,7 @@ def _exemplar(exemplar: Exemplar, unit: str) -> Document:
             "run": exemplar.run.partition("-")[0],
             "started": quantity(exemplar.started, "ns"),
             "path": " > ".join(step.callee for step in exemplar.path),
-            "callees": [_callee(callee, unit) for callee in exemplar.callees[:MAX_CALLEES]],
+            "callees": callees,
             "features": ", ".join(f"{name} = {number(value)}" for name, value in exemplar.features.items()),
         },
     }
-
-
-def _callee(callee: Callee, unit: str) -> str:
-    name = last_name(callee.component.name) if callee.component else "others"
-    return f"{callee.k:,} × {name}" + (f" {quantity(callee.y, unit)}" if math.isfinite(callee.y) else "")

@@ -6,7 +6,7 @@ from perflaw.confidence import WORDS
 from perflaw.report.quantity import NOTHING, count, counted, interval, percent, quantity, significant
 from perflaw.report.tables import broken, paragraph, printable, text_table
 from perflaw.report.variance.words import RELATIONS, cause_text, ends_text, last_name, row_name, together, verdict_text
-from perflaw.types.variance import Budget, BudgetRow, Exemplar, Explanation
+from perflaw.types.variance import Explanation
 
 MAX_ROWS, MAX_CONTEXTS, MAX_EXEMPLARS, MAX_FEATURES = 12, 3, 3, 4
 _NAME_WIDTH = 32
@@ -14,10 +14,21 @@ _NAME_WIDTH = 32
 
 def variance_screen(explanation: Explanation, colour: bool) -> str:
     """The answers, the most wanted first."""
+    unit, budget = explanation.metric.unit, explanation.budget
+    text = f"  {count(explanation.n)} calls, mean {quantity(explanation.mean, unit)}"
+    text += f", CoV {significant(explanation.cov)}"
+    if budget:
+        text += f"; p99 {quantity(budget.p99, unit)}"
+        if budget.p50 > 0:
+            text += f", {significant(budget.p99 / budget.p50)} times the median {quantity(budget.p50, unit)}"
+    name = printable(explanation.component.name)
+    head = paragraph(f"{name}: {explanation.metric.name} {verdict_text(explanation)}") + paragraph(text)
+    metric = explanation.metric.name
+    others = ", ".join(f"{name} {significant(cov)}" for name, cov in explanation.covs.items() if name != metric)
     sections = [
-        _head(explanation),
+        head,
         _budget(explanation, colour),
-        _cause(explanation),
+        paragraph(f"work or interference: {cause_text(explanation)}" + (f" (CoV by {others})" if others else "")),
         _groups(explanation),
         _drivers(explanation),
         _contexts(explanation),
@@ -27,58 +38,36 @@ def variance_screen(explanation: Explanation, colour: bool) -> str:
     return "\n".join(section for section in sections if section)
 
 
-def _head(explanation: Explanation) -> str:
-    unit, budget = explanation.metric.unit, explanation.budget
-    text = f"  {count(explanation.n)} calls, mean {quantity(explanation.mean, unit)}"
-    text += f", CoV {significant(explanation.cov)}"
-    if budget:
-        text += f"; p99 {quantity(budget.p99, unit)}"
-        if budget.p50 > 0:
-            text += f", {significant(budget.p99 / budget.p50)} times the median {quantity(budget.p50, unit)}"
-    name = printable(explanation.component.name)
-    return paragraph(f"{name}: {explanation.metric.name} {verdict_text(explanation)}") + paragraph(text)
-
-
 def _budget(explanation: Explanation, colour: bool) -> str:
     budget = explanation.budget
     if budget is None:
         return paragraph("no budget: no sampled call is slower than the median")
     more = quantity(budget.tail - budget.median, explanation.metric.unit)
-    rows = [_row(row, explanation) for row in budget.rows[:MAX_ROWS]]
+    rows = []
+    for row in budget.rows[:MAX_ROWS]:
+        ends = ends_text(row.share_low, row.share_high)
+        rows.append(
+            [
+                percent(row.share),
+                NOTHING if ends == "unknown" else ends,
+                broken(printable(row_name(row, explanation)), " > ", _NAME_WIDTH),
+                percent(row.cf_net),
+                row.mechanism,
+                NOTHING if row.off_cpu is None else percent(row.off_cpu),
+            ]
+        )
     headings = ["share", f"({WORDS})", "where", "of variance", "because of", "off CPU"]
     text = paragraph(f"a call beyond p99 costs {more} more than one near the median:")
     text += text_table(headings, rows, right=(0, 3, 5), colour=colour)
     left = budget.rows[MAX_ROWS:]
     if left:
         text += f"{len(left)} more with {percent(sum(row.share for row in left))} together (--json holds all)\n"
-    return text + _notes(budget)
-
-
-def _row(row: BudgetRow, explanation: Explanation) -> list[str]:
-    ends = ends_text(row.share_low, row.share_high)
-    return [
-        percent(row.share),
-        NOTHING if ends == "unknown" else ends,
-        broken(printable(row_name(row, explanation)), " > ", _NAME_WIDTH),
-        percent(row.cf_net),
-        row.mechanism,
-        NOTHING if row.off_cpu is None else percent(row.off_cpu),
-    ]
-
-
-def _notes(budget: Budget) -> str:
-    text = f"{counted(budget.samples, 'sampled call')} beyond p99"
+    notes = f"{counted(budget.samples, 'sampled call')} beyond p99"
     if any(row.estimated for row in budget.rows):
-        text += "; * estimated from covariances: samples hold the costs of direct callees alone"
+        notes += "; * estimated from covariances: samples hold the costs of direct callees alone"
     for name, share in budget.further.items():
-        text += f"; {name} is {percent(share)} of it"
-    return paragraph(text)
-
-
-def _cause(explanation: Explanation) -> str:
-    metric = explanation.metric.name
-    others = ", ".join(f"{name} {significant(cov)}" for name, cov in explanation.covs.items() if name != metric)
-    return paragraph(f"work or interference: {cause_text(explanation)}" + (f" (CoV by {others})" if others else ""))
+        notes += f"; {name} is {percent(share)} of it"
+    return text + paragraph(notes)
 
 
 def _groups(explanation: Explanation) -> str:
@@ -137,13 +126,11 @@ def _exemplars(explanation: Explanation) -> str:
     worst = [exemplar for exemplar in explanation.exemplars if exemplar.reason == "worst"][:MAX_EXEMPLARS]
     if not worst:
         return ""
-    lines = [_exemplar(exemplar, explanation.metric.unit) for exemplar in worst]
+    lines = []
+    for exemplar in worst:
+        features = ", ".join(f"{name}={value:g}" for name, value in list(exemplar.features.items())[:MAX_FEATURES])
+        costliest = next((callee.component.name for callee in exemplar.callees if callee.component), "")
+        most = f", most in {last_name(costliest)}" if costliest else ""
+        text = f"  {quantity(exemplar.x, explanation.metric.unit)} in run {exemplar.run.partition('-')[0]}{most}"
+        lines.append(paragraph(printable(text + (f" · {features}" if features else ""))))
     return "worst calls (--perfetto FILE.json exports them):\n" + "".join(lines)
-
-
-def _exemplar(exemplar: Exemplar, unit: str) -> str:
-    features = ", ".join(f"{name}={value:g}" for name, value in list(exemplar.features.items())[:MAX_FEATURES])
-    costliest = next((callee.component.name for callee in exemplar.callees if callee.component), "")
-    most = f", most in {last_name(costliest)}" if costliest else ""
-    text = f"  {quantity(exemplar.x, unit)} in run {exemplar.run.partition('-')[0]}{most}"
-    return paragraph(printable(text + (f" · {features}" if features else "")))

@@ -44,18 +44,7 @@ def variance_table(variance: Variance, colour: bool) -> str:
 
 def _rows(pattern: Pattern, unit: str, widths: tuple[int, int]) -> list[list[str]]:
     depth: dict[int | None, int] = {None: -1}
-    representative = _representatives(pattern)
-    rows = []
-    for node in pattern.nodes:
-        depth[node.id] = depth[node.parent] + 1
-        same = representative[node.id]
-        sources = _sources(node, pattern, widths[1]) if same == node.id else f"as ({same})"
-        rows.append(_row(node, depth[node.id], sources, unit, widths[0]))
-    return rows
-
-
-def _representatives(pattern: Pattern) -> dict[int, int]:
-    """Node → the ancestor whose sources it shares, or itself: a chain of calls states its sources once."""
+    # Node → the ancestor whose sources it shares, or itself: a chain of calls states its sources once.
     shares: dict[int, dict[int, float]] = {node.id: {} for node in pattern.nodes}
     for edge in pattern.contributions:
         shares[edge.to][edge.source] = edge.cf_net
@@ -65,7 +54,18 @@ def _representatives(pattern: Pattern) -> dict[int, int]:
         own, theirs = shares[node.id], shares[above]
         same = own.keys() == theirs.keys() and all(abs(own[one] - theirs[one]) < SAME_SHARE for one in own)
         representative[node.id] = above if own and same else node.id
-    return representative
+    names = {one.id: re.split(r"\.|::", one.component.name)[-1] for one in pattern.nodes}
+    rows = []
+    for node in pattern.nodes:
+        depth[node.id] = depth[node.parent] + 1
+        sources = f"as ({representative[node.id]})"
+        if representative[node.id] == node.id:
+            edges = [edge for edge in pattern.contributions if edge.to == node.id]
+            texts = [f"{percent(edge.cf_net)} ({edge.source}) {printable(names[edge.source])}" for edge in edges]
+            shown = [broken(text, [" ", "_"], widths[1]) for text in texts[:MAX_SOURCES]]
+            sources = "\n".join([*shown, *[f"… {len(edges) - MAX_SOURCES} more"] * (len(edges) > MAX_SOURCES)])
+        rows.append(_row(node, depth[node.id], sources, unit, widths[0]))
+    return rows
 
 
 def _row(node: PatternNode, depth: int, sources: str, unit: str, name_width: int) -> list[str]:
@@ -81,16 +81,6 @@ def _row(node: PatternNode, depth: int, sources: str, unit: str, name_width: int
         significant(node.cov),
         sources,
     ]
-
-
-def _sources(node: PatternNode, pattern: Pattern, source_width: int) -> str:
-    names = {one.id: re.split(r"\.|::", one.component.name)[-1] for one in pattern.nodes}
-    own = [edge for edge in pattern.contributions if edge.to == node.id]
-    texts = [
-        broken(f"{percent(edge.cf_net)} ({edge.source}) {printable(names[edge.source])}", [" ", "_"], source_width)
-        for edge in own[:MAX_SOURCES]
-    ]
-    return "\n".join([*texts, *[f"… {len(own) - MAX_SOURCES} more"] * (len(own) > MAX_SOURCES)])
 
 
 def changes_text(changes: Sequence[PatternChange], unit: str) -> str:

@@ -35,41 +35,44 @@ def sarif(verdicts: Sequence[AnyVerdict], version: str, root: str = "") -> Docum
         "defaultConfiguration": {"level": "error"},
     }
     driver = {"name": "perflaw", "version": version, "semanticVersion": version, "rules": [rule]}
-    results = [_result(verdict, root) for verdict in verdicts]
+    results = []
+    for verdict in verdicts:
+        kind, level = _SARIF_LEVELS[verdict.verdict]
+        component = verdict.component
+        location: Document = {"logicalLocations": [{"fullyQualifiedName": component.name, "kind": "function"}]}
+        if component.file:
+            # The file relative to root where it lies below it, else its whole path.
+            path = PurePath(component.file)
+            if root and path.is_relative_to(root):
+                artifact = {
+                    "uri": quote(path.relative_to(root).as_posix(), errors="surrogateescape"),
+                    "uriBaseId": "SRCROOT",
+                }
+            else:
+                artifact = {
+                    "uri": ("file://" if path.is_absolute() else "") + quote(path.as_posix(), errors="surrogateescape")
+                }
+            location["physicalLocation"] = {
+                "artifactLocation": artifact,
+                "region": {"startLine": max(component.line, 1)},
+            }
+        effects = {"effect": verdict.effect, "effect_low": verdict.effect_low, "effect_high": verdict.effect_high}
+        results.append(
+            {
+                "ruleId": _RULE,
+                "ruleIndex": 0,
+                "kind": kind,
+                "level": level,
+                "message": {"text": printable(describe(verdict))},
+                "partialFingerprints": {"component/v1": f"{component.name}.{verdict.metric.name}"},
+                "properties": {"p": verdict.p, **effects},
+                "locations": [location],
+            }
+        )
     run: Document = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     if root:
         run["originalUriBaseIds"] = {"SRCROOT": {"uri": f"file://{quote(root.rstrip('/'))}/"}}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def _result(verdict: AnyVerdict, root: str) -> Document:
-    kind, level = _SARIF_LEVELS[verdict.verdict]
-    component = verdict.component
-    location: Document = {"logicalLocations": [{"fullyQualifiedName": component.name, "kind": "function"}]}
-    if component.file:
-        location["physicalLocation"] = {
-            "artifactLocation": _artifact(component.file, root),
-            "region": {"startLine": max(component.line, 1)},
-        }
-    effects = {"effect": verdict.effect, "effect_low": verdict.effect_low, "effect_high": verdict.effect_high}
-    return {
-        "ruleId": _RULE,
-        "ruleIndex": 0,
-        "kind": kind,
-        "level": level,
-        "message": {"text": printable(describe(verdict))},
-        "partialFingerprints": {"component/v1": f"{component.name}.{verdict.metric.name}"},
-        "properties": {"p": verdict.p, **effects},
-        "locations": [location],
-    }
-
-
-def _artifact(file: str, root: str) -> dict[str, str]:
-    """The file relative to ``root`` where it lies below it, else its whole path."""
-    path = PurePath(file)
-    if root and path.is_relative_to(root):
-        return {"uri": quote(path.relative_to(root).as_posix(), errors="surrogateescape"), "uriBaseId": "SRCROOT"}
-    return {"uri": ("file://" if path.is_absolute() else "") + quote(path.as_posix(), errors="surrogateescape")}
 
 
 def github(verdicts: Sequence[AnyVerdict]) -> str:

@@ -40,26 +40,6 @@ def verdicts_data(document: Mapping[str, Any], annotations: Sequence[Annotation]
     A row holds a verdict's fields with ``text``, ``facts`` and ``index``: the place of the component's annotation,
     null where the page has no annotation of it. ``old`` holds, by that place, the old laws of a ``diff``.
     """
-    verb = _verb(document)
-    verdicts = document.get("verdicts")
-    if not isinstance(verdicts, list) or not all(map(_readable, verdicts)):
-        raise DataError("the verdicts for the page", "its list of verdicts is damaged", "perflaw check LAWS --json")
-    places = {(a.component.name, a.metric.name): i for i, a in reversed(list(enumerate(annotations)))}
-    rows = sorted((_row(verdict, places) for verdict in verdicts), key=_gravity)
-    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in GRAVITY}
-    summary = " · ".join(f"{count:,} {_WORDS[verb][verdict]}" for verdict, count in counts.items() if count)
-    return {
-        "verb": verb,
-        "title": _TITLES[verb],
-        "effect": _EFFECTS[verb],
-        "summary": summary or "no component was compared",
-        "counts": counts,
-        "rows": rows,
-        "old": _old_laws(verdicts, places),
-    }
-
-
-def _verb(document: Mapping[str, Any]) -> str:
     schema = document.get("schema") if isinstance(document, Mapping) else None
     if not isinstance(schema, str) or schema not in _SCHEMAS:
         raise DataError(
@@ -67,13 +47,35 @@ def _verb(document: Mapping[str, Any]) -> str:
             f"schema {schema!r} is not perflaw.check/1 or perflaw.diff/1",
             "perflaw check LAWS --json > verdicts.json",
         )
-    return _SCHEMAS[schema]
-
-
-def _readable(verdict: object) -> bool:
-    if not isinstance(verdict, Mapping) or not isinstance(verdict.get("component"), str):
-        return False
-    return verdict.get("verdict") in get_args(Outcome)
+    verb = _SCHEMAS[schema]
+    verdicts = document.get("verdicts")
+    if not isinstance(verdicts, list) or not all(
+        isinstance(verdict, Mapping)
+        and isinstance(verdict.get("component"), str)
+        and verdict.get("verdict") in get_args(Outcome)
+        for verdict in verdicts
+    ):
+        raise DataError("the verdicts for the page", "its list of verdicts is damaged", "perflaw check LAWS --json")
+    places = {(a.component.name, a.metric.name): i for i, a in reversed(list(enumerate(annotations)))}
+    rows = sorted((_row(verdict, places) for verdict in verdicts), key=_gravity)
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in GRAVITY}
+    summary = " · ".join(f"{count:,} {_WORDS[verb][verdict]}" for verdict, count in counts.items() if count)
+    # Place of an annotation → its old laws as scopes, which the charts draw beside the new ones.
+    laws: dict[str, list[Document]] = {}
+    for verdict in verdicts:
+        place = places.get((verdict["component"], str(verdict.get("metric") or "time")))
+        old = verdict.get("old_laws")
+        if place is not None and isinstance(old, list | tuple):
+            laws[str(place)] = [_old_scope(law) for law in old if isinstance(law, Mapping)]
+    return {
+        "verb": verb,
+        "title": _TITLES[verb],
+        "effect": _EFFECTS[verb],
+        "summary": summary or "no component was compared",
+        "counts": counts,
+        "rows": rows,
+        "old": laws,
+    }
 
 
 def _gravity(row: Document) -> tuple[int, float, str]:
@@ -88,6 +90,26 @@ def _row(verdict: Mapping[str, Any], places: Mapping[tuple[str, str], int]) -> D
         low = high = None
     component, metric = verdict["component"], str(verdict.get("metric") or "time")
     path = str(verdict.get("path") or "")
+    p, outside, runs, beyond, records = (
+        _number(verdict, name) for name in ("p", "outside", "runs", "runs_beyond", "records")
+    )
+    facts = [
+        ("from", str(verdict.get("since") or "")),
+        ("p", "" if p is None else f"{p:.2g}"),
+        ("new runs", f"{runs:,.0f}, {beyond or 0:,.0f} of them beyond the minimum effect" if runs else ""),
+        ("new calls", f"{records:,.0f}" if records else ""),
+        ("out of scope", f"{percent(outside)} of the calls" if outside else ""),
+    ]
+    changes = []
+    for change in verdict.get("changes") or []:
+        ratio, change_low, change_high = (_number(change, name) for name in ("ratio", "low", "high"))
+        changes.append(
+            {
+                **{name: str(change.get(name) or "") for name in ("what", "name")},
+                **{name: str(change.get(name) or NOTHING) for name in ("old", "new")},
+                "ratio": NOTHING if ratio is None else ratio_text(ratio, change_low, change_high),
+            }
+        )
     return {
         "component": component,
         "metric": metric,
@@ -100,47 +122,10 @@ def _row(verdict: Mapping[str, Any], places: Mapping[tuple[str, str], int]) -> D
         "effect_high": high,
         "message": str(verdict.get("message") or ""),
         "text": NOTHING if effect is None else ratio_text(effect, low, high),
-        "facts": _facts(verdict),
-        "changes": [_change(change) for change in verdict.get("changes") or []],
+        "facts": [(name, value) for name, value in facts if value],
+        "changes": changes,
         "index": places.get((component, metric)),
     }
-
-
-def _facts(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(name, value) pairs of what the verdict rests on; only the known ones."""
-    p, outside, runs, beyond, records = (
-        _number(verdict, name) for name in ("p", "outside", "runs", "runs_beyond", "records")
-    )
-    facts = [
-        ("from", str(verdict.get("since") or "")),
-        ("p", "" if p is None else f"{p:.2g}"),
-        ("new runs", f"{runs:,.0f}, {beyond or 0:,.0f} of them beyond the minimum effect" if runs else ""),
-        ("new calls", f"{records:,.0f}" if records else ""),
-        ("out of scope", f"{percent(outside)} of the calls" if outside else ""),
-    ]
-    return [(name, value) for name, value in facts if value]
-
-
-def _change(change: Mapping[str, Any]) -> Document:
-    ratio, low, high = (_number(change, name) for name in ("ratio", "low", "high"))
-    return {
-        **{name: str(change.get(name) or "") for name in ("what", "name")},
-        **{name: str(change.get(name) or NOTHING) for name in ("old", "new")},
-        "ratio": NOTHING if ratio is None else ratio_text(ratio, low, high),
-    }
-
-
-def _old_laws(
-    verdicts: Sequence[Mapping[str, Any]], places: Mapping[tuple[str, str], int]
-) -> dict[str, list[Document]]:
-    """Place of an annotation → its old laws as scopes, which the charts draw beside the new ones."""
-    laws: dict[str, list[Document]] = {}
-    for verdict in verdicts:
-        place = places.get((verdict["component"], str(verdict.get("metric") or "time")))
-        old = verdict.get("old_laws")
-        if place is not None and isinstance(old, list | tuple):
-            laws[str(place)] = [_old_scope(law) for law in old if isinstance(law, Mapping)]
-    return laws
 
 
 def _old_scope(law: Mapping[str, Any]) -> Document:

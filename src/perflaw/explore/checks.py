@@ -36,7 +36,17 @@ def check_study(study: Study, document: DocumentNode) -> None:
         metrics.refuse("no metric has a goal", "goal: max (or min) at one of them")
     if {metric.name for metric in study.metrics} & {knob.name for knob in study.knobs}:
         metrics.refuse("a metric and a knob have the same name", "another name")
-    _check_space(study, constraints)
+    # Refuse constraints that nothing satisfies, and defaults that break them.
+    space = Space(study.knobs, study.constraints)
+    if study.constraints and not len(space.search.pool):
+        alone = [text for text in study.constraints if not len(Space(study.knobs, [text]).search.pool)]
+        which = repr(alone[0]) if alone else f"all {len(study.constraints)} constraints together"
+        why = f"nothing satisfies {which} {space.search.description()}"
+        constraints.refuse(why, "a weaker constraint, or wider ranges")
+    given = {knob.name: knob.default for knob in study.knobs if knob.default is not None}
+    broken = space.broken(given) if len(given) == len(study.knobs) else ""
+    if broken:
+        constraints.refuse(f"the defaults are invalid: {broken}", "other defaults, or a weaker constraint")
 
 
 def check_expression(text: str, knobs: tuple[Knob, ...], node: DocumentNode) -> None:
@@ -109,17 +119,3 @@ def _checked_injector(study: Study, how: Mapping[str, object], node: DocumentNod
 def _commands(study: Study) -> list[str]:
     target = study.target
     return [target.run, target.start, target.workload, target.prepare, target.stop]
-
-
-def _check_space(study: Study, constraints: DocumentNode) -> None:
-    """Refuse constraints that nothing satisfies, and defaults that break them."""
-    space = Space(study.knobs, study.constraints)
-    if study.constraints and not len(space.search.pool):
-        alone = [text for text in study.constraints if not len(Space(study.knobs, [text]).search.pool)]
-        which = repr(alone[0]) if alone else f"all {len(study.constraints)} constraints together"
-        why = f"nothing satisfies {which} {space.search.description()}"
-        constraints.refuse(why, "a weaker constraint, or wider ranges")
-    given = {knob.name: knob.default for knob in study.knobs if knob.default is not None}
-    broken = space.broken(given) if len(given) == len(study.knobs) else ""
-    if broken:
-        constraints.refuse(f"the defaults are invalid: {broken}", "other defaults, or a weaker constraint")

@@ -34,20 +34,17 @@ def _number(value: Value) -> int | float:
     return value
 
 
-def _bounded(value: Any) -> Value:
-    if isinstance(value, complex):
-        raise Cannot("a root of a negative number has no value")
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise Cannot("a number became too large")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise Cannot("a number became too large")
-    number: int | float = value
-    return number
-
-
 def _guarded(operate: Callable[..., Any], *values: Value) -> Value:
     try:
-        return _bounded(operate(*map(_number, values)))
+        value = operate(*map(_number, values))
+        if isinstance(value, complex):
+            raise Cannot("a root of a negative number has no value")
+        if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            raise Cannot("a number became too large")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Cannot("a number became too large")
+        number: int | float = value
+        return number
     except ZeroDivisionError:
         raise Cannot("division by zero") from None
     except (OverflowError, ValueError):
@@ -186,7 +183,19 @@ class Expression:
         self.units: set[str] = set()
         """Base units of its literals."""
         self._literals: dict[str, int | float] = {}
-        tree = self._parsed()
+        if not self.text.strip():
+            self._wrong(0, "it is empty")
+        if len(self.text) > MOST_CHARACTERS:
+            self._wrong(MOST_CHARACTERS, f"it is longer than {MOST_CHARACTERS} characters")
+        try:
+            # A tab or line break in an expression is a blank: what follows is no new statement.
+            tree = ast.parse(re.sub(r"\s", " ", self._with_placeholders()).rstrip().replace("\0", "\1"), mode="eval")
+        except SyntaxError as error:
+            self._wrong((error.offset or 1) - 1, "it cannot be read")
+        except (ValueError, MemoryError, RecursionError):
+            self._wrong(0, "it is nested too deeply or not text")
+        if sum(1 for _ in ast.walk(tree)) > MOST_NODES:
+            self._wrong(0, f"it has more than {MOST_NODES} parts")
         self._run = self._step(tree.body, 0)
         self._far = distance_of(tree.body, self._step)
 
@@ -209,22 +218,6 @@ class Expression:
             return 0.0 if self._run(variables) else self._far(variables)
         except (Cannot, KeyError):
             return 1.0
-
-    def _parsed(self) -> ast.Expression:
-        if not self.text.strip():
-            self._wrong(0, "it is empty")
-        if len(self.text) > MOST_CHARACTERS:
-            self._wrong(MOST_CHARACTERS, f"it is longer than {MOST_CHARACTERS} characters")
-        try:
-            # A tab or line break in an expression is a blank: what follows is no new statement.
-            tree = ast.parse(re.sub(r"\s", " ", self._with_placeholders()).rstrip().replace("\0", "\1"), mode="eval")
-        except SyntaxError as error:
-            self._wrong((error.offset or 1) - 1, "it cannot be read")
-        except (ValueError, MemoryError, RecursionError):
-            self._wrong(0, "it is nested too deeply or not text")
-        if sum(1 for _ in ast.walk(tree)) > MOST_NODES:
-            self._wrong(0, f"it has more than {MOST_NODES} parts")
-        return tree
 
     def _with_placeholders(self) -> str:
         """``4KiB`` becomes a name of the same length, so that places in complaints stay right."""
@@ -258,7 +251,9 @@ class Expression:
             self._refuse(node, "it is nested too deeply")
         make = getattr(self, f"_{type(node).__name__.lower()}", None)
         if make is None:
-            self._refuse(node, f"{_words(node)} is not allowed")
+            words = {"Subscript": "an index", "JoinedStr": "a text with braces", "NamedExpr": ":=", "Lambda": "lambda"}
+            kind = type(node).__name__
+            self._refuse(node, f"{words.get(kind, kind)} is not allowed")
         step: Step = make(node, depth + 1)
         return step
 
@@ -344,12 +339,6 @@ class Expression:
             self._refuse(node, f"{node.func.id} takes {least}{f' to {most}' if most > least else ''} values")
         steps = [self._step(one, depth) for one in node.args]
         return lambda variables: function(*(step(variables) for step in steps))
-
-
-def _words(node: ast.AST) -> str:
-    return {"Subscript": "an index", "Lambda": "lambda", "JoinedStr": "a text with braces", "NamedExpr": ":="}.get(
-        type(node).__name__, type(node).__name__
-    )
 
 
 def _outside_texts(text: str, change: Callable[[str], str]) -> str:

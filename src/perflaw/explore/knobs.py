@@ -25,9 +25,18 @@ MOST_VALUES = 10_000
 
 def read_knob(node: DocumentNode) -> Knob:
     """Return the knob of its keys; ``node.name`` is its name. UsageError, with the place, for what is invalid."""
-    _check_name(node)
+    name = node.name
+    if not FEATURE_NAME.fullmatch(name) or not name.isidentifier() or not name.isascii():
+        node.refuse(f"{name!r} cannot be a knob's name: letters, digits and _ alone, since expressions use it")
+    if keyword.iskeyword(name) or name in FUNCTIONS or name in ("host", "args"):
+        node.refuse(f"{name!r} has a meaning of its own in expressions or commands: choose another name")
     keys = node.mapping(KEYS)
-    kind = _kind(node, keys)
+    if "type" not in keys:
+        node.refuse(f"its type is missing: {', '.join(KINDS)}", "type: int")
+    word = keys["type"].text()
+    if word not in KINDS:
+        keys["type"].refuse(f"unknown knob type {word!r}{did_you_mean(word, KINDS)}")
+    kind = KINDS[word]
     ranged = kind in ("int", "float")
     if not ranged and "range" in keys:
         keys["range"].refuse(f"a knob of type {kind} has values", "values: […], or type: int")
@@ -49,23 +58,6 @@ def read_knob(node: DocumentNode) -> Knob:
         switch_cost=_one_of(keys.get("switch_cost"), COSTS, "restart"),
         workload=keys["workload"].boolean() if "workload" in keys else False,
     )  # fmt: skip
-
-
-def _check_name(node: DocumentNode) -> None:
-    name = node.name
-    if not FEATURE_NAME.fullmatch(name) or not name.isidentifier() or not name.isascii():
-        node.refuse(f"{name!r} cannot be a knob's name: letters, digits and _ alone, since expressions use it")
-    if keyword.iskeyword(name) or name in FUNCTIONS or name in ("host", "args"):
-        node.refuse(f"{name!r} has a meaning of its own in expressions or commands: choose another name")
-
-
-def _kind(node: DocumentNode, keys: dict[str, DocumentNode]) -> KnobKind:
-    if "type" not in keys:
-        node.refuse(f"its type is missing: {', '.join(KINDS)}", "type: int")
-    word = keys["type"].text()
-    if word not in KINDS:
-        keys["type"].refuse(f"unknown knob type {word!r}{did_you_mean(word, KINDS)}")
-    return KINDS[word]
 
 
 def number_in(node: DocumentNode, found: Quantity, unit: str) -> int | float:

@@ -46,7 +46,14 @@ def knob_of(attributes: Mapping[str, str]) -> dict[str, Any]:
     knob |= {name: attributes[name] for name in ("scale", "unit", "switch_cost") if name in attributes}
     if "workload" in attributes:
         knob["workload"] = _truth(attributes["workload"])
-    return {**knob, **_injections(attributes)}
+    apply = {name.removeprefix("apply-"): value for name, value in attributes.items() if name.startswith("apply-")}
+    if "apply" in attributes:
+        apply = {"arg": attributes["apply"], **apply}
+    verify = {name.removeprefix("verify-"): value for name, value in attributes.items() if name.startswith("verify-")}
+    found: dict[str, Any] = {}
+    if apply:
+        found["apply"] = apply if len(apply) == 1 else [{name: value} for name, value in apply.items()]
+    return {**knob, **({**found, "verify": verify} if verify else found)}
 
 
 def _type(attributes: Mapping[str, str]) -> str:
@@ -55,17 +62,6 @@ def _type(attributes: Mapping[str, str]) -> str:
         ends = [quantity(attributes[name]) for name in ("min", "max") if name in attributes]
         return "int" if all(end and isinstance(end.value, int) for end in ends) else "float"
     return "ordinal" if all(quantity(one) for one in attributes["values"].split(",") if one.strip()) else "categorical"
-
-
-def _injections(attributes: Mapping[str, str]) -> dict[str, Any]:
-    apply = {name.removeprefix("apply-"): value for name, value in attributes.items() if name.startswith("apply-")}
-    if "apply" in attributes:
-        apply = {"arg": attributes["apply"], **apply}
-    verify = {name.removeprefix("verify-"): value for name, value in attributes.items() if name.startswith("verify-")}
-    found: dict[str, Any] = {}
-    if apply:
-        found["apply"] = apply if len(apply) == 1 else [{name: value} for name, value in apply.items()]
-    return {**found, "verify": verify} if verify else found
 
 
 def _truth(text: str) -> Any:
@@ -106,7 +102,15 @@ def spex_document(text: str, source: DocumentSource) -> DocumentNode:
     lines: dict[Key, int] = {(): root.node.line or 1}
     fixed: dict[str, str] = {}
     for element in elements:
-        keys = [_add_element(element, study, fixed)] if element.name != "exploration" else _explore(element, study)
+        if element.name != "exploration":
+            keys = [_add_element(element, study, fixed)]
+        else:
+            # Put the settings of the exploration into the study; their keys there.
+            for name, value in element.attributes.items():
+                if name not in _EXPLORATION:
+                    element.refuse(f"unknown attribute {name!r}{did_you_mean(name, list(_EXPLORATION))}")
+                study[_EXPLORATION[name]] = value.lower() == "true" if name == "early_stop" else value
+            keys = [(_EXPLORATION[name],) for name in element.attributes]
         lines |= dict.fromkeys(keys, element.node.line or 1)
     for name, command in study.get("target", {}).items():
         if isinstance(command, str):
@@ -184,12 +188,3 @@ def _short_form(element: str, name: str, value: str) -> Any:
     if element == "restore":
         return value.split()
     return {head: tail} if colon and name in ("ready", "result") else value
-
-
-def _explore(element: _Element, study: dict[str, Any]) -> list[Key]:
-    """Put the settings of the exploration into the study; their keys there."""
-    for name, value in element.attributes.items():
-        if name not in _EXPLORATION:
-            element.refuse(f"unknown attribute {name!r}{did_you_mean(name, list(_EXPLORATION))}")
-        study[_EXPLORATION[name]] = value.lower() == "true" if name == "early_stop" else value
-    return [(_EXPLORATION[name],) for name in element.attributes]

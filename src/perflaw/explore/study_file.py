@@ -45,10 +45,16 @@ def read_policy(node: DocumentNode | None) -> tuple[str, dict[str, Any]]:
 def read_budget(keys: dict[str, DocumentNode]) -> Budget:
     """Budget from the study's own keys."""
     minutes = keys.get("minutes")
+    margin = None
+    if "margin" in keys:
+        node = keys["margin"]
+        margin = read_number(node, 0, unit="share")
+        if not 0 < margin < 1:
+            node.refuse(f"{node.text()} is no share between 0 and 1", "margin: 5 %")
     return Budget(
         trials=read_whole(keys["trials"], 1, 10_000_000) if "trials" in keys else None,
         minutes=None if minutes is None else _minutes(minutes),
-        margin=_margin(keys["margin"]) if "margin" in keys else None,
+        margin=margin,
     )
 
 
@@ -57,13 +63,6 @@ def _minutes(node: DocumentNode) -> float:
     if found.unit == "s":
         return read_number(node, 1e-3, 1e9, "s") / 60
     return read_number(node, 1e-4, 1e7)
-
-
-def _margin(node: DocumentNode) -> float:
-    margin = read_number(node, 0, unit="share")
-    if not 0 < margin < 1:
-        node.refuse(f"{node.text()} is no share between 0 and 1", "margin: 5 %")
-    return margin
 
 
 def read_restore(node: DocumentNode | None) -> dict[str, Any]:
@@ -114,6 +113,8 @@ def read_target(node: DocumentNode) -> Target:
     texts = {
         name: _command(keys[name]) for name in ("run", "start", "workload", "prepare", "folder", "sql") if name in keys
     }
+    found = keys.get("disk", keys.get("disk_bytes"))
+    disk_bytes = 0 if found is None else int(read_number(found, 0, 2**60, "B"))
     return Target(
         **texts,
         ready=_ready(keys["ready"]) if "ready" in keys else {},
@@ -124,7 +125,7 @@ def read_target(node: DocumentNode) -> Target:
         else {},
         timeout_s=_seconds(keys, ("timeout", "timeout_s"), 60.0),
         ready_s=_seconds(keys, ("ready_timeout", "ready_s"), 20.0),
-        disk_bytes=_bytes(keys),
+        disk_bytes=disk_bytes,
         remote=_remote(keys["remote"]) if "remote" in keys else "",
     )
 
@@ -187,11 +188,6 @@ def _seconds(keys: dict[str, DocumentNode], names: tuple[str, ...], default: flo
     return default if found is None else read_number(found, 0.001, 30 * 86400, "s")
 
 
-def _bytes(keys: dict[str, DocumentNode]) -> int:
-    found = keys.get("disk", keys.get("disk_bytes"))
-    return 0 if found is None else int(read_number(found, 0, 2**60, "B"))
-
-
 # ---- Metrics of a study file: each with one source.
 
 SOURCES = ("probe", "path", "regex", "wall", "cpu", "memory")
@@ -204,38 +200,41 @@ _UNITS = {"wall": "s", "cpu": "s", "memory": "B"}
 
 def read_metrics(node: DocumentNode) -> tuple[StudyMetric, ...]:
     """All metrics, in the file's order; UsageError where none has a goal."""
-    found = tuple(_metric(one) for one in node.mapping().values())
+    metrics = []
+    for one in node.mapping().values():
+        if not FEATURE_NAME.fullmatch(one.name):
+            one.refuse(f"{one.name!r} cannot be a metric's name: letters, digits, _ . - alone")
+        if not isinstance(one.value, dict):
+            # The short form, ``seconds: wall``: the source's name alone.
+            word = one.text()
+            name = _known(one, word)
+            if name not in _UNITS:
+                one.refuse(f"{name} needs to be told what to read", f"{{{name}: …}}")
+            metrics.append(StudyMetric(one.name, {name: True}, _UNITS[name]))
+        else:
+            keys = one.mapping(_KEYS)
+            if "source" in keys:
+                source = keys.pop("source")
+                keys[_known(source, source.text())] = replace(source, value=True)
+            named = [name for name in SOURCES if name in keys]
+            if len(named) != 1:
+                one.refuse(
+                    f"one source was expected of {', '.join(SOURCES)}, there {'is none' if not named else 'are several'}"
+                )
+            metrics.append(
+                StudyMetric(
+                    one.name,
+                    _source(one, named[0], keys),
+                    keys["unit"].text() if "unit" in keys else _UNITS.get(named[0], ""),
+                    _goal(keys.get("goal")),
+                )
+            )
+    found = tuple(metrics)
     if not any(metric.goal for metric in found):
         node.refuse(
             "no metric has a goal: nothing tells which configuration is better", "goal: max (or min) at one of them"
         )
     return found
-
-
-def _metric(node: DocumentNode) -> StudyMetric:
-    if not FEATURE_NAME.fullmatch(node.name):
-        node.refuse(f"{node.name!r} cannot be a metric's name: letters, digits, _ . - alone")
-    if not isinstance(node.value, dict):
-        return _short(node)
-    keys = node.mapping(_KEYS)
-    if "source" in keys:
-        source = keys.pop("source")
-        keys[_known(source, source.text())] = replace(source, value=True)
-    named = [name for name in SOURCES if name in keys]
-    if len(named) != 1:
-        node.refuse(
-            f"one source was expected of {', '.join(SOURCES)}, there {'is none' if not named else 'are several'}"
-        )
-    return StudyMetric(node.name, _source(node, named[0], keys), _unit(keys, named[0]), _goal(keys.get("goal")))
-
-
-def _short(node: DocumentNode) -> StudyMetric:
-    """``seconds: wall``: the source's name alone."""
-    word = node.text()
-    name = _known(node, word)
-    if name not in _UNITS:
-        node.refuse(f"{name} needs to be told what to read", f"{{{name}: …}}")
-    return StudyMetric(node.name, {name: True}, _UNITS[name])
 
 
 def _known(node: DocumentNode, word: str) -> str:
@@ -247,7 +246,16 @@ def _known(node: DocumentNode, word: str) -> str:
 def _source(node: DocumentNode, name: str, keys: dict[str, DocumentNode]) -> dict[str, Any]:
     value = keys[name]
     if name == "probe":
-        return _probe(node, keys)
+        asked = [one for one in ("rate", *FIELDS) if one in keys]
+        if len(asked) != 1:
+            node.refuse(f"a metric of a probe needs one of rate, {', '.join(FIELDS)}", "{probe: query, rate: count}")
+        value = keys[asked[0]]
+        if asked[0] == "rate" and value.text() not in RATES:
+            value.refuse(f"unknown rate {value.text()!r}{did_you_mean(value.text(), RATES)}")
+        return {
+            "probe": keys["probe"].value if isinstance(keys["probe"].value, int) else keys["probe"].text(),
+            asked[0]: value.text(),
+        }
     extra = [one for one in ("rate", *FIELDS) if one in keys]
     if extra:
         keys[extra[0]].refuse(f"only metrics of probes have {extra[0]}")
@@ -260,23 +268,6 @@ def _source(node: DocumentNode, name: str, keys: dict[str, DocumentNode]) -> dic
     if re.compile(value.regex()).groups > 1:
         value.refuse("it has several groups: one holds the number")
     return {"regex": value.text()}
-
-
-def _probe(node: DocumentNode, keys: dict[str, DocumentNode]) -> dict[str, Any]:
-    asked = [one for one in ("rate", *FIELDS) if one in keys]
-    if len(asked) != 1:
-        node.refuse(f"a metric of a probe needs one of rate, {', '.join(FIELDS)}", "{probe: query, rate: count}")
-    value = keys[asked[0]]
-    if asked[0] == "rate" and value.text() not in RATES:
-        value.refuse(f"unknown rate {value.text()!r}{did_you_mean(value.text(), RATES)}")
-    return {
-        "probe": keys["probe"].value if isinstance(keys["probe"].value, int) else keys["probe"].text(),
-        asked[0]: value.text(),
-    }
-
-
-def _unit(keys: dict[str, DocumentNode], source: str) -> str:
-    return keys["unit"].text() if "unit" in keys else _UNITS.get(source, "")
 
 
 def _goal(node: DocumentNode | None) -> Goal | None:
@@ -310,7 +301,25 @@ def read_study(path: str | Path) -> Study:
     """
     path = Path(path)
     text = _text(path)
-    found = _python(path, text) if path.suffix == ".py" else _parts(path, text)
+    if path.suffix == ".py":
+        try:
+            found = _run(path).get("study")
+        except (Exception, SystemExit) as error:
+            at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+            line = f":{at[-1]}" if at else f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+            raise UsageError(f"{path}{line}: it raised", f"{type(error).__name__}: {error}") from error
+        if found is None:
+            raise UsageError(f"{path}: no study in it", "a Python study file says study = {…}", NEXT)
+        if isinstance(found, Study):
+            check_study(replace(found, folder=str(path.resolve().parent)), python_document({}, study_source(str(path))))
+        else:
+            found = python_document(found, study_source(str(path)))
+    else:
+        source = study_source(str(path))
+        if path.suffix == ".xml" or text.lstrip().startswith("<"):
+            found = spex_document(text, source)
+        else:
+            found = yaml_document(text, source)
     folder = str(path.resolve().parent)
     study = found if isinstance(found, Study) else study_of(found, path.stem, folder)
     return replace(study, digest=hashlib.sha256(text.encode()).hexdigest(), folder=folder)
@@ -326,8 +335,12 @@ def study_of(node: DocumentNode, name: str, folder: str = ".") -> Study:
     if not knobs:
         keys["knobs"].refuse("a study needs a knob")
     policy, options = read_policy(keys.get("policy"))
+    if "name" in keys:
+        name = keys["name"].text()
+        if not name or "/" in name or name.startswith(".") or len(name) > 100:
+            keys["name"].refuse(f"{name!r} cannot name a folder")
     study = Study(
-        name=_name(keys, name),
+        name=name,
         target=read_target(keys["target"]),
         knobs=knobs,
         metrics=read_metrics(keys["metrics"]),
@@ -345,15 +358,6 @@ def study_of(node: DocumentNode, name: str, folder: str = ".") -> Study:
     return study
 
 
-def _name(keys: dict[str, DocumentNode], name: str) -> str:
-    if "name" not in keys:
-        return name
-    word = keys["name"].text()
-    if not word or "/" in word or word.startswith(".") or len(word) > 100:
-        keys["name"].refuse(f"{word!r} cannot name a folder")
-    return word
-
-
 def _text(path: Path) -> str:
     try:
         if path.is_dir():
@@ -367,13 +371,6 @@ def _text(path: Path) -> str:
         raise UsageError(f"study {path}", f"byte {error.start} is no UTF-8: it is no text file") from error
 
 
-def _parts(path: Path, text: str) -> DocumentNode:
-    source = study_source(str(path))
-    if path.suffix == ".xml" or text.lstrip().startswith("<"):
-        return spex_document(text, source)
-    return yaml_document(text, source)
-
-
 def _run(path: Path) -> dict[str, Any]:
     """The names that a file makes; it may import what lies beside it."""
     folder = str(path.resolve().parent)
@@ -382,18 +379,3 @@ def _run(path: Path) -> dict[str, Any]:
         return runpy.run_path(str(path))
     finally:
         sys.path.remove(folder)
-
-
-def _python(path: Path, text: str) -> DocumentNode | Study:
-    try:
-        found = _run(path).get("study")
-    except (Exception, SystemExit) as error:
-        at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = f":{at[-1]}" if at else f":{error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise UsageError(f"{path}{line}: it raised", f"{type(error).__name__}: {error}") from error
-    if found is None:
-        raise UsageError(f"{path}: no study in it", "a Python study file says study = {…}", NEXT)
-    if isinstance(found, Study):
-        check_study(replace(found, folder=str(path.resolve().parent)), python_document({}, study_source(str(path))))
-        return found
-    return python_document(found, study_source(str(path)))

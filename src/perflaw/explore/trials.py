@@ -231,12 +231,30 @@ def write_run(
             features |= {f"{knob.name}={option}": float(settings[knob.name] == option) for option in knob.values}
     tables = _tables(folder.name, study, costs, features)
     for name in [name for name, table in tables.items() if not len(table)]:
-        (folder / f"{name}.parquet").write_bytes(_empty(name, tables.pop(name)))
+        # Files of tables without rows are the same in every run, and making them is a third of the work.
+        if name not in _EMPTY:
+            with tempfile.TemporaryDirectory(prefix="perflaw-") as scratch:
+                write_tables(Path(scratch), {name: tables.pop(name)})
+                _EMPTY[name] = (Path(scratch) / f"{name}.parquet").read_bytes()
+        (folder / f"{name}.parquet").write_bytes(_EMPTY[name])
     save(folder, _manifest(folder.name, study, trial, tuple(metrics), features, raw), tables)
     previous = os.umask(0o077)
     try:
         if readings:
-            write_tables(folder, {"records": _records(readings)}, RECORDS)
+            write_tables(
+                folder,
+                {
+                    "records": Table(
+                        {
+                            "metric": texts([reading.metric for reading in readings]),
+                            "at_s": Column(np.array([reading.at_s for reading in readings], np.float64)),
+                            "value": Column(np.array([reading.value for reading in readings], np.float64)),
+                            "n": Column(np.array([reading.n for reading in readings], np.int64)),
+                        }
+                    )
+                },
+                RECORDS,
+            )
         for name in ("stdout", "stderr", "result"):
             if raw.get(name):
                 (folder / f"{name}.txt").write_text(str(raw[name]))
@@ -245,15 +263,6 @@ def write_run(
 
 
 _EMPTY: Final[dict[str, bytes]] = {}
-
-
-def _empty(name: str, table: Table) -> bytes:
-    """Return the file of a table without rows; it is the same in every run, and making it is a third of the work."""
-    if name not in _EMPTY:
-        with tempfile.TemporaryDirectory(prefix="perflaw-") as folder:
-            write_tables(Path(folder), {name: table})
-            _EMPTY[name] = (Path(folder) / f"{name}.parquet").read_bytes()
-    return _EMPTY[name]
 
 
 def _manifest(
@@ -293,14 +302,3 @@ def _tables(run: str, study: Study, costs: Mapping[str, int], features: Mapping[
     others = {name: cost for name, cost in costs.items() if name not in ("time", "cpu", "events") and cost}
     rows["invocation_costs"] = [(run, 1, name, cost) for name, cost in others.items()]
     return merge([{name: table_of(name, some) for name, some in rows.items()}])
-
-
-def _records(readings: tuple[Reading, ...]) -> Table:
-    return Table(
-        {
-            "metric": texts([reading.metric for reading in readings]),
-            "at_s": Column(np.array([reading.at_s for reading in readings], np.float64)),
-            "value": Column(np.array([reading.value for reading in readings], np.float64)),
-            "n": Column(np.array([reading.n for reading in readings], np.int64)),
-        }
-    )

@@ -76,12 +76,7 @@ class AgentTrial:
             (Path(self._job.folder) / str(target.ready["file"])).unlink(missing_ok=True)
         started = start_command(self._job, self._settings, target.start, self._job.probes())
         self._server = (started, PrintedOutput(started))
-        self._wait_until_ready(self._server)
-        self._settings.apply("running")
-        return {"pid": started.pid}
-
-    def _wait_until_ready(self, server: Server) -> None:
-        started, printed = server
+        printed = self._server[1]
         ready, seconds = self._job.target.ready, self._job.target.ready_s
         deadline = time.monotonic() + seconds
         while not is_ready(ready, self._job.folder, printed.stdout + "\n" + printed.stderr):
@@ -99,6 +94,8 @@ class AgentTrial:
                 raise Refused(why)
             self._channel.receive(0)  # raises Closed where the explorer has gone
             time.sleep(_PAUSE_S)
+        self._settings.apply("running")
+        return {"pid": started.pid}
 
     def verify(self) -> Mapping[str, Any]:
         """Read back what can be read before anything is measured."""

@@ -83,7 +83,13 @@ class WatchedCommand:
             for output in outputs:
                 output.read()
             if self.started.ended():
-                return self._outcome(), ""
+                if self.started.usage:
+                    self.conditions.reaped(self.started.pid, self.started.usage)
+                self.printed.read()
+                if self.started.status:
+                    last = self.printed.last_line()
+                    return f"the command {self.started.end_text()}{f': {last}' if last else ''}", ""
+                return self._server_failure(), ""
             self.conditions.look()
             if why := on_tick():
                 return "", why
@@ -91,16 +97,6 @@ class WatchedCommand:
                 return f"it did not end within {timeout_s:g} s (timeout_s)", ""
             if why := self.disk.exceeded() or self._server_failure():
                 return why, ""
-
-    def _outcome(self) -> str:
-        """Return why a command that has ended is no data point; empty where it succeeded."""
-        if self.started.usage:
-            self.conditions.reaped(self.started.pid, self.started.usage)
-        self.printed.read()
-        if self.started.status:
-            last = self.printed.last_line()
-            return f"the command {self.started.end_text()}{f': {last}' if last else ''}"
-        return self._server_failure()
 
     def _server_failure(self) -> str:
         if self.server and self.server[0].gone():

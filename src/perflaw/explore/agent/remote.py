@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.explore.agent.agent import serve
-from perflaw.wire.channel import Channel
 from perflaw.wire.listener import Listener, serving
 from perflaw.wire.tls import parse_address, read_token
 
@@ -27,7 +26,16 @@ def listen(
             channel = listener.accept(_LOOK_S)
             if channel is None:
                 continue
-            status = _in_child(channel, folder.resolve())
+            # A child process serves, whose death does not end the listener.
+            child = os.fork()
+            if child == 0:
+                try:
+                    os.setsid()
+                    signal.signal(signal.SIGINT, signal.SIG_IGN)
+                    serve(channel, folder.resolve())
+                finally:
+                    os._exit(0)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             channel.close()
             if once:
                 return
@@ -35,16 +43,3 @@ def listen(
                 say(f"an agent ended with status {status}; the next one restores what it left")
     finally:
         listener.close()
-
-
-def _in_child(channel: Channel, folder: Path) -> int:
-    """Serve in a child process, whose death does not end the listener; return its status."""
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setsid()
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            serve(channel, folder)
-        finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

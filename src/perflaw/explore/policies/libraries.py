@@ -59,7 +59,20 @@ class Optuna(LibraryPolicy):
         self.library = imported("optuna", "optuna", "pip install 'perflaw[explore]'")
         self.sampler = SAMPLERS[sampler]
         self.library.logging.set_verbosity(self.library.logging.ERROR)
-        self.distributions = {knob.name: self._distribution(knob) for knob in space.knobs}
+        distributions = {}
+        for knob in space.knobs:
+            kinds = self.library.distributions
+            if knob.kind in ("int", "float"):
+                kind = kinds.IntDistribution if knob.kind == "int" else kinds.FloatDistribution
+                number = int if knob.kind == "int" else float
+                distributions[knob.name] = kind(
+                    number(knob.low or 0), number(knob.high or 0), log=knob.scale != "linear"
+                )
+            elif knob.kind == "ordinal":
+                distributions[knob.name] = kinds.IntDistribution(0, len(knob.values) - 1)
+            else:
+                distributions[knob.name] = kinds.CategoricalDistribution(self.space.levels(knob))
+        self.distributions = distributions
 
     def next_config(self, history: Sequence[Trial]) -> Configuration | None:
         """Return what the sampler proposes; proposals that were tried or are invalid are reported to it as failed."""
@@ -71,10 +84,14 @@ class Optuna(LibraryPolicy):
         )
         for trial in history:
             value = self.value_of(trial)
+            parameters: dict[str, Any] = dict(trial.configuration)
+            for knob in self.space.knobs:
+                if knob.kind == "ordinal":
+                    parameters[knob.name] = knob.values.index(parameters[knob.name])
             known = self.library.trial.create_trial(
                 state=states.FAIL if value is None else states.COMPLETE,
                 value=value,
-                params=self._parameters(trial),
+                params=parameters,
                 distributions=self.distributions,
             )
             optimizer.add_trial(known)
@@ -91,23 +108,6 @@ class Optuna(LibraryPolicy):
                 return found
             optimizer.tell(proposed, state=states.FAIL)
         return self.drawn(history)
-
-    def _distribution(self, knob: Knob) -> Any:
-        kinds = self.library.distributions
-        if knob.kind in ("int", "float"):
-            kind = kinds.IntDistribution if knob.kind == "int" else kinds.FloatDistribution
-            number = int if knob.kind == "int" else float
-            return kind(number(knob.low or 0), number(knob.high or 0), log=knob.scale != "linear")
-        if knob.kind == "ordinal":
-            return kinds.IntDistribution(0, len(knob.values) - 1)
-        return kinds.CategoricalDistribution(self.space.levels(knob))
-
-    def _parameters(self, trial: Trial) -> dict[str, Any]:
-        parameters: dict[str, Any] = dict(trial.configuration)
-        for knob in self.space.knobs:
-            if knob.kind == "ordinal":
-                parameters[knob.name] = knob.values.index(parameters[knob.name])
-        return parameters
 
 
 class Smac(LibraryPolicy):
@@ -126,7 +126,22 @@ class Smac(LibraryPolicy):
         tried = self.tried(history)
         with tempfile.TemporaryDirectory() as folder:
             space = self.spaces.ConfigurationSpace(seed=self.seed)
-            space.add([self._parameter(knob) for knob in self.space.knobs])
+            parameters = []
+            for knob in self.space.knobs:
+                logarithmic = knob.scale != "linear"
+                if knob.kind == "float":
+                    parameters.append(self.spaces.Float(knob.name, (knob.low, knob.high), log=logarithmic))
+                elif knob.kind == "int":
+                    parameters.append(
+                        self.spaces.Integer(knob.name, (int(knob.low or 0), int(knob.high or 0)), log=logarithmic)
+                    )
+                elif knob.kind == "ordinal":
+                    parameters.append(self.spaces.Integer(knob.name, (0, len(knob.values) - 1)))
+                else:
+                    parameters.append(
+                        self.spaces.Categorical(knob.name, [str(value) for value in self.space.levels(knob)])
+                    )
+            space.add(parameters)
             scenario = self.library.Scenario(
                 space,
                 deterministic=True,
@@ -147,16 +162,6 @@ class Smac(LibraryPolicy):
                     return found
                 optimizer.tell(proposed, results.TrialValue(cost=worst))
         return self.drawn(history)
-
-    def _parameter(self, knob: Knob) -> Any:
-        logarithmic = knob.scale != "linear"
-        if knob.kind == "float":
-            return self.spaces.Float(knob.name, (knob.low, knob.high), log=logarithmic)
-        if knob.kind == "int":
-            return self.spaces.Integer(knob.name, (int(knob.low or 0), int(knob.high or 0)), log=logarithmic)
-        if knob.kind == "ordinal":
-            return self.spaces.Integer(knob.name, (0, len(knob.values) - 1))
-        return self.spaces.Categorical(knob.name, [str(value) for value in self.space.levels(knob)])
 
     def _setting(self, knob: Knob, value: Any) -> Any:
         if knob.kind == "ordinal":

@@ -67,7 +67,12 @@ class Snapshot:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True, mode=0o700)
         listed = list(patterns)
-        entries = [_kept(path, part, str(number)) for number, path in enumerate(self._paths(listed))]
+        entries = []
+        for number, path in enumerate(self._paths(listed)):
+            kept = str(number) if os.path.lexists(path) else ""
+            if kept:
+                copy(path, part / kept)
+            entries.append(_SnapshotEntry(str(path), kept))
         document = {"patterns": listed, "entries": [asdict(entry) for entry in entries]}
         write_whole(part / "files.json", json.dumps(document))
         part.rename(self._folder)
@@ -87,7 +92,22 @@ class Snapshot:
         document = json.loads((self._folder / "files.json").read_text())
         entries = [_SnapshotEntry(**entry) for entry in document["entries"]]
         for entry in entries:
-            _restore_path(Path(entry.path), self._folder / entry.kept if entry.kept else None)
+            # Its copy is complete beside its place before it takes that place.
+            path = Path(entry.path)
+            kept = self._folder / entry.kept if entry.kept else None
+            new, old = path.with_name(path.name + _NEW), path.with_name(path.name + _OLD)
+            _remove(new)
+            if kept is None:
+                _remove(path)
+            else:
+                copy(kept, new)
+                if path.is_dir() and not path.is_symlink():
+                    _remove(old)
+                    path.rename(old)
+                new.replace(path)
+            _remove(old)
+            if path.parent.is_dir():
+                _sync(path.parent)
         known = {entry.path for entry in entries}
         for path in self._paths(document["patterns"]):
             if str(path) not in known:
@@ -119,14 +139,6 @@ class Snapshot:
                     yield path
 
 
-def _kept(path: Path, folder: Path, name: str) -> _SnapshotEntry:
-    """Copy a path into a folder under a name."""
-    if not os.path.lexists(path):
-        return _SnapshotEntry(str(path), "")
-    copy(path, folder / name)
-    return _SnapshotEntry(str(path), name)
-
-
 def copy(source: Path, target: Path) -> None:
     """Copy a file, link or folder with times and modes, by reflink where that works; written through to the disk."""
     if source.is_dir() and not source.is_symlink():
@@ -152,23 +164,6 @@ def _copy_file(source: str, target: str, *, follow_symlinks: bool = False) -> st
         owner = Path(source).stat()
         os.chown(target, owner.st_uid, owner.st_gid)
     return target
-
-
-def _restore_path(path: Path, kept: Path | None) -> None:
-    """Restore one file or folder: its copy is complete beside its place before it takes that place."""
-    new, old = path.with_name(path.name + _NEW), path.with_name(path.name + _OLD)
-    _remove(new)
-    if kept is None:
-        _remove(path)
-    else:
-        copy(kept, new)
-        if path.is_dir() and not path.is_symlink():
-            _remove(old)
-            path.rename(old)
-        new.replace(path)
-    _remove(old)
-    if path.parent.is_dir():
-        _sync(path.parent)
 
 
 def _remove(path: Path) -> None:

@@ -74,7 +74,14 @@ def learn_paper(series: Sequence[Series], good_r2: float) -> list[Learnt]:
 
 
 def _learn(series: Series, good_r2: float) -> Learnt:
-    names = _representatives(series)
+    # One feature of each equivalence class.
+    kept: list[str] = []
+    for name in sorted(series.features, key=lambda name: (name.count("."), len(name))):
+        x = series.features[name]
+        known = (series.features[other] for other in kept)
+        if np.ptp(x) > 0 and not any(abs(np.corrcoef(x, other)[0, 1]) >= EQUIVALENT for other in known):
+            kept.append(name)
+    names = tuple(kept)
     total = float(((series.y - series.y.mean()) ** 2).sum())
 
     def r2(law: Regression) -> float:
@@ -93,17 +100,6 @@ def _learn(series: Series, good_r2: float) -> Learnt:
     points = [{name: k * float(np.percentile(x, 95)) for name, x in series.features.items()} for k in (2, 10)]
     predictions = Learnt(law, (chosen,), rows).predict(points)
     return Learnt(replace(law, predictions=tuple(predictions)), (chosen,), rows)
-
-
-def _representatives(series: Series) -> tuple[str, ...]:
-    """One feature of each equivalence class: the shallowest, then that of the shortest name."""
-    kept: list[str] = []
-    for name in sorted(series.features, key=lambda name: (name.count("."), len(name))):
-        x = series.features[name]
-        known = (series.features[other] for other in kept)
-        if np.ptp(x) > 0 and not any(abs(np.corrcoef(x, other)[0, 1]) >= EQUIVALENT for other in known):
-            kept.append(name)
-    return tuple(kept)
 
 
 def _eliminate(series: Series, family: Family, names: tuple[str, ...]) -> Regression:

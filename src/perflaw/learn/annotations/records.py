@@ -85,9 +85,18 @@ class RecordTable:
 def record_table(evidence: Evidence, preferred: Collection[str] = ()) -> RecordTable:
     """The records of a component with every column that varies."""
     of_runs = {name: values for name, values in run_features(evidence).items() if name not in evidence.features}
+    # Settings of the runs that are no numbers.
+    by_run = {cost.run.id: cost.run for cost in evidence.runs}
+    names = dict.fromkeys(name for run in by_run.values() for name in run.configuration)
+    taken = {*evidence.categories, *evidence.features, *(name for run in by_run.values() for name in run.features)}
+    settings = {
+        name: np.array([by_run[str(run)].configuration.get(name, "") for run in evidence.run], dtype=np.str_)
+        for name in names
+        if name not in taken
+    }
     columns = [
         *(RecordColumn(name, "category", values) for name, values in evidence.categories.items()),
-        *(RecordColumn(name, "category", values) for name, values in _text_settings(evidence).items()),
+        *(RecordColumn(name, "category", values) for name, values in settings.items()),
         *(RecordColumn(name, "feature", values) for name, values in evidence.features.items()),
         *(RecordColumn(name, "run", values) for name, values in of_runs.items()),
         *(RecordColumn(name, "branch", values) for name, values in evidence.branches.items()),
@@ -102,18 +111,6 @@ def _varies(column: RecordColumn) -> bool:
         return bool((column.values != column.values[0]).any())
     read = column.numbers[~np.isnan(column.numbers)]
     return bool(read.size and np.ptp(read) > 0)
-
-
-def _text_settings(evidence: Evidence) -> dict[str, NDArray[np.str_]]:
-    """Settings of the runs that are no numbers: texts of ``--vary``, given to each invocation of the run."""
-    by_run = {cost.run.id: cost.run for cost in evidence.runs}
-    names = dict.fromkeys(name for run in by_run.values() for name in run.configuration)
-    taken = {*evidence.categories, *evidence.features, *(name for run in by_run.values() for name in run.features)}
-    return {
-        name: np.array([by_run[str(run)].configuration.get(name, "") for run in evidence.run], dtype=np.str_)
-        for name in names
-        if name not in taken
-    }
 
 
 def representative(evidence: Evidence) -> Evidence:

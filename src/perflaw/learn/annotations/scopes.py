@@ -11,10 +11,9 @@ from perflaw.learn.annotations.conditions import Comparison, Condition, conditio
 from perflaw.learn.annotations.mixture import learn_mixture
 from perflaw.learn.annotations.options import AnnotationOptions
 from perflaw.learn.annotations.record_noise import with_record_noise
-from perflaw.learn.annotations.records import RecordColumn, RecordTable
+from perflaw.learn.annotations.records import RecordTable
 from perflaw.learn.annotations.selections import learn_selection
 from perflaw.learn.annotations.tree import TreeNode
-from perflaw.learn.cells import Array
 from perflaw.learn.series import Learnt
 from perflaw.types import Law, Scope
 
@@ -91,21 +90,19 @@ def _with_choices(condition: Condition, table: RecordTable) -> Condition:
         tests = [test for test in condition if test.feature == column.name]
         if not tests or column.is_outcome:
             continue
-        left = [level for level in _levels(column) if all(test.holds({column.name: level}).all() for test in tests)]
+        # Values of a choice, one array each; none for a quantity.
+        if column.kind == "category":
+            choices = [np.array([level]) for level in np.unique(column.values) if level]
+        else:
+            levels = np.unique(column.numbers[~np.isnan(column.numbers)])
+            consecutive = levels.size <= MAX_LEVELS and (np.diff(levels) == 1).all() and float(levels[0]).is_integer()
+            choices = [np.array([level]) for level in levels] if consecutive else []
+        left = [level for level in choices if all(test.holds({column.name: level}).all() for test in tests)]
         if len(left) == 1:
             value = str(left[0][0]) if column.kind == "category" else float(left[0][0])
             equality = Comparison(column.name, "==", value)
             named = tuple(dict.fromkeys(equality if test.feature == column.name else test for test in named))
     return named
-
-
-def _levels(column: RecordColumn) -> list[Array]:
-    """Values of a choice, one array each; none for a quantity."""
-    if column.kind == "category":
-        return [np.array([level]) for level in np.unique(column.values) if level]
-    levels = np.unique(column.numbers[~np.isnan(column.numbers)])
-    consecutive = levels.size <= MAX_LEVELS and (np.diff(levels) == 1).all() and float(levels[0]).is_integer()
-    return [np.array([level]) for level in levels] if consecutive else []
 
 
 def with_prediction(law: Law, learnt: Learnt, at: Point | None) -> Law:

@@ -77,7 +77,20 @@ def grow_trees(roots: Sequence[TreeNode], options: AnnotationOptions) -> list[li
                 mask = node.mask & one.holds(node.table.by_name)
                 sides[i, (*path, side)] = replace(node, condition=(*node.condition, one), mask=mask)
         level = dict(zip(sides, _relearn(list(sides.values()), options), strict=True))
-    _improve_by_outcomes(leaves, options)
+    # Give leaves without a good law one that may depend on branch outcomes and calls, if that is good.
+    poor = [
+        (of_component, place)
+        for of_component in leaves
+        for place, node in of_component.items()
+        if node.residuals is not None
+        and not _is_good(node, options)
+        and any(column.is_outcome for column in node.residuals.field.columns)
+    ]
+    nodes = _relearn([of_component[place] for of_component, place in poor], options, outcomes=True)
+    for (of_component, place), node in zip(poor, nodes, strict=True):
+        better = _with_residuals(node, options)
+        if better.learnt.law.verdict == "law" and _is_good(better, options):
+            of_component[place] = better
     return [[of_component[place] for place in sorted(of_component)] for of_component in leaves]
 
 
@@ -125,23 +138,6 @@ def _good_piecewise(
         for place, node in zip(places, nodes, strict=True)
         if node.learnt.law.breakpoints and _is_good(node, options)
     }
-
-
-def _improve_by_outcomes(leaves: Sequence[dict[Place, TreeNode]], options: AnnotationOptions) -> None:
-    """Give leaves without a good law one that may depend on branch outcomes and calls, if that is good; in place."""
-    poor = [
-        (of_component, place)
-        for of_component in leaves
-        for place, node in of_component.items()
-        if node.residuals is not None
-        and not _is_good(node, options)
-        and any(column.is_outcome for column in node.residuals.field.columns)
-    ]
-    nodes = _relearn([of_component[place] for of_component, place in poor], options, outcomes=True)
-    for (of_component, place), node in zip(poor, nodes, strict=True):
-        better = _with_residuals(node, options)
-        if better.learnt.law.verdict == "law" and _is_good(better, options):
-            of_component[place] = better
 
 
 def choose_test(node: TreeNode, options: AnnotationOptions) -> Comparison | None:

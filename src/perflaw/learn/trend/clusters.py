@@ -12,7 +12,6 @@ to rise with their representative, unless the paper's choices are asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,27 +59,33 @@ def find_clusters(data: TrendData, options: TrendOptions) -> Clustering:
     executed = data.counts.any(axis=1)
     # Rounding alone may give a row of one value a deviation, which a sigma of 0 must not let pass.
     varies = (deviation >= options.sigma) & (np.ptp(data.counts, axis=1) > 0)
-    rows = _by_variance(np.flatnonzero(varies), deviation, data.names)
+    # Rows in descending variance; equal ones by name, with numbers in names by value (line 9 before line 12).
+    rows = np.flatnonzero(varies)
+    size = np.floor(np.log10(np.maximum(deviation[rows], 1e-300)))
+    unit = 10.0 ** (size - DIGITS + 1)
+    rounded = np.rint(deviation[rows] / unit) * unit
+    keys = []
+    for value, row in zip(rounded, rows, strict=True):
+        parts = re.split(r"(\d+)", data.names[row])
+        name = tuple((text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True))
+        keys.append((-float(value), name, int(row)))
+    rows = np.array([row for _, _, row in sorted(keys)], dtype=np.intp)
     representatives = _Representatives.of_features(data, options)
     for start in range(0, rows.size, BLOCK):
         _assign(data, rows[start : start + BLOCK], representatives, options)
     clusters = [cluster for cluster in representatives.clusters if cluster.members]
     if not options.paper:
-        clusters = _distinct(clusters)
+        # Clusters without those of a feature whose members are exactly the members of an earlier cluster.
+        by_members: dict[tuple[int, ...], LocationCluster] = {}
+        kept = []
+        for cluster in clusters:
+            first = by_members.setdefault(tuple(cluster.members), cluster)
+            if first is cluster or not cluster.features:
+                kept.append(cluster)
+            else:
+                first.features += [name for name in cluster.features if name not in first.features]
+        clusters = kept
     return Clustering(tuple(clusters), np.flatnonzero(executed & ~varies), np.flatnonzero(~executed))
-
-
-def _distinct(clusters: list[LocationCluster]) -> list[LocationCluster]:
-    """Clusters without those of a feature whose members are exactly the members of an earlier cluster."""
-    by_members: dict[tuple[int, ...], LocationCluster] = {}
-    kept = []
-    for cluster in clusters:
-        first = by_members.setdefault(tuple(cluster.members), cluster)
-        if first is cluster or not cluster.features:
-            kept.append(cluster)
-        else:
-            first.features += [name for name in cluster.features if name not in first.features]
-    return kept
 
 
 def unit_rows(rows: Array) -> Array:
@@ -160,22 +165,3 @@ def _assign(data: TrendData, rows: NDArray[np.intp], known: _Representatives, op
         within_block[i, column], members[i] = 1.0, True
         join(known.clusters[-1], within_block[:, column], members)
         unassigned &= ~members
-
-
-def _by_variance(rows: NDArray[np.intp], deviation: Array, names: Sequence[str]) -> NDArray[np.intp]:
-    """Rows in descending variance; equal ones by name, with numbers in names by value (line 9 before line 12)."""
-    size = np.floor(np.log10(np.maximum(deviation[rows], 1e-300)))
-    unit = 10.0 ** (size - DIGITS + 1)
-    rounded = np.rint(deviation[rows] / unit) * unit
-    keys = sorted((-float(value), _natural_key(names[row]), int(row)) for value, row in zip(rounded, rows, strict=True))
-    return np.array([row for _, _, row in keys], dtype=np.intp)
-
-
-def _natural_key(name: str) -> tuple[tuple[str, int], ...]:
-    """Sort key of a name.
-
-    >>> sorted(["b.c:12", "b.c:9", "a"], key=_natural_key)
-    ['a', 'b.c:9', 'b.c:12']
-    """
-    parts = re.split(r"(\d+)", name)
-    return tuple((text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True))

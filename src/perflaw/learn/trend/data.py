@@ -92,7 +92,18 @@ def check_data(
     counts: ArrayLike, names: Sequence[str], features: Mapping[str, ArrayLike], options: TrendOptions
 ) -> TrendData:
     """The data in checked form; DataError for wrong shapes, invalid counts, or fewer than three runs."""
-    matrix = _check_counts(counts, names)
+    matrix = np.ascontiguousarray(counts, dtype=np.float64)
+    if matrix.ndim != 2 or len(matrix) != len(names):
+        raise DataError(f"counts have shape {matrix.shape}", f"expected {len(names)} rows, one for each location")
+    if matrix.shape[1] < MIN_RUNS:
+        few = "one run tells" if matrix.shape[1] == 1 else f"{matrix.shape[1]} runs tell"
+        raise DataError(f"{few} no trend", f"at least {MIN_RUNS} different workloads are needed", RECORD_MORE)
+    # Sums reveal NaN and infinity without a second matrix of this size.
+    if matrix.size and not (np.isfinite(matrix.sum()) and matrix.min() >= 0):
+        row = int(np.argmax([not (np.isfinite(line).all() and line.min() >= 0) for line in matrix]))
+        raise DataError(f"counts of {names[row]} are invalid", "a count is a number of at least 0")
+    if matrix.size and matrix.max() > MAX_COUNT:
+        raise DataError(f"counts reach {matrix.max():.3g}", "their squares overflow", "use a larger unit")
     runs = matrix.shape[1]
     notes: list[str] = []
     kept: dict[str, Array] = {}
@@ -108,7 +119,11 @@ def check_data(
         kept[name] = x
         if lacking := int(np.isnan(x).sum()):
             notes.append(f"feature {name} is missing in {lacking} of {runs} runs: its laws are learnt without them")
-    workload = _workloads(kept, matrix)
+    columns = np.array(list(kept.values())) if kept else matrix
+    numbers: dict[bytes, int] = {}
+    workload = np.array(
+        [numbers.setdefault((column + 0.0).tobytes(), len(numbers)) for column in columns.T], dtype=np.intp
+    )
     designated = {}
     for row in dict.fromkeys(options.representatives):
         if not 0 <= row < len(names):
@@ -123,22 +138,6 @@ def check_data(
     return TrendData(matrix, tuple(names), kept, designated, workload, (*notes, *_limits(matrix, workload, kept)))
 
 
-def _check_counts(counts: ArrayLike, names: Sequence[str]) -> Array:
-    matrix = np.ascontiguousarray(counts, dtype=np.float64)
-    if matrix.ndim != 2 or len(matrix) != len(names):
-        raise DataError(f"counts have shape {matrix.shape}", f"expected {len(names)} rows, one for each location")
-    if matrix.shape[1] < MIN_RUNS:
-        few = "one run tells" if matrix.shape[1] == 1 else f"{matrix.shape[1]} runs tell"
-        raise DataError(f"{few} no trend", f"at least {MIN_RUNS} different workloads are needed", RECORD_MORE)
-    # Sums reveal NaN and infinity without a second matrix of this size.
-    if matrix.size and not (np.isfinite(matrix.sum()) and matrix.min() >= 0):
-        row = int(np.argmax([not (np.isfinite(line).all() and line.min() >= 0) for line in matrix]))
-        raise DataError(f"counts of {names[row]} are invalid", "a count is a number of at least 0")
-    if matrix.size and matrix.max() > MAX_COUNT:
-        raise DataError(f"counts reach {matrix.max():.3g}", "their squares overflow", "use a larger unit")
-    return matrix
-
-
 def _unusable(x: Array) -> str:
     """Why a feature (R,) explains nothing; empty if it may explain something."""
     known = x[~np.isnan(x)]
@@ -149,14 +148,6 @@ def _unusable(x: Array) -> str:
     if np.ptp(known) == 0:
         return f"it is {known[0]:g} in all runs"
     return ""
-
-
-def _workloads(features: Mapping[str, Array], counts: Array) -> NDArray[np.intp]:
-    """Number of each run's workload, (R,): by its features, or by its counts if there are no features."""
-    columns = np.array(list(features.values())) if features else counts
-    numbers: dict[bytes, int] = {}
-    # Adding 0 turns −0 into the 0 that it equals; NaN has one bit pattern here.
-    return np.array([numbers.setdefault((column + 0.0).tobytes(), len(numbers)) for column in columns.T], dtype=np.intp)
 
 
 def _limits(counts: Array, workload: NDArray[np.intp], features: Mapping[str, Array]) -> list[str]:

@@ -49,7 +49,18 @@ def prediction_points(data: TrendData, at: Sequence[Point] | None, options: Tren
         single = {name: tuple(point[name] for point in usual) for name in tops}
         distinct = data.workloads == data.counts.shape[1] and len(data.complete) == len(tops)
         return PredictionPoints(single, usual, usual[-1], distinct and not options.paper)
-    points = [_checked(point, tops) for point in at]
+    points = []
+    for point in at:
+        for name, value in point.items():
+            if name not in tops:
+                known = ", ".join(tops) or "none that varies"
+                example = f"--at {next(iter(tops))}=1e6" if tops else "perflaw feature NAME=VALUE RUN"
+                raise DataError(f"no law depends on {name!r}", f"the features of these runs are: {known}", example)
+            if not np.isfinite(value):
+                raise DataError(f"a prediction is asked for at a value of {name} that is not finite")
+        if not point:
+            raise DataError("a prediction is asked for at a point without features", "", "--at n=1e6")
+        points.append({name: float(value) for name, value in point.items()})
     single = {name: tuple(point[name] for point in points if name in point) for name in tops}
     single = {name: values or tuple(point[name] for point in usual) for name, values in single.items()}
     return PredictionPoints(single, tuple(point for point in points if len(point) == len(tops)) or usual, points[-1])
@@ -60,19 +71,6 @@ def _percentile95(x: Array, options: TrendOptions) -> float:
     if options.paper:
         return float(np.sort(x)[int(np.ceil(0.95 * x.size)) - 1])
     return percentile95(x)
-
-
-def _checked(point: Point, features: Mapping[str, float]) -> dict[str, float]:
-    for name, value in point.items():
-        if name not in features:
-            known = ", ".join(features) or "none that varies"
-            example = f"--at {next(iter(features))}=1e6" if features else "perflaw feature NAME=VALUE RUN"
-            raise DataError(f"no law depends on {name!r}", f"the features of these runs are: {known}", example)
-        if not np.isfinite(value):
-            raise DataError(f"a prediction is asked for at a value of {name} that is not finite")
-    if not point:
-        raise DataError("a prediction is asked for at a point without features", "", "--at n=1e6")
-    return {name: float(value) for name, value in point.items()}
 
 
 def law_options(workloads: int, *, full: bool) -> LawOptions:

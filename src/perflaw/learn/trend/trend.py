@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from perflaw.learn.series import Learnt
 from perflaw.learn.series.series import quiet
 from perflaw.learn.trend.clusters import Clustering, LocationCluster, find_clusters
 from perflaw.learn.trend.data import COSTLY, Array, TrendData, TrendOptions, check_data
 from perflaw.learn.trend.laws import ClusterLaws, Point, PredictionPoints, learn_laws, log_residuals, prediction_points
 from perflaw.learn.trend.overtaking import GrowthLaw, overtakes
 from perflaw.learn.trend.power_laws import power_laws
-from perflaw.types import Cluster, Curve, Overtake, PowerLaw, Prediction, Trends
+from perflaw.types import Cluster, Overtake, PowerLaw, Prediction, Trends
 
 
 def trend(
@@ -47,7 +46,34 @@ def trend(
     points = prediction_points(data, at, options)
     clustering = find_clusters(data, options)
     with quiet(), _without_garbage_collection():
-        return _trends(data, clustering, points, _rank_clusters(data, clustering, points, options), options)
+        ranked = _rank_clusters(data, clustering, points, options)
+        totals = data.counts.sum(axis=0)
+        whole = float(totals.sum()) or 1.0
+        predicted = [one.predicted.mean if one.predicted else -1.0 for one in ranked]
+        by_prediction = sorted(range(len(ranked)), key=lambda c: (-predicted[c], c))
+        predicted_rank = {c: rank for rank, c in enumerate(by_prediction, 1)}
+        return Trends(
+            clusters=tuple(
+                _cluster(c + 1, predicted_rank[c], one, data, points, whole) for c, one in enumerate(ranked)
+            ),
+            by_prediction=tuple(c + 1 for c in by_prediction),
+            features=tuple(data.features),
+            values={
+                name: tuple(None if np.isnan(value) else value for value in x.tolist())
+                for name, x in data.features.items()
+            },
+            locations=data.names,
+            runs=data.counts.shape[1],
+            workloads=data.workloads,
+            totals=tuple(totals.tolist()),
+            constant=int(clustering.constant.size),
+            constant_share=float(data.counts[clustering.constant].sum()) / whole,
+            zero=int(clustering.zero.size),
+            alpha=options.alpha,
+            sigma=options.sigma,
+            at=dict(points.rank),
+            notes=data.notes,
+        )
 
 
 @contextmanager
@@ -164,46 +190,20 @@ def _predict_power(powers: Mapping[str, PowerLaw], points: PredictionPoints) -> 
     return replace(last, mean=share * last.mean, mean_low=share * last.mean_low, new_low=share * last.new_low)
 
 
-def _trends(
-    data: TrendData,
-    clustering: Clustering,
-    points: PredictionPoints,
-    ranked: Sequence[RankedCluster],
-    options: TrendOptions,
-) -> Trends:
-    """The result, of clusters in descending cost."""
-    totals = data.counts.sum(axis=0)
-    whole = float(totals.sum()) or 1.0
-    predicted = [one.predicted.mean if one.predicted else -1.0 for one in ranked]
-    by_prediction = sorted(range(len(ranked)), key=lambda c: (-predicted[c], c))
-    predicted_rank = {c: rank for rank, c in enumerate(by_prediction, 1)}
-    return Trends(
-        clusters=tuple(_cluster(c + 1, predicted_rank[c], one, data, points, whole) for c, one in enumerate(ranked)),
-        by_prediction=tuple(c + 1 for c in by_prediction),
-        features=tuple(data.features),
-        values={
-            name: tuple(None if np.isnan(value) else value for value in x.tolist()) for name, x in data.features.items()
-        },
-        locations=data.names,
-        runs=data.counts.shape[1],
-        workloads=data.workloads,
-        totals=tuple(totals.tolist()),
-        constant=int(clustering.constant.size),
-        constant_share=float(data.counts[clustering.constant].sum()) / whole,
-        zero=int(clustering.zero.size),
-        alpha=options.alpha,
-        sigma=options.sigma,
-        at=dict(points.rank),
-        notes=data.notes,
-    )
-
-
 def _cluster(
     rank: int, predicted_rank: int, ranked: RankedCluster, data: TrendData, points: PredictionPoints, whole: float
 ) -> Cluster:
     """A cluster of the result; curves and residuals are those of clusters learnt in full."""
     cluster, laws = ranked.cluster, ranked.laws
     drawn = laws.single if laws.full else {}
+    curves = {}
+    for name, learnt in drawn.items():
+        # The law from the smallest positive value of its feature (R,) to its last prediction.
+        x = data.features[name]
+        known = x[~np.isnan(x)]
+        positive = known[known > 0]
+        low = float(positive.min()) if positive.size else float(known.min())
+        curves[name] = learnt.curve(name, low, max(*points.single[name], float(known.max())))
     return Cluster(
         rank=rank,
         predicted_rank=predicted_rank,
@@ -223,16 +223,8 @@ def _cluster(
         powers=dict(ranked.powers),
         predicted=ranked.predicted,
         overtakes=ranked.overtakes,
-        curves={name: _curve(learnt, name, data.features[name], points.single[name]) for name, learnt in drawn.items()},
+        curves=curves,
         residuals={
             name: log_residuals(learnt, ranked.costs, data.features[name], name) for name, learnt in drawn.items()
         },
     )
-
-
-def _curve(learnt: Learnt, name: str, x: Array, points: Sequence[float]) -> Curve:
-    """The law from the smallest positive value of its feature (R,) to its last prediction."""
-    known = x[~np.isnan(x)]
-    positive = known[known > 0]
-    low = float(positive.min()) if positive.size else float(known.min())
-    return learnt.curve(name, low, max(*points, float(known.max())))

@@ -123,28 +123,25 @@ def _claim(block: Block, twin: Document | None) -> Claim:
 
 def claim_of_document(one: Document, clauses: tuple[Clause, ...] | None = None) -> Claim:
     """The claim of an annotation in a JSON twin; ``clauses`` are those of the annotation where it is at hand."""
+    told = (one.get("check") or {}).get("ranges")
+    if told is not None:
+        ranges = {name: (low, high) for name, (low, high) in told.items()}
+    else:
+        found: dict[str, tuple[float, float]] = {}
+        for scope in one["scopes"]:
+            for name, (low, high) in scope["law"]["range"].items():
+                if low is not None and high is not None:
+                    before = found.get(name, (low, high))
+                    found[name] = (min(before[0], low), max(before[1], high))
+        ranges = found
     return Claim(
         one["component"],
         Metric(one["metric"], one["unit"]),
         clauses_of(one) if clauses is None else clauses,
-        ranges=_ranges(one),
+        ranges=ranges,
         baseline=baseline_from(one.get("check")),
         document=one,
     )
-
-
-def _ranges(one: Document) -> dict[str, tuple[float, float]]:
-    """What the law was learnt from: as the runs behind it say, else as its scopes do."""
-    told = (one.get("check") or {}).get("ranges")
-    if told is not None:
-        return {name: (low, high) for name, (low, high) in told.items()}
-    found: dict[str, tuple[float, float]] = {}
-    for scope in one["scopes"]:
-        for name, (low, high) in scope["law"]["range"].items():
-            if low is not None and high is not None:
-                before = found.get(name, (low, high))
-                found[name] = (min(before[0], low), max(before[1], high))
-    return found
 
 
 def clauses_of(one: Document) -> tuple[Clause, ...]:

@@ -16,7 +16,7 @@ from perflaw.check.judge import CheckOptions, EvidenceByKey, judge
 from perflaw.check.mixture_changes import MIX_CHANGED
 from perflaw.check.twin import sampled
 from perflaw.laws.printing import show
-from perflaw.types import Change, CheckVerdict, Component, DiffVerdict, Outcome, Stated
+from perflaw.types import CheckVerdict, Component, DiffVerdict, Outcome, Stated
 
 Key = tuple[str, str]
 """Component and metric."""
@@ -57,7 +57,14 @@ def compare(old: DiffSide, new: DiffSide, options: CheckOptions | None = None) -
     new_runs = new.evidence_behind([after[key] for key in forward])
     old_runs = old.evidence_behind([before[key] for key in reverse])
     checks = judge([before[key] for key in forward], new_runs, options)
-    checks += [_inverse(one) for one in judge([after[key] for key in reverse], old_runs, options)]
+    for one in judge([after[key] for key in reverse], old_runs, options):
+        # The verdict on old runs by the new law, as if it were one on new runs by the old law.
+        if one.effect is None or one.effect_low is None or one.effect_high is None:
+            checks.append(one)
+        else:
+            checks.append(
+                replace(one, effect=1 / one.effect, effect_low=1 / one.effect_high, effect_high=1 / one.effect_low)
+            )
     verdicts = [_difference(one, before, after) for one in checks]
     verdicts += [_written_difference(before[key], after[key], options) for key in both if key not in learnt]
     verdicts += [_one_sided(before[key], "only in the old laws") for key in sorted(before.keys() - after.keys())]
@@ -92,13 +99,6 @@ def _doubtful(claim: Claim) -> bool:
     return any(scope["law"]["verdict"] == "inconclusive" for scope in (claim.document or {})["scopes"])
 
 
-def _inverse(check: CheckVerdict) -> CheckVerdict:
-    """The verdict on old runs by the new law, as if it were one on new runs by the old law."""
-    if check.effect is None or check.effect_low is None or check.effect_high is None:
-        return check
-    return replace(check, effect=1 / check.effect, effect_low=1 / check.effect_high, effect_high=1 / check.effect_low)
-
-
 def _difference(check: CheckVerdict, before: Mapping[Key, Claim], after: Mapping[Key, Claim]) -> DiffVerdict:
     """The difference that a check of one side's runs by the other side's law shows."""
     old, new = (claims[check.component.name, check.metric.name] for claims in (before, after))
@@ -126,7 +126,11 @@ def _difference(check: CheckVerdict, before: Mapping[Key, Claim], after: Mapping
 def _written_difference(old: Claim, new: Claim, options: CheckOptions) -> DiffVerdict:
     """The difference of two laws of which one is text alone: their numbers are compared as they are written."""
     changes = tuple(changes_of(old, new))
-    ratio = _leading_ratio(changes)
+    ratio = (
+        1.0
+        if all(one.what == "noise" for one in changes)
+        else next((one.ratio for one in changes if one.what == "coefficient"), None)
+    )
     least = options.min_effect
     verdict: Outcome
     if ratio is None:
@@ -136,13 +140,6 @@ def _written_difference(old: Claim, new: Claim, options: CheckOptions) -> DiffVe
         message = "compared as written: no intervals" if changes else ""
     better = ratio is not None and ratio < 1 / least
     return DiffVerdict(_component(new), new.metric, "", verdict, None, ratio, None, None, changes, better, message)
-
-
-def _leading_ratio(changes: Sequence[Change]) -> float | None:
-    """Ratio of the leading coefficients; 1 if the means are equal, None if they cannot be compared."""
-    if all(one.what == "noise" for one in changes):
-        return 1.0
-    return next((one.ratio for one in changes if one.what == "coefficient"), None)
 
 
 def _one_sided(claim: Claim, message: str) -> DiffVerdict:

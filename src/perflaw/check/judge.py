@@ -11,7 +11,7 @@ import numpy as np
 
 from perflaw.check.claims import Baseline, Claim
 from perflaw.check.evalues import NO_RUNS, ChangeEvidence, Effects, RunSpread, e_bh, e_value, learn_spread
-from perflaw.check.law_records import Array, LawRecords, law_records, missing_features
+from perflaw.check.law_records import LawRecords, law_records, missing_features
 from perflaw.check.mixture_changes import MIX_CHANGED, mix_change
 from perflaw.check.run_effects import (
     MIN_PART_RECORDS,
@@ -100,7 +100,20 @@ def judge(claims: Sequence[Claim], evidence: EvidenceByKey, options: CheckOption
             if view.name in by_statistic:
                 by_statistic[view.name] += [view.effects, case.baseline.effects.get(view.name, NO_RUNS)]
     spreads = {name: learn_spread(effects) for name, effects in by_statistic.items()}
-    looks = [_looks(case, spreads) for case in cases]
+    looks = []
+    for case in cases:
+        # Every view that the law's own runs and the new ones share; the whole component's total first.
+        of_case = []
+        for view in case.views:
+            base = case.baseline.effects.get(view.name, NO_RUNS)
+            if view.name != "total" and case.claim.baseline is not None and not base.value.size:
+                continue
+            if case.margin.stated and view.name.startswith("typical"):
+                continue  # The shape of a wide distribution that nobody measured is no claim.
+            spread = spreads[view.name.split(" ", 1)[0]]
+            found = e_value(base, view.effects, spread, case.margin.up, case.margin.down)
+            of_case.append(CostLook(view, base, spread, found))
+        looks.append(of_case)
     e = np.array([np.mean([look.evidence.e for look in of_case]) for of_case in looks], dtype=np.float64)
     testable = np.array([not _too_few_runs(of_case[0], options) for of_case in looks], dtype=bool)
     rejected = np.zeros(e.size, dtype=bool)
@@ -142,7 +155,13 @@ def prepare(claim: Claim, evidence: EvidenceByKey, min_effect: float) -> LawCase
         )
 
     if new is None:
-        return untested("inconclusive", _absent(claim, evidence))
+        # The message for a component without evidence, with the components of a similar name.
+        names = sorted({component for component, metric in evidence if metric == claim.metric.name})
+        last = claim.component.rsplit(".", 1)[-1]
+        near = difflib.get_close_matches(claim.component, names, 3)
+        near += [name for name in names if name.rsplit(".", 1)[-1] == last and name not in near][:3]
+        similar = f"; similar: {', '.join(near[:3])}" if near else ""
+        return untested("inconclusive", f"not in the new recordings: never called, renamed or left out{similar}")
     if not new.cost.size:
         return untested("inconclusive", "no call of it was completed in the new recordings")
     if missing := missing_features(claim, new):
@@ -162,16 +181,6 @@ def prepare(claim: Claim, evidence: EvidenceByKey, min_effect: float) -> LawCase
     return LawCase(claim, new, records, baseline, seen, outside, margin_of(claim, records, min_effect))
 
 
-def _absent(claim: Claim, evidence: EvidenceByKey) -> str:
-    """The message for a component without evidence, with the components of a similar name."""
-    names = sorted({component for component, metric in evidence if metric == claim.metric.name})
-    last = claim.component.rsplit(".", 1)[-1]
-    near = difflib.get_close_matches(claim.component, names, 3)
-    near += [name for name in names if name.rsplit(".", 1)[-1] == last and name not in near][:3]
-    similar = f"; similar: {', '.join(near[:3])}" if near else ""
-    return f"not in the new recordings: never called, renamed or left out{similar}"
-
-
 def _inputs_outside(claim: Claim, records: LawRecords) -> str:
     """The message for inputs outside of the learnt range."""
     sentences = []
@@ -186,21 +195,6 @@ def _inputs_outside(claim: Claim, records: LawRecords) -> str:
     return "; ".join(sentences) or "none of the law's conditions is true"
 
 
-def _looks(case: LawCase, spreads: Mapping[str, RunSpread]) -> list[CostLook]:
-    """Every view that the law's own runs and the new ones share; the whole component's total first."""
-    looks = []
-    for view in case.views:
-        base = case.baseline.effects.get(view.name, NO_RUNS)
-        if view.name != "total" and case.claim.baseline is not None and not base.value.size:
-            continue
-        if case.margin.stated and view.name.startswith("typical"):
-            continue  # The shape of a wide distribution that nobody measured is no claim.
-        spread = spreads[view.name.split(" ", 1)[0]]
-        found = e_value(base, view.effects, spread, case.margin.up, case.margin.down)
-        looks.append(CostLook(view, base, spread, found))
-    return looks
-
-
 def _too_few_runs(look: CostLook, options: CheckOptions) -> bool:
     """Whether one side has too few runs for a violation; a law without runs of its own needs none."""
     return not options.single_run and (look.view.effects.value.size < 2 or look.base.value.size == 1)
@@ -209,7 +203,10 @@ def _too_few_runs(look: CostLook, options: CheckOptions) -> bool:
 def _verdict(case: LawCase, looks: Sequence[CostLook], e: float, rejected: bool, options: CheckOptions) -> CheckVerdict:
     """The verdict on a component, from all of its views."""
     suspicious = rejected or any(case.margin.beyond(look.evidence.low, look.evidence.high) for look in looks)
-    look = _telling_look(case, looks, options.alpha) if suspicious else looks[0]
+    look, total = looks[0], looks[0].evidence
+    if suspicious and not (total.e >= 1.0 / options.alpha and case.margin.beyond(total.low, total.high)):
+        # The total does not tell the violation: the strongest view does.
+        look = max(looks, key=lambda one: one.evidence.e)
     outcome, message = _outcome(case, look, rejected, suspicious, options)
     since, effects, evidence, base = look.view.since, look.view.effects, look.evidence, look.base
     sign = 1.0 if evidence.shift > 0 else -1.0
@@ -237,14 +234,6 @@ def _verdict(case: LawCase, looks: Sequence[CostLook], e: float, rejected: bool,
         outside=case.outside,
         message=message,
     )
-
-
-def _telling_look(case: LawCase, looks: Sequence[CostLook], alpha: float) -> CostLook:
-    """The look that tells a violation: at the whole component if its evidence is enough, else the strongest one."""
-    whole = looks[0].evidence
-    if whole.e >= 1.0 / alpha and case.margin.beyond(whole.low, whole.high):
-        return looks[0]
-    return max(looks, key=lambda look: look.evidence.e)
 
 
 def _outcome(
@@ -289,20 +278,16 @@ def violated_since(case: LawCase, base: float, sign: float) -> tuple[str, LawRec
         if column.dtype.kind == "U" or np.unique(column).size < 3:
             continue
         values = np.asarray(column, dtype=np.float64)
-        start = _first_violated(records, values, base, case.margin.towards(sign), sign)
-        if start is not None:
+        # Smallest value from which on every group of sizes is beyond the margin, while none below it is.
+        edges = np.unique(np.quantile(values, np.linspace(0, 1, SIZE_BINS + 1)[:-1], method="inverted_cdf"))
+        group = np.searchsorted(edges, values, side="right") - 1
+        if edges.size < 2 or np.bincount(group, minlength=edges.size).min() < MIN_PART_RECORDS:
+            continue
+        weight = records.weight
+        ratio = np.bincount(group, weight * records.cost) / np.bincount(group, weight * records.expected)
+        beyond = sign * (np.log(np.maximum(ratio, 1e-12)) - base) > case.margin.towards(sign)
+        first = int(np.argmax(beyond))
+        if first > 0 and beyond[first:].all():
+            start = float(edges[first])
             return f"{name} = {start:.6g}", records.take(values >= start)
     return None
-
-
-def _first_violated(records: LawRecords, values: Array, base: float, margin: float, sign: float) -> float | None:
-    """Smallest value from which on every group of sizes is beyond the margin, while none below it is."""
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, SIZE_BINS + 1)[:-1], method="inverted_cdf"))
-    group = np.searchsorted(edges, values, side="right") - 1
-    if edges.size < 2 or np.bincount(group, minlength=edges.size).min() < MIN_PART_RECORDS:
-        return None
-    weight = records.weight
-    ratio = np.bincount(group, weight * records.cost) / np.bincount(group, weight * records.expected)
-    beyond = sign * (np.log(np.maximum(ratio, 1e-12)) - base) > margin
-    first = int(np.argmax(beyond))
-    return float(edges[first]) if first > 0 and beyond[first:].all() else None

@@ -87,7 +87,21 @@ def judge_specs(
     ]
     rejected = e_bh(np.array([one.e for one in judged], dtype=np.float64), options.alpha)
     verdicts = [_verdict(one, bool(no), judged, options, named) for one, no in zip(judged, rejected, strict=True)]
-    untested = [_untested(case, named) for case in cases if case not in testable]
+    untested = []
+    for case in cases:
+        if case not in testable:
+            # The verdict on a group with too few calls, or a quarantined one.
+            if case.group.standing == "quarantined":
+                untested_reason = "quarantined: the runs behind it contradict each other"
+            elif case.calls:
+                untested_reason = f"too few calls by these call paths: {case.calls:,}"
+            else:
+                untested_reason = "no call by these call paths"
+            untested.append(
+                _out_of_scope(
+                    named[case.spec.component], case.spec.metric, _group_path(case), untested_reason, case.group.id
+                )
+            )
     order = ("violated", "inconclusive", "out of scope", "holds")
     return sorted(
         [*explain(verdicts, judged, options), *untested, *refused],
@@ -114,17 +128,6 @@ def _out_of_scope(component: Component, metric: str, path: str, reason: str, gro
     return SpecVerdict(
         component, Metric(metric, "ns"), path, "out of scope", None, None, None, None, group=group, message=reason
     )
-
-
-def _untested(case: SpecCase, named: Mapping[str, Component]) -> SpecVerdict:
-    """The verdict on a group with too few calls, or a quarantined one."""
-    if case.group.standing == "quarantined":
-        reason = "quarantined: the runs behind it contradict each other"
-    elif case.calls:
-        reason = f"too few calls by these call paths: {case.calls:,}"
-    else:
-        reason = "no call by these call paths"
-    return _out_of_scope(named[case.spec.component], case.spec.metric, _group_path(case), reason, case.group.id)
 
 
 def _group_path(case: SpecCase) -> str:

@@ -29,7 +29,11 @@ def support(annotation: Annotation, found: Mapping[tuple[str, str], Evidence]) -
     if evidence is None or not evidence.cost.size or missing_features(claim, evidence):
         return {"check": None}
     columns = columns_of(evidence)
-    ranges = {name: _ends(columns[name]) for name in sorted(claim.names) if _numeric(columns.get(name))}
+    ranges = {}
+    for name in sorted(claim.names):
+        if _numeric(columns.get(name)):
+            column = columns[name]
+            ranges[name] = float(np.nanmin(column)), float(np.nanmax(column))
     claim = replace(claim, ranges=ranges)
     records = law_records(claim, evidence)
     several = [[asdict(one) for one in clause] for clause in coefficients(claim, records)]
@@ -45,10 +49,6 @@ def support(annotation: Annotation, found: Mapping[tuple[str, str], Evidence]) -
 
 def _numeric(column: NDArray[np.float64] | NDArray[np.str_] | None) -> bool:
     return column is not None and column.dtype.kind != "U" and bool(np.isfinite(column).any())
-
-
-def _ends(column: NDArray[np.float64] | NDArray[np.str_]) -> tuple[float, float]:
-    return float(np.nanmin(column)), float(np.nanmax(column))
 
 
 def _sample(

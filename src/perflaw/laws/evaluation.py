@@ -94,23 +94,26 @@ def scope_of(block: ast.Block, values: Values) -> NDArray[np.int64]:
 
 def bound(block: ast.Block) -> ast.Block:
     """The block with features in the places of the short names its bindings give them, and without bindings."""
-    table = {one.name: _target(one.expression) for one in block.bindings}
+    table = {
+        one.name: unquote(one.expression) if one.expression[:1] == one.expression[-1:] == "`" else one.expression
+        for one in block.bindings
+    }
     clauses = tuple(
         ast.Clause(
             None if clause.condition is None else renamed(clause.condition, table),
-            tuple(replace(part, distribution=_with_names(part.distribution, table)) for part in clause.parts),
+            tuple(
+                replace(
+                    part,
+                    distribution=replace(
+                        part.distribution, arguments=tuple(renamed(one, table) for one in part.distribution.arguments)
+                    ),
+                )
+                for part in clause.parts
+            ),
         )
         for clause in block.clauses
     )
     return replace(block, bindings=(), clauses=clauses)
-
-
-def _target(text: str) -> str:
-    return unquote(text) if text[:1] == text[-1:] == "`" else text
-
-
-def _with_names(law: ast.Distribution, table: Mapping[str, str]) -> ast.Distribution:
-    return replace(law, arguments=tuple(renamed(one, table) for one in law.arguments))
 
 
 def renamed(root: Expression, table: Mapping[str, str]) -> Expression:
@@ -138,7 +141,10 @@ def _value(node: Expression, operands: list[Array], values: Values) -> Array:
         case ast.Text():
             return np.asarray(node.value)
         case ast.Name():
-            return _feature(node.text, values)
+            if node.text not in values:
+                raise UnknownFeatureError(node.text, values)
+            found = np.asarray(values[node.text])
+            return found.astype(str) if found.dtype.kind in "OS" else found
         case ast.Unary(op="!"):
             return ~truth(operands[0])
         case ast.Unary():
@@ -146,15 +152,13 @@ def _value(node: Expression, operands: list[Array], values: Values) -> Array:
         case ast.Binary():
             return _binary(node.op, *operands)
         case ast.Call():
-            return _call(node.function, [_number(one) for one in operands])
+            arguments = [_number(one) for one in operands]
+            return (
+                np.asarray(reduce(_CHOICES[node.function], arguments))
+                if node.function in _CHOICES
+                else np.asarray(_FUNCTIONS[node.function](*arguments))
+            )
     raise TypeError(f"{type(node).__name__} is no part of an expression")
-
-
-def _feature(name: str, values: Values) -> Array:
-    if name not in values:
-        raise UnknownFeatureError(name, values)
-    found = np.asarray(values[name])
-    return found.astype(str) if found.dtype.kind in "OS" else found
 
 
 def _number(value: Array) -> Array:
@@ -172,16 +176,6 @@ def _binary(op: str, left: Array, right: Array) -> Array:
         return _product(_number(left), _number(right))
     if op in _ARITHMETIC:
         return np.asarray(_ARITHMETIC[op](_number(left), _number(right)))
-    return _compared(op, left, right)
-
-
-def _product(left: Array, right: Array) -> Array:
-    """0 times infinity is 0: ``n*log(n)`` at 0, and a regime that does not hold."""
-    product = np.asarray(left * right)
-    return np.where(np.isnan(product) & ((left == 0) | (right == 0)) & ~np.isnan(left) & ~np.isnan(right), 0.0, product)
-
-
-def _compared(op: str, left: Array, right: Array) -> Array:
     texts = (left.dtype.kind == "U", right.dtype.kind == "U")
     if any(texts) and (not all(texts) or op not in ("==", "!=")):
         raise DataError("a law compares a text with a number", "a categorical feature is compared with a text")
@@ -191,7 +185,7 @@ def _compared(op: str, left: Array, right: Array) -> Array:
     return np.asarray((left != right) & ~missing)
 
 
-def _call(function: str, arguments: list[Array]) -> Array:
-    if function in _CHOICES:
-        return np.asarray(reduce(_CHOICES[function], arguments))
-    return np.asarray(_FUNCTIONS[function](*arguments))
+def _product(left: Array, right: Array) -> Array:
+    """0 times infinity is 0: ``n*log(n)`` at 0, and a regime that does not hold."""
+    product = np.asarray(left * right)
+    return np.where(np.isnan(product) & ((left == 0) | (right == 0)) & ~np.isnan(left) & ~np.isnan(right), 0.0, product)

@@ -69,17 +69,6 @@ class _Block:
 
     def word(self, token: Token) -> Iterator[Token]:
         """Any other token, and the comments that were held before it."""
-        self._count(token)
-        ends = self._ends(token)
-        last = token.type == "RBRACE" and self.nesting == 0
-        if last:
-            yield from self._left()
-        yield token
-        if ends:
-            yield from self._released("COMMENT" if token.type == "LBRACE" else "BESIDE")
-        self._ended, self._last = ends, token
-
-    def _count(self, token: Token) -> None:
         self.words += 1
         self.nesting += (token.type in _OPEN) - (token.type in _CLOSED)
         self._prefixes = self._prefixes + 1 if token.type in _PREFIX else 0
@@ -89,22 +78,21 @@ class _Block:
             raise refused(token, f"this law has more than {_LONGEST:,} words; write a shorter one")
         if token.type == "LBRACE" and self.nesting == 2:
             self._opened = self.words
-
-    def _ends(self, token: Token) -> bool:
-        """Whether a statement may begin behind the token."""
-        if self.nesting != 1:
-            return False
         # A group's brace ends it; that of a probability, three words, does not.
         group = token.type == "RBRACE" and self.words - self._opened > 2
-        return group or token.type in ("SEMICOLON", "LBRACE")
-
-    def _left(self) -> Iterator[Token]:
-        """The comments behind a last statement without semicolon: in its line, or below it."""
-        line = self._last.line if self._last is not None else None
-        below = [token for token in self._held if token.line != line]
-        self._held = [token for token in self._held if token.line == line]
-        yield from self._released("BESIDE")
-        yield from below
+        ends = self.nesting == 1 and (group or token.type in ("SEMICOLON", "LBRACE"))
+        last = token.type == "RBRACE" and self.nesting == 0
+        if last:
+            # The comments behind a last statement without semicolon: in its line, or below it.
+            line = self._last.line if self._last is not None else None
+            below = [token for token in self._held if token.line != line]
+            self._held = [token for token in self._held if token.line == line]
+            yield from self._released("BESIDE")
+            yield from below
+        yield token
+        if ends:
+            yield from self._released("COMMENT" if token.type == "LBRACE" else "BESIDE")
+        self._ended, self._last = ends, token
 
     def _released(self, kind: str) -> Iterator[Token]:
         """The comments that were held, as one."""

@@ -78,7 +78,17 @@ def _(node: ast.Block) -> str:
     unit = f" [{node.unit}]" if node.unit else ""
     parameters = ", ".join(one if fits("PARAMETER", one) else quote(one, "`") for one in node.parameters)
     header = f"{component(node.component)}.{node.metric}({parameters}){unit} {{"
-    return "\n".join([*map(comment, node.comments), header, *_body(node), "}"])
+    # The statements, comments before and beside them.
+    body: list[str] = []
+    lone = len(node.clauses) == 1 and node.clauses[0].condition is None and not plain(node.clauses[0])
+    statements = [*map(show, node.bindings), *map(show, node.clauses[0].parts if lone else node.clauses)]
+    for number, statement in enumerate([*statements, None]):
+        about = [one for one in node.remarks if one.statement == number]
+        body += [f"  {comment(one.text)}" for one in about if not one.beside]
+        beside = " ".join(one.text for one in about if one.beside)
+        if statement is not None:
+            body.append(f"  {statement};" + (f"  {comment(beside)}" if beside else ""))
+    return "\n".join([*map(comment, node.comments), header, *body, "}"])
 
 
 def learnt_text(node: Expression | ast.Distribution) -> str:
@@ -100,18 +110,6 @@ def condition_text(condition: Expression | None) -> str:
 def _short_number(value: float) -> str:
     text = f"{value:.{DIGITS}g}"
     return text.replace("e+", "e") if float(text) == value else number(value)
-
-
-def _body(node: ast.Block) -> Iterator[str]:
-    """The statements, comments before and beside them."""
-    lone = len(node.clauses) == 1 and node.clauses[0].condition is None and not plain(node.clauses[0])
-    statements = [*map(show, node.bindings), *map(show, node.clauses[0].parts if lone else node.clauses)]
-    for number, statement in enumerate([*statements, None]):
-        about = [one for one in node.remarks if one.statement == number]
-        yield from (f"  {comment(one.text)}" for one in about if not one.beside)
-        beside = " ".join(one.text for one in about if one.beside)
-        if statement is not None:
-            yield f"  {statement};" + (f"  {comment(beside)}" if beside else "")
 
 
 def comment(text: str) -> str:
@@ -190,28 +188,22 @@ def _parts(node: Expression, written: Callable[[float], str]) -> list[Expression
         case ast.Unary():
             return [node.op, *_within(node.operand, _PREFIX)]
         case ast.Binary():
-            return _binary(node)
+            binds = _BINDS[node.op]
+            right = _PREFIX if node.op == "^" else binds + 1
+            left = binds + 1 if node.op == "^" or node.op in _COMPARED else binds
+            between = node.op if node.op in _TIGHT else f" {node.op} "
+            return [*_within(node.left, left), between, *_within(node.right, right)]
         case ast.Call():
             behind: list[Expression | str] = [item for one in node.arguments for item in (", ", one)]
             return [f"{node.function}(", *behind[1:], ")"]
     raise TypeError(f"{type(node).__name__} is no part of a law")
 
 
-def _binary(node: ast.Binary) -> list[Expression | str]:
-    binds = _BINDS[node.op]
-    right = _PREFIX if node.op == "^" else binds + 1
-    left = binds + 1 if node.op == "^" or node.op in _COMPARED else binds
-    between = node.op if node.op in _TIGHT else f" {node.op} "
-    return [*_within(node.left, left), between, *_within(node.right, right)]
-
-
 def _within(node: Expression, least: int) -> list[Expression | str]:
     """The node, in parentheses where it binds less tightly than that."""
-    return [node] if _binding(node) >= least else ["(", node, ")"]
-
-
-def _binding(node: Expression) -> int:
     if isinstance(node, ast.Binary):
-        return _BINDS[node.op]
-    negative = isinstance(node, ast.Number) and number(node.value).startswith("-")
-    return _PREFIX if negative or isinstance(node, ast.Unary) else _ATOM
+        binding = _BINDS[node.op]
+    else:
+        negative = isinstance(node, ast.Number) and number(node.value).startswith("-")
+        binding = _PREFIX if negative or isinstance(node, ast.Unary) else _ATOM
+    return [node] if binding >= least else ["(", node, ")"]

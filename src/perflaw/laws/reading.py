@@ -47,56 +47,37 @@ def unexpected(error: UnexpectedInput, text: str, where: str) -> LawSyntaxError:
     place = error.pos_in_stream
     if place is None or getattr(getattr(error, "token", None), "type", "") == "$END":
         place = len(text.rstrip())
-    terminals = _terminals(error)
-    wanted = _expected(terminals)
-    if wanted == _HEADER:
-        place, wanted = _header(text, place)
-    reason = f"{wanted} expected, found {_found(text, place)}{_hint(text, place, wanted, terminals)}"
-    return LawSyntaxError(reason, text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place), where)
-
-
-def _terminals(error: UnexpectedInput) -> set[str]:
-    """What the parser would have gone on with."""
     parser = getattr(error, "interactive_parser", None)
-    return set(parser.accepts()) if parser else set()
-
-
-def _expected(terminals: set[str]) -> str:
-    """The terminals in words."""
+    terminals = set(parser.accepts()) if parser else set()
+    # The terminals in words.
     if "COMPONENT" in terminals:
-        return _HEADER
-    if "BINDING" in terminals:
-        return f"{_LAW}, `[condition]` or `{{probability}}`"
-    if terminals == {"NAME"}:
-        return _LAW
-    if "NAME" in terminals:
-        return _EXPRESSION
-    words = [word for terminal, word in _WORDS.items() if terminal in terminals]
-    if terminals == {"EQUAL"}:
-        words = ["`==` or `!=`"]
-    elif terminals & _OPERATORS:
-        words.append("an operator")
-    return " or ".join(words) or "something else"
-
-
-def _header(text: str, place: int) -> tuple[int, str]:
-    """What is missing in the line that should open a block, and where."""
-    opened = _METRIC.match(text, place)
-    if opened:
-        return _past_spaces(text, opened.end()), "`{`"
-    return place, _HEADER
-
-
-def _past_spaces(text: str, place: int) -> int:
-    return len(text) - len(text[place:].lstrip())
-
-
-def _found(text: str, place: int) -> str:
+        wanted = _HEADER
+    elif "BINDING" in terminals:
+        wanted = f"{_LAW}, `[condition]` or `{{probability}}`"
+    elif terminals == {"NAME"}:
+        wanted = _LAW
+    elif "NAME" in terminals:
+        wanted = _EXPRESSION
+    else:
+        words = [word for terminal, word in _WORDS.items() if terminal in terminals]
+        if terminals == {"EQUAL"}:
+            words = ["`==` or `!=`"]
+        elif terminals & _OPERATORS:
+            words.append("an operator")
+        wanted = " or ".join(words) or "something else"
+    if wanted == _HEADER:
+        # What is missing in the line that should open a block, and where.
+        opened = _METRIC.match(text, place)
+        if opened:
+            place, wanted = len(text) - len(text[opened.end() :].lstrip()), "`{`"
     if place >= len(text.rstrip()):
-        return "the end"
-    found = _WORD.match(text, place)
-    word = found.group()[:30] if found else ""
-    return f"`{word}`" if word.isprintable() and word != "`" else ascii(word)
+        found = "the end"
+    else:
+        match = _WORD.match(text, place)
+        word = match.group()[:30] if match else ""
+        found = f"`{word}`" if word.isprintable() and word != "`" else ascii(word)
+    reason = f"{wanted} expected, found {found}{_hint(text, place, wanted, terminals)}"
+    return LawSyntaxError(reason, text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place), where)
 
 
 def _hint(text: str, place: int, wanted: str, terminals: set[str]) -> str:
@@ -116,10 +97,6 @@ def _hint(text: str, place: int, wanted: str, terminals: set[str]) -> str:
         return "; is the `}` of the block before missing?"
     if terminals == {"LPAR"} and "=" in text[place:].split(";")[0]:
         return "; a short name is given as in uint s = this.items.len;"
-    return _about_names(here, before, terminals)
-
-
-def _about_names(here: str, before: str, terminals: set[str]) -> str:
     if "TIMES" not in terminals or not (here.isalnum() or here in ("[", "`", "_", "(")):
         return ""
     if before.isdigit() or before == " " or here == "(":
@@ -139,15 +116,12 @@ def parse(text: str, where: str = "") -> ast.LawFile:
         name = (block.component, block.metric)
         if name in seen:
             reason = f"a second law of {'.'.join(name)}; the first stands in line {seen[name]}"
-            raise LawSyntaxError(reason, block.line, _column(text, block), where)
+            line = text.split("\n")[block.line - 1]
+            named = line.rfind(block.component)  # in backquotes or without
+            column = max(named, line.rfind("`", 0, named + 1), 0) + 1
+            raise LawSyntaxError(reason, block.line, column, where)
         seen[name] = block.line
     return read
-
-
-def _column(text: str, block: ast.Block) -> int:
-    """Where the block starts in its line: names are written there as they are, or in backquotes."""
-    line = text.split("\n")[block.line - 1]
-    return max(line.rfind(block.component), line.rfind("`", 0, line.rfind(block.component) + 1), 0) + 1
 
 
 def parse_expression(text: str) -> Expression:

@@ -41,22 +41,18 @@ def terms_of(expression: Expression) -> list[Term]:
         if isinstance(one, Binary) and one.op in "+-":
             pending += [(one.right, sign if one.op == "+" else -sign), (one.left, sign)]
         else:
-            found.append(_product(one, sign))
+            # A product, its numbers taken out.
+            coefficient, factors, parts = sign, list[tuple[Expression, bool]](), [(one, False)]
+            while parts:
+                factor, below = parts.pop()
+                if isinstance(factor, Binary) and factor.op in "*/":
+                    parts += [(factor.right, below != (factor.op == "/")), (factor.left, below)]
+                elif isinstance(factor, Unary) and factor.op == "-":
+                    coefficient = -coefficient
+                    parts.append((factor.operand, below))
+                elif isinstance(factor, Number):
+                    coefficient = coefficient / factor.value if below and factor.value else coefficient * factor.value
+                else:
+                    factors.append((factor, below))
+            found.append(Term(coefficient, tuple(factors)))
     return found
-
-
-def _product(one: Expression, sign: float) -> Term:
-    """A product, its numbers taken out."""
-    coefficient, factors, pending = sign, list[tuple[Expression, bool]](), [(one, False)]
-    while pending:
-        factor, below = pending.pop()
-        if isinstance(factor, Binary) and factor.op in "*/":
-            pending += [(factor.right, below != (factor.op == "/")), (factor.left, below)]
-        elif isinstance(factor, Unary) and factor.op == "-":
-            coefficient = -coefficient
-            pending.append((factor.operand, below))
-        elif isinstance(factor, Number):
-            coefficient = coefficient / factor.value if below and factor.value else coefficient * factor.value
-        else:
-            factors.append((factor, below))
-    return Term(coefficient, tuple(factors))

@@ -62,7 +62,18 @@ class Expression:
         return hash(tuple(_labels(self)))
 
     def __repr__(self) -> str:
-        return "".join(_representation(self))
+        words = []
+        waiting: list[Expression | str] = [self]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, str):
+                words.append(item)
+                continue
+            words.append(f"{type(item).__name__}({', '.join(map(repr, item.label))}")
+            waiting.append(")")
+            for one in reversed(item.operands):
+                waiting += [one, ", "]
+        return "".join(words)
 
 
 def fold(root: Expression, combine: Callable[[Expression, list[Result]], Result]) -> Result:
@@ -85,19 +96,6 @@ def _labels(root: Expression) -> Iterator[tuple[object, ...]]:
     """Labels and numbers of operands in the order of a walk: they determine the tree."""
     for node in root.walk():
         yield (type(node).__name__, len(node.operands), *node.label)
-
-
-def _representation(root: Expression) -> Iterator[str]:
-    waiting: list[Expression | str] = [root]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-            continue
-        yield f"{type(item).__name__}({', '.join(map(repr, item.label))}"
-        waiting.append(")")
-        for one in reversed(item.operands):
-            waiting += [one, ", "]
 
 
 # ---- What expressions are made of: numbers, names, texts, operators, functions.

@@ -61,13 +61,12 @@ def expression_text(expression: Sequence[Term], legend: Mapping[Edge, str] | Non
     >>> expression_text([()]), expression_text([((("b", "c"), False),)], {("b", "c"): "e1"})
     ('always', 'not e1')
     """
-    return " or ".join(_term_text(term, legend) for term in expression)
-
-
-def _term_text(term: Term, legend: Mapping[Edge, str] | None) -> str:
-    if not term:
-        return ALWAYS
-    return " and ".join(("" if there else "not ") + _atom_text(edge, legend) for edge, there in term)
+    return " or ".join(
+        ALWAYS
+        if not term
+        else " and ".join(("" if there else "not ") + _atom_text(edge, legend) for edge, there in term)
+        for term in expression
+    )
 
 
 def _atom_text(edge: Edge, legend: Mapping[Edge, str] | None) -> str:
@@ -88,7 +87,15 @@ def parse_expression(text: str) -> tuple[Term, ...]:
     term: list[tuple[Edge, bool]] = []
     place = 0
     while True:
-        place = _atom(words, place, term, text)
+        there = words[place : place + 1] != ["not"]
+        place += not there
+        word = words[place] if place < len(words) else ""
+        if word.startswith('"'):
+            term.append((parse_edge(re.sub(r"\\(.)", r"\1", word[1:-1])), there))
+        elif word != ALWAYS or not there:
+            found = f"{word!r}" if word else "the end"
+            raise _wrong(text, f'{found} where an edge in quotes was expected, such as "caller -> callee"')
+        place += 1
         if place == len(words):
             return (*terms, tuple(term))
         if words[place] == "or":
@@ -97,21 +104,6 @@ def parse_expression(text: str) -> tuple[Term, ...]:
         elif words[place] != "and":
             raise _wrong(text, f"{words[place]!r} where 'and' or 'or' was expected")
         place += 1
-
-
-def _atom(words: Sequence[str], place: int, term: list[tuple[Edge, bool]], text: str) -> int:
-    """Read one atom into the term; the place behind it."""
-    there = True
-    if place < len(words) and words[place] == "not":
-        there, place = False, place + 1
-    word = words[place] if place < len(words) else ""
-    if word == ALWAYS and there:
-        return place + 1
-    if not word.startswith('"'):
-        found = f"{word!r}" if word else "the end"
-        raise _wrong(text, f'{found} where an edge in quotes was expected, such as "caller -> callee"')
-    term.append((parse_edge(re.sub(r"\\(.)", r"\1", word[1:-1])), there))
-    return place + 1
 
 
 def _words(text: str) -> list[str]:

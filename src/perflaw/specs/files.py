@@ -15,7 +15,6 @@ from perflaw.errors import DataError
 from perflaw.specs.call_paths import expression_text, parse_expression, parse_path, path_text
 from perflaw.types.specifications import (
     CallPath,
-    Edge,
     MinedSpec,
     PathGroup,
     PathSpec,
@@ -48,10 +47,36 @@ def spec_yaml(file: SpecFile) -> str:
     platforms = list(dict.fromkeys(one for mined in file.specs for one in mined.spec.platforms))
     lines = [_HEAD.rstrip("\n")]
     lines += _listed("runs", [f"{{id: {_scalar(run.id)}, started: {_scalar(run.started)}}}" for run in file.runs])
-    lines += _listed("platforms", [_spec_writing_platform(one) for one in platforms])
+    lines += _listed(
+        "platforms",
+        [f"{{host: {_scalar(one.host)}, build: {_scalar(one.build)}, tick: {one.tick:.9g}}}" for one in platforms],
+    )
     lines.append("functions:" if file.specs else "functions: []")
     for mined in file.specs:
-        lines += _spec_writing_function(mined, platforms)
+        spec = mined.spec
+        numbers = [platforms.index(one) for one in spec.platforms]
+        lines.append(f"- function: {_scalar(spec.component)}")
+        lines.append(f"  metric: {spec.metric}")
+        lines.append(f"  borders: {_spec_writing_borders(spec.borders)}")
+        lines.append(f"  below: {_numbers(spec.quantiles)}")
+        lines.append(f"  stable: {str(spec.stable).lower()}")
+        lines.append(f"  observations: {spec.observations}")
+        lines.append(f"  utility: {spec.utility:.6g}")
+        if spec.share is not None:
+            lines.append(f"  share: {spec.share:.6g}")
+        lines.append(f"  platforms: {numbers}")
+        if spec.platform_borders is not None:
+            pairs = ", ".join(
+                f"{numbers[p]}: {_spec_writing_borders(some)}" for p, some in sorted(spec.platform_borders.items())
+            )
+            lines.append(f"  borders on: {{{pairs}}}")
+        for line in _listed("notes", [_scalar(note) for note in spec.notes]):
+            lines.append(f"  {line}")
+        lines.append("  groups:" if spec.groups else "  groups: []")
+        for place, group in enumerate(spec.groups):
+            lines += _spec_writing_group(group, spec, mined.tallies[place] if mined.tallies else (), numbers)
+        for line in _listed("unknown", [_path(spec, path, numbers) for path in spec.unknown]):
+            lines.append(f"  {line}")
     return "\n".join(lines) + "\n"
 
 
@@ -63,37 +88,6 @@ def border_text(border: float) -> str:
     """
     name, size = next((unit for unit in UNITS if border >= unit[1]), UNITS[-1])
     return f"{border / size:.9g} {name}"
-
-
-def _spec_writing_platform(one: Platform) -> str:
-    return f"{{host: {_scalar(one.host)}, build: {_scalar(one.build)}, tick: {one.tick:.9g}}}"
-
-
-def _spec_writing_function(mined: MinedSpec, platforms: Sequence[Platform]) -> Iterator[str]:
-    spec = mined.spec
-    numbers = [platforms.index(one) for one in spec.platforms]
-    yield f"- function: {_scalar(spec.component)}"
-    yield f"  metric: {spec.metric}"
-    yield f"  borders: {_spec_writing_borders(spec.borders)}"
-    yield f"  below: {_numbers(spec.quantiles)}"
-    yield f"  stable: {str(spec.stable).lower()}"
-    yield f"  observations: {spec.observations}"
-    yield f"  utility: {spec.utility:.6g}"
-    if spec.share is not None:
-        yield f"  share: {spec.share:.6g}"
-    yield f"  platforms: {numbers}"
-    if spec.platform_borders is not None:
-        pairs = ", ".join(
-            f"{numbers[p]}: {_spec_writing_borders(some)}" for p, some in sorted(spec.platform_borders.items())
-        )
-        yield f"  borders on: {{{pairs}}}"
-    for line in _listed("notes", [_scalar(note) for note in spec.notes]):
-        yield f"  {line}"
-    yield "  groups:" if spec.groups else "  groups: []"
-    for place, group in enumerate(spec.groups):
-        yield from _spec_writing_group(group, spec, mined.tallies[place] if mined.tallies else (), numbers)
-    for line in _listed("unknown", [_path(spec, path, numbers) for path in spec.unknown]):
-        yield f"  {line}"
 
 
 def _spec_writing_group(
@@ -254,7 +248,7 @@ def _function(node: DocumentNode, platforms: Sequence[Platform]) -> MinedSpec:
         platforms=tuple(platforms[number] for number in numbers),
         platform_borders=_on(keys.get("borders on"), numbers, _borders),
         platform_counts=paths.by_platform(),
-        atoms=_atoms(groups),
+        atoms=tuple(dict.fromkeys(edge for group in groups for term in group.expression for edge, _ in term)),
         share=keys["share"].number(0, 1) if "share" in keys else None,
         notes=tuple(one.text() for one in keys["notes"].items()) if "notes" in keys else (),
     )
@@ -264,7 +258,12 @@ def _function(node: DocumentNode, platforms: Sequence[Platform]) -> MinedSpec:
 def _group(node: DocumentNode, paths: _Paths) -> tuple[PathGroup, tuple[Tally, ...]]:
     """A group and what single runs showed of it; its paths are added to ``paths``."""
     keys = node.mapping(_GROUP, ("id", "shares"))
-    clusters, standing = paths.clusters, _standing(keys)
+    known: tuple[Standing, ...] = ("", "inseparable", "quarantined")
+    text = keys["standing"].text() if "standing" in keys else ""
+    standing = next((one for one in known if one == text), None)
+    if standing is None:
+        keys["standing"].refuse(f"{text!r} is neither inseparable nor quarantined")
+    clusters = paths.clusters
     shares = _shares(keys["shares"], clusters)
     calls = _calls(keys["calls"], clusters) if "calls" in keys else (0,) * clusters
     total = sum(calls)
@@ -282,15 +281,6 @@ def _group(node: DocumentNode, paths: _Paths) -> tuple[PathGroup, tuple[Tally, .
         behaviours=_on(keys.get("shares on"), paths.platforms, lambda one: _shares(one, clusters)),
     )
     return group, () if edited or "runs" not in keys else tuple(_tally(one, clusters) for one in keys["runs"].items())
-
-
-def _standing(keys: Mapping[str, DocumentNode]) -> Standing:
-    known: tuple[Standing, ...] = ("", "inseparable", "quarantined")
-    text = keys["standing"].text() if "standing" in keys else ""
-    found = next((one for one in known if one == text), None)
-    if found is None:
-        keys["standing"].refuse(f"{text!r} is neither inseparable nor quarantined")
-    return found
 
 
 def _when(keys: Mapping[str, DocumentNode], standing: str) -> tuple[Term, ...]:
@@ -371,7 +361,3 @@ def _below(keys: Mapping[str, DocumentNode], groups: Sequence[PathGroup], border
         return values
     total = sum(sum(group.counts) for group in groups) or 1
     return tuple(sum(sum(group.counts[: k + 1]) for group in groups) / total for k in range(borders))
-
-
-def _atoms(groups: Sequence[PathGroup]) -> tuple[Edge, ...]:
-    return tuple(dict.fromkeys(edge for group in groups for term in group.expression for edge, _ in term))

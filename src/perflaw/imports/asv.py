@@ -60,7 +60,9 @@ def _cases(name: str, row: DocumentNode, columns: list[str], description: dict[s
         cells["result"].expect(f"{count} numbers, one for each choice of parameters,")
     recorded = cells.get("samples")  # asv keeps samples on demand (--record-samples)
     samples = list(recorded.items()) if recorded is not None and recorded.value is not None else []
-    factor, unit = _unit(name, description)
+    function = name.rpartition(".")[2].lower()
+    unit = str(description.get("unit") or KINDS.get(function.partition("_")[0], ""))
+    factor, unit = UNITS.get(unit, (1.0, unit))
     names = description.get("param_names")
     if not isinstance(names, list) or not len(names) == len(set(map(str, names))) == len(choices):
         names = [f"param{i + 1}" for i in range(len(choices))]
@@ -80,12 +82,6 @@ def _responses(
     if samples is not None and samples.value is not None:
         responses["samples"] = tuple(sample.number(finite=False) * factor for sample in samples.items())
     return responses
-
-
-def _unit(name: str, description: dict[str, Any]) -> tuple[float, str]:
-    function = name.rpartition(".")[2].lower()
-    unit = str(description.get("unit") or KINDS.get(function.partition("_")[0], ""))
-    return UNITS.get(unit, (1.0, unit))
 
 
 def _value(text: str) -> Parameter:

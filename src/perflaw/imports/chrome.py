@@ -108,12 +108,28 @@ class _ChromeReader:
             if not isinstance(name, str) or not name:
                 raise self._wrong(index, "it has no name")
             if (pid, name) not in self.codes:
-                self.codes[pid, name] = process.component(_component(name, self.tool))
+                # Viztracer's f (/src/app.py:3) is app.f of that file and line; all other names stand for themselves.
+                place = _VIZTRACER.fullmatch(name) if self.tool == "viztracer" else None
+                if place is None:
+                    component = Component(name, language="python" if self.tool == "viztracer" else "")
+                else:
+                    function, file, line = place.groups()
+                    module = file.rpartition("/")[2].removesuffix(".py")
+                    component = Component(f"{module}.{function}", file, int(line), "python")
+                self.codes[pid, name] = process.component(component)
             code, numbers = self.codes[pid, name], _numbers(event)
             if phase == "B":
                 thread.marks.append(Mark(stamp, code, name, numbers))
             else:
-                thread.spans.append(Span(stamp, self._end(index, event, begin), code, numbers))
+                # End of a complete event.
+                if event.get("dur") in (None, -1):
+                    end = None
+                else:
+                    duration = self._number(index, event, "dur")
+                    if duration < 0:
+                        raise self._wrong(index, f"dur is negative: {duration}")
+                    end = self._nanoseconds(index, "dur", Decimal(begin) + Decimal(duration))
+                thread.spans.append(Span(stamp, end, code, numbers))
         elif phase in _ASYNCHRONOUS_PHASES:
             self._process(pid).notes[ASYNCHRONOUS] += 1
         elif phase == "M" and event.get("name") == "process_name":
@@ -124,15 +140,6 @@ class _ChromeReader:
         if pid not in self.processes:
             self.processes[pid] = ProcessEvents("", pid if isinstance(pid, int) and 0 <= pid < 1 << 31 else 0)
         return self.processes[pid]
-
-    def _end(self, index: int, event: Mapping[str, object], begin: Number) -> int | None:
-        """End of a complete event. It is rounded after the sum, so that a call stays within the call around it."""
-        if event.get("dur") in (None, -1):
-            return None
-        duration = self._number(index, event, "dur")
-        if duration < 0:
-            raise self._wrong(index, f"dur is negative: {duration}")
-        return self._nanoseconds(index, "dur", Decimal(begin) + Decimal(duration))
 
     def _nanoseconds(self, index: int, field_name: str, value: Number) -> int:
         stamp = nanoseconds(value, _US)
@@ -192,16 +199,6 @@ def _ended(stack: list[tuple[str, int]], name: str) -> int | None:
     """Place on the stack of the call that an end event ends: the innermost call of its name, if it has a name."""
     places = range(len(stack) - 1, -1, -1)
     return next((place for place in places if not name or stack[place][0] == name), None)
-
-
-def _component(name: str, tool: str) -> Component:
-    """Viztracer's ``f (/src/app.py:3)`` is ``app.f`` of that file and line; all other names stand for themselves."""
-    place = _VIZTRACER.fullmatch(name) if tool == "viztracer" else None
-    if place is None:
-        return Component(name, language="python" if tool == "viztracer" else "")
-    function, file, line = place.groups()
-    module = file.rpartition("/")[2].removesuffix(".py")
-    return Component(f"{module}.{function}", file, int(line), "python")
 
 
 def _numbers(event: Mapping[str, object]) -> tuple[tuple[str, Number], ...]:

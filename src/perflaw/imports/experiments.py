@@ -55,7 +55,15 @@ def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
             root = new[root.parent].run
         executions.setdefault(root.id, []).append(recording)
     try:
-        _copy_sources(source, target)
+        # Copy the source texts that execution counts refer to.
+        for file in sorted((source.folder / "sources").glob("*.txt")):
+            kept = target.folder / "sources" / file.name
+            if not kept.exists():
+                target.make()
+                kept.parent.mkdir(exist_ok=True, mode=0o700)
+                part = kept.with_suffix(".part")
+                shutil.copyfile(file, part)
+                part.replace(kept)
         runs = [run for execution in executions.values() for run in _copy_execution(target, execution, ids)]
     except OSError as error:
         why = f"{error.strerror} ({error.filename})"
@@ -80,15 +88,3 @@ def _copy_execution(target: Experiment, execution: list[Recording], ids: dict[st
             run = replace(recording.run, id=folder.name, parent=ids.get(recording.run.parent, ""), planned="")
             write_manifest(folder, run)
             yield run
-
-
-def _copy_sources(source: Experiment, target: Experiment) -> None:
-    """Copy the source texts that execution counts refer to; each file is named by its content."""
-    for file in sorted((source.folder / "sources").glob("*.txt")):
-        kept = target.folder / "sources" / file.name
-        if not kept.exists():
-            target.make()
-            kept.parent.mkdir(exist_ok=True, mode=0o700)
-            part = kept.with_suffix(".part")
-            shutil.copyfile(file, part)
-            part.replace(kept)

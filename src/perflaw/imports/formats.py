@@ -92,23 +92,20 @@ class ForeignFile:
             why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
             raise DataError(f"{self.path}: not readable as JSON", why, self.advice) from None
         if damage.msg == "Extra data":
-            return self._lines(), False
+            documents = []  # JSON lines
+            for number, line in enumerate(self.text.splitlines(), 1):
+                if line.strip():
+                    try:
+                        documents.append(_json(line))
+                    except json.JSONDecodeError as error:
+                        raise self._damaged(error, number) from None
+            return documents, False
         if self.text.lstrip().startswith("["):
             try:
                 return [_json(self.text.rstrip().rstrip(",") + "]")], True
             except (ValueError, RecursionError, ArithmeticError):
                 pass  # more than the closing bracket is missing
         raise self._damaged(damage, damage.lineno)
-
-    def _lines(self) -> list[object]:
-        documents = []
-        for number, line in enumerate(self.text.splitlines(), 1):
-            if line.strip():
-                try:
-                    documents.append(_json(line))
-                except json.JSONDecodeError as error:
-                    raise self._damaged(error, number) from None
-        return documents
 
     def _damaged(self, error: json.JSONDecodeError, line: int) -> DataError:
         return DataError(f"{self.path}:{line}:{error.colno}: not JSON", error.msg.lower(), self.advice)

@@ -42,17 +42,15 @@ def read(file: ForeignFile) -> Benchmarks:
 
 def _rows(group: list[DocumentNode]) -> list[DocumentNode]:
     """Repetitions of a benchmark; where only aggregates were reported, their median, otherwise their mean."""
-    kinds = [_aggregate(benchmark) for benchmark in group]
+    kinds: list[str | None] = []
+    for benchmark in group:
+        if benchmark.child("run_type").value == "aggregate":
+            kinds.append(benchmark.child("aggregate_name").text())
+        else:
+            suffix = _AGGREGATE_SUFFIX.search(benchmark.child("name").text())
+            kinds.append(suffix[1] if suffix and benchmark.child("run_type").value is None else None)
     wanted = next((kind for kind in (None, "median", "mean") if kind in kinds), None)
     return [benchmark for benchmark, kind in zip(group, kinds, strict=True) if kind == wanted]
-
-
-def _aggregate(benchmark: DocumentNode) -> str | None:
-    """Name of the aggregate; None for a single run."""
-    if benchmark.child("run_type").value == "aggregate":
-        return benchmark.child("aggregate_name").text()
-    suffix = _AGGREGATE_SUFFIX.search(benchmark.child("name").text())
-    return suffix[1] if suffix and benchmark.child("run_type").value is None else None
 
 
 def _case(run_name: str, benchmark: DocumentNode) -> Case:

@@ -16,7 +16,6 @@ from typing import Final
 from perflaw.errors import DataError
 from perflaw.imports.formats import ForeignFile, Format, mapping
 from perflaw.imports.tracks import Number, ProcessEvents, Trace, nanoseconds, number
-from perflaw.record.tree.records import Event
 from perflaw.types import Component
 
 OVERLAPS: Final = "spans overlap another one that their parent waited for: they run aside, outside it"
@@ -145,7 +144,23 @@ class _OtlpReader:
                 place = heappop(busy)[1]
             else:
                 self.process.track()
-            written += self._write(self.process.tracks[place], root)
+            # Put a span with its callees on a track; gives the number of spans.
+            track = self.process.tracks[place]
+            write_written = 0
+            stack: list[tuple[_Span, int, int]] = [
+                (root, 0, 0)
+            ]  # span, code of its caller, and its frame once it is open
+            while stack:
+                span, caller, frame = stack.pop()
+                if frame:
+                    self.process.exit(track, span.end or 0, frame)
+                    continue
+                write_written += 1
+                frame = self.process.enter(track, span.start, span.code, caller, span.features)
+                if span.end is not None:
+                    stack.append((span, caller, frame))
+                stack += [(callee, span.code, 0) for callee in reversed(span.callees)]
+            written += write_written
             if root.end is not None:
                 heappush(busy, (root.end, place))
         if written < len(self.spans):
@@ -154,22 +169,6 @@ class _OtlpReader:
                 "parentSpanId leads in a circle",
                 "export the trace anew and import it",
             )
-
-    def _write(self, track: list[Event], root: _Span) -> int:
-        """Put a span with its callees on a track; gives the number of spans."""
-        written = 0
-        stack: list[tuple[_Span, int, int]] = [(root, 0, 0)]  # span, code of its caller, and its frame once it is open
-        while stack:
-            span, caller, frame = stack.pop()
-            if frame:
-                self.process.exit(track, span.end or 0, frame)
-                continue
-            written += 1
-            frame = self.process.enter(track, span.start, span.code, caller, span.features)
-            if span.end is not None:
-                stack.append((span, caller, frame))
-            stack += [(callee, span.code, 0) for callee in reversed(span.callees)]
-        return written
 
 
 def _services_and_spans(document: object) -> Iterator[tuple[str, Mapping[str, object]]]:

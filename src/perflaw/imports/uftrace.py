@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -146,22 +146,20 @@ def parse_dump(lines: Iterable[str], tasks: Tasks) -> Trace:
 
 def read(folder: ForeignFile) -> Trace:
     """The calls of a folder; TargetError where uftrace is not installed, DataError where it refuses the folder."""
-    trace = parse_dump(_dump(folder.path), _tasks(folder.path))
-    if not trace.processes:
-        raise DataError(f"{folder.path}: no call in it", "uftrace recorded none", f"uftrace report -d {folder.path}")
-    return trace
-
-
-def _dump(path: Path) -> Iterator[str]:
     tool = shutil.which("uftrace")
     if tool is None:
         why = "only uftrace itself reads its data, and it is not installed here"
-        raise TargetError(f"{path}: data of uftrace", why, f"uftrace dump --chrome -d {path} > trace.json")
-    done = subprocess.run([tool, "dump", "--no-pager", "-d", str(path)], capture_output=True, check=False)
+        raise TargetError(
+            f"{folder.path}: data of uftrace", why, f"uftrace dump --chrome -d {folder.path} > trace.json"
+        )
+    done = subprocess.run([tool, "dump", "--no-pager", "-d", str(folder.path)], capture_output=True, check=False)
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip()[:200] or f"exit status {done.returncode}"
-        raise DataError(f"{path}: uftrace cannot read its data", why, f"uftrace info -d {path}")
-    return (line.decode(errors="replace") for line in done.stdout.split(b"\n"))
+        raise DataError(f"{folder.path}: uftrace cannot read its data", why, f"uftrace info -d {folder.path}")
+    trace = parse_dump((line.decode(errors="replace") for line in done.stdout.split(b"\n")), _tasks(folder.path))
+    if not trace.processes:
+        raise DataError(f"{folder.path}: no call in it", "uftrace recorded none", f"uftrace report -d {folder.path}")
+    return trace
 
 
 def _tasks(path: Path) -> Tasks:

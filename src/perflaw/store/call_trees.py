@@ -12,7 +12,7 @@ from perflaw.store.experiment import Recording
 from perflaw.store.merge import merge
 from perflaw.store.schema import WORST
 from perflaw.store.tables import read_table
-from perflaw.types import CPU, EVENTS, TIME, Clock, Component, Metric
+from perflaw.types import CPU, EVENTS, TIME, Component, Metric
 from perflaw.types.call_trees import CallTree, LinkMoments, NodeMoments, PairMoments, Samples
 from perflaw.types.recordings import NestedSpan, WorstCall
 
@@ -24,17 +24,13 @@ def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
     """The tree of all recordings together. StoreError where a table is missing or damaged."""
     tables = merge([recording.tables() for recording in recordings])
     metrics = {known.name: known for recording in recordings for known in recording.run.metrics}
-    noise = max(_noise(recording.run.clock) for recording in recordings)
-    return call_tree(tables, metric, metrics, _notes(recordings), noise)
-
-
-def _noise(clock: Clock) -> float:
-    """Error of a single cost, ns. The tracer's mean cost of an event is taken out; single costs differ by a fifth of it."""
-    return 0.0 if clock.name == "fake" else float(max(clock.event_ns / 5, clock.tick_ns, MIN_NOISE_NS))
-
-
-def _notes(recordings: Sequence[Recording]) -> tuple[str, ...]:
-    """Limits of the recorder that were reached, and runs that did not end normally."""
+    noise = max(
+        0.0
+        if recording.run.clock.name == "fake"
+        else float(max(recording.run.clock.event_ns / 5, recording.run.clock.tick_ns, MIN_NOISE_NS))
+        for recording in recordings
+    )
+    # Limits of the recorder that were reached, and runs that did not end normally.
     lost = [recording.run.lost for recording in recordings]
     folded, unlinked = sum(one.folded_calls for one in lost), sum(one.unlinked for one in lost)
     incomplete = sum(not recording.run.complete for recording in recordings)
@@ -45,7 +41,7 @@ def _notes(recordings: Sequence[Recording]) -> tuple[str, ...]:
         notes.append(f"{unlinked} times a descendant's part was not kept: its variance counts as its ancestor's own")
     if incomplete:
         notes.append(f"{incomplete} of {len(lost)} runs did not end normally: they hold what had completed")
-    return tuple(notes)
+    return call_tree(tables, metric, metrics, tuple(notes), noise)
 
 
 def call_tree(
@@ -53,10 +49,17 @@ def call_tree(
 ) -> CallTree:
     """One metric of the tree in these tables. ``noise``: ns by which the clock may be off."""
     nodes, histogram = tables["calltree"], tables["histograms"]
+    components = []
+    for row in tables["components"]:
+        _, name, file, line, language, origin_word, parameters, *_ = row
+        origin: Literal["own", "library"] = "library" if origin_word == "library" else "own"
+        components.append(
+            Component(name, file, line, language, origin, tuple(parameters.split(",")) if parameters else ())
+        )
     return CallTree(
         metric,
         metrics,
-        tuple(map(_component, tables["components"])),
+        tuple(components),
         nodes["parent"],
         nodes["component"],
         nodes["site"],
@@ -69,12 +72,6 @@ def call_tree(
         noise,
         notes,
     )
-
-
-def _component(row: Row) -> Component:
-    _, name, file, line, language, origin_word, parameters, *_ = row
-    origin: Literal["own", "library"] = "library" if origin_word == "library" else "own"
-    return Component(name, file, line, language, origin, tuple(parameters.split(",")) if parameters else ())
 
 
 def _columns(table: Table, metric: str, names: tuple[str, ...]) -> dict[str, Array]:
@@ -103,7 +100,15 @@ def _node_moments(table: Table, metric: str, count: int) -> NodeMoments:
 
 def _samples(tables: Tables, metric: Metric) -> Samples:
     invocations, callees = tables["invocations"], tables["callees"]
-    costs = _further_costs(tables)
+    # Metric → cost of each sampled invocation, 0 where it has no row.
+    table = tables["invocation_costs"]
+    places, codes = _places(tables["invocations"], table), table["metric"]
+    costs: dict[str, Array] = {}
+    for code, name in enumerate(table.columns["metric"].words or ()):
+        rows = np.flatnonzero(codes == code)
+        if len(rows):
+            costs[name] = np.zeros(len(tables["invocations"]))
+            costs[name][places[rows]] = table["x"][rows]
     time, cpu = invocations["x"].astype(np.float64), _nan_for_null(invocations["x_cpu"])
     by_metric = {TIME.name: time, CPU.name: cpu, EVENTS.name: invocations["x_events"].astype(np.float64)} | costs
     callee_costs = {TIME.name: callees["y"].astype(np.float64), CPU.name: _nan_for_null(callees["y_cpu"])}
@@ -144,19 +149,6 @@ def _places(invocations: Table, table: Table) -> Array:
     wanted = (run_column.array().astype(np.int64) << 40) + table["sequence"]
     order = np.argsort(keys, kind="stable")
     return order[np.searchsorted(keys[order], wanted)]
-
-
-def _further_costs(tables: Tables) -> dict[str, Array]:
-    """Metric → cost of each sampled invocation, 0 where it has no row."""
-    table = tables["invocation_costs"]
-    places, codes = _places(tables["invocations"], table), table["metric"]
-    costs: dict[str, Array] = {}
-    for code, name in enumerate(table.columns["metric"].words or ()):
-        rows = np.flatnonzero(codes == code)
-        if len(rows):
-            costs[name] = np.zeros(len(tables["invocations"]))
-            costs[name][places[rows]] = table["x"][rows]
-    return costs
 
 
 def _features(tables: Tables) -> dict[str, Array]:

@@ -103,7 +103,18 @@ def read_matrix(recordings: Sequence[Recording], kinds: Sequence[str] = LINES) -
     counts belong to another size of the workload than their features say. ``function`` and ``edge`` are calls of a
     component, and of one component by another. StoreError where nothing is left.
     """
-    roots = _roots(recordings, any(kind in LINES for kind in kinds))
+    # Id of each run to be read → id of its program's run.
+    need_counts = any(kind in LINES for kind in kinds)
+    runs = {recording.run.id: recording.run for recording in recordings}
+    roots = {}
+    for run in runs.values():
+        root = run
+        while root.parent in runs:
+            root = runs[root.parent]
+        if root.complete:
+            roots[run.id] = root.id
+    counted = {roots.get(one.run.id) for one in recordings if not need_counts or has_counts(one.folder)}
+    roots = {run: root for run, root in roots.items() if root in counted}
     columns = {run: place for place, run in enumerate(dict.fromkeys(roots.values()))}
     rows = _MatrixRows(kinds)
     cells: list[tuple[NDArray[np.intp], int, Array]] = []
@@ -130,20 +141,6 @@ def read_matrix(recordings: Sequence[Recording], kinds: Sequence[str] = LINES) -
         for name, value in run.features.items():
             features.setdefault(name, np.full(len(columns), np.nan))[columns[run.id]] = value
     return CountMatrix(_with_unique_names(rows.locations), matrix, features, tuple(columns))
-
-
-def _roots(recordings: Sequence[Recording], need_counts: bool) -> dict[str, str]:
-    """Id of each run to be read → id of its program's run. ``need_counts``: only executions that counted lines."""
-    runs = {recording.run.id: recording.run for recording in recordings}
-    roots = {}
-    for run in runs.values():
-        root = run
-        while root.parent in runs:
-            root = runs[root.parent]
-        if root.complete:
-            roots[run.id] = root.id
-    counted = {roots.get(one.run.id) for one in recordings if not need_counts or has_counts(one.folder)}
-    return {run: root for run, root in roots.items() if root in counted}
 
 
 class _MatrixRows:
@@ -210,7 +207,18 @@ def _with_unique_names(locations: Sequence[Location]) -> tuple[Location, ...]:
     Files of the same name get as much of their path as distinguishes them. Names that are still equal (functions of one
     name, blocks of a line) get file and line, then a number.
     """
-    shown = _short_paths(location.file for location in locations)
+    # File → the shortest end of its path that no other file has.
+    shown: dict[str, str] = {}
+    waiting, length = sorted({location.file for location in locations}), 1
+    while waiting:
+        ends: dict[str, list[str]] = {}
+        for file in waiting:
+            ends.setdefault("/".join(PurePath(file).parts[-length:]), []).append(file)
+        for end, files in ends.items():
+            if len(files) == 1 or length > len(PurePath(files[0]).parts):
+                shown[files[0]] = end
+        waiting = [file for file in waiting if file not in shown]
+        length += 1
     seen: dict[str, int] = {}
     unique = []
     for location in locations:
@@ -222,23 +230,3 @@ def _with_unique_names(locations: Sequence[Location]) -> tuple[Location, ...]:
         seen[name] = seen.get(name, 0) + 1
         unique.append(replace(location, name=name if seen[name] == 1 else f"{name} #{seen[name]}"))
     return tuple(unique)
-
-
-def _short_paths(files: Iterable[str]) -> dict[str, str]:
-    """File → the shortest end of its path that no other file has.
-
-    >>> _short_paths(["/a/x.c", "/b/x.c", "/b/y.c"])
-    {'/b/y.c': 'y.c', '/a/x.c': 'a/x.c', '/b/x.c': 'b/x.c'}
-    """
-    shown: dict[str, str] = {}
-    waiting, length = sorted(set(files)), 1
-    while waiting:
-        ends: dict[str, list[str]] = {}
-        for file in waiting:
-            ends.setdefault("/".join(PurePath(file).parts[-length:]), []).append(file)
-        for end, same_end in ends.items():
-            if len(same_end) == 1 or length > len(PurePath(same_end[0]).parts):
-                shown[same_end[0]] = end
-        waiting = [file for file in waiting if file not in shown]
-        length += 1
-    return shown

@@ -141,7 +141,19 @@ def match_rows(table: CsvTable, runs: Sequence[Run], on: Sequence[str] = ()) -> 
     By default the column ``run`` alone identifies a run; without it, ``workload`` and columns named like features or
     configuration do. An empty cell gives no feature. UsageError and DataError name column and line.
     """
-    keys = _key_columns(table, runs, on)
+    # The columns by which the rows of a run are found.
+    known = dict.fromkeys([RUN, WORKLOAD, *(name for run in runs for name in (*run.features, *run.configuration))])
+    for name in on:
+        table.column(name)
+        if name not in known:
+            raise UsageError(f"--on {name}: runs do not have it", f"they have {', '.join(known)}", "perflaw feature")
+    if on:
+        keys = list(on)
+    else:
+        keys = [RUN] if RUN in table.header else [name for name in table.header if name in known]
+        if not keys:
+            what = f"{table.name}: no column tells which row belongs to which run"
+            raise UsageError(what, f"expected is one of {', '.join(list(known)[:MAX_SHOWN])}", "perflaw feature")
     names = [name for name in table.header if name not in keys]
     if not names:
         why = "runs know all its columns; --on says by which of them rows are found"
@@ -164,22 +176,6 @@ def match_rows(table: CsvTable, runs: Sequence[Run], on: Sequence[str] = ()) -> 
         values = ", ".join(sorted({_value_text(run, keys[0]) for run in runs})[:5])
         raise DataError(f"{table.name}: no row belongs to a run", f"{keys[0]} of runs: {values}", "perflaw feature")
     return FeatureTable(features, len(table.lines) - len(used), tuple(run.id for run in runs if run.id not in features))
-
-
-def _key_columns(table: CsvTable, runs: Sequence[Run], on: Sequence[str]) -> list[str]:
-    """The columns by which the rows of a run are found."""
-    known = dict.fromkeys([RUN, WORKLOAD, *(name for run in runs for name in (*run.features, *run.configuration))])
-    for name in on:
-        table.column(name)
-        if name not in known:
-            raise UsageError(f"--on {name}: runs do not have it", f"they have {', '.join(known)}", "perflaw feature")
-    if on:
-        return list(on)
-    keys = [RUN] if RUN in table.header else [name for name in table.header if name in known]
-    if not keys:
-        what = f"{table.name}: no column tells which row belongs to which run"
-        raise UsageError(what, f"expected is one of {', '.join(list(known)[:MAX_SHOWN])}", "perflaw feature")
-    return keys
 
 
 def _matches(run: Run, key: str, cell: str) -> bool:

@@ -45,15 +45,46 @@ def merge(recordings: Sequence[Tables]) -> Tables:
 
 def canonical(tables: Tables) -> Tables:
     """The same recording, numbered and sorted in a canonical order, its samples cut to size and weighted."""
-    tables = _with_one_vocabulary(tables)
-    components = _component_numbers(tables["components"])
+    # Give text columns of the same name the same codes, in the order of the texts.
+    columns: dict[str, list[Column]] = {}
+    for table in tables.values():
+        for name, column in table.columns.items():
+            if column.words is not None:
+                columns.setdefault(name, []).append(column)
+    words = {name: vocabulary(same_name) for name, same_name in columns.items()}
+    tables = {
+        table_name: table.replaced(
+            {name: column.encoded(words[name]) for name, column in table.columns.items() if name in words}
+        )
+        for table_name, table in tables.items()
+    }
+    # New number of each component by its old one: in the order of name, file, line and its other columns.
+    identities = {row[0]: row[1:_COMPONENT_IDENTITY] for row in tables["components"]}
+    places = {identity: place for place, identity in enumerate(sorted(set(identities.values())))}
+    numbers = np.full(max(identities, default=0) + 1, -1)
+    for old, identity in identities.items():
+        numbers[old] = places[identity]
+    components = _lookup(numbers)
     distinct_before = tables["pairs"]["i"] != tables["pairs"]["j"]
     tables = _renumbered(tables, components, _node_numbers(tables["calltree"], components))
-    tables["pairs"] = _ordered_pairs(tables["pairs"], distinct_before)
+    # Pairs with i <= j; where two distinct callees became one node, their product counts twice in its square.
+    pairs = tables["pairs"]
+    i, j = pairs.columns["i"], pairs.columns["j"]  # of the same rows
+    twice = np.flatnonzero((i.array() == j.array()) & distinct_before)
+    smaller, larger = np.minimum(i.values, j.values), np.maximum(i.values, j.values)
+    pairs = pairs.replaced({"i": Column(smaller, i.rows), "j": Column(larger, i.rows)})
+    tables["pairs"] = concatenated([pairs, pairs.take(twice)]) if len(twice) else pairs
     merged = {
         name: _summed(name, tables[name]) if name in _SUMMED else _distinct(name, tables[name]) for name in COLUMNS
     }
-    kept = _kept_samples(merged["invocations"], sample_sizes(len(np.unique(merged["strata"]["component"]))))
+    # Which samples are kept.
+    invocations = merged["invocations"]
+    uniform_size, stratum_size = sample_sizes(len(np.unique(merged["strata"]["component"])))
+    component, uniform_key = invocations["component"], invocations["uniform_key"]
+    kept = np.zeros(len(invocations), np.bool_)
+    uniform = np.flatnonzero(uniform_key >= 0)
+    kept[uniform[_smallest([component[uniform]], uniform_key[uniform], uniform_size)]] = True
+    kept[_smallest([component, invocations["stratum"]], invocations["stratum_key"], stratum_size)] = True
     if not kept.all():
         merged["invocations"] = merged["invocations"].take(np.flatnonzero(kept))
         for name in _OF_SAMPLES:
@@ -94,16 +125,6 @@ def _renumbered(tables: Tables, components: Array, nodes: Array) -> Tables:
     return result
 
 
-def _component_numbers(components: Table) -> Array:
-    """New number of each component by its old one: in the order of name, file, line and its other columns."""
-    identities = {row[0]: row[1:_COMPONENT_IDENTITY] for row in components}
-    places = {identity: place for place, identity in enumerate(sorted(set(identities.values())))}
-    numbers = np.full(max(identities, default=0) + 1, -1)
-    for old, identity in identities.items():
-        numbers[old] = places[identity]
-    return _lookup(numbers)
-
-
 def _node_numbers(calltree: Table, components: Array) -> Array:
     """New number of each node by its old one: by depth, then parent, component and site, so parents come before children.
 
@@ -121,31 +142,6 @@ def _node_numbers(calltree: Table, components: Array) -> Array:
         numbers[node[level[order]]] = known + np.cumsum(first) - 1
         known += len(starts)
     return numbers
-
-
-def _with_one_vocabulary(tables: Tables) -> Tables:
-    """Give text columns of the same name the same codes, in the order of the texts."""
-    columns: dict[str, list[Column]] = {}
-    for table in tables.values():
-        for name, column in table.columns.items():
-            if column.words is not None:
-                columns.setdefault(name, []).append(column)
-    words = {name: vocabulary(same_name) for name, same_name in columns.items()}
-    return {
-        table_name: table.replaced(
-            {name: column.encoded(words[name]) for name, column in table.columns.items() if name in words}
-        )
-        for table_name, table in tables.items()
-    }
-
-
-def _ordered_pairs(pairs: Table, distinct_before: NDArray[np.bool_]) -> Table:
-    """Pairs with i <= j. Where two distinct callees became one node, their product counts twice in its square."""
-    i, j = pairs.columns["i"], pairs.columns["j"]  # of the same rows
-    twice = np.flatnonzero((i.array() == j.array()) & distinct_before)
-    smaller, larger = np.minimum(i.values, j.values), np.maximum(i.values, j.values)
-    pairs = pairs.replaced({"i": Column(smaller, i.rows), "j": Column(larger, i.rows)})
-    return concatenated([pairs, pairs.take(twice)]) if len(twice) else pairs
 
 
 def _keys(name: str, table: Table) -> list[Array]:
@@ -179,17 +175,6 @@ def _distinct(name: str, table: Table) -> Table:
             starts = np.flatnonzero(is_first(_keys(name, table), order))
         order = order[starts]
     return table.take(order)
-
-
-def _kept_samples(invocations: Table, sizes: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which samples are kept: of each component the smallest uniform priorities, and the smallest of each stratum."""
-    uniform_size, stratum_size = sizes
-    component, uniform_key = invocations["component"], invocations["uniform_key"]
-    kept = np.zeros(len(invocations), np.bool_)
-    uniform = np.flatnonzero(uniform_key >= 0)
-    kept[uniform[_smallest([component[uniform]], uniform_key[uniform], uniform_size)]] = True
-    kept[_smallest([component, invocations["stratum"]], invocations["stratum_key"], stratum_size)] = True
-    return kept
 
 
 def _smallest(groups: list[Array], priority: Array, size: int) -> NDArray[np.intp]:

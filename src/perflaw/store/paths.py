@@ -97,7 +97,30 @@ def read_observed(
         raise StoreError(what, why, "perflaw record --metric cpu --collect paths -- …")
     functions: dict[str, _FunctionPaths] = {}
     for recording in able:
-        _add_run(functions, recording, components, metric)
+        # Add the observations of one run.
+        tables, run = read_paths(recording.folder), recording.run
+        ((build, tick, probe_ns, dropped),) = tables["path_about"]
+        platform = Platform(run.host, build, tick)
+        names: dict[int, list[str]] = {}  # of each path; rows stand in their order
+        for path, _, name in tables["call_paths"]:
+            names.setdefault(path, []).append(name)
+        paths = {path: tuple(parts) for path, parts in names.items()}
+        for number, name, share in tables["path_functions"]:
+            if components is not None and name not in components:
+                continue
+            function = functions.setdefault(name, _FunctionPaths())
+            function.probes.append(probe_ns)
+            function.shares.append((share, float(max(run.span_ns, 1))))
+            if dropped:
+                function.notes[f"{dropped} functions with little time of their own were dropped for lack of room"] = (
+                    None
+                )
+            # The tick is calibrated anew in each run: a different tick is not a different platform.
+            same = (
+                known for known in function.platforms if (known.host, known.build) == (platform.host, platform.build)
+            )
+            place = function.platforms.setdefault(next(same, platform), len(function.platforms))
+            function.observations += _observations(tables, number, metric, paths, function.paths, place, run.id)
     observed = [function.observed(name, metric) for name, function in functions.items()]
     return sorted(observed, key=lambda one: (-(one.share or 0.0), one.component))
 
@@ -127,31 +150,6 @@ class _FunctionPaths:
         probe = max(self.probes, default=0.0)
         paths, platforms = tuple(self.paths), tuple(self.platforms)
         return Observed(component, metric, "ns", paths, tuple(in_order), platforms, probe, share, tuple(self.notes))
-
-
-def _add_run(
-    functions: dict[str, _FunctionPaths], recording: Recording, components: Collection[str] | None, metric: str
-) -> None:
-    """Add the observations of one run."""
-    tables, run = read_paths(recording.folder), recording.run
-    ((build, tick, probe_ns, dropped),) = tables["path_about"]
-    platform = Platform(run.host, build, tick)
-    names: dict[int, list[str]] = {}  # of each path; rows stand in their order
-    for path, _, name in tables["call_paths"]:
-        names.setdefault(path, []).append(name)
-    paths = {path: tuple(parts) for path, parts in names.items()}
-    for number, name, share in tables["path_functions"]:
-        if components is not None and name not in components:
-            continue
-        function = functions.setdefault(name, _FunctionPaths())
-        function.probes.append(probe_ns)
-        function.shares.append((share, float(max(run.span_ns, 1))))
-        if dropped:
-            function.notes[f"{dropped} functions with little time of their own were dropped for lack of room"] = None
-        # The tick is calibrated anew in each run: a different tick is not a different platform.
-        same = (known for known in function.platforms if (known.host, known.build) == (platform.host, platform.build))
-        place = function.platforms.setdefault(next(same, platform), len(function.platforms))
-        function.observations += _observations(tables, number, metric, paths, function.paths, place, run.id)
 
 
 def _observations(

@@ -108,7 +108,9 @@ def understand(command: tuple[str, ...]) -> Launch:
     if head in ("-m", "-c") or path.is_dir() or path.suffix in (".py", ".pyw"):
         if head not in ("-m", "-c"):
             _check_readable(path)
-        return _python_launch((_default_python(), *command))
+        active = os.environ.get("VIRTUAL_ENV")
+        candidate = Path(active) / "bin" / "python" if active else None
+        return _python_launch((str(candidate) if candidate and candidate.exists() else sys.executable, *command))
     executable = shutil.which(head)
     if executable is None:
         _check_readable(path)
@@ -128,13 +130,6 @@ def _check_readable(path: Path) -> None:
         raise TargetError(f"{path}: no such file or command", f"looked in {Path.cwd()} and on PATH", _NEXT) from None
     except OSError as error:
         raise TargetError(f"{path}: cannot be read", error.strerror or str(error), f"ls -l {path}") from error
-
-
-def _default_python() -> str:
-    """The interpreter of the active virtual environment, else perflaw's own."""
-    active = os.environ.get("VIRTUAL_ENV")
-    candidate = Path(active) / "bin" / "python" if active else None
-    return str(candidate) if candidate and candidate.exists() else sys.executable
 
 
 def _python_launch(argv: tuple[str, ...]) -> Launch:

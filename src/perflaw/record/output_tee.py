@@ -35,7 +35,15 @@ class Stream:
             return False
         with contextlib.suppress(OSError):  # a full disk: the output goes on
             self._keep(block)
-        return self._pass_on(block)
+        view = memoryview(block)
+        while view:
+            try:
+                view = view[os.write(self.sink, view) :]
+            except BlockingIOError:
+                select.select([], [self.sink], [])
+            except OSError:
+                return False
+        return True
 
     def _keep(self, block: bytes) -> None:
         while block:
@@ -48,17 +56,6 @@ class Stream:
             self.count += written
             block = block[written:]
         os.pwrite(self.kept, self.count.to_bytes(8, "little"), FIRST + LAST)
-
-    def _pass_on(self, block: bytes) -> bool:
-        view = memoryview(block)
-        while view:
-            try:
-                view = view[os.write(self.sink, view) :]
-            except BlockingIOError:
-                select.select([], [self.sink], [])
-            except OSError:
-                return False
-        return True
 
 
 def main(words: list[str]) -> None:

@@ -85,7 +85,17 @@ class TimeLimit:
             return
         passed = time.monotonic() - self.begun
         if self.sent is None and passed >= self.seconds:
-            self.family = _family(process.pid)
+            # A process and its descendants.
+            pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+            everyone = {number: state for number in pids if (state := _state(number))}
+            family: ProcessStarts = {}
+            waiting = [process.pid]
+            while waiting:
+                number = waiting.pop()
+                if number in everyone and number not in family:
+                    family[number] = everyone[number][1]
+                    waiting += [child for child, (parent, _, _) in everyone.items() if parent == number]
+            self.family = family
             self._send(signal.SIGTERM)
         elif self.sent is signal.SIGTERM and passed >= self.seconds + GRACE_S:
             self._send(signal.SIGKILL)
@@ -107,20 +117,6 @@ class TimeLimit:
         """Ids of the processes that are still the same and have not ended."""
         states = ((pid, began, _state(pid)) for pid, began in self.family.items())
         return [pid for pid, began, state in states if state and state[1] == began and state[2] != "Z"]
-
-
-def _family(pid: int) -> ProcessStarts:
-    """A process and its descendants."""
-    pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-    everyone = {number: state for number in pids if (state := _state(number))}
-    family: ProcessStarts = {}
-    waiting = [pid]
-    while waiting:
-        number = waiting.pop()
-        if number in everyone and number not in family:
-            family[number] = everyone[number][1]
-            waiting += [child for child, (parent, _, _) in everyone.items() if parent == number]
-    return family
 
 
 def _state(pid: int) -> tuple[int, str, str] | None:
@@ -253,7 +249,19 @@ class KeptOutput:
             with file, suppress(OSError):  # a full disk costs the output, not the recording
                 path = output_path(self.folder, name)
                 path.touch(0o600)
-                path.write_bytes(_first_and_last(file.fileno()))
+                # The helper kept the first and the last part; a line between them says how much is left out.
+                descriptor = file.fileno()
+                count = int.from_bytes(os.pread(descriptor, 8, FIRST + LAST), "little")
+                first = os.pread(descriptor, min(count, FIRST), 0)
+                beyond = max(0, count - FIRST)
+                if beyond <= LAST:
+                    path.write_bytes(first + os.pread(descriptor, beyond, FIRST))
+                else:
+                    ring = os.pread(descriptor, LAST, FIRST)
+                    turn = beyond % LAST
+                    path.write_bytes(
+                        first + f"\n[… {beyond - LAST} bytes left out …]\n".encode() + ring[turn:] + ring[:turn]
+                    )
             (self.folder / f"{name}.part").unlink(missing_ok=True)
 
 
@@ -267,18 +275,6 @@ def _channel(sink: int) -> tuple[int, int]:
     termios.tcsetattr(theirs, termios.TCSANOW, modes)
     termios.tcsetwinsize(theirs, termios.tcgetwinsize(sink))
     return ours, theirs
-
-
-def _first_and_last(descriptor: int) -> bytes:
-    """The first and last part of an output that the helper kept; a line between them says how much is left out."""
-    count = int.from_bytes(os.pread(descriptor, 8, FIRST + LAST), "little")
-    first = os.pread(descriptor, min(count, FIRST), 0)
-    beyond = max(0, count - FIRST)
-    if beyond <= LAST:
-        return first + os.pread(descriptor, beyond, FIRST)
-    ring = os.pread(descriptor, LAST, FIRST)
-    turn = beyond % LAST
-    return first + f"\n[… {beyond - LAST} bytes left out …]\n".encode() + ring[turn:] + ring[:turn]
 
 
 def printed_features(folder: Path, patterns: Sequence[OutputPattern]) -> tuple[dict[str, float], tuple[str, ...]]:

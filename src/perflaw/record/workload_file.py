@@ -85,7 +85,18 @@ def read_workloads(path: Path) -> WorkloadFile:
     keys = top.mapping((*_COMMON, "workload", "outputs"))
     workloads: list[Workload] = []
     for number, node in enumerate(_filled_list(keys["workload"]) if "workload" in keys else [], 1):
-        workload = _workload(node, number)
+        own = node.mapping(("name", "args", *_COMMON))
+        common = _common(node, own)
+        if common.command and "args" in own:
+            what = "args follow the common command, but this workload has its own"
+            own["args"].refuse(what, 'command = "app.py 5 fast"')
+        workload = Workload(
+            node,
+            _text(own["name"]) if "name" in own else f"workload {number}",
+            common.command,
+            _words(own["args"]) if "args" in own else (),
+            *(common.features, common.vary, common.repeat, common.timeout, common.stdin),
+        )
         if workload.name in [other.name for other in workloads]:
             node.child("name").refuse("an earlier workload has this name", 'name = "another"')
         workloads.append(workload)
@@ -94,22 +105,6 @@ def read_workloads(path: Path) -> WorkloadFile:
         OutputPattern(name, node.mapping((), ("pattern",))["pattern"].regex()) for name, node in patterns.items()
     ]
     return WorkloadFile(str(path), _common(top, keys), tuple(workloads), tuple(outputs))
-
-
-def _workload(node: DocumentNode, number: int) -> Workload:
-    keys = node.mapping(("name", "args", *_COMMON))
-    common = _common(node, keys)
-    if common.command and "args" in keys:
-        keys["args"].refuse(
-            "args follow the common command, but this workload has its own", 'command = "app.py 5 fast"'
-        )
-    return Workload(
-        node,
-        _text(keys["name"]) if "name" in keys else f"workload {number}",
-        common.command,
-        _words(keys["args"]) if "args" in keys else (),
-        *(common.features, common.vary, common.repeat, common.timeout, common.stdin),
-    )
 
 
 def _common(node: DocumentNode, keys: Mapping[str, DocumentNode]) -> Workload:

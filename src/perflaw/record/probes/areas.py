@@ -223,20 +223,16 @@ def recording_folder(spool: Path) -> Path:
         base.mkdir(mode=0o700, exist_ok=True)
         if base.stat().st_uid != os.geteuid():
             raise PermissionError(base)  # another user made a folder of this name
-        _sweep(base)
+        # Remove the folders of recorders that were killed.
+        for folder in base.glob(f"{_OURS}.*.*-*"):
+            _, pid, began = folder.name.partition("-")[0].split(".")
+            if pid.isdigit() and start_time(int(pid)) != int(began or 0):
+                shutil.rmtree(folder, ignore_errors=True)
         return Path(tempfile.mkdtemp(prefix=prefix, dir=base))
     except OSError:
         folder = spool / "probes"
         folder.mkdir(mode=0o700)
         return folder
-
-
-def _sweep(base: Path) -> None:
-    """Remove the folders of recorders that were killed."""
-    for folder in base.glob(f"{_OURS}.*.*-*"):
-        _, pid, began = folder.name.partition("-")[0].split(".")
-        if pid.isdigit() and start_time(int(pid)) != int(began or 0):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def folders(base: Path | None = None) -> list[Path]:

@@ -237,7 +237,24 @@ class Collector:
             left -= len(records)
             if len(records):
                 pieces.append(RingRecords(number, ring, records))
-        self._account()
+        # Accounts of the processes; those that have ended and are drained go.
+        now = moment() if any(one.area.clock == layout.TSC for one in self._attached.values()) else None
+        for number, one in list(self._attached.items()):
+            area, before = one.area, self.sources[number]
+            tally = one.tally()
+            gone = one.dead and tally.received + tally.lost == tally.produced
+            clock = clock_of(area.clock == layout.NANOSECONDS, area.tsc0, area.ns0, now)
+            self.sources[number] = ProbeProcess(
+                number, area.pid, area.started, before.parent, before.command, area.language, one.probes,
+                clock, tally, gone,
+            )  # fmt: skip
+            if gone:
+                one.rings.clear()
+                area.close()
+                del self._attached[number]
+                if self.remove:
+                    with suppress(OSError):
+                        area.path.unlink(missing_ok=True)
         return Batch(tuple(pieces), dict(self.sources), time.monotonic_ns())
 
     def areas(self) -> list[AttachedArea]:
@@ -268,26 +285,6 @@ class Collector:
         )
         self.sources[number] = source
         self._attached[number] = _Attached(area, source)
-
-    def _account(self) -> None:
-        """Update the account of every process; detach those that have ended and are drained."""
-        now = moment() if any(one.area.clock == layout.TSC for one in self._attached.values()) else None
-        for number, one in list(self._attached.items()):
-            area, before = one.area, self.sources[number]
-            tally = one.tally()
-            gone = one.dead and tally.received + tally.lost == tally.produced
-            clock = clock_of(area.clock == layout.NANOSECONDS, area.tsc0, area.ns0, now)
-            self.sources[number] = ProbeProcess(
-                number, area.pid, area.started, before.parent, before.command, area.language, one.probes,
-                clock, tally, gone,
-            )  # fmt: skip
-            if gone:
-                one.rings.clear()
-                area.close()
-                del self._attached[number]
-                if self.remove:
-                    with suppress(OSError):
-                        area.path.unlink(missing_ok=True)
 
 
 def _origin(pid: int) -> tuple[int, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,11 +91,17 @@ class ProbeMetrics:
     def take(self, batch: Batch) -> list[Reading]:
         """Take a batch; gives the readings that are due after it, none if the window goes on."""
         if self._begin is None:
-            self.begin(min((_earliest(batch), batch.at_ns)))
+            times = [
+                int(batch.sources[piece.source].clock.ns(piece.records["timestamp"][:1])[0]) for piece in batch.pieces
+            ]
+            self.begin(min([*times, batch.at_ns]))
         for piece in batch.pieces:
             records = decode(piece, batch.sources[piece.source])
             for window in self._windows:
-                window.take(records, self._ids(records, window))
+                probes = [probe for probe in records.source.probes if probe.name == window.probe]
+                counted = window.of in ("", "count")
+                places = {probe.id: 0 if counted else _place(probe.fields, window.of) for probe in probes}
+                window.take(records, {number: place for number, place in places.items() if place is not None})
         for window in self._windows:
             self._look_for(window, batch)
         return self.flush(batch.at_ns) if (batch.at_ns - self._last) / 1e9 >= self.window_s else []
@@ -110,12 +116,6 @@ class ProbeMetrics:
         found = (window.reading(at_s, seconds) for window in self._windows)
         return [reading for reading in found if reading is not None]
 
-    def _ids(self, records: ProbeRecords, window: _MetricWindow) -> dict[int, int]:
-        probes = [probe for probe in records.source.probes if probe.name == window.probe]
-        if window.of in ("", "count"):
-            return {probe.id: 0 for probe in probes}
-        return {probe.id: place for probe in probes if (place := _place(probe.fields, window.of)) is not None}
-
     def _look_for(self, window: _MetricWindow, batch: Batch) -> None:
         known = {probe.name: probe for source in batch.sources.values() for probe in source.probes}
         probe = known.get(window.probe)
@@ -128,11 +128,6 @@ class ProbeMetrics:
             self.missing[window.metric.name] = f"probe id {probe.id} is used twice: by {probe.name} and another"
         elif window.of not in ("", "count") and _place(probe.fields, window.of) is None:
             self.missing[window.metric.name] = f"{probe.name} has the fields {', '.join(probe.fields)}"
-
-
-def _earliest(batch: Batch) -> int:
-    times = [int(batch.sources[piece.source].clock.ns(piece.records["timestamp"][:1])[0]) for piece in batch.pieces]
-    return min(times, default=batch.at_ns)
 
 
 def _place(fields: Sequence[str], name: str) -> int | None:
@@ -224,7 +219,11 @@ class LiveView:
             seen = self._seen.setdefault(
                 (probe.name, probe.type), _ViewedProbe(_value(probe.fields, probe.unit, probe.type))
             )
-            seen.add(float(times[rows].sum()), _values(records, rows))
+            first = np.ascontiguousarray(records.fields[rows, 0]).view(np.int64).astype(np.float64)
+            throughput = records.type[rows] == layout.TPT
+            seen.add(
+                float(times[rows].sum()), np.where(throughput, records.fields[rows, 1] / np.maximum(first, 1.0), first)
+            )
 
     def rows(self, seconds: float) -> list[ProbeRow]:
         """One row for each probe that had records, by name; the next view begins."""
@@ -236,13 +235,6 @@ def _value(fields: tuple[str, ...], unit: str, kind: str) -> str:
     if kind in (layout.TYPES[layout.LAT], layout.TYPES[layout.TPT]):
         return "ns"
     return f"{fields[0]} {unit}".strip() if fields else unit
-
-
-def _values(records: ProbeRecords, rows: NDArray[Any]) -> NDArray[np.float64]:
-    """The first field of each record; for TPT, the mean time of one execution."""
-    first = np.ascontiguousarray(records.fields[rows, 0]).view(np.int64).astype(np.float64)
-    throughput = records.type[rows] == layout.TPT
-    return np.where(throughput, records.fields[rows, 1] / np.maximum(first, 1.0), first)
 
 
 def _row(name: str, kind: str, seen: _ViewedProbe, seconds: float) -> ProbeRow:

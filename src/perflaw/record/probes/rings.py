@@ -71,7 +71,10 @@ class RingReader:
     def take(self, most: int, quiet: bool = False) -> Records:
         """Up to ``most`` new records, oldest first. ``quiet``: no thread writes any more."""
         head = self.head
-        self._skip_to(self._oldest(head, quiet))
+        oldest = self._oldest(head, quiet)
+        if oldest > self.tail:
+            self.overwritten += oldest - self.tail
+            self.tail = oldest
         first = self.tail
         count = min(head - first, most)
         if count <= 0:
@@ -86,11 +89,6 @@ class RingReader:
     def _oldest(self, head: int, quiet: bool) -> int:
         """The oldest record that is whole. A thread that is writing may be overwriting the record before it."""
         return max(0, head - len(self._records) + (not quiet))
-
-    def _skip_to(self, oldest: int) -> None:
-        if oldest > self.tail:
-            self.overwritten += oldest - self.tail
-            self.tail = oldest
 
     def _copied(self, first: int, count: int) -> Records:
         capacity = len(self._records)

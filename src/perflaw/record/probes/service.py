@@ -49,23 +49,20 @@ class Service:
                 if message:
                     self._answer(message)
                 elif self.collector:
-                    self._turn(self.collector)
+                    now = time.monotonic()
+                    if now >= self._next_look:
+                        self.collector.folders = self._places({"standing": self._standing})
+                        self.collector.look()
+                        self._next_look = now + LOOK_S
+                    self._busy = self._send(self.collector, now >= self._next_account)
+                    if self.pause_s:
+                        time.sleep(self.pause_s)
         except WireError:
             return  # the peer has gone, or sent a message that is not understood
         finally:
             if self.collector:
                 self.collector.close()
             self.channel.close()
-
-    def _turn(self, collector: Collector) -> None:
-        now = time.monotonic()
-        if now >= self._next_look:
-            collector.folders = self._places({"standing": self._standing})
-            collector.look()
-            self._next_look = now + LOOK_S
-        self._busy = self._send(collector, now >= self._next_account)
-        if self.pause_s:
-            time.sleep(self.pause_s)
 
     def _send(self, collector: Collector, always: bool) -> bool:
         """Drain once and send the batch; whether it had records."""

@@ -22,7 +22,7 @@ from perflaw.record.probes.rings import RecordAccount
 from perflaw.record.probes.tracer import KeptRecords, Tracer
 from perflaw.record.probes.trees import ProcessTree, define
 from perflaw.record.reader import ProbeAccount, ProbeCount, ProbedProcess, Reader, RecordedProcess, empty_tree
-from perflaw.record.tree.core import Export, TreeTables
+from perflaw.record.tree.core import Export
 from perflaw.record.tree.records import Definitions, definitions_without_tracer
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.tree.tables import tabulate
@@ -78,7 +78,19 @@ class ProbeSession:
         self._collecting: CollectorConnection | None = None
         try:
             for number, remote in enumerate(remotes, 1):
-                self._others.append(self._begin_there(remote, number))
+                # Make another host's collector send new records, and enable the chosen probes there.
+                collecting = reach(remote, number)
+                try:
+                    collecting.ask("collect", {"from_now": True, "standing": True, "remove": True})
+                    collecting.ask("switch", {"names": list(self._names), "enabled": True, "standing": True})
+                except TargetError:
+                    collecting.close()
+                    raise
+                exact_ms = collecting.exact_ns / 1e6
+                self._notes.append(
+                    f"times of {remote.address} are as on this machine's clock to within {exact_ms:.2g} ms"
+                )
+                self._others.append(collecting)
             self._collecting = start_collector(self._areas, *bounds)
         except BaseException:
             self.__exit__()
@@ -91,20 +103,16 @@ class ProbeSession:
 
     def step(self) -> int:
         """Take the records that have come; gives their number."""
-        return sum(self._take(batch) for batch in self._guarded())
-
-    def _begin_there(self, remote: Remote, number: int) -> CollectorConnection:
-        """Make another host's collector send new records, and enable the chosen probes there."""
-        collecting = reach(remote, number)
-        try:
-            collecting.ask("collect", {"from_now": True, "standing": True, "remove": True})
-            collecting.ask("switch", {"names": list(self._names), "enabled": True, "standing": True})
-        except TargetError:
-            collecting.close()
-            raise
-        exact_ms = collecting.exact_ns / 1e6
-        self._notes.append(f"times of {remote.address} are as on this machine's clock to within {exact_ms:.2g} ms")
-        return collecting
+        found: list[Batch] = []
+        for collecting in list(filter(None, (*self._others, self._collecting))):
+            try:
+                found += collecting.poll()
+            except WireError as error:
+                self._problems.append(f"the collector of probes {collecting.sender.host}: {error}")
+                collecting.close()
+                self._others = [one for one in self._others if one is not collecting]
+                self._collecting = None if collecting is self._collecting else self._collecting
+        return sum(self._take(batch) for batch in found)
 
     def finish(self) -> SessionSummary:
         """Take all remaining records after the program has ended; end the collector and remove the areas."""
@@ -125,7 +133,12 @@ class ProbeSession:
             self.records.finish()
         except OSError as error:
             self._problems.append(f"records of probes are not kept: {error}")
-        return SessionSummary(self._settled(), tuple(self._warnings()), tuple(self._notes))
+        tally = self.tracer.tally
+        return SessionSummary(
+            RecordAccount(tally.produced, tally.received, tally.produced - tally.received),
+            tuple(self._warnings()),
+            tuple(self._notes),
+        )
 
     def probed(self) -> dict[tuple[str, int], list[ProbedProcess]]:
         """Host and process id → its probes, for each program that the process executed (``exec``), in order."""
@@ -137,19 +150,6 @@ class ProbeSession:
             found.setdefault((source.host, source.pid), []).append(
                 ProbedProcess(known, tree, self._counts(source), self._account(source), kept)
             )
-        return found
-
-    def _guarded(self) -> list[Batch]:
-        """New batches. A collector that has gone is left out, and the recording continues without its probes."""
-        found: list[Batch] = []
-        for collecting in list(filter(None, (*self._others, self._collecting))):
-            try:
-                found += collecting.poll()
-            except WireError as error:
-                self._problems.append(f"the collector of probes {collecting.sender.host}: {error}")
-                collecting.close()
-                self._others = [one for one in self._others if one is not collecting]
-                self._collecting = None if collecting is self._collecting else self._collecting
         return found
 
     def _take(self, batch: Batch) -> int:
@@ -175,7 +175,8 @@ class ProbeSession:
         received = self.tracer.received.get(source.number, np.zeros(0, np.int64))
         return tuple(
             ProbeCount(
-                probe.id, probe.name, probe.type, probe.unit, _in_ns(probe.fields), probe.executions,
+                probe.id, probe.name, probe.type, probe.unit,
+                tuple("ns" if name == "cycles" else name for name in probe.fields), probe.executions,
                 int(received[probe.id]) if len(received) else 0,
             )
             for probe in source.probes
@@ -190,10 +191,6 @@ class ProbeSession:
             source.pid, source.parent, source.command, source.host, source.language, tally.produced, tally.received, whole,
             source.clock.ns_per_tick,
         )  # fmt: skip
-
-    def _settled(self) -> RecordAccount:
-        tally = self.tracer.tally
-        return RecordAccount(tally.produced, tally.received, tally.produced - tally.received)
 
     def _warnings(self) -> Iterator[str]:
         yield from self.tracer.conflicts()
@@ -227,11 +224,6 @@ class ProbeSession:
             collecting.close()
         self._others, self._collecting = [], None
         shutil.rmtree(self._areas, ignore_errors=True)
-
-
-def _in_ns(fields: Sequence[str]) -> tuple[str, ...]:
-    """Names of the fields after the conversion of cycles to ns."""
-    return tuple("ns" if name == "cycles" else name for name in fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,18 +316,14 @@ def add_calls_of_probes(run: str, tables: Tables, recorded: RecordedProcess) -> 
     found, calls = [tables], recorded.tree.calls
     for probed in recorded.probed:
         if probed.tree is not None:
-            found.append(tabulate(run, _numbered_after(calls, probed.tree), probed.definitions))
+            # The tree with its invocations numbered after those of other trees of the run.
+            changed = dict(probed.tree.tables)
+            for table in (Export.SAMPLES, Export.WORST):
+                changed[table] = probed.tree.tables[table].copy()
+                changed[table]["sequence"] += calls
+            found.append(tabulate(run, replace(probed.tree, tables=changed), probed.definitions))
             calls += probed.tree.calls
     return merge(found) if len(found) > 1 else tables
-
-
-def _numbered_after(calls: int, tree: TreeTables) -> TreeTables:
-    """The tree with its invocations numbered after those of other trees of the run."""
-    changed = dict(tree.tables)
-    for table in (Export.SAMPLES, Export.WORST):
-        changed[table] = tree.tables[table].copy()
-        changed[table]["sequence"] += calls
-    return replace(tree, tables=changed)
 
 
 def probe_tables(recorded: RecordedProcess) -> Tables | None:

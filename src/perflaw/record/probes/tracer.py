@@ -42,14 +42,11 @@ class Tracer:
             counts = self.received.setdefault(piece.source, np.zeros(layout.PROBES, np.int64))
             counts += np.bincount(records.probe % layout.PROBES, minlength=layout.PROBES)
             for component in list(self.downstream):
-                self._hand(component, records)
-
-    def _hand(self, component: Downstream, records: ProbeRecords) -> None:
-        try:
-            component(records)
-        except (OSError, MemoryError, ValueError, ArithmeticError) as error:
-            self.downstream.remove(component)
-            self.failures.append(f"{getattr(component, '__qualname__', component)}: {error}")
+                try:
+                    component(records)
+                except (OSError, MemoryError, ValueError, ArithmeticError) as error:
+                    self.downstream.remove(component)
+                    self.failures.append(f"{getattr(component, '__qualname__', component)}: {error}")
 
     @property
     def tally(self) -> RecordAccount:

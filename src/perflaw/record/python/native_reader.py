@@ -112,7 +112,12 @@ class NativeReader:
             self._look()
             self.next_look = now + LOOK_S
         if now >= self.next_check:
-            self._check()
+            # Processes that have ended are finished now: a program may have thousands of short-lived children.
+            newest = {one.pid: one.serial for one in sorted(self.processes.values(), key=lambda one: one.serial)}
+            for process in self.processes.values():
+                replaced = newest[process.pid] != process.serial  # by exec: the same process runs another program
+                if not process.gone and (replaced or not is_running(process.pid)):
+                    process.take_rest()
             self.next_check = now + CHECK_S
         return sum(process.step() for process in self.processes.values())
 
@@ -145,14 +150,6 @@ class NativeReader:
         for process in self.processes.values():
             if not process.gone:
                 process.look()
-
-    def _check(self) -> None:
-        """Finish with processes that have ended, because a program may have thousands of short-lived children."""
-        newest = {one.pid: one.serial for one in sorted(self.processes.values(), key=lambda one: one.serial)}
-        for process in self.processes.values():
-            replaced = newest[process.pid] != process.serial  # by exec: the same process runs another program
-            if not process.gone and (replaced or not is_running(process.pid)):
-                process.take_rest()
 
 
 def _with_parents(processes: list[ProcessSpool], pid: int) -> list[tuple[ProcessSpool, int | None]]:

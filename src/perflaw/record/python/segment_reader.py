@@ -61,9 +61,12 @@ class ReadingOrder:
 
     def _readable(self, thread: int, events: list[Event], suspended: Container[int], unseen: set[int]) -> int:
         """Number of events that may be read now."""
-        earliest = min(
-            (self._turn(at, other[0]) for at, other in self.waiting.items() if other and at != thread), default=None
-        )
+        turns = []
+        for at, other in self.waiting.items():
+            if other and at != thread:
+                event = other[0]
+                turns.append(event[1] if event[5] == TURN else self.turns.get(at, 0))
+        earliest = min(turns, default=None)
         turn = self.turns.get(thread, 0)
         for place, (_, frame, _, _, _, kind) in enumerate(events):
             if kind == TURN:
@@ -77,9 +80,6 @@ class ReadingOrder:
                     self._unseen.add(thread)
                 return place
         return len(events)
-
-    def _turn(self, thread: int, event: Event) -> int:
-        return event[1] if event[5] == TURN else self.turns.get(thread, 0)
 
 
 class SegmentReader:
@@ -102,7 +102,13 @@ class SegmentReader:
         newest = {_thread(path): path for path in segments}
         for path in segments:
             # A thread opens a segment when the one before is full, so only its newest can grow, while the thread runs.
-            self._read(path, may_grow=newest[_thread(path)] == path and _is_running(path))
+            done = self.read.get(path, 0)
+            while batch := _next_records(path, done):
+                self.order.add(_thread(path), batch)
+                done = self.read[path] = done + len(batch)
+            if not (newest[_thread(path)] == path and Path("/proc", path.stem.split("-")[2]).exists()):
+                path.unlink()
+                self.read.pop(path, None)
         if not self.order:
             return 0
         known = self.definitions.update()
@@ -127,15 +133,6 @@ class SegmentReader:
             builder.collect_paths(CPU_LANE in known.metrics)
         return builder
 
-    def _read(self, path: Path, may_grow: bool) -> None:
-        done = self.read.get(path, 0)
-        while batch := _next_records(path, done):
-            self.order.add(_thread(path), batch)
-            done = self.read[path] = done + len(batch)
-        if not may_grow:
-            path.unlink()
-            self.read.pop(path, None)
-
 
 def _next_records(path: Path, done: int) -> list[Event]:
     """Some of the unread records: a program may have hundreds of threads that do nothing, so segments are read in part."""
@@ -150,8 +147,3 @@ def _next_records(path: Path, done: int) -> list[Event]:
 
 def _thread(path: Path) -> int:
     return int(path.stem.split("-")[1])
-
-
-def _is_running(path: Path) -> bool:
-    """Whether the thread that writes there still runs; the last number in the name is its id in the system."""
-    return Path("/proc", path.stem.split("-")[2]).exists()

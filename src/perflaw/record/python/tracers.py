@@ -119,7 +119,13 @@ def clock_step(clock: Callable[[], int] = time.perf_counter_ns) -> float:
     Some processors count in steps of ten ns. Readings are taken with pauses of many lengths between them; the longest
     tenth of the differences are interruptions. The readable twin of ``clock_step_ns`` in native/core/base/clock.c.
     """
-    passed = np.sort([_passed(clock, turn % 61) for turn in range(READINGS)])[: READINGS * 9 // 10].astype(np.float64)
+    differences = []
+    for turn in range(READINGS):
+        before = clock()
+        for _ in range(turn % 61):
+            pass
+        differences.append(clock() - before)
+    passed = np.sort(differences)[: READINGS * 9 // 10].astype(np.float64)
     passed = np.sort(abs(passed - passed[len(passed) // 2]))  # still multiples, but small ones
     gaps = np.diff(passed)
     guess = gaps[gaps > ROUNDING].min(initial=np.inf)
@@ -129,13 +135,6 @@ def clock_step(clock: Callable[[], int] = time.perf_counter_ns) -> float:
     # The guess is wrong by at most the rounding, which matters little over few steps; these give a guess for many.
     steps = (_step_near(passed, _step_near(few, guess + off)) for off in range(-ROUNDING, ROUNDING + 1))
     return next((step for step in steps if step >= COARSE), 1.0)
-
-
-def _passed(clock: Callable[[], int], pause: int) -> int:
-    before = clock()
-    for _ in range(pause):
-        pass
-    return clock() - before
 
 
 def _step_near(passed: NDArray[np.float64], guess: float) -> float:

@@ -65,21 +65,19 @@ class CallingContexts:
                 )  # contexts are not remembered by their own keys: their number is unbounded
                 number = self._known.get((parent, site, code))
             else:
-                number = self._recursion(parent, site, code)
+                # First node of a recursion that repeats (site, callee) for the third time; None if there is no such
+                # recursion.
+                repeated, node = [], parent
+                while node > ROOT:
+                    if self.nodes[node].site == site and self.nodes[node].code == code:
+                        repeated.append(node)
+                    node = self.nodes[node].parent
+                number = repeated[-1] if len(repeated) >= 2 else None
             if number is None:
                 number = len(self.nodes)
                 self.nodes.append(self._node(parent, site, code, self.nodes[parent].depth + 1))
             self._known[parent, site, code] = number
         return number
-
-    def _recursion(self, parent: int, site: int, code: int) -> int | None:
-        """First node of a recursion that repeats (site, callee) for the third time; None if there is no such recursion."""
-        repeated, node = [], parent
-        while node > ROOT:
-            if self.nodes[node].site == site and self.nodes[node].code == code:
-                repeated.append(node)
-            node = self.nodes[node].parent
-        return repeated[-1] if len(repeated) >= 2 else None
 
     def _node(self, parent: int, site: int, code: int, depth: int) -> TreeNode:
         return TreeNode(parent, site, code, depth, lanes=[LaneSums() for _ in range(self.lanes)])

@@ -228,15 +228,14 @@ class Core:
     def finish(self) -> TreeTables:
         """The call tree. Open invocations are counted and give no sample. The core is closed afterwards."""
         self._library.core_finish(self._handle)
-        tables = {table: self._export(table) for table in Export}
+        tables = {}
+        for table in Export:
+            size = self._library.core_export(self._handle, table, None, 0)
+            rows = np.empty(size // DTYPES[table].itemsize, DTYPES[table])
+            self._library.core_export(self._handle, table, rows.ctypes.data, size)
+            tables[table] = rows
         self.close()
         return TreeTables(self.metrics, tables)
-
-    def _export(self, table: Export) -> np.ndarray[Any, np.dtype[Any]]:
-        size = self._library.core_export(self._handle, table, None, 0)
-        rows = np.empty(size // DTYPES[table].itemsize, DTYPES[table])
-        self._library.core_export(self._handle, table, rows.ctypes.data, size)
-        return rows
 
     def close(self) -> None:
         """Free everything; nothing else may be called afterwards."""

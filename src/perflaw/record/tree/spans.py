@@ -69,7 +69,16 @@ class LongestCalls:
             self.count -= len(shortest.spans)
             kept.remove(shortest)
         within = () if code in self.spanless else stack.spans[invocation.first_span :]
-        spans = _nested(_longest(within), invocation.marks[TIME_LANE])
+        # Spans from the start of the invocation on, callers first, each with the index of its caller.
+        start = invocation.marks[TIME_LANE]
+        ordered = sorted(_longest(within), key=lambda span: (span[2], span[1]))
+        nested: list[CallSpan] = []
+        for at, (node, height, started, nested_time) in enumerate(ordered):
+            above = at - 1
+            while above >= 0 and (ordered[above][1] >= height or sum(ordered[above][2:]) <= started):
+                above = nested[above].parent
+            nested.append(CallSpan(node, above, started - start, nested_time))
+        spans = tuple(nested)
         costs = (time, invocation.costs[CPU_LANE], invocation.costs[EVENTS_LANE])
         kept.append(LongestCall(sequence, invocation.node, invocation.started, *costs, spans))
         self.count += len(spans)
@@ -104,18 +113,3 @@ def _longest(spans: Sequence[CompletedCall]) -> list[CompletedCall]:
     """The ``MOST`` longest in their order; the first of equal ones."""
     places = sorted(range(len(spans)), key=lambda place: -spans[place][3])[:MOST]
     return [spans[place] for place in sorted(places)]
-
-
-def _nested(spans: list[CompletedCall], start: int) -> tuple[CallSpan, ...]:
-    """Spans from the ``start`` of the invocation on, callers first, each with the index of its caller.
-
-    An invocation that ended without an event has no span; its callees are spans of its caller.
-    """
-    ordered = sorted(spans, key=lambda span: (span[2], span[1]))
-    nested: list[CallSpan] = []
-    for at, (node, height, started, time) in enumerate(ordered):
-        above = at - 1
-        while above >= 0 and (ordered[above][1] >= height or sum(ordered[above][2:]) <= started):
-            above = nested[above].parent
-        nested.append(CallSpan(node, above, started - start, time))
-    return tuple(nested)

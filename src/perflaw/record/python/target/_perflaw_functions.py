@@ -45,7 +45,11 @@ class TracedFunction:
         self.code = code  # kept alive, because its address is its key among the functions
         self.name, self.mode, self.own, self.number = name, mode, own, 0
         self.start, self.yields = _suspensions(code) if code.co_flags & _GENERATOR_FLAGS else (-1, frozenset())
-        self.parameters = _parameters(code) if code.co_flags & 3 == 3 else ()
+        if code.co_flags & 3 == 3:
+            count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+            self.parameters = tuple(name for name in code.co_varnames[:count] if not name.startswith("."))
+        else:
+            self.parameters = ()
         self.event_ns, self.foreign_ns = costs.of(code)
         self.bound = 0x7FFFFFFF
         self.keys: list[int] = []
@@ -75,9 +79,14 @@ class Functions:
             module = frame.f_globals.get("__name__")
             names = _names(code, module if type(module) is str else "", self.main)
             origin = self._origin(code, frame, names[0])
-            found = self.known[id(code)] = TracedFunction(
-                code, names[0], self._mode(names, origin), origin == "own", self.costs
-            )
+            # The interpreter's frozen modules (import, runpy) are not recorded: their time belongs to the code that imports.
+            if origin in ("perflaw", "interpreter") or _matches(names, self.exclude):
+                mode = SKIP
+            elif self.select:
+                mode = ALWAYS if _matches(names, self.select) else SKIP
+            else:
+                mode = ALWAYS if origin == "own" else FROM_OWN
+            found = self.known[id(code)] = TracedFunction(code, names[0], mode, origin == "own", self.costs)
         return found
 
     def define(self, function: TracedFunction) -> None:
@@ -115,14 +124,6 @@ class Functions:
                 return "own" if back is not None and self.look_up(back).own else "library"
         library = "/site-packages/" in file or "/dist-packages/" in file or file.startswith(self.library_roots)
         return "library" if library else "own"
-
-    def _mode(self, names: tuple[str, ...], origin: str) -> int:
-        # The interpreter's frozen modules (import, runpy) are not recorded: their time belongs to the code that imports.
-        if origin in ("perflaw", "interpreter") or _matches(names, self.exclude):
-            return SKIP
-        if self.select:
-            return ALWAYS if _matches(names, self.select) else SKIP
-        return ALWAYS if origin == "own" else FROM_OWN
 
     def feature(self, function: TracedFunction, name: str) -> int:
         """The number of a feature of a function; it is defined on first sight."""
@@ -185,12 +186,6 @@ def _matches(names: tuple[str, ...], globs: tuple[str, ...]) -> bool:
     from fnmatch import fnmatchcase
 
     return any(fnmatchcase(name, glob) for name in names for glob in globs)
-
-
-def _parameters(code: Any) -> tuple[str, ...]:
-    """Names of a function's parameters, ``*args`` and ``**kwargs`` last."""
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
-    return tuple(name for name in code.co_varnames[:count] if not name.startswith("."))
 
 
 def _suspensions(code: Any) -> tuple[int, frozenset[int]]:

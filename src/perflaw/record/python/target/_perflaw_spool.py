@@ -53,7 +53,12 @@ class Spool:
 
     def segment(self, thread: int) -> mmap:
         """A new zeroed segment. Its disk space is allocated before it is mapped, so that a full disk raises no SIGBUS."""
-        self._wait_for_reader()
+        # Disk space is bounded: wait a while for a reader that is far behind, then give the recording up.
+        deadline = monotonic() + PATIENCE_S
+        while self._full() > PENDING_SEGMENTS:
+            if monotonic() > deadline:
+                raise OSError(0, "the recorder does not keep up or has gone")
+            sleep(0.002)
         self.segments += 1
         path = f"{self.folder}/{self.segments:06d}-{thread}-{get_native_id()}"
         file = open_file(path + ".part", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -69,14 +74,6 @@ class Spool:
         """Number of segments that the reader has yet to remove: all but the newest of each thread."""
         names = [name for name in listdir(self.folder) if name.endswith(".events")]
         return len(names) - len({name.partition("-")[2] for name in names})
-
-    def _wait_for_reader(self) -> None:
-        """Bound the disk space: wait a while for a reader that is far behind, then give the recording up."""
-        deadline = monotonic() + PATIENCE_S
-        while self._full() > PENDING_SEGMENTS:
-            if monotonic() > deadline:
-                raise OSError(0, "the recorder does not keep up or has gone")
-            sleep(0.002)
 
 
 def _mapped(file: int) -> mmap:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from perflaw.explore.explorer import Explorer
-    from perflaw.explore.studying import Plan, Wish
+    from perflaw.explore.studying import Wish
     from perflaw.store.experiment import Experiment, Recording
     from perflaw.types import Annotation, Evidence
     from perflaw.types.explored import StudyResult
@@ -83,29 +83,23 @@ def tell_plan(target: Experiment, study: Study, wish: Wish, as_json: bool) -> in
     if as_json:
         from perflaw.types.documents import dumps
 
-        click.echo(dumps(_document(plan, seed)))
+        click.echo(
+            dumps(
+                {
+                    "schema": "perflaw.explore-plan/1",
+                    "study": plan.study.name,
+                    "policy": plan.study.policy,
+                    "seed": seed,
+                    "size": plan.size,
+                    "made": plan.made,
+                    "left": plan.trials,
+                    "first": [{"configuration": dict(configuration), "why": why} for configuration, why in plan.first],
+                    "seconds": plan.seconds,
+                    "most_s": plan.most_s,
+                }
+            )
+        )
         return 0
-    for line in _lines(plan):
-        click.echo(line)
-    return 0
-
-
-def _document(plan: Plan, seed: int) -> dict[str, object]:
-    return {
-        "schema": "perflaw.explore-plan/1",
-        "study": plan.study.name,
-        "policy": plan.study.policy,
-        "seed": seed,
-        "size": plan.size,
-        "made": plan.made,
-        "left": plan.trials,
-        "first": [{"configuration": dict(configuration), "why": why} for configuration, why in plan.first],
-        "seconds": plan.seconds,
-        "most_s": plan.most_s,
-    }
-
-
-def _lines(plan: Plan) -> list[str]:
     study, size = plan.study, "endless" if plan.size is None else f"{plan.size:,}"
     lines = [f"study {study.name}: {len(study.knobs)} knobs, {size} configurations, policy {study.policy}"]
     lines += [f"  {knob.name}: {_settings(knob.values, knob.low, knob.high, knob.unit)}" for knob in study.knobs]
@@ -117,15 +111,13 @@ def _lines(plan: Plan) -> list[str]:
     lines += ["first, as far as nothing is learnt meanwhile:"] if plan.first else []
     lines += [f"  {settings(configuration)}{f'  ({why})' if why else ''}" for configuration, why in plan.first]
     lines += [f"note: {plan.warning}"] if plan.warning else []
-    return [*lines, _cost(plan)]
-
-
-def _cost(plan: Plan) -> str:
     left = "trials until time or margin end it" if plan.trials is None else f"{plan.trials} trials"
     done = f", {plan.made} are made" if plan.made else ""
     takes = f", about {duration_words(plan.seconds)} as earlier ones took" if plan.seconds is not None else ""
     most = f", {duration_words(plan.most_s)} at most by the timeouts" if plan.most_s is not None else ""
-    return f"to be made: {left}{done}{takes}{most}. Nothing was touched."
+    for line in [*lines, f"to be made: {left}{done}{takes}{most}. Nothing was touched."]:
+        click.echo(line)
+    return 0
 
 
 def _settings(values: object, low: float | None, high: float | None, unit: str) -> str:
@@ -166,28 +158,26 @@ class Shown:
     def trial(self, trial: Trial, trials: Sequence[Trial]) -> None:
         """A trial is over."""
         if self._status:
-            self._line = self._words(trial, trials)
+            made = [one for one in trials if one.started]
+            # The best value so far and the one that a search this long would have to beat.
+            name, sign = self._metric.name, -1 if self._metric.goal == "min" else 1
+            values = [(sign * one.metrics[name], one) for one in made if one.valid and name in one.metrics]
+            if not values:
+                best_text = "no valid trial yet"
+            else:
+                value, best = max(values, key=lambda each: each[0])
+                gain = sum(one.number > best.number for one in made)
+                since = f", no better one in the last {gain}" if gain > 2 else ""
+                best_text = (
+                    f"best {name} {sign * value:.4g} {self._metric.unit}".rstrip() + f" (trial {best.number}{since})"
+                )
+            parts = [f"{len(made)} of {self._total or '?'} trials", best_text]
+            if not trial.valid:
+                parts.append(f"trial {trial.number} is no data point: {trial.reason[:60]}")
+            if left := max(0, (self._total or 0) - len(made)):
+                parts.append(f"about {duration_words(left * median(one.seconds for one in made))} left")
+            self._line = " · ".join(filter(None, parts))
             self._status.update(self._line)
-
-    def _words(self, trial: Trial, trials: Sequence[Trial]) -> str:
-        made = [one for one in trials if one.started]
-        parts = [f"{len(made)} of {self._total or '?'} trials", self._best(made)]
-        if not trial.valid:
-            parts.append(f"trial {trial.number} is no data point: {trial.reason[:60]}")
-        if left := max(0, (self._total or 0) - len(made)):
-            parts.append(f"about {duration_words(left * median(one.seconds for one in made))} left")
-        return " · ".join(filter(None, parts))
-
-    def _best(self, made: Sequence[Trial]) -> str:
-        """The best value so far and the one that a search this long would have to beat."""
-        name, sign = self._metric.name, -1 if self._metric.goal == "min" else 1
-        values = [(sign * one.metrics[name], one) for one in made if one.valid and name in one.metrics]
-        if not values:
-            return "no valid trial yet"
-        value, best = max(values, key=lambda each: each[0])
-        gain = sum(one.number > best.number for one in made)
-        since = f", no better one in the last {gain}" if gain > 2 else ""
-        return f"best {name} {sign * value:.4g} {self._metric.unit}".rstrip() + f" (trial {best.number}{since})"
 
 
 @contextmanager
@@ -217,14 +207,7 @@ def write_study_laws(path: Path, found: StudyResult, experiment: Experiment) -> 
     if not runs:
         raise DataError(f"{path}: no laws to write", "no trial is valid", "perflaw explore STUDY")
     recordings = experiment.recordings(runs)
-    evidence = _evidence(found, recordings)
-    annotations = [_annotation(found, recordings, one) for one in evidence.items()]
-    write_laws(path, annotations, recordings, evidence)
-    click.echo(f"wrote {path}: {len(annotations)} law{'s' * (len(annotations) != 1)}", err=True)
-
-
-def _evidence(found: StudyResult, recordings: list[Recording]) -> dict[tuple[str, str], Evidence]:
-    """What the runs hold of every metric that has a law, by component and metric."""
+    # What the runs hold of every metric that has a law, by component and metric.
     from perflaw.store.evidence import by_key, find_metric, gather
 
     everywhere = set.intersection(*({metric.name for metric in one.run.metrics} for one in recordings))
@@ -232,7 +215,9 @@ def _evidence(found: StudyResult, recordings: list[Recording]) -> dict[tuple[str
     evidence: dict[tuple[str, str], Evidence] = {}
     for metric in (find_metric(recordings, name) for name in names):
         evidence |= by_key(gather(recordings, metric), metric)
-    return evidence
+    annotations = [_annotation(found, recordings, one) for one in evidence.items()]
+    write_laws(path, annotations, recordings, evidence)
+    click.echo(f"wrote {path}: {len(annotations)} law{'s' * (len(annotations) != 1)}", err=True)
 
 
 def _annotation(found: StudyResult, recordings: list[Recording], entry: tuple[tuple[str, str], Evidence]) -> Annotation:
@@ -311,7 +296,15 @@ def command(
     found, agreed = _explored(target, asked, wish, Remote(token_file, ca), page)
     if output:
         write_study_laws(Path(output), found, target)
-    _tell(found, agreed, as_json, str(study))
+    if as_json:
+        from perflaw.report.documents import explore_document
+        from perflaw.types.documents import dumps
+
+        click.echo(dumps(explore_document(found, agreed)))
+    else:
+        from perflaw.report.explore.table import explore_text
+
+        click.echo(explore_text(found, sys.stdout.isatty(), name=str(study)), nl=False)
     return 0
 
 
@@ -336,7 +329,11 @@ def _explored(
         shown.limit(explorer.space.size)
         if explorer.steering.warning:
             click.echo(f"perflaw: {explorer.steering.warning}", err=True)
-        write = _page_writer(explorer, seed, page)
+        write = (
+            (lambda _: None)
+            if page is None
+            else LivePage(page, lambda unfinished: _result(explorer, seed, unfinished), seed).write
+        )
         try:
             for trial in explorer.run():
                 shown.trial(trial, explorer.trials())
@@ -355,23 +352,3 @@ def _result(explorer: Explorer, seed: int, unfinished: bool) -> StudyResult:
     return study_result(
         explorer.study, explorer.trials(), explorer.space, unfinished=unfinished, ended=explorer.ended, seed=seed
     )
-
-
-def _page_writer(explorer: Explorer, seed: int, page: str | None) -> Callable[[bool], None]:
-    """Writes the page after each trial; does nothing where none is asked for."""
-    if page is None:
-        return lambda _: None
-
-    return LivePage(page, lambda unfinished: _result(explorer, seed, unfinished), seed).write
-
-
-def _tell(found: StudyResult, seed: int, as_json: bool, name: str) -> None:
-    if as_json:
-        from perflaw.report.documents import explore_document
-        from perflaw.types.documents import dumps
-
-        click.echo(dumps(explore_document(found, seed)))
-    else:
-        from perflaw.report.explore.table import explore_text
-
-        click.echo(explore_text(found, sys.stdout.isatty(), name=name), nl=False)

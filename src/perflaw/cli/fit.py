@@ -14,10 +14,7 @@ from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from perflaw.imports.formats import ForeignFile
-    from perflaw.learn.series import Learnt
     from perflaw.store.csv_files import NumberSeries
 
 
@@ -57,7 +54,21 @@ def command(
         series, response = _benchmark_series(foreign, response, names, by, run)
     else:
         series, response = _csv_series(file, text, response, names, by, run, drop_invalid)
-    learnt = _learn(series, response, at, file)
+    # The laws of the series.
+    from perflaw.learn.series import Series, learn
+
+    points = parse_points(at)
+    known = sorted({name for each in series for name in each.features})
+    for name in (name for point in points for name in point):
+        if name not in known:
+            raise UsageError(
+                f"--at {name}=…: {file} has no feature {name!r}", f"the features are {', '.join(known) or 'none'}"
+            )
+    responses = [Series(each.name or response, each.response, each.features, each.runs) for each in series]
+    has_point = [all(name in each.features for point in points for name in point) for each in series]
+    at_points = iter(learn([each for each, has in zip(responses, has_point, strict=True) if has], points or None))
+    elsewhere = iter(learn([each for each, has in zip(responses, has_point, strict=True) if not has]))
+    learnt = [next(at_points if has else elsewhere) for has in has_point]
     if as_json:
         from perflaw.types.documents import document
 
@@ -126,21 +137,3 @@ def _csv_series(
     if dropped := len(table.lines) - sum(each.response.size for each in series):
         note(f"left out: {counted(dropped, 'row')} with cells that are not finite numbers")
     return series, response
-
-
-def _learn(series: Sequence[NumberSeries], response: str, at: tuple[str, ...], file: str) -> list[Learnt]:
-    """The laws of the series. A series without a feature of ``--at`` is predicted at its own sizes."""
-    from perflaw.learn.series import Series, learn
-
-    points = parse_points(at)
-    known = sorted({name for each in series for name in each.features})
-    for name in (name for point in points for name in point):
-        if name not in known:
-            raise UsageError(
-                f"--at {name}=…: {file} has no feature {name!r}", f"the features are {', '.join(known) or 'none'}"
-            )
-    responses = [Series(each.name or response, each.response, each.features, each.runs) for each in series]
-    has_point = [all(name in each.features for point in points for name in point) for each in series]
-    at_points = iter(learn([each for each, has in zip(responses, has_point, strict=True) if has], points or None))
-    elsewhere = iter(learn([each for each, has in zip(responses, has_point, strict=True) if not has]))
-    return [next(at_points if has else elsewhere) for has in has_point]

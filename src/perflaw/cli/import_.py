@@ -13,10 +13,7 @@ from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from perflaw.imports.runs import ImportedTrace
-    from perflaw.store.experiment import Experiment
 
 
 @click.command("import", short_help="read traces of other tools and recordings of other machines")
@@ -41,25 +38,21 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
     target, features = open_experiment(experiment), parse_features(feature)
     for path in files:
         if is_experiment(path):
-            _import_experiment(path, target, features)
+            # Copy the recordings of an experiment, and say how many.
+            from perflaw.imports.experiments import import_experiment
+
+            if features:
+                why = "recordings of perflaw's have their features already"
+                raise UsageError(f"--feature with {path}", why, f"perflaw import {path} && perflaw feature NAME=NUMBER")
+            imported = import_experiment(target, path)
+            machines = len({run.host for run in imported.runs})
+            message = f"imported {counted(len(imported.runs), 'run')}"
+            message += f" of {counted(machines, 'machine')}" * bool(imported.runs)
+            message += f", {imported.known} more are here already" * bool(imported.known)
+            click.echo(f"{message} → {target.folder}", err=True)
         else:
             _report_trace(path, import_trace(target, path, features, print_build), target.folder)
     return 0
-
-
-def _import_experiment(path: Path, target: Experiment, features: Mapping[str, float]) -> None:
-    """Copy the recordings of an experiment, and say how many."""
-    from perflaw.imports.experiments import import_experiment
-
-    if features:
-        why = "recordings of perflaw's have their features already"
-        raise UsageError(f"--feature with {path}", why, f"perflaw import {path} && perflaw feature NAME=NUMBER")
-    imported = import_experiment(target, path)
-    machines = len({run.host for run in imported.runs})
-    message = f"imported {counted(len(imported.runs), 'run')}"
-    message += f" of {counted(machines, 'machine')}" * bool(imported.runs)
-    message += f", {imported.known} more are here already" * bool(imported.known)
-    click.echo(f"{message} → {target.folder}", err=True)
 
 
 def _report_trace(path: Path, imported: ImportedTrace, folder: Path) -> None:

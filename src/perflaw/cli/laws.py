@@ -152,7 +152,14 @@ def _functions_of(module: ModuleType) -> Iterator[DecoratedFunction]:
         elif getattr(function, "__module__", None) == module.__name__:
             laws = getattr(function, "__dict__", {}).get(ATTRIBUTE)
             if laws:
-                yield _described(function, laws)
+                inner = inspect.unwrap(getattr(function, "__func__", function))
+                code = getattr(inner, "__code__", None)
+                try:
+                    parameters = tuple(inspect.signature(inner).parameters)
+                except (TypeError, ValueError):
+                    parameters = ()
+                file, line = (code.co_filename, code.co_firstlineno) if code else ("", 0)
+                yield DecoratedFunction(f"{inner.__module__}.{inner.__qualname__}", parameters, file, line, laws)
 
 
 def _function(thing: Any) -> Any:
@@ -162,14 +169,3 @@ def _function(thing: Any) -> Any:
         if inner is not None and not inspect.isclass(thing):
             return thing if ATTRIBUTE in getattr(thing, "__dict__", {}) else getattr(thing, name)
     return thing
-
-
-def _described(function: Any, laws: tuple[WrittenLaw, ...]) -> DecoratedFunction:
-    inner = inspect.unwrap(getattr(function, "__func__", function))
-    code = getattr(inner, "__code__", None)
-    try:
-        parameters = tuple(inspect.signature(inner).parameters)
-    except (TypeError, ValueError):
-        parameters = ()
-    file, line = (code.co_filename, code.co_firstlineno) if code else ("", 0)
-    return DecoratedFunction(f"{inner.__module__}.{inner.__qualname__}", parameters, file, line, laws)

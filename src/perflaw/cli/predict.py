@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from perflaw.cli.law_files import load_laws
 from perflaw.cli.options import json_option, parse_number
 from perflaw.errors import UsageError
-
-if TYPE_CHECKING:
-    from perflaw.check.claims import Claim
 
 
 @click.command("predict", short_help="predict the cost of inputs that were not recorded")
@@ -34,7 +29,15 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     forecasts = []
     for point in [_parse_point(text) for text in points]:
         claims = load_laws(laws, metric, at=point).claims
-        _check_names(laws, claims, point)
+        # Refuse a feature that no law knows, because it is probably mistyped.
+        known = {name for claim in claims for name in claim.names | claim.ranges.keys()}
+        for claim in claims:
+            known |= set((claim.document or {}).get("features", ()))
+        for name in point:
+            if name not in known:
+                features = ", ".join(sorted(known)[:8])
+                why = f"its features are {features}" if features else "every law in it is a constant"
+                raise UsageError(f"{name}=…: {laws} has no feature {name!r}", why, f"perflaw predict {laws}")
         forecasts += forecast(claims, [point])
     if not forecasts:
         needed = sorted({", ".join(sorted(claim.names)) for claim in claims if claim.names})
@@ -60,15 +63,3 @@ def _parse_point(text: str) -> dict[str, float]:
         name = name.strip().strip("`")
         point[name] = parse_number(value, f"predict: {name}")
     return point
-
-
-def _check_names(laws: str, claims: Sequence[Claim], point: dict[str, float]) -> None:
-    """Refuse a feature that no law knows, because it is probably mistyped."""
-    known = {name for claim in claims for name in claim.names | claim.ranges.keys()}
-    for claim in claims:
-        known |= set((claim.document or {}).get("features", ()))
-    for name in point:
-        if name not in known:
-            features = ", ".join(sorted(known)[:8])
-            why = f"its features are {features}" if features else "every law in it is a constant"
-            raise UsageError(f"{name}=…: {laws} has no feature {name!r}", why, f"perflaw predict {laws}")

@@ -18,7 +18,7 @@ from perflaw.cli.options import json_option, note
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from perflaw.record.probes.control import Host, RunningProcess
+    from perflaw.record.probes.control import Host
     from perflaw.record.probes.metrics import LiveView, ProbeRow
     from perflaw.record.probes.tracer import Tracer
 
@@ -134,29 +134,25 @@ def list_probes(places: ProbePlaces, as_json: bool = False) -> int:
         return 0
     for host, processes in found:
         for process in processes:
-            _print_process(host, process)
+            # Print one process and the table of its probes.
+            from perflaw.report.tables import printable, text_table
+
+            records = f"{process.produced:,} records so far"
+            click.echo(printable(f"{process.pid}{_on(host)}: {process.command} ({process.language}, {records})"))
+            if process.refusal:
+                note(f"hardware counters cannot be read: {printable(process.refusal)}")
+            rows = []
+            for probe in process.probes:
+                state = "enabled" if probe.enabled else "off"
+                state += f", 1 of {probe.executions:,}" if probe.executions > 1 else ""
+                state += ", id used twice" * probe.conflict + ", refused" * bool(probe.refused)
+                rows.append([str(probe.id), probe.name, probe.type, " ".join(probe.fields), probe.unit, state])
+            headings = ["id", "probe", "type", "fields", "unit", "state"]
+            click.echo(text_table(headings, rows, right=(0,), colour=sys.stdout.isatty()), nl=False)
+            for probe in process.probes:
+                if probe.conflict:
+                    note(f"probe id {probe.id} is used twice: by {printable(probe.name)} and another probe")
     return 0
-
-
-def _print_process(host: Host, process: RunningProcess) -> None:
-    """Print one process and the table of its probes."""
-    from perflaw.report.tables import printable, text_table
-
-    records = f"{process.produced:,} records so far"
-    click.echo(printable(f"{process.pid}{_on(host)}: {process.command} ({process.language}, {records})"))
-    if process.refusal:
-        note(f"hardware counters cannot be read: {printable(process.refusal)}")
-    rows = []
-    for probe in process.probes:
-        state = "enabled" if probe.enabled else "off"
-        state += f", 1 of {probe.executions:,}" if probe.executions > 1 else ""
-        state += ", id used twice" * probe.conflict + ", refused" * bool(probe.refused)
-        rows.append([str(probe.id), probe.name, probe.type, " ".join(probe.fields), probe.unit, state])
-    headings = ["id", "probe", "type", "fields", "unit", "state"]
-    click.echo(text_table(headings, rows, right=(0,), colour=sys.stdout.isatty()), nl=False)
-    for probe in process.probes:
-        if probe.conflict:
-            note(f"probe id {probe.id} is used twice: by {printable(probe.name)} and another probe")
 
 
 def _on(host: Host) -> str:

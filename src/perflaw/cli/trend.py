@@ -115,7 +115,16 @@ def command(
     read = read_trend_input(request)
     view = learn_trend(read, request, alpha, sigma, paper)
     if output:
-        _write_page(output, view, request, read)
+        from perflaw.report.page.page import Page
+        from perflaw.report.quantity import counted
+
+        page = Page(
+            target=Path(request.file or "").name, experiment="", command="", created="", runs=[], annotations=[]
+        )
+        if read.recordings:
+            page = page_of(request.experiment, read.recordings, [], None)
+        size = write_page(output, replace(page, trend=view))
+        click.echo(f"wrote {output}: {counted(len(view.trends.clusters), 'cluster')}, {size / 1e6:.1f} MB", err=True)
     if as_json:
         from perflaw.report.documents import trend_document
         from perflaw.types.documents import dumps
@@ -142,17 +151,6 @@ def learn_trend(
     return TrendView(trends, matrix, read.sources, read.left_out, bool(request.at), read.counted, paper)
 
 
-def _write_page(output: str, view: TrendView, request: TrendRequest, read: TrendInput) -> None:
-    from perflaw.report.page.page import Page
-    from perflaw.report.quantity import counted
-
-    page = Page(target=Path(request.file or "").name, experiment="", command="", created="", runs=[], annotations=[])
-    if read.recordings:
-        page = page_of(request.experiment, read.recordings, [], None)
-    size = write_page(output, replace(page, trend=view))
-    click.echo(f"wrote {output}: {counted(len(view.trends.clusters), 'cluster')}, {size / 1e6:.1f} MB", err=True)
-
-
 def read_trend_input(request: TrendRequest) -> TrendInput:
     """Read the counts and features of a request; raises a PerflawError that says what is missing or mistyped."""
     read = _read_file(request, request.file) if request.file else _read_experiment(request)
@@ -164,7 +162,25 @@ def read_trend_input(request: TrendRequest) -> TrendInput:
                 f"--feature {name}: no run has it", f"runs have {_first(known)}", f"--feature {next(iter(known), 'n')}"
             )
     features = {name: x for name, x in known.items() if not request.features or name in request.features}
-    counted = _counted_features(matrix, request.counts)
+    # Feature → location of texts NAME=LOCATION; UsageError for an unknown location or a name in use.
+    locations = [location.name for location in matrix.locations]
+    counted = {}
+    for text in request.counts:
+        name, equals, place = text.partition("=")
+        if name in matrix.features:
+            raise UsageError(
+                f"--count {text}: {name} is a feature already",
+                "a name can mean only one of them",
+                f"--count {name}s={place}",
+            )
+        if not name or not equals or place not in locations:
+            near = difflib.get_close_matches(place, locations[:20_000], 3, 0.3) or locations[:3]
+            raise UsageError(
+                f"--count {text}: no such location",
+                f"similar locations are {', '.join(near)}",
+                f"--count {name or 'swaps'}={near[0]}",
+            )
+        counted[name] = place
     rows = {location.name: row for row, location in enumerate(matrix.locations)}
     features |= {name: matrix.counts[rows[place]] for name, place in counted.items()}
     for name in (name for point in request.at for name in point):
@@ -246,26 +262,3 @@ def _left_out(recordings: Sequence[Recording], used: Sequence[Recording], matrix
     if partial:
         sentences.append(f"{runs(partial)} of child processes incomplete: their counts are too small")
     return sentences
-
-
-def _counted_features(matrix: CountMatrix, texts: Sequence[str]) -> dict[str, str]:
-    """Feature → location of texts ``NAME=LOCATION``; UsageError for an unknown location or a name in use."""
-    locations = [location.name for location in matrix.locations]
-    counted = {}
-    for text in texts:
-        name, equals, place = text.partition("=")
-        if name in matrix.features:
-            raise UsageError(
-                f"--count {text}: {name} is a feature already",
-                "a name can mean only one of them",
-                f"--count {name}s={place}",
-            )
-        if not name or not equals or place not in locations:
-            near = difflib.get_close_matches(place, locations[:20_000], 3, 0.3) or locations[:3]
-            raise UsageError(
-                f"--count {text}: no such location",
-                f"similar locations are {', '.join(near)}",
-                f"--count {name or 'swaps'}={near[0]}",
-            )
-        counted[name] = place
-    return counted

@@ -87,11 +87,32 @@ class Area:
 def make_area() -> Area | None:
     """A new area ``<pid>.<start time>`` in ``$PERFLAW_PROBES``, or in ``/dev/shm/perflaw-<uid>``; None if that fails."""
     try:
-        folder = _folder()
+        # The default folder lies where every user may write: it must be ours.
+        told = os.environ.get("PERFLAW_PROBES")
+        folder = os.path.abspath(told) if told else f"/dev/shm/perflaw-{os.geteuid()}"
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        about = os.lstat(folder)
+        if not told and (not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077):
+            raise PermissionError(folder)
         made = f"{folder}/.new-{os.getpid()}-{time.monotonic_ns()}"
         file = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
         try:
-            return _named(Area(file, made, _number("RINGS", RINGS, RINGS), _records()), f"{folder}/{_identity()}")
+            records = _number("RECORDS", RECORDS, 1 << 20)
+            area = Area(
+                file,
+                made,
+                _number("RINGS", RINGS, RINGS),
+                records if records >= 16 and not records & (records - 1) else RECORDS,
+            )
+            name = f"{folder}/{_identity()}"
+            for more in range(100):
+                path = f"{name}.{more}" if more else name
+                with suppress(FileExistsError):
+                    os.link(area.path, path)
+                    area.path = path
+                    return area
+            raise FileExistsError(name)
         finally:
             os.close(file)
             os.unlink(made)
@@ -99,39 +120,11 @@ def make_area() -> Area | None:
         return None
 
 
-def _folder() -> str:
-    """The folder of areas; OSError if it is not trustworthy, for the default one lies where every user may write."""
-    told = os.environ.get("PERFLAW_PROBES")
-    folder = os.path.abspath(told) if told else f"/dev/shm/perflaw-{os.geteuid()}"
-    with suppress(FileExistsError):
-        os.mkdir(folder, 0o700)
-    about = os.lstat(folder)
-    if not told and (not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077):
-        raise PermissionError(folder)
-    return folder
-
-
 def _identity() -> str:
     with open("/proc/self/stat", "rb") as file:
         return f"{os.getpid()}.{int(file.read().rpartition(b')')[2].split()[19])}"
 
 
-def _named(area: Area, name: str) -> Area:
-    """Link the complete file to its name; another area of this process (of C, or from before exec) keeps its own name."""
-    for more in range(100):
-        path = f"{name}.{more}" if more else name
-        with suppress(FileExistsError):
-            os.link(area.path, path)
-            area.path = path
-            return area
-    raise FileExistsError(name)
-
-
 def _number(what: str, otherwise: int, most: int) -> int:
     said = os.environ.get(f"PERFLAW_PROBES_{what}", "")
     return int(said) if said.isdecimal() and 0 < int(said) <= most else otherwise
-
-
-def _records() -> int:
-    records = _number("RECORDS", RECORDS, 1 << 20)
-    return records if records >= 16 and not records & (records - 1) else RECORDS

@@ -106,7 +106,11 @@ class Writer:
         if not isinstance(probe, int) or not 0 <= probe < places.PROBES:
             raise ValueError(f"ids of probes are whole numbers from 0 to {places.PROBES - 1}, not {probe!r}")
         if not self.made:
-            self._make()
+            with self.making:  # by one thread; the others wait, for their probes may be enabled
+                if not self.made and not self.busy:
+                    self.busy = True  # a probe of a signal handler finds no area yet
+                    self.area = self._new_area()
+                    self.made, self.busy = True, False
         if kind:
             self.types[probe] = kind
         if (area := self.area) is None:
@@ -125,13 +129,6 @@ class Writer:
             area.map[entry + places.REGISTERED] = 1
             if area.map[places.ENABLE_ALL] or is_enabled_at_start(probe, name):
                 area.map[entry] = 1
-
-    def _make(self) -> None:
-        with self.making:  # by one thread; the others wait, for their probes may be enabled
-            if not self.made and not self.busy:
-                self.busy = True  # a probe of a signal handler finds no area yet
-                self.area = self._new_area()
-                self.made, self.busy = True, False
 
     def _new_area(self) -> Area | None:
         area, parents = make_area(), self.parents

@@ -95,7 +95,19 @@ def measure(subject: Subject, sizes: Sequence[int], rounds: int) -> Sample:
     """Measure every size once in each round."""
     fresh = subject.changes_arguments(sizes[len(sizes) // 2])
     with _no_garbage_collection():
-        calls = {n: _calibrate(subject, n, fresh) for n in sizes}
+        calls = {}
+        for n in sizes:
+            # Number of calls in a block of this size.
+            begin = subject.clock()
+            arguments = subject.arguments(n)
+            made = max(subject.clock() - begin, 1)
+            subject.function(*arguments)
+            once = max(_block(subject, [subject.arguments(n) if fresh else arguments]), 1)
+            if once >= BLOCK_NS:
+                calls[n] = 1
+            else:
+                wanted = min(math.ceil(BLOCK_NS / once), MOST_CALLS)
+                calls[n] = max(1, min(wanted, MAKE_NS // made)) if fresh else wanted
         measurements = []
         for number in range(rounds):
             gc.collect(1)  # garbage of the round before, all of it young
@@ -115,19 +127,6 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _calibrate(subject: Subject, n: int, fresh: bool) -> int:
-    """Number of calls in a block of this size; also warms the function up at it."""
-    begin = subject.clock()
-    arguments = subject.arguments(n)
-    made = max(subject.clock() - begin, 1)
-    subject.function(*arguments)
-    once = max(_block(subject, [subject.arguments(n) if fresh else arguments]), 1)
-    if once >= BLOCK_NS:
-        return 1
-    wanted = min(math.ceil(BLOCK_NS / once), MOST_CALLS)
-    return max(1, min(wanted, MAKE_NS // made)) if fresh else wanted
 
 
 def _best(subject: Subject, n: int, calls: int, fresh: bool) -> float:

@@ -146,30 +146,25 @@ class Scaling:
         low, now, high = (ends.get("n", 0.0) for ends in (self.law.slope_low, self.law.slope, self.law.slope_high))
         local = self.bound.local_exponent(self.top)
         rows = len(self.measurements)
+        # Median and range at every size, and the growth from the size before.
+        by_size: dict[int, list[float]] = {}
+        for one in self.measurements:
+            by_size.setdefault(one.size, []).append(one.ns)
+        lines = [f"{'n':>12}  {'time per call':>14}  {'from':>9}  {'to':>9}  {'growth':>7}"]
+        before: tuple[int, float] | None = None
+        for n, times in sorted(by_size.items()):
+            middle = statistics.median(times)
+            growth = ""
+            if before and before[1] > 0 and middle > 0:
+                growth = f"n^{np.log(middle / before[1]) / np.log(n / before[0]):.2f}"
+            least, most = duration(min(times)), duration(max(times))
+            lines.append(f"{number(n):>12}  {duration(middle):>14}  {least:>9}  {most:>9}  {growth:>7}".rstrip())
+            before = n, middle
         return (
             f"{self.name} grows as n^{now:.2f} ({WORDS}: {low:.2f} to {high:.2f}) at n = {number(self.top)};"
             f" {self.bound.text} is n^{local:.2f} there, and up to n^{self.allowed:.2f} is allowed\n"
-            f"law: {law_text(self.law, 'ns')}, {self.law.family}, from {rows} measurements\n"
-            + _table(self.measurements)
+            f"law: {law_text(self.law, 'ns')}, {self.law.family}, from {rows} measurements\n" + "\n".join(lines)
         )
-
-
-def _table(measurements: Sequence[Measurement]) -> str:
-    """Median and range at every size, and the growth from the size before."""
-    by_size: dict[int, list[float]] = {}
-    for one in measurements:
-        by_size.setdefault(one.size, []).append(one.ns)
-    lines = [f"{'n':>12}  {'time per call':>14}  {'from':>9}  {'to':>9}  {'growth':>7}"]
-    before: tuple[int, float] | None = None
-    for n, times in sorted(by_size.items()):
-        middle = statistics.median(times)
-        growth = ""
-        if before and before[1] > 0 and middle > 0:
-            growth = f"n^{np.log(middle / before[1]) / np.log(n / before[0]):.2f}"
-        low, high = duration(min(times)), duration(max(times))
-        lines.append(f"{number(n):>12}  {duration(middle):>14}  {low:>9}  {high:>9}  {growth:>7}".rstrip())
-        before = n, middle
-    return "\n".join(lines)
 
 
 def assert_scales(
@@ -190,7 +185,18 @@ def assert_scales(
     or bounds that cannot be used; warns with ScalingWarning where the answer is inconclusive.
     """
     __tracebackhide__ = True
-    bound, sizes = parse_bound(at_most), _check_sizes(sizes, repeats)
+    chosen = tuple(sorted(set(sizes)))
+    if len(chosen) < MIN_SIZES or chosen[0] < 1:
+        raise UsageError(
+            f"assert_scales over the sizes {', '.join(map(str, sizes)) or '(none)'}",
+            f"at least {MIN_SIZES} different sizes from 1 on are needed to see growth",
+            "sizes=[100, 300, 1000, 3000, 10_000]",
+        )
+    if repeats < MIN_ROUNDS:
+        raise UsageError(
+            f"repeats={repeats}", f"at least {MIN_ROUNDS} rounds distinguish growth from noise", "repeats=5"
+        )
+    bound, sizes = parse_bound(at_most), chosen
     subject = Subject(function, make, clock)
     name = getattr(function, "__qualname__", repr(function))
     first = measure(subject, sizes, repeats)
@@ -204,22 +210,6 @@ def assert_scales(
         raise ScalingError(str(both))
     _warn(both)
     return both
-
-
-def _check_sizes(sizes: Sequence[int], repeats: int) -> tuple[int, ...]:
-    """Sizes in order, each once; UsageError if growth cannot be seen over them."""
-    chosen = tuple(sorted(set(sizes)))
-    if len(chosen) < MIN_SIZES or chosen[0] < 1:
-        raise UsageError(
-            f"assert_scales over the sizes {', '.join(map(str, sizes)) or '(none)'}",
-            f"at least {MIN_SIZES} different sizes from 1 on are needed to see growth",
-            "sizes=[100, 300, 1000, 3000, 10_000]",
-        )
-    if repeats < MIN_ROUNDS:
-        raise UsageError(
-            f"repeats={repeats}", f"at least {MIN_ROUNDS} rounds distinguish growth from noise", "repeats=5"
-        )
-    return chosen
 
 
 def _compare(name: str, bound: Bound, margin: float, sample: Sample) -> Scaling:

@@ -97,13 +97,30 @@ def run_recorded(config: pytest.Config) -> int:
     status = _record(plan, None)
     for number in range(2, plan.runs + 1):
         if status == 0:
-            status = _repeat(plan, number)
+            # Make a further run; its output is shown only if it fails.
+            with tempfile.TemporaryFile() as output:
+                status = _record(plan, output)
+                if status != 0:
+                    output.seek(0)
+                    _say(f"perflaw: run {number} of {plan.runs} ended with status {status}; it said:")
+                    _say(output.read().decode(errors="replace").rstrip())
     if plan.laws is None:
         return status
     if status != 0:
         _say(f"perflaw: {plan.laws} not checked: the suite ended with status {status}")
         return status
-    return _check(plan.laws, plan, [name for name in plan.experiment.ids() if name not in before])
+    check = [
+        sys.executable,
+        "-m",
+        "perflaw",
+        "check",
+        plan.laws,
+        "-e",
+        plan.experiment.name,
+        *[name for name in plan.experiment.ids() if name not in before],
+    ]
+    status = run(check)
+    return status if status in (0, VIOLATED) else int(pytest.ExitCode.USAGE_ERROR)
 
 
 def _plan(config: pytest.Config) -> SuitePlan:
@@ -121,16 +138,12 @@ def _plan(config: pytest.Config) -> SuitePlan:
         experiment = open_experiment(config.option.perflaw_experiment)
     except PerflawError as error:
         raise pytest.UsageError(str(error)) from None
-    return SuitePlan(_command(config.invocation_params.args), experiment, runs, laws)
-
-
-def _command(arguments: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """The command that started this process, or ``-m pytest`` if a program called ``pytest.main``."""
-    words = [os.fspath(word) for word in arguments]
+    # The command that started this process, or -m pytest if a program called pytest.main.
+    words = [os.fspath(word) for word in config.invocation_params.args]
     start = ["", "-m", "pytest"]
     if words == sys.argv[1:]:
         start = sys.orig_argv[: len(sys.orig_argv) - len(words)]
-    return (sys.executable, *start[1:], *without_own_options(words))
+    return SuitePlan((sys.executable, *start[1:], *without_own_options(words)), experiment, runs, laws)
 
 
 def without_own_options(words: Sequence[str]) -> list[str]:
@@ -154,24 +167,6 @@ def _record(plan: SuitePlan, output: IO[bytes] | None) -> int:
     exclude = [word for glob in EXCLUDED for word in ("--exclude", glob)]
     record = [sys.executable, "-m", "perflaw", "record", "-e", plan.experiment.name, *exclude, "--", *plan.command]
     return run(record, {**os.environ, RECORDED_VARIABLE: "1"}, output)
-
-
-def _repeat(plan: SuitePlan, number: int) -> int:
-    """Make a further run; its output is shown only if it fails."""
-    with tempfile.TemporaryFile() as output:
-        status = _record(plan, output)
-        if status != 0:
-            output.seek(0)
-            _say(f"perflaw: run {number} of {plan.runs} ended with status {status}; it said:")
-            _say(output.read().decode(errors="replace").rstrip())
-    return status
-
-
-def _check(laws: str, plan: SuitePlan, runs: Sequence[str]) -> int:
-    """Run ``perflaw check`` on the runs, which prints its verdicts; a violated law fails the session."""
-    check = [sys.executable, "-m", "perflaw", "check", laws, "-e", plan.experiment.name, *runs]
-    status = run(check)
-    return status if status in (0, VIOLATED) else int(pytest.ExitCode.USAGE_ERROR)
 
 
 def _say(text: str) -> None:

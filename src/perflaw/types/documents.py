@@ -55,7 +55,20 @@ def document(noun: Any) -> Document:
     >>> document(Breakpoint("n", 64.0, 60.0, math.inf)), document(TIME)
     ({'feature': 'n', 'value': 64.0, 'low': 60.0, 'high': None}, {'name': 'time', 'unit': 'ns'})
     """
-    return {name: encoded(_attribute(getattr(noun, field), path)) for field, name, path in _plan(noun.__class__)}
+    attributes = {}
+    for field, name, path in _plan(noun.__class__):
+        value = getattr(noun, field)
+        if callable(path):
+            attributes[name] = encoded(path(value))
+        elif not path or value is None:
+            attributes[name] = encoded(value)
+        elif isinstance(value, Mapping):
+            attributes[name] = encoded({key: getattr(one, path) for key, one in value.items()})
+        elif isinstance(value, list | tuple):
+            attributes[name] = encoded([getattr(one, path) for one in value])
+        else:
+            attributes[name] = encoded(getattr(value, path))
+    return attributes
 
 
 def encoded(value: Any) -> Any:
@@ -99,15 +112,3 @@ def _plan(noun: type) -> tuple[tuple[str, str, Part], ...]:
         for name, path in field.metadata.get(_KEY, {field.name: ""}).items()
     ]
     return (*plan, *((name, name, "") for name in getattr(noun, "DOCUMENTED", ())))
-
-
-def _attribute(value: Any, path: Part) -> Any:
-    if callable(path):
-        return path(value)
-    if not path or value is None:
-        return value
-    if isinstance(value, Mapping):
-        return {key: getattr(one, path) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [getattr(one, path) for one in value]
-    return getattr(value, path)

@@ -102,25 +102,23 @@ class Listener:
         try:
             notice_silence(plain)
             secured = secure(plain, self._context, self._greeting_s, server_side=True)
-            self._admit(StreamChannel(Tls(secured), f"{peer[0]}:{peer[1]}", UNGREETED, self._greeting_s))
+            channel = StreamChannel(Tls(secured), f"{peer[0]}:{peer[1]}", UNGREETED, self._greeting_s)
+            try:
+                hello = expect(channel, "hello", self._greeting_s).document
+                if not is_token(hello.get("token"), self._token):
+                    raise _refuse(channel, "wrong token", "both sides read --token-file: the files differ")
+                if hello.get("protocol") != PROTOCOL:
+                    raise _refuse(channel, "another version of perflaw", f"this side speaks {PROTOCOL}")
+                channel.send("welcome", {"protocol": PROTOCOL})
+                channel.widen(self._limits, self._frame_s)
+                self._ready.put_nowait(channel)
+            except (OSError, WireError, queue.Full):
+                channel.close()
+                raise
         except (OSError, ValueError, WireError, queue.Full) as error:
             self._note_refusal(peer, "nobody accepts" if isinstance(error, queue.Full) else str(error))
         finally:
             self._greeters.release()
-
-    def _admit(self, channel: StreamChannel) -> None:
-        try:
-            hello = expect(channel, "hello", self._greeting_s).document
-            if not is_token(hello.get("token"), self._token):
-                raise _refuse(channel, "wrong token", "both sides read --token-file: the files differ")
-            if hello.get("protocol") != PROTOCOL:
-                raise _refuse(channel, "another version of perflaw", f"this side speaks {PROTOCOL}")
-            channel.send("welcome", {"protocol": PROTOCOL})
-            channel.widen(self._limits, self._frame_s)
-            self._ready.put_nowait(channel)
-        except (OSError, WireError, queue.Full):
-            channel.close()
-            raise
 
     def _note_refusal(self, peer: Any, why: str) -> None:
         self.refusals += 1

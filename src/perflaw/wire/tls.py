@@ -195,11 +195,15 @@ def connect(
         notice_silence(plain)
         secured = secure(plain, context, timeout_s, server_hostname=address.host)
     except (OSError, ValueError) as error:
-        raise _no_tls(name, error) from error
-    return _greet(StreamChannel(Tls(secured), name, limits, frame_s), token, timeout_s)
-
-
-def _greet(channel: StreamChannel, token: str, timeout_s: float) -> StreamChannel:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = f"its certificate is not trusted ({error.verify_message})"
+            raise WireError(
+                f"{name}: refused by this side", why, "--ca with the certificate that it was started with"
+            ) from error
+        if isinstance(error, TimeoutError):
+            raise WireError(f"{name}: no TLS", "it did not answer in time", "is it a listener of perflaw's?") from error
+        raise WireError(f"{name}: no TLS", _words(error), "is it a listener of perflaw's?") from error
+    channel = StreamChannel(Tls(secured), name, limits, frame_s)
     try:
         channel.send("hello", {"token": token, "protocol": PROTOCOL})
         expect(channel, "welcome", timeout_s)
@@ -207,15 +211,6 @@ def _greet(channel: StreamChannel, token: str, timeout_s: float) -> StreamChanne
         channel.close()
         raise WireError(f"{channel.name}: {error.what}", error.why, error.next_command) from error
     return channel
-
-
-def _no_tls(name: str, error: Exception) -> WireError:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        why = f"its certificate is not trusted ({error.verify_message})"
-        return WireError(f"{name}: refused by this side", why, "--ca with the certificate that it was started with")
-    if isinstance(error, TimeoutError):
-        return WireError(f"{name}: no TLS", "it did not answer in time", "is it a listener of perflaw's?")
-    return WireError(f"{name}: no TLS", _words(error), "is it a listener of perflaw's?")
 
 
 def _words(error: Exception) -> str:

@@ -3,7 +3,8 @@
 A law is believed by its evidence: whenever it passes through a count that it was not fitted to, it hits one of as many
 whole numbers as the counts range over. The logarithm of that number is the evidence of one such size. Counts that
 hardly vary therefore establish nothing, however many sizes there are, and a kink, which has many places to be at, needs
-more evidence than a polynomial.
+more evidence than a polynomial. A curve that gives the counts only when it is rounded is compared with a straight line:
+any smooth curve hits small numbers that lie close to a line.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ Bools = NDArray[np.bool_]
 
 EXACT: Final = 0.5
 """Counts that differ by less from a law are what it gives, rounded."""
+UNROUNDED: Final = 1e-6
+"""Relative difference up to which a polynomial gives counts without rounding."""
 MIN_EVIDENCE: Final = 7.0
 """Evidence that a polynomial needs: by chance one in a thousand would have it."""
 FAR: Final = 10.0
@@ -47,6 +50,8 @@ class _Polynomials:
     """(U,) largest difference."""
     spare: int
     """Sizes that it passes through without being fitted to them."""
+    plain: Bools
+    """(U,) columns that it gives without rounding; all columns if it is a straight line."""
 
     @classmethod
     def fitted(cls, keys: Sequence[Monomial], features: Mapping[str, Array], counts: Array) -> _Polynomials:
@@ -60,7 +65,10 @@ class _Polynomials:
         beyond = values(list(keys), far, 2).T @ coefficients
         exact &= (beyond > -EXACT).all(axis=0)
         sizes = np.unique(design if any(keys) else np.array(list(features.values())).T, axis=0)
-        return cls(keys, coefficients, exact, difference.max(axis=0), len(sizes) - len(keys))
+        residual = difference.max(axis=0)
+        line = all(len(key) <= 1 and sum(power for _, power in key) <= 1.0 for key in keys)
+        plain = line | (residual <= UNROUNDED * np.maximum(counts.max(axis=0), 1.0))
+        return cls(keys, coefficients, exact, residual, len(sizes) - len(keys), plain)
 
     def terms(self, column: int | np.intp) -> dict[Monomial, float]:
         """The polynomial of a column."""
@@ -78,6 +86,10 @@ def exact_laws(counts: Array, features: Mapping[str, Array]) -> list[TermSum | N
     True
     """
     ranges = np.log(np.ptp(counts, axis=0) + 1.0)
+    lines = [
+        _Polynomials.fitted([ONE, monomial(name, 1.0)], {name: x}, counts).residual for name, x in features.items()
+    ]
+    bent = np.log(2.0 * np.min([np.ptp(counts, axis=0) / 2.0, *lines], axis=0) + 1.0)
     laws: list[TermSum | None] = [None] * counts.shape[1]
     residuals: Array = np.full(counts.shape[1], np.inf)
     coefficients = np.full(counts.shape[1], 9)
@@ -86,7 +98,8 @@ def exact_laws(counts: Array, features: Mapping[str, Array]) -> list[TermSum | N
         if not waiting.size:
             continue
         fits = _Polynomials.fitted(keys, features, counts[:, waiting])
-        believed = fits.exact & (fits.spare >= 2) & (fits.spare * ranges[waiting] >= MIN_EVIDENCE)
+        evidence = fits.spare * np.where(fits.plain, ranges[waiting], bent[waiting])
+        believed = fits.exact & (fits.spare >= 2) & (evidence >= MIN_EVIDENCE)
         for column in np.flatnonzero(believed & (fits.residual < residuals[waiting])):
             place = waiting[column]
             laws[place], residuals[place], coefficients[place] = fits.terms(column), fits.residual[column], len(keys)
@@ -132,7 +145,7 @@ def _simplest(
         fits = _Polynomials.fitted(keys, features, counts)
         if fits.spare < 0:
             continue
-        for column in np.flatnonzero(fits.exact):
+        for column in np.flatnonzero(fits.exact & fits.plain):
             before = found[column]
             shorter = before is None or len(keys) < len(before.keys)
             if shorter or (

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from perflaw.store.columns import Array
 from perflaw.store.experiment import Recording
 from perflaw.store.tables import read_table
-from perflaw.types import Component, Metric, ProgramCosts, Run
+from perflaw.types import CPU, TIME, Component, Metric, ProgramCosts, Run
+
+OUTSIDE: Final = Component("(start and end of the process)")
+"""Pseudo-function: what a process costs outside of the recording."""
 
 
 def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCosts:
@@ -43,6 +47,16 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     _match_totals(own, context, context_calls, context_own)
     components = tuple(reader.components.values())
     return ProgramCosts(metric, runs, components, calls, own, context, context_calls, context_made, context_own, active)
+
+
+def _outside(run: Run, metric: Metric) -> int:
+    """CPU time of a run's process before its tracer began and after the recording ended; 0 where it is unknown.
+
+    Of wall time the same is taken, for a process does not wait while it starts and ends.
+    """
+    if run.machine is None or metric not in (CPU, TIME):
+        return 0
+    return run.machine.before_ns + run.machine.after_ns
 
 
 def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:
@@ -103,9 +117,20 @@ class _ContextReader:
             calls.append((numbers[number], ended + still_open))
         costs = read_table(recording.folder, "component_costs")
         own = [(numbers[row[0]], row[3]) for row in costs if row[1] == metric.name]
+        if (outside := _outside(recording.run, metric)) > 0:
+            # Nothing is called there: it has no context but its own, and stands beside the program's first functions.
+            number = self._component_numbers.setdefault(("", "", 0), len(self.components))
+            self.components.setdefault(("", "", 0), OUTSIDE)
+            calls.append((number, 1))
+            own.append((number, outside))
         components = np.array([one for one, _ in [*calls, *own]], dtype=np.intp)
         values = np.array([[n for _, n in calls] + [0] * len(own), [0] * len(calls) + [cost for _, cost in own]], float)
-        self.costs.append((execution, components, values, *self._of_contexts(recording, metric, numbers)))
+        contexts, context_values, callers = self._of_contexts(recording, metric, numbers)
+        if outside > 0:
+            alone = self.contexts.setdefault((number, 0), len(self.contexts))
+            contexts, callers = np.append(contexts, alone), np.append(callers, -1)
+            context_values = np.append(context_values, [[1.0], [float(outside)]], axis=1)
+        self.costs.append((execution, components, values, contexts, context_values, callers))
 
     def _of_contexts(
         self, recording: Recording, metric: Metric, numbers: Mapping[int, int]

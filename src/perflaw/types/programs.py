@@ -55,6 +55,8 @@ class ProgramForecast:
     """What the model says of these executions, at the speeds that they ran at: counts times unit costs, summed."""
     measured: float
     """What they cost; composed and measured are medians, in the unit of the metric."""
+    unrecorded: float
+    """Part of the measured cost that lies before and after the recording: the start and end of the process."""
     executions: int
     """Number of executions that the model was learnt from."""
     predicted: Prediction | None

@@ -23,6 +23,8 @@ FACTORS: Final = (2.0, 10.0)
 """Predictions are made at so many times the 95th percentile of every feature."""
 MIN_SIZES: Final = 3
 """Sizes of a feature below which a growth is a guess."""
+OUTSIDE: Final = "(start and end of the process)"
+"""Pseudo-function of what a process costs outside of the recording."""
 LEADING: Final = 0.02
 """Share of the cost at ten times the data from which a term may lead the growth."""
 NEGLIGIBLE: Final = 1e-4
@@ -157,11 +159,13 @@ def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | No
     of_largest = np.logical_and.reduce(
         [np.ones(len(model.runs), bool), *(x == largest[n] for n, x in model.features.items())]
     )
+    outside = [one.name == OUTSIDE for one in model.components]
     known = at is not None and bool(model.features) and model.features.keys() <= at.keys()
     return ProgramForecast(
         features=largest,
         composed=float(np.median(model.composed()[of_largest])),
         measured=float(np.median(model.measured()[of_largest])),
+        unrecorded=float(np.median(model.costs.own[of_largest][:, outside].sum(axis=1))),
         executions=len(model.runs),
         predicted=model.predict(at).of_whole(at) if at is not None and known else None,
     )

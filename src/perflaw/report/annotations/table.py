@@ -118,6 +118,8 @@ def program_line(program: ProgramForecast, unit: str) -> str:
     size = f" at {features_text(program.features)}" if program.features else ""
     composed, measured = quantity(program.composed, unit), quantity(program.measured, unit)
     parts.append(f"recorded runs{size}: composed {composed}, measured {measured}")
+    if program.unrecorded:
+        parts.append(f"of these {quantity(program.unrecorded, unit)} for the start and end of the process")
     return _wrapped([" · ".join(parts)])
 
 

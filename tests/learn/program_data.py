@@ -72,7 +72,17 @@ class Program:
         for k, node in enumerate(self.nodes):
             if node.caller >= 0:
                 made[:, node.caller] += calls[:, k]
-        return ProgramCosts(CPU, runs, components, sums[0], sums[1], context, calls, made, own, active)
+        edges = [
+            (int(context[node.caller]) if node.caller >= 0 else -1, int(context[i]))
+            for i, node in enumerate(self.nodes)
+        ]
+        distinct = tuple(dict.fromkeys(edges))
+        edge_calls = np.zeros((n.size, len(distinct)))
+        for k, edge in enumerate(edges):
+            edge_calls[:, distinct.index(edge)] += calls[:, k]
+        return ProgramCosts(
+            CPU, runs, components, sums[0], sums[1], context, calls, made, own, active, distinct, edge_calls
+        )  # fmt: skip
 
     def _active(self, place: int) -> set[str]:
         names = set()

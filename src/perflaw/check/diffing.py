@@ -14,6 +14,8 @@ from perflaw.check.changes import changes_of
 from perflaw.check.claims import Claim
 from perflaw.check.judge import CheckOptions, EvidenceByKey, judge
 from perflaw.check.mixture_changes import MIX_CHANGED
+from perflaw.check.program_changes import at_median_speed, compared, with_changes
+from perflaw.check.program_summary import ProgramSummary
 from perflaw.check.twin import sampled
 from perflaw.laws.printing import show
 from perflaw.types import CheckVerdict, Component, DiffVerdict, Outcome, Stated
@@ -30,6 +32,8 @@ class DiffSide:
     """The laws."""
     evidence: EvidenceByKey | None = None
     """The evidence that they were learnt from; None if only the samples of their twins are known."""
+    program: ProgramSummary | None = None
+    """Calls and unit costs of the program's runs, where they are known."""
 
     def evidence_behind(self, claims: Sequence[Claim]) -> EvidenceByKey:
         """The evidence behind some of the laws."""
@@ -45,6 +49,9 @@ def compare(old: DiffSide, new: DiffSide, options: CheckOptions | None = None) -
     Of the components that are reported as changed at most ``options.alpha`` have not changed, on average.
     """
     options = options or CheckOptions()
+    comparison = compared(old.program, new.program, options)
+    if comparison is not None:
+        options = replace(options, alpha=options.alpha / 2)
     before = {(one.component, one.metric.name): one for one in old.claims}
     after = {(one.component, one.metric.name): one for one in new.claims}
     both = sorted(before.keys() & after.keys())
@@ -56,6 +63,9 @@ def compare(old: DiffSide, new: DiffSide, options: CheckOptions | None = None) -
         options = replace(options, alpha=options.alpha / 2)
     new_runs = new.evidence_behind([after[key] for key in forward])
     old_runs = old.evidence_behind([before[key] for key in reverse])
+    if comparison is not None and old.program is not None and new.program is not None:
+        new_runs = at_median_speed(new_runs, new.program, comparison.speed)
+        old_runs = at_median_speed(old_runs, old.program, 1.0 / comparison.speed)
     checks = judge([before[key] for key in forward], new_runs, options)
     for one in judge([after[key] for key in reverse], old_runs, options):
         # The verdict on old runs by the new law, as if it were one on new runs by the old law.
@@ -69,6 +79,9 @@ def compare(old: DiffSide, new: DiffSide, options: CheckOptions | None = None) -
     verdicts += [_written_difference(before[key], after[key], options) for key in both if key not in learnt]
     verdicts += [_one_sided(before[key], "only in the old laws") for key in sorted(before.keys() - after.keys())]
     verdicts += [_one_sided(after[key], "only in the new laws") for key in sorted(after.keys() - before.keys())]
+
+    if comparison is not None:
+        verdicts = with_changes(verdicts, comparison)
 
     def with_laws(verdict: DiffVerdict) -> DiffVerdict:
         key = (verdict.component.name, verdict.metric.name)

@@ -15,7 +15,7 @@ from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
     from perflaw.store.experiment import Recording
-    from perflaw.types import Annotation, Evidence, Metric, ProgramForecast
+    from perflaw.types import Annotation, Evidence, Metric, ProgramCosts, ProgramForecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class LearntExperiment:
     """The laws, ranked."""
     program: ProgramForecast | None
     """The cost of whole runs; None without a complete one."""
+    costs: ProgramCosts
+    """Calls and own costs of the executions, by function and calling context."""
 
 
 @click.command("annotate", short_help="learn the law of each function's cost")
@@ -121,9 +123,10 @@ def learn_experiment(
     resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
     options = AnnotationOptions(metric=metric, quantum=quantum, resolution=resolution, paper=paper)
     evidence = gather(recordings, metric)
-    model = learn_program(read_program(recordings, metric), tuple(at or ()))
+    costs = read_program(recordings, metric)
+    model = learn_program(costs, tuple(at or ()))
     annotations = annotate(evidence, options, at, model)
-    return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at))
+    return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at), costs)
 
 
 def check_point(at: Mapping[str, float] | None, annotations: Sequence[Annotation]) -> None:

@@ -39,8 +39,8 @@ def command(
     for remark in filter(None, (before.note, after.note)):
         note(remark)
     verdicts = compare(
-        DiffSide(before.claims, before.evidence),
-        DiffSide(after.claims, after.evidence),
+        DiffSide(before.claims, before.evidence, before.program),
+        DiffSide(after.claims, after.evidence, after.program),
         CheckOptions(alpha, min_effect),
     )
     if as_json:

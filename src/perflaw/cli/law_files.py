@@ -13,6 +13,7 @@ from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from perflaw.check.claims import Claim
+    from perflaw.check.program_summary import ProgramSummary
     from perflaw.store.evidence import EvidenceByKey
     from perflaw.types import Annotation
 
@@ -36,6 +37,8 @@ class LoadedLaws:
     """Evidence that the laws of an experiment were learnt from; None for laws of a file."""
     note: str = ""
     """A note to the person: the twin differs from the text."""
+    program: ProgramSummary | None = None
+    """Calls and unit costs of the program's runs; None for text alone and for twins without them."""
 
 
 def load_laws(
@@ -102,6 +105,7 @@ def _from_document(source: str, document: Document, annotations: Sequence[Annota
 
 
 def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping[str, float] | None) -> LoadedLaws:
+    from perflaw.check.program_summary import summarize
     from perflaw.cli.annotate import learn_experiment
     from perflaw.store.evidence import by_key
     from perflaw.store.experiment import open_experiment
@@ -116,7 +120,8 @@ def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping
     learnt = learn_experiment(name, runs, at, metric)
     evidence = by_key(learnt.evidence, learnt.metric)
     document = twin_document(learnt.annotations, learnt.recordings, evidence, at)
-    return replace(_from_document(name, document, learnt.annotations), evidence=evidence)
+    loaded = _from_document(name, document, learnt.annotations)
+    return replace(loaded, evidence=evidence, program=summarize(learnt.costs))
 
 
 def _runs(document: Document) -> frozenset[tuple[str, str]]:

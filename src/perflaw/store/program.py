@@ -35,6 +35,9 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     number = {run.id: place for place, run in enumerate(runs)}
     calls, own = np.zeros((2, len(runs), len(reader.components)))
     context_calls, context_made, context_own = np.zeros((3, len(runs), len(reader.contexts)))
+    edge_calls = np.zeros((len(runs), len(reader.edges)))
+    for name, edges, along in reader.edge_calls:
+        np.add.at(edge_calls[number[name]], edges, along)
     for name, called, values, contexts, context_values, callers in reader.costs:
         row = number[name]
         np.add.at(context_made[row], callers[callers >= 0], context_values[0][callers >= 0])
@@ -46,7 +49,20 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     active = tuple(tuple(sorted({component, *reader.sets[above]})) for component, above in reader.contexts)
     _match_totals(own, context, context_calls, context_own)
     components = tuple(reader.components.values())
-    return ProgramCosts(metric, runs, components, calls, own, context, context_calls, context_made, context_own, active)
+    return ProgramCosts(
+        metric,
+        runs,
+        components,
+        calls,
+        own,
+        context,
+        context_calls,
+        context_made,
+        context_own,
+        active,
+        tuple(reader.edges),
+        edge_calls,
+    )
 
 
 def _outside(run: Run, metric: Metric) -> int:
@@ -97,6 +113,10 @@ class _ContextReader:
     costs: list[tuple[str, Array, Array, Array, Array, Array]] = field(default_factory=list)
     """Execution, components with their (2, n) calls and own costs, contexts with theirs and with the context that
     calls them (-1: none); one for each recording."""
+    edges: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Caller (-1 for none) and callee by number → number of the edge."""
+    edge_calls: list[tuple[str, Array, Array]] = field(default_factory=list)
+    """Execution, edges by number, and the calls along them; one for each recording."""
     _set_numbers: dict[frozenset[int], int] = field(default_factory=lambda: {frozenset(): 0})
     _component_numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
     _extended: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -125,7 +145,7 @@ class _ContextReader:
             own.append((number, outside))
         components = np.array([one for one, _ in [*calls, *own]], dtype=np.intp)
         values = np.array([[n for _, n in calls] + [0] * len(own), [0] * len(calls) + [cost for _, cost in own]], float)
-        contexts, context_values, callers = self._of_contexts(recording, metric, numbers)
+        contexts, context_values, callers = self._of_contexts(recording, metric, numbers, execution)
         if outside > 0:
             alone = self.contexts.setdefault((number, 0), len(self.contexts))
             contexts, callers = np.append(contexts, alone), np.append(callers, -1)
@@ -133,9 +153,12 @@ class _ContextReader:
         self.costs.append((execution, components, values, contexts, context_values, callers))
 
     def _of_contexts(
-        self, recording: Recording, metric: Metric, numbers: Mapping[int, int]
+        self, recording: Recording, metric: Metric, numbers: Mapping[int, int], execution: str
     ) -> tuple[Array, Array, Array]:
-        """Contexts of the nodes of a call tree, (n,), their calls and own costs, (2, n), and their callers, (n,)."""
+        """Contexts of the nodes of a call tree, (n,), their calls and own costs, (2, n), and their callers, (n,).
+
+        The calls along edges are kept in ``edge_calls``.
+        """
         tree = read_table(recording.folder, "calltree", ("node", "parent", "component"))
         moments = read_table(recording.folder, "moments", ("node", "metric", "n", "sum_x", "open"))
         place = {node: row for row, node in enumerate(tree["node"].tolist())}
@@ -154,14 +177,18 @@ class _ContextReader:
         above = np.zeros(
             len(place) + 1, dtype=np.intp
         )  # number of the set above the callees of each node; the last is 0
-        contexts, callers = np.full((2, len(place)), -1, dtype=np.intp)
-        for row, (parent, component) in enumerate(zip(parent_row.tolist(), tree["component"].tolist(), strict=True)):
+        contexts, callers, edges = np.full((3, len(place)), -1, dtype=np.intp)
+        called_by = tree["component"].tolist()
+        for row, (parent, component) in enumerate(zip(parent_row.tolist(), called_by, strict=True)):
             if component >= 0:
                 known, over = numbers[component], int(above[parent])
+                caller = numbers[called_by[parent]] if parent >= 0 and called_by[parent] >= 0 else -1
+                edges[row] = self.edges.setdefault((caller, known), len(self.edges))
                 contexts[row] = self.contexts.setdefault((known, over), len(self.contexts))
                 callers[row] = contexts[parent] if parent >= 0 else -1
                 above[row] = self._with(over, known)
         kept = contexts >= 0
+        self.edge_calls.append((execution, edges[kept], values[0, kept]))
         return contexts[kept], values[:, kept], callers[kept]
 
     def _with(self, number: int, component: int) -> int:

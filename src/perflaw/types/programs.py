@@ -43,6 +43,10 @@ class ProgramCosts:
     """(R, C) own cost in each context; those of a component sum to its own cost."""
     active: tuple[tuple[int, ...], ...]
     """(C,) components that are active in each context, its own included."""
+    edges: tuple[tuple[int, int], ...] = ()
+    """(E,) caller and callee by component number of each pair that calls; caller -1 for the program's entry."""
+    edge_calls: NDArray[np.float64] | None = None
+    """(R, E) calls along each edge; None where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)

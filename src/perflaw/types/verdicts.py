@@ -47,6 +47,12 @@ class CheckVerdict:
     """Share of the invocations outside the law's scope: inputs it was not learnt from, or none of its conditions true."""
     message: str = ""
     """Why, in words; what to do where it is inconclusive or out of scope."""
+    changed: Literal["", "calls", "unit cost"] = ""
+    """What of the program's cost changed: how often it is called, or its own cost of a call; empty for neither."""
+    caller: str = ""
+    """Function that calls it more or less often; empty where the change is not in the calls."""
+    cause: str = ""
+    """What changed in words, with its place on the call path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +161,12 @@ class DiffVerdict:
     """The component's laws before; empty where there were none."""
     new_laws: tuple[Stated, ...] = ()
     """Its laws now."""
+    changed: Literal["", "calls", "unit cost"] = ""
+    """What of the program's cost changed: how often it is called, or its own cost of a call; empty for neither."""
+    caller: str = ""
+    """Function that calls it more or less often; empty where the change is not in the calls."""
+    cause: str = ""
+    """What changed in words, with its place on the call path."""
 
 
 @dataclass(frozen=True, slots=True)

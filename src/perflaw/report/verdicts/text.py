@@ -114,11 +114,14 @@ def _describe_check(verdict: CheckVerdict) -> str:
     if verdict.since:
         words.append(f"from {verdict.since} on")
     text = " ".join(words)
-    if verdict.verdict == "violated":
+    if verdict.verdict == "violated" and not verdict.cause:
         text += f", {verdict.runs_beyond} runs of {verdict.runs}"
     if verdict.outside > 0 and verdict.verdict != "out of scope":
         text += f"; {percent(verdict.outside)} of the calls are outside its scope"
-    return f"{text}: {verdict.message}" if verdict.message and verdict.verdict != "violated" else text
+    if verdict.verdict == "violated":
+        return f"{text}: {verdict.cause}" if verdict.cause else text
+    reasons = "; ".join(filter(None, (verdict.cause, verdict.message)))
+    return f"{text}: {reasons}" if reasons else text
 
 
 def _describe_diff(verdict: DiffVerdict) -> str:
@@ -127,7 +130,8 @@ def _describe_diff(verdict: DiffVerdict) -> str:
         text += f" {ratio_text(verdict.effect, verdict.effect_low, verdict.effect_high)} the old cost"
     changes = [_change_text(change) for change in verdict.changes if change.what != "cost"]
     text += "".join(f"; {change}" for change in changes[:4])
-    return f"{text}: {verdict.message}" if verdict.message else text
+    reasons = "; ".join(filter(None, (verdict.cause, verdict.message)))
+    return f"{text}: {reasons}" if reasons else text
 
 
 def _change_text(change: Change) -> str:

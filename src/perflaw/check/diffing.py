@@ -81,7 +81,7 @@ def compare(old: DiffSide, new: DiffSide, options: CheckOptions | None = None) -
     verdicts += [_one_sided(after[key], "only in the new laws") for key in sorted(after.keys() - before.keys())]
 
     if comparison is not None:
-        verdicts = with_changes(verdicts, comparison)
+        verdicts = with_changes(verdicts, comparison, [*old.claims, *new.claims])
 
     def with_laws(verdict: DiffVerdict) -> DiffVerdict:
         key = (verdict.component.name, verdict.metric.name)

@@ -391,11 +391,17 @@ def _count(number: float) -> str:
 AnyVerdict = TypeVar("AnyVerdict", CheckVerdict, DiffVerdict)
 
 
-def with_changes(verdicts: Sequence[AnyVerdict], comparison: ProgramComparison) -> list[AnyVerdict]:
-    """Verdicts of single functions with what the program's counts and unit costs say."""
+def with_changes(
+    verdicts: Sequence[AnyVerdict], comparison: ProgramComparison, claims: Sequence[Claim]
+) -> list[AnyVerdict]:
+    """Verdicts of single functions with what the program's counts and unit costs say.
+
+    Those on laws that a person wrote or edited stay: such a law is taken at its word.
+    """
+    edited = {claim.component for claim in claims if claim.document is None}
     return [
         _merged(verdict, comparison.changes[verdict.component.name])
-        if verdict.component.name in comparison.changes
+        if verdict.component.name in comparison.changes and verdict.component.name not in edited
         else verdict
         for verdict in verdicts
     ]
@@ -455,5 +461,5 @@ def check_laws(
     if comparison is None or new is None:
         return judge(claims, evidence, options)
     evidence = at_median_speed(evidence, new, comparison.speed)
-    verdicts = with_changes(judge(claims, evidence, replace(options, alpha=options.alpha / 2)), comparison)
+    verdicts = with_changes(judge(claims, evidence, replace(options, alpha=options.alpha / 2)), comparison, claims)
     return sorted(verdicts, key=lambda one: GRAVITY.index(one.verdict))

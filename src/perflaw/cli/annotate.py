@@ -70,7 +70,7 @@ def command(
         from perflaw.store.evidence import by_key
 
         evidence = by_key(learnt.evidence, learnt.metric)
-        write_laws(Path(output), annotations, learnt.recordings, evidence, point)
+        write_laws(Path(output), annotations, learnt.recordings, evidence, point, learnt.costs)
     if as_json:
         from perflaw.report.documents import annotate_document
         from perflaw.types.documents import dumps

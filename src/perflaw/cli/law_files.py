@@ -74,6 +74,7 @@ def _is_experiment(name: str) -> bool:
 def _from_text(path: Path) -> LoadedLaws:
     """Laws of a law file; its twin adds what it knows about the laws that are the same in both."""
     from perflaw.check.claims import claims_of_text
+    from perflaw.check.program_summary import summary_from
     from perflaw.laws.reading import parse
 
     file = parse(_read(path), where=str(path))
@@ -83,25 +84,28 @@ def _from_text(path: Path) -> LoadedLaws:
     twin = read_document(beside) if beside.is_file() else None
     try:
         claims = tuple(claims_of_text(file, twin))
+        program = summary_from(twin.get("program")) if twin else None
     except DataError as error:
         raise DataError(f"{path}: {error.what}", error.why, error.next_command) from error
     except DAMAGE as error:
         raise _damaged(str(beside), error) from error
     differing = sum(claim.document is None for claim in claims) if twin else 0
     note = f"{differing} of {len(claims)} laws differ from {beside.name}: their text counts" if differing else ""
-    return LoadedLaws(str(path), claims, _runs(twin) if twin else frozenset(), note=note)
+    return LoadedLaws(str(path), claims, _runs(twin) if twin else frozenset(), note=note, program=program)
 
 
 def _from_document(source: str, document: Document, annotations: Sequence[Annotation] = ()) -> LoadedLaws:
     from perflaw.check.claims import claims_of_document
+    from perflaw.check.program_summary import summary_from
 
     try:
         claims = tuple(claims_of_document(document, annotations))
+        program = summary_from(document.get("program"))
     except DAMAGE as error:
         raise _damaged(source, error) from error
     if not claims:
         raise DataError(f"{source}: no laws in it", "nothing was learnt", WRITE_LAWS)
-    return LoadedLaws(source, claims, _runs(document))
+    return LoadedLaws(source, claims, _runs(document), program=program)
 
 
 def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping[str, float] | None) -> LoadedLaws:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from perflaw.store.evidence import EvidenceByKey
     from perflaw.store.experiment import Recording
-    from perflaw.types import Annotation
+    from perflaw.types import Annotation, ProgramCosts
 
 SCHEMA = "perflaw.annotate/1"
 
@@ -25,13 +25,14 @@ def write_laws(
     recordings: Sequence[Recording],
     evidence: EvidenceByKey,
     at: Mapping[str, float] | None = None,
+    costs: ProgramCosts | None = None,
 ) -> None:
     """Write a law file and its twin; StoreError if that is impossible."""
     from perflaw.cli.options import write_text
     from perflaw.report.annotations.lawfile import law_file
     from perflaw.types.documents import dumps
 
-    twin = dumps(twin_document(annotations, recordings, evidence, at)) + "\n"
+    twin = dumps(twin_document(annotations, recordings, evidence, at, costs)) + "\n"
     write_text(str(path), law_file(annotations), "-o another/file.law")
     write_text(str(twin_path(path)), twin, "-o another/file.law")
 
@@ -41,8 +42,10 @@ def twin_document(
     recordings: Sequence[Recording],
     evidence: EvidenceByKey,
     at: Mapping[str, float] | None = None,
+    costs: ProgramCosts | None = None,
 ) -> dict[str, Any]:
-    """The twin's content: the laws with their intervals, and what a check needs of the evidence behind them."""
+    """The twin's content: the laws with their intervals, and what a check needs of the evidence and costs behind them."""
+    from perflaw.check.program_summary import summarize, summary_document
     from perflaw.check.twin import support
     from perflaw.report.documents import annotate_document
 
@@ -55,4 +58,7 @@ def twin_document(
         content.update(support(annotation, evidence))
     for run, recording in zip(document["runs"], recordings, strict=True):
         run["started"] = recording.run.started
+    summary = summarize(costs) if costs is not None else None
+    if summary is not None:
+        document["program"] = summary_document(summary)
     return document

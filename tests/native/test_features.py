@@ -55,6 +55,9 @@ def test_lengths() -> None:
     ]
     assert [of(value) for value in values] == [{"x.len": len(value)} for value in values]
     assert of(collections.deque("abcd", 3)) == {"x.len": 3}
+    assert of(collections.defaultdict(list, a=[1], b=[])) == {"x.len": 2}
+    assert of(collections.OrderedDict(a=1, b=2, c=3)) == {"x.len": 3}
+    assert of(collections.Counter("banana")) == {"x.len": 3}
     assert of(array.array("d", [1, 2])) == {"x.len": 2, "x.nbytes": 16}
     assert of(memoryview(b"12345678").cast("I")) == {"x.len": 2, "x.nbytes": 8}
     assert of(range(10**30)) == {}
@@ -122,6 +125,15 @@ def test_attributes_of_exceptions_and_of_subclasses_of_built_in_types() -> None:
     trouble, items = TroubleError(), Items([1, 2])
     trouble.count, items.count_of = 3, 4
     assert of(trouble) == {"x.count": 3} and of(items) in ({"x.count_of": 4}, {})  # its length is not ours to know
+
+
+def test_a_counter_of_the_program_runs_none_of_its_code() -> None:
+    class Counter(dict):
+        def __len__(self) -> int:
+            raise AssertionError
+
+    assert of(Counter(a=1, b=2)) == {"x.len": 2}
+    assert of(type("Counter", (), {})()) == {}
 
 
 def test_attributes_to_depth_two() -> None:
@@ -209,7 +221,21 @@ class Definitions:
 
 
 numbers = st.integers() | st.floats() | st.booleans() | st.integers(-(2**1030), 2**1030)
-containers = st.lists(st.integers()) | st.text() | st.binary() | st.dictionaries(st.text(), st.integers()) | st.none()
+counts = st.dictionaries(st.text(), st.integers())
+collected = st.one_of(
+    counts.map(collections.OrderedDict),
+    counts.map(lambda items: collections.defaultdict(int, items)),
+    counts.map(collections.Counter),
+    st.lists(st.none()).map(collections.deque),
+)
+containers = (
+    collected
+    | st.lists(st.integers())
+    | st.text()
+    | st.binary()
+    | st.dictionaries(st.text(), st.integers())
+    | st.none()
+)
 
 
 @given(st.lists(numbers | containers, min_size=4, max_size=4))

@@ -9,7 +9,7 @@ static const struct {
     {&PyUnicode_Type, TEXT}, {&PyLong_Type, INTEGER},   {&PyList_Type, SEQUENCE},   {&PyDict_Type, MAPPING},
     {&PyBool_Type, TRUTH},   {&PyFloat_Type, FLOATING}, {&PyTuple_Type, SEQUENCE},  {&PyRange_Type, RANGE},
     {&PySet_Type, SET},      {&PyFrozenSet_Type, SET},  {&PyBytes_Type, SIZED},     {&PyByteArray_Type, SIZED},
-    {&PyMemoryView_Type, MEMORY},
+    {&PyMemoryView_Type, MEMORY}, {&PyODict_Type, MAPPING},
 };
 
 /* Types of C extensions, whose addresses are not known. A Python class may have such a name, but not the flags as
@@ -19,6 +19,7 @@ static const struct {
     Py_ssize_t min_size;
     Kind kind;
 } IN_EXTENSIONS[] = {
+    {"collections.defaultdict", sizeof(PyDictObject), MAPPING},
     {"collections.deque", sizeof(PyVarObject), SIZED},
     {"array.array", 56, ARRAY},
     {"numpy.ndarray", 80, TENSOR},
@@ -36,6 +37,9 @@ static Kind kind_in_extension(PyTypeObject *type) {
 static Kind kind_of_class(PyTypeObject *type) {
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_flags & Py_TPFLAGS_TYPE_SUBCLASS) return OTHER;
     if (!strcmp(type->tp_name, "PosixPath") || !strcmp(type->tp_name, "PurePosixPath")) return PATH;
+    /* collections.Counter is a class of Python's. Its length is read from the dictionary that it is, so that a class of
+     * the program's with this name does no harm either. */
+    if (!strcmp(type->tp_name, "Counter") && type->tp_base == &PyDict_Type) return MAPPING;
     return PyType_IsSubtype(type, &PyModule_Type) ? OTHER : OBJECT;
 }
 

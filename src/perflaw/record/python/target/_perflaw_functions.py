@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _collections import OrderedDict, defaultdict, deque  # without the modules that collections imports
 
 from _perflaw_spool import Spool
 
@@ -157,12 +158,17 @@ class Functions:
             yield self.feature(function, name + ".type"), float(self.type_number(kind))
             if id(kind) in _SIZED:
                 yield self.feature(function, name + ".len"), float(len(value))
+            elif _TYPE_BASE(kind) is dict and _TYPE_NAME(kind) == "Counter":
+                yield self.feature(function, name + ".len"), float(dict.__len__(value))
             elif id(kind) in _NUMBERS and -_LARGEST <= value <= _LARGEST:
                 yield self.feature(function, name), float(value)
 
 
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
-_SIZED = {id(kind) for kind in (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)}
+_TYPE_NAME = type.__dict__["__name__"].__get__
+_TYPE_BASE = type.__dict__["__base__"].__get__
+_BUILT_IN = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range, OrderedDict, defaultdict, deque)
+_SIZED = {id(kind) for kind in _BUILT_IN}
 _NUMBERS = {id(kind) for kind in (int, float, bool)}
 _LARGEST = sys.float_info.max  # larger integers, infinities and NaN are no features
 

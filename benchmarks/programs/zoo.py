@@ -20,7 +20,10 @@ from collections import Counter, deque
 
 # One size, n: counts that a loop or a recursion gives.
 def constant(n: int) -> int:
-    return sum(i & 3 for i in range(20000))
+    total = 0
+    for i in range(20000):
+        total += i & 3
+    return total
 
 
 def logarithm(n: int) -> int:
@@ -64,7 +67,10 @@ def _tiny(i: int) -> int:
 
 
 def large_start(n: int) -> int:
-    return _tiny(sum(range(200000))) + sum(i % 7 for i in range(n))
+    total = sum(range(200000))
+    for i in range(n):
+        total += i % 7
+    return total
 
 
 def two_loops(n: int) -> int:
@@ -305,7 +311,10 @@ def batches(n: int) -> int:
 
 
 def _batch(start: int, end: int) -> int:
-    return sum(i ^ 1 for i in range(start, end))
+    total = 0
+    for i in range(start, end):
+        total += i ^ 1
+    return total
 
 
 def memo(n: int) -> int:
@@ -352,7 +361,10 @@ def a_log_b(a: int, b: int) -> float:
 
 
 def only_a(a: int, b: int) -> int:
-    return sum(i & 1 for i in range(3 * a))
+    total = 0
+    for i in range(3 * a):
+        total += i & 1
+    return total
 
 
 # A small number, k, with costs that explode.
@@ -365,11 +377,17 @@ def _fib(k: int) -> int:
 
 
 def subsets(k: int) -> int:
-    return sum(1 for _ in itertools.product((0, 1), repeat=2 * k))
+    found = 0
+    for chosen in itertools.product((0, 1), repeat=2 * k):
+        found += chosen[0]
+    return found
 
 
 def permutations(k: int) -> int:
-    return sum(1 for _ in itertools.permutations(range(k)))
+    found = 0
+    for order in itertools.permutations(range(k)):
+        found += order[0] < order[-1]
+    return found
 
 
 def _floats(n: int) -> list[float]:

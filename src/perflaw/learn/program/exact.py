@@ -85,6 +85,25 @@ def exact_laws(counts: Array, features: Mapping[str, Array]) -> list[TermSum | N
     >>> exact_laws(np.array([n * (n - 1) / 2, np.round(n**1.3)]).T, {"n": n})[1] is None
     True
     """
+    laws = _exact(counts, features)
+    steps = np.array([_common_step(column) for column in counts.T])
+    stepped = np.array([place for place, law in enumerate(laws) if law is None and steps[place] > 1], dtype=np.intp)
+    for place, law in zip(stepped, _exact(counts[:, stepped] / steps[stepped], features), strict=True):
+        laws[place] = None if law is None else {key: c * float(steps[place]) for key, c in law.items()}
+    return laws
+
+
+def _common_step(counts: Array) -> float:
+    """The largest number that all counts are multiples of; 1 if they are no whole numbers.
+
+    What is called 100 times for each of n steps is a multiple of 100, and the steps have the law.
+    """
+    whole = np.round(counts).astype(np.int64)
+    return float(np.gcd.reduce(whole)) or 1.0 if np.abs(whole - counts).max(initial=0.0) < 1e-6 else 1.0
+
+
+def _exact(counts: Array, features: Mapping[str, Array]) -> list[TermSum | None]:
+    """Polynomials of columns of counts (R, U), and pieces of polynomials for columns that have none."""
     ranges = np.log(np.ptp(counts, axis=0) + 1.0)
     lines = [
         _Polynomials.fitted([ONE, monomial(name, 1.0)], {name: x}, counts).residual for name, x in features.items()

@@ -86,8 +86,8 @@ class RunLaws:
         contributions = coefficients * values(keys, {name: np.array([x]) for name, x in self._top.items()}, 1)[:, 0]
         total = float(contributions.sum()) or 1.0
         slope = {}
-        for name, top in self._top.items():
-            local = np.array([_local_exponent(key, name, top) for key in keys])
+        for name in self._top:
+            local = np.array([_local_exponent(key, name, self._top) for key in keys])
             slope[name] = float((contributions * local).sum() / total)
         features = tuple(name for name in model.features if any(_depends(key, name) for key in keys))
         leading = self._leading(keys, coefficients)
@@ -138,7 +138,7 @@ class RunLaws:
         able = [key for key, part in zip(keys, parts, strict=True) if part >= LEADING * parts.sum()]
 
         def growth(key: Monomial) -> float:
-            return sum(power * (1.0 if isinstance(base, Name) else 0.01) for base, power in without_conditions(key))
+            return sum(power * _weight(base) for base, power in without_conditions(key))
 
         return max(able, key=growth)
 
@@ -171,16 +171,24 @@ def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | No
     )
 
 
+def _weight(base: Expression) -> float:
+    """How a power of a base counts among growths: an exponential before every power, a logarithm after it."""
+    if isinstance(base, Call) and base.function in ("exp", "log"):
+        return 100.0 if base.function == "exp" else 0.01
+    return 1.0
+
+
 def _depends(key: Monomial, name: str) -> bool:
     return any(part == Name(name) for base, _ in key for part in base.walk())
 
 
-def _local_exponent(key: Monomial, name: str, top: float) -> float:
+def _local_exponent(key: Monomial, name: str, at: Point) -> float:
     """Local exponent of a monomial in a feature: that of powers and logarithms, by differences for other bases."""
     if all(base in (Name(name), _log(name)) or not _depends(((base, 1.0),), name) for base, _ in key):
         powers = dict(key)
-        return powers.get(Name(name), 0.0) + powers.get(_log(name), 0.0) / max(log(max(top, 1.0)), 1e-9)
-    low, high = values([key], {name: np.array([top, 1.01 * top])}, 2)[0]
+        return powers.get(Name(name), 0.0) + powers.get(_log(name), 0.0) / max(log(max(at[name], 1.0)), 1e-9)
+    points = {other: np.array([x, 1.01 * x if other == name else x]) for other, x in at.items()}
+    low, high = values([key], points, 2)[0]
     return log(high / low) / log(1.01) if low > 0 and high > 0 else 0.0
 
 

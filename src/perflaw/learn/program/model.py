@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log
 from typing import Final
 
 import numpy as np
@@ -197,7 +198,7 @@ class CostModel:
             if law not in normal:
                 normal[law], spread[law] = random.normal(size=DRAWS), strand.count.spread(point)
             if strand.cell not in unit:
-                unit[strand.cell] = self._unit_draws(strand.cell, sizes[strand.cell], random)
+                unit[strand.cell] = self._unit_draws(strand.cell, sizes[strand.cell], self._beyond(at), random)
             out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.cell]
         return np.maximum(out, 0.0)
 
@@ -214,14 +215,20 @@ class CostModel:
             out.append(np.array(costs))
         return out
 
-    def _unit_draws(self, cell: int, sizes: Array, random: np.random.Generator) -> Array:
-        """Cost of a cell in each draw, relative to the chosen law: its error and the forms left open."""
+    def _unit_draws(self, cell: int, sizes: Array, beyond: float, random: np.random.Generator) -> Array:
+        """Cost of a cell in each draw, relative to the chosen law: its error and drift, and the forms left open."""
         law = self.units.laws[cell]
         ratio = sizes / sizes[0] if sizes[0] > 0 else np.ones(sizes.size)
         weights = np.array([weight for weight, *_ in law.forms])
         forms = random.choice(sizes.size, DRAWS, p=weights / weights.sum())
-        error = law.spread / np.sqrt(max(law.runs, 1))
+        error = float(np.hypot(law.spread / np.sqrt(max(law.runs, 1)), law.drift * beyond))
         return np.asarray(np.clip(ratio, 0.01, 100.0)[forms] * np.exp(random.normal(0.0, error, DRAWS)))
+
+    def _beyond(self, at: Mapping[str, Array]) -> float:
+        """Logarithm of how far a point is beyond the data, in the feature in which it is farthest; 0 within the data."""
+        tops = {name: float(x.max()) for name, x in self.features.items()}
+        far = [log(float(at[name][0]) / top) for name, top in tops.items() if top > 0 and at[name][0] > top]
+        return max(far, default=0.0)
 
     def _owners(self) -> Incidence:
         """(F, K) which strand belongs to which function."""

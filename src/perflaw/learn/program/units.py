@@ -16,21 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from perflaw.laws.catalogue import Shape
-from perflaw.learn.program.terms import ONE, TermSum, monomial
+from perflaw.learn.program.forms import Candidate, exponential_forms, kinked_forms, smooth_forms
+from perflaw.learn.program.terms import TermSum, values
 
 Array = NDArray[np.float64]
 
-SHAPES: Final = {
-    Shape(0.0, 1.0): 1.0,
-    Shape(0.5): 1.0,
-    Shape(1.0): 0.0,
-    Shape(1.0, 1.0): 1.5,
-    Shape(2.0): 1.0,
-    Shape(3.0): 2.0,
-}
-"""Shape of a dependence → what its score costs for being a rarer shape."""
-ACCURACY: Final = 0.02
+MISFIT: Final = 0.06
+"""Mean relative error of the best smooth law from which kinks and exponentials are tried."""
+DRIFT: Final = 0.1
+"""Standard deviation of the exponent by which unit costs drift beyond the data, as data outgrow one cache after another."""
+ACCURACY: Final = 0.03
 """Relative error below which unit costs count as equal: no clock is more exact over a program's runs."""
 ERROR: Final = 0.05
 """Probability that any constant unit cost of an experiment is taken for a dependent one."""
@@ -38,8 +33,12 @@ ITERATIONS: Final = 12
 """Steps of the iteratively reweighted least squares that minimize absolute errors."""
 MIN_RUNS: Final = 4
 """Fewer runs with a cost give a constant."""
+MIN_TREND: Final = 3
+"""Fewest sizes that show a trend of the residuals."""
 MIN_SHARE: Final = 0.005
 """Functions of this share of the cost are tested among themselves; smaller ones need more evidence."""
+MIN_SHARE_STEEP: Final = 1e-4
+"""Share of the cost from which kinks and exponentials are tried."""
 MIN_VARIATION: Final = 0.5
 """Range of the logarithm of the calls made by a call from which its cost may follow them."""
 MAX_SPREAD: Final = 2.3
@@ -47,41 +46,17 @@ MAX_SPREAD: Final = 2.3
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """One form of a unit cost u: ``a``, ``a + b/N``, ``a + b·M/N``, ``a + b·shape(x)`` or ``b·shape(x)``."""
-
-    feature: str = ""
-    """Feature x; empty where there is none."""
-    shape: Shape | None = None
-    """Its shape; None where the unit cost is constant, apart from a first call."""
-    intercept: bool = True
-    """Whether ``a`` is part of it."""
-    first_call: bool = False
-    """Whether ``b/N`` is part of it: a cost that occurs once, in N calls."""
-    by_calls: bool = False
-    """Whether ``b·M/N`` is part of it: in N calls the function makes M calls itself, each in a step of a loop."""
-
-    @property
-    def parameters(self) -> int:
-        """Number of its coefficients."""
-        return int(self.intercept) + int(self.first_call or self.by_calls or self.shape is not None)
-
-    @property
-    def grows(self) -> bool:
-        """Whether it depends on a feature."""
-        return self.shape is not None
-
-
-@dataclass(frozen=True, slots=True)
 class UnitLaw:
     """The unit cost of a function."""
 
-    forms: tuple[tuple[float, Candidate, tuple[float, float]], ...]
-    """Weight, form, and coefficients a and b of the chosen law, then of those that the data leave open."""
+    forms: tuple[tuple[float, Candidate, tuple[float, ...]], ...]
+    """Weight, form, and coefficients of the chosen law, then of those that the data leave open."""
     spread: float
     """Standard deviation of the logarithm of the unit cost between runs of one size."""
     runs: int
     """Runs with a cost."""
+    drift: float = DRIFT
+    """Standard deviation of the exponent by which the unit cost may leave the law beyond the data."""
 
     @property
     def established(self) -> bool:
@@ -90,11 +65,11 @@ class UnitLaw:
 
     def terms(self, form: int = 0) -> tuple[TermSum, float, float]:
         """The unit cost as a sum of monomials, the cost that occurs once in a run, and that of a call that is made."""
-        _, candidate, (a, b) = self.forms[form]
-        if candidate.shape is not None:
-            key = monomial(candidate.feature, candidate.shape.exponent, candidate.shape.log_exponent)
-            return {ONE: a, key: b} if candidate.intercept and a else {key: b}, 0.0, 0.0
-        return {ONE: a}, b * candidate.first_call, b * candidate.by_calls
+        _, candidate, coefficients = self.forms[form]
+        terms = {
+            key: c for key, c in zip(candidate.terms, coefficients, strict=False) if c or key == candidate.terms[-1]
+        }
+        return terms, coefficients[-1] * candidate.first_call, coefficients[-1] * candidate.by_calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,32 +144,28 @@ class _Fits:
         self.calls = np.where(self.used, calls.T, 1.0)
         self.unit = np.where(self.used, own.T / self.calls, 1.0)
         self.mean_unit = own.sum(axis=0) / np.maximum(calls.sum(axis=0), 1.0)
-        varied = {name: x for name, x in features.items() if np.ptp(x) > 0}
-        self.candidates = [Candidate(), Candidate(first_call=True), Candidate(by_calls=True)]
-        made_per_call = np.where(self.used, made.T / self.calls, 0.0)
-        self.columns: list[Array | None] = [None, 1.0 / self.calls, made_per_call]
+        self.made = np.where(self.used, made.T / self.calls, 0.0)
         # Where the calls made hardly vary, their part of the cost cannot be told from the constant part.
-        self.loops = (made_per_call.max(axis=1) > 1.0) & (
-            np.ptp(np.where(self.used, np.log(np.maximum(made_per_call, 0.5)), 0.0), axis=1) > MIN_VARIATION
+        self.loops = (self.made.max(axis=1) > 1.0) & (
+            np.ptp(np.where(self.used, np.log(np.maximum(self.made, 0.5)), 0.0), axis=1) > MIN_VARIATION
         )
-        for name, x in varied.items():
-            for shape in SHAPES:
-                if bool(shape.defined(x)):
-                    column = np.broadcast_to(shape.value(x), self.unit.shape)
-                    self.candidates += [Candidate(name, shape), Candidate(name, shape, intercept=False)]
-                    self.columns += [column, column]
+        self.features = {name: x for name, x in features.items() if np.ptp(x) > 0}
+        self.smooth = smooth_forms(self.features)
+        self.steep = [*exponential_forms(self.features), *kinked_forms(self.features)]
         share = own.sum(axis=0) / max(own.sum(), 1e-300)
         large = share > MIN_SHARE
-        tests = np.where(large, large.sum(), share.size) * max(len(varied), 1)
+        self.matters = share > MIN_SHARE_STEEP
+        tests = np.where(large, large.sum(), share.size) * max(len(self.features), 1)
         freedom = np.maximum(self.runs - 2, 1)
         critical = stdtrit(freedom, 1.0 - ERROR / 2.0 / np.maximum(tests, 1))
         self.accumulates = accumulates
         self.evidence = self.runs * np.log1p(critical**2 / freedom)
         """Gain in score by which a dependence on a feature has to be better than a constant, (F,)."""
-        self.coefficients = np.zeros((len(self.candidates), self.runs.size, 2))
-        self.scores = np.full((len(self.candidates), self.runs.size), np.inf)
-        self.error = np.zeros((len(self.candidates), self.runs.size))
+        self.forms: list[Candidate] = []
+        self.coefficients: list[Array] = []
+        self.scores = self.error = np.zeros((0, self.runs.size))
         self.chosen = np.zeros(self.runs.size, dtype=np.intp)
+        self.residual = np.zeros(self.unit.shape)
 
     def fit(self, speed: Array) -> Array:
         """Fit every form to unit costs at the median speed, choose one for each function; its residuals, (F, R).
@@ -202,41 +173,92 @@ class _Fits:
         Residuals are logarithms of the ratio of unit costs to the law, NaN where a run has no cost.
         """
         unit = self.unit / np.exp(speed)
-        log_unit = np.log(unit)
-        spread_calls = np.ptp(np.where(self.used, np.log(self.calls), 0.0), axis=1)
-        fitted = np.empty((len(self.candidates), *unit.shape))
-        for m, (candidate, column) in enumerate(zip(self.candidates, self.columns, strict=True)):
-            if column is None:
-                a, b, mean = self._median(unit)
-            else:
-                a, b, mean = self._absolute(unit, column, candidate.intercept)
-            possible = (self.runs >= MIN_RUNS) & (a >= 0) & (mean > 0).all(axis=1)
-            if candidate.first_call:
-                possible &= ((b >= 0) & (spread_calls > 1.0)) | (self.accumulates & (spread_calls > 0.3))
-            else:
-                possible &= (b >= 0) & ~self.accumulates
-            if candidate.by_calls:
-                possible &= self.loops
-            if column is None:
-                possible |= True
-            fitted[m] = mean = np.where(mean > 0, mean, 1.0)
-            error = np.where(self.used, np.abs(log_unit - np.log(mean)), 0.0).sum(axis=1) / np.maximum(self.runs, 1)
-            penalty = 0.0
-            if candidate.shape is not None:
-                penalty = 2.0 * SHAPES[candidate.shape]
-            score = 2.0 * self.runs * np.log(np.maximum(error, ACCURACY)) + penalty
-            score += candidate.parameters * np.log(np.maximum(self.runs, 2))
-            self.coefficients[m] = np.stack([a, b], axis=1)
-            self.error[m] = error
-            self.scores[m] = np.where(possible, score, np.inf)
-        self.scores[1:3] += 2.0  # both are common, but the constant is the plainer claim
-        grows = np.array([one.grows for one in self.candidates])[:, None]
-        self.chosen = (self.scores + np.where(grows, self.evidence, 0.0)).argmin(axis=0)
-        law = np.take_along_axis(fitted, self.chosen[None, :, None], axis=0)[0]
-        return np.where(self.used & (self.runs >= MIN_RUNS)[:, None], log_unit - np.log(law), np.nan)
+        everything = np.arange(self.runs.size)
+        fits = [self._form(form, unit, everything) for form in self.smooth]
+        self.forms = list(self.smooth)
+        self._choose(fits)
+        misfit = np.take_along_axis(self.error, self.chosen[None], axis=0)[0] > MISFIT
+        if self.steep and (bent := np.flatnonzero(misfit & self.matters & ~self.accumulates)).size:
+            fits += [self._form(form, unit, bent) for form in self.steep]
+            self.forms += self.steep
+            self._choose(fits)
+        means = np.array([fits[m][1][f] for f, m in enumerate(self.chosen)]).reshape(unit.shape)
+        usable = self.used & (self.runs >= MIN_RUNS)[:, None]
+        self.residual = np.where(usable, np.log(unit) - np.log(np.where(usable, means, 1.0)), np.nan)
+        return self.residual
 
-    def _median(self, unit: Array) -> tuple[Array, Array, Array]:
-        """The constant: the median of the runs, weighted by the square root of their calls."""
+    def _choose(self, fits: Sequence[tuple[Array, Array, Array, Array]]) -> None:
+        self.coefficients = [one[0] for one in fits]
+        self.error, self.scores = np.array([one[2] for one in fits]), np.array([one[3] for one in fits])
+        grows = np.array([one.grows for one in self.forms])[:, None]
+        self.chosen = (self.scores + np.where(grows, self.evidence, 0.0)).argmin(axis=0)
+
+    def _form(self, form: Candidate, unit: Array, which: NDArray[np.intp]) -> tuple[Array, Array, Array, Array]:
+        """Coefficients (F, k), means (F, R), errors and scores (F,) of a form, fitted to the functions named."""
+        count = self.runs.size
+        if form.grows or form.first_call or form.by_calls:
+            basis = values(list(form.terms), self.features, unit.shape[1])
+            columns = np.broadcast_to(basis, (which.size, *basis.shape))
+            if form.by_calls:
+                columns = np.concatenate([columns, self.made[which, None]], axis=1)
+            if form.first_call:
+                columns = np.concatenate([columns, 1.0 / self.calls[which, None]], axis=1)
+            coefficients, mean = self._absolute(unit[which], columns, self.used[which])
+        else:
+            coefficients, mean = self._median(unit)
+        runs, used = self.runs[which], self.used[which]
+        possible = (runs >= MIN_RUNS) & (mean > 0).all(axis=1)
+        if form.first_call:
+            spread_calls = np.ptp(np.where(used, np.log(self.calls[which]), 0.0), axis=1)
+            possible &= coefficients[:, 0] >= 0
+            possible &= ((coefficients[:, 1] >= 0) & (spread_calls > 1.0)) | (
+                self.accumulates[which] & (spread_calls > 0.3)
+            )
+        elif form.by_calls:
+            possible &= (coefficients >= 0).all(axis=1) & ~self.accumulates[which] & self.loops[which]
+        elif form.grows:
+            sizes = np.array([len(np.unique(basis[:, row], axis=1).T) for row in used])
+            possible &= (coefficients >= 0).all(axis=1) & ~self.accumulates[which] & (sizes > form.parameters)
+        else:
+            possible |= True
+        mean = np.where(mean > 0, mean, 1.0)
+        error, drift = self._without_drift(np.log(unit[which] / mean), used)
+        score = 2.0 * runs * np.log(np.maximum(error, ACCURACY)) + (drift / DRIFT) ** 2
+        score += form.cost + form.parameters * np.log(np.maximum(runs, 2))
+        out = np.zeros((count, form.parameters)), np.ones(unit.shape), np.full(count, np.inf), np.full(count, np.inf)
+        for whole, part in zip(out, (coefficients, mean, error, np.where(possible, score, np.inf)), strict=True):
+            whole[which] = part
+        return out
+
+    def _without_drift(self, residual: Array, used: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Mean absolute residual (f,) about a drift with the features, and the exponent of that drift, (f,).
+
+        Unit costs drift as data outgrow caches, whatever their law: a form is not better than another because it bends a
+        little towards the drift. An exponent beyond that of a drift is misfit.
+        """
+        runs = np.maximum(used.sum(axis=1), 1)
+        residual = np.where(used, residual, 0.0)
+        error, drift = np.abs(residual).sum(axis=1) / runs, np.zeros(len(residual))
+        for x in self.features.values():
+            if x.min() <= 0:
+                continue
+            log_x = np.where(used, np.log(x), 0.0)
+            log_x = np.where(used, log_x - log_x.sum(axis=1, keepdims=True) / runs[:, None], 0.0)
+            slope = (log_x * residual).sum(axis=1) / np.maximum((log_x**2).sum(axis=1), 1e-300)
+            slope = np.clip(slope, -DRIFT, DRIFT)
+            straight = residual - slope[:, None] * log_x
+            straight -= np.where(used, straight.sum(axis=1, keepdims=True) / runs[:, None], 0.0)
+            about = np.abs(straight).sum(axis=1) / runs
+            better = (
+                2.0 * runs * np.log(np.maximum(about, ACCURACY) / np.maximum(error, ACCURACY)) + (slope / DRIFT) ** 2
+                < 0
+            )
+            residual = np.where(better[:, None], straight, residual)
+            error, drift = np.where(better, about, error), np.where(better, np.hypot(drift, slope), drift)
+        return error, drift
+
+    def _median(self, unit: Array) -> tuple[Array, Array]:
+        """The constant (F, 1): the median of the runs, weighted by the square root of their calls; the mean (F, R)."""
         weights = np.where(self.used, np.sqrt(self.calls), 0.0)
         order = np.argsort(np.where(self.used, unit, np.inf), axis=1)
         cumulated = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
@@ -244,42 +266,54 @@ class _Fits:
         middle = np.take_along_axis(order, np.minimum(place, unit.shape[1] - 1)[:, None], axis=1)
         median = np.take_along_axis(unit, middle, axis=1)[:, 0]
         a = np.where(self.runs >= MIN_RUNS, median, np.maximum(self.mean_unit, 0.0))
-        return a, np.zeros_like(a), np.broadcast_to(a[:, None], unit.shape)
+        return a[:, None], np.broadcast_to(a[:, None], unit.shape)
 
-    def _absolute(self, unit: Array, column: Array, intercept: bool) -> tuple[Array, Array, Array]:
-        """Coefficients a and b that minimize Σ |u − a − b·column| / u, (F,) each, and the mean, (F, R)."""
-        top = np.maximum(column.max(axis=1, keepdims=True), 1e-300)
-        x = column / top
-        mean, a = unit, np.zeros(len(unit))
+    def _absolute(self, unit: Array, columns: Array, used: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Coefficients (f, k) that minimize Σ |u − Σ c·column| / u over columns (f, k, R), and the mean, (f, R)."""
+        top = np.maximum(np.abs(columns).max(axis=2, keepdims=True), 1e-300)
+        x = columns / top
+        ridge = 1e-10 * np.eye(columns.shape[1])
+        mean, coefficients = unit, np.zeros(columns.shape[:2])
         for _ in range(ITERATIONS):
             mean = np.clip(mean, 0.01 * unit, 100.0 * unit)  # an early step may be far off
-            weight = np.where(self.used, 1.0 / (mean**2 * np.maximum(np.abs(np.log(unit / mean)), ACCURACY)), 0.0)
-            sxx, sxy = (weight * x * x).sum(axis=1), (weight * x * unit).sum(axis=1)
-            if intercept:
-                s, sx, sy = weight.sum(axis=1), (weight * x).sum(axis=1), (weight * unit).sum(axis=1)
-                determinant = s * sxx - sx * sx
-                singular = determinant <= 1e-12 * s * sxx
-                determinant = np.where(singular, 1.0, determinant)
-                a = np.where(singular, -1.0, (sxx * sy - sx * sxy) / determinant)
-                b = np.where(singular, -1.0, (s * sxy - sx * sy) / determinant)
-            else:
-                b = sxy / np.maximum(sxx, 1e-300)
-            mean = a[:, None] + b[:, None] * x
-        return a, b / top[:, 0], mean
+            weight = np.where(used, 1.0 / (mean**2 * np.maximum(np.abs(np.log(unit / mean)), ACCURACY)), 0.0)
+            weighted = x * weight[:, None]
+            gram = weighted @ x.transpose(0, 2, 1)
+            size = np.sqrt(np.maximum(np.einsum("fkk->fk", gram), 1e-300))
+            scaled = gram / size[:, :, None] / size[:, None, :] + ridge
+            right = (weighted @ unit[:, :, None])[:, :, 0] / size
+            coefficients = np.linalg.solve(scaled, right[:, :, None])[:, :, 0] / size
+            mean = (coefficients[:, None] @ x)[:, 0]
+        return coefficients / top[:, :, 0], mean
 
     def law(self, f: int) -> UnitLaw:
         """The law of a function with the forms that the data leave open beside it."""
         chosen = int(self.chosen[f])
-        needed = np.array([self.evidence[f] if one.grows else 0.0 for one in self.candidates])
+        needed = np.array([self.evidence[f] if one.grows else 0.0 for one in self.forms])
         distance = self.scores[:, f] + needed - self.scores[chosen, f] - needed[chosen]
         weights = np.where(np.isfinite(distance), np.exp(-np.maximum(distance, 0.0) / 2.0), 0.0)
         weights[chosen] = 1.0
         kept = [chosen, *(int(m) for m in np.flatnonzero(weights > 0.01) if m != chosen)]
         total = float(weights[kept].sum())
-        forms = tuple(
-            (float(weights[m]) / total, self.candidates[m], tuple(self.coefficients[m, f].tolist())) for m in kept
-        )
-        return UnitLaw(forms, min(float(self.error[chosen, f]) * np.sqrt(2.0), MAX_SPREAD), int(self.runs[f]))
+        forms = tuple((float(weights[m]) / total, self.forms[m], tuple(self.coefficients[m][f].tolist())) for m in kept)
+        spread = min(float(self.error[chosen, f]) * np.sqrt(2.0), MAX_SPREAD)
+        return UnitLaw(forms, spread, int(self.runs[f]), float(np.hypot(DRIFT, self._trend(f, spread))))
+
+    def _trend(self, f: int, spread: float) -> float:
+        """Exponent by which the residuals of a function still grow over the larger half of the sizes, beyond noise.
+
+        It is the median slope between runs of different sizes (Theil 1950), so that a disturbed run makes no trend.
+        """
+        trend = 0.0
+        for x in self.features.values():
+            large = np.isfinite(self.residual[f]) & (x >= np.median(x)) & (x > 0)
+            if np.unique(x[large]).size >= MIN_TREND:
+                log_x, residual = np.log(x[large]), self.residual[f][large]
+                first, second = np.nonzero(log_x[:, None] < log_x)
+                slope = np.median((residual[second] - residual[first]) / (log_x[second] - log_x[first]))
+                error = spread / float(np.sqrt(((log_x - log_x.mean()) ** 2).sum()))
+                trend = max(trend, abs(float(slope)) - 2.0 * error)
+        return trend
 
 
 def grows(laws: Sequence[UnitLaw]) -> NDArray[np.bool_]:

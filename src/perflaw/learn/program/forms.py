@@ -1,0 +1,139 @@
+"""The forms that a unit cost may have, and what the score of each costs for being rarer than a constant.
+
+Costs that grow grow by powers and logarithms of a feature, by sums of two of them, with two features, or otherwise below
+a size than above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from itertools import product as product_of
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.laws.build import number
+from perflaw.laws.catalogue import Shape
+from perflaw.laws.tree import Binary, Call, Name
+from perflaw.learn.program.terms import ONE, Monomial, monomial, restricted
+
+Array = NDArray[np.float64]
+
+SHAPES: Final = {
+    Shape(0.0, 1.0): 1.0,
+    Shape(0.5): 1.0,
+    Shape(1.0): 0.0,
+    Shape(1.0, 1.0): 1.5,
+    Shape(1.5): 1.5,
+    Shape(2.0): 1.0,
+    Shape(2.0, 1.0): 3.0,
+    Shape(3.0): 2.0,
+    Shape(4.0): 5.0,
+    Shape(5.0): 6.0,
+}
+"""Shape of a dependence → what its score costs for being a rarer shape."""
+EXPONENTIAL: Final = 8.0
+"""Cost of an exponential: it needs evidence against every power."""
+RATES: Final = 40
+"""Number of rates that exponentials are tried with."""
+BLEND: Final = 3.0
+"""Cost of a sum of two powers."""
+BLENDS: Final = ((1.0, 1.5), (1.0, 2.0), (2.0, 3.0))
+"""Exponents of such sums."""
+OF_TWO: Final = 2.0
+"""Cost of a dependence on two features."""
+MAX_PAIRED: Final = 4
+"""Most features of which pairs are tried."""
+KINK: Final = 6.0
+"""Cost of a kink: it may be at many places."""
+KINK_SIZES: Final = 3
+"""Fewest sizes on either side of a kink."""
+MAX_CUTS: Final = 6
+"""Most places at which a kink is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One form of a unit cost: a sum of monomials of the run's features, with coefficients that are not negative."""
+
+    terms: tuple[Monomial, ...]
+    """The monomials."""
+    cost: float = 0.0
+    """What its score costs for being a rarer form."""
+    first_call: bool = False
+    """Whether ``b/N`` is added: a cost that occurs once, in N calls."""
+    by_calls: bool = False
+    """Whether ``b·M/N`` is added: in N calls the function makes M calls itself, each in a step of a loop."""
+
+    @property
+    def parameters(self) -> int:
+        """Number of its coefficients."""
+        return len(self.terms) + (self.first_call or self.by_calls)
+
+    @property
+    def grows(self) -> bool:
+        """Whether it depends on a feature."""
+        return any(self.terms)
+
+
+def smooth_forms(features: Mapping[str, Array]) -> list[Candidate]:
+    """The forms that every unit cost may have, those without a dependence on a feature first."""
+    # First calls and loops are common, but the constant is the plainer claim.
+    forms = [Candidate((ONE,)), Candidate((ONE,), 2.0, first_call=True), Candidate((ONE,), 2.0, by_calls=True)]
+    for name, x in features.items():
+        keys = {shape: monomial(name, shape.exponent, shape.log_exponent) for shape in SHAPES if bool(shape.defined(x))}
+        for shape, key in keys.items():
+            forms += [Candidate((ONE, key), 2.0 * SHAPES[shape]), Candidate((key,), 2.0 * SHAPES[shape])]
+        for low, high in BLENDS:
+            powers = tuple(keys[shape] for shape in (Shape(low), Shape(high)) if shape in keys)
+            if len(powers) == 2:
+                forms += [Candidate(powers, 2.0 * BLEND), Candidate((ONE, *powers), 2.0 * BLEND)]
+    names = [name for name, x in features.items() if x.min() >= 1]
+    for first, second in combinations(names if len(names) <= MAX_PAIRED else [], 2):
+        one, other = monomial(first, 1.0), monomial(second, 1.0)
+        largest: Monomial = ((Call("max", (Name(first), Name(second))), 1.0),)
+        both: Monomial = (*one, *other)
+        products: list[Monomial] = [
+            both,
+            (*one, *monomial(second, 0.0, 1.0)),
+            (*other, *monomial(first, 0.0, 1.0)),
+            largest,
+        ]
+        sets: list[tuple[Monomial, ...]] = [(one, other), *((key,) for key in products), (one, both), (other, both)]
+        forms += [Candidate((*start, *keys), 2.0 * OF_TWO) for keys in sets for start in ((), (ONE,))]
+    return forms
+
+
+def exponential_forms(features: Mapping[str, Array]) -> list[Candidate]:
+    """Exponentials of each feature, at rates that differ by less than a tenth."""
+    forms = []
+    for name, x in features.items():
+        for rate in np.geomspace(2.0, 60.0, RATES) / np.ptp(x):
+            key = ((Call("exp", (Binary("*", number(rate), Name(name)),)), 1.0),)
+            forms += [Candidate((key,), 2.0 * EXPONENTIAL), Candidate((ONE, key), 2.0 * EXPONENTIAL)]
+    return forms
+
+
+def kinked_forms(features: Mapping[str, Array]) -> list[Candidate]:
+    """Forms with another law below a size than above it."""
+    forms = []
+    for name, x in features.items():
+        sizes = np.unique(x)
+        if sizes.size < 2 * KINK_SIZES or sizes[0] < 1:
+            continue
+        places = np.arange(KINK_SIZES, sizes.size - KINK_SIZES + 1)
+        for place in np.unique(places[np.linspace(0, places.size - 1, MAX_CUTS).astype(np.intp)]):
+            limit = float(np.sqrt(sizes[place - 1] * sizes[place]))
+            plain, quadratic = monomial(name, 1.0), monomial(name, 2.0)
+            pieces = ((ONE,), (plain,), (ONE, plain), (quadratic,))
+            for left, right in product_of(pieces, (*pieces, (monomial(name, 1.0, 1.0),))):
+                below, above = (
+                    tuple(restricted(dict.fromkeys(keys, 1.0), name, relation, limit))
+                    for keys, relation in ((left, "<="), (right, ">"))
+                )
+                if left != right or left != (ONE, plain):
+                    forms.append(Candidate((*below, *above), 2.0 * KINK))
+    return forms

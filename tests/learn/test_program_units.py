@@ -1,0 +1,74 @@
+"""Forms of unit costs: kinks, two features, blends and exponentials are found, and a drift is no growth."""
+
+import numpy as np
+import pytest
+
+from perflaw.learn.program.terms import values
+from perflaw.learn.program.units import learn_units
+
+N = np.repeat([100.0, 200, 400, 800, 1500, 3000], 2)
+K = np.repeat([3.0, 4, 5, 6, 7, 8], 2)
+A, B = (one.ravel() for one in np.meshgrid([100.0, 300, 1000, 2000, 3000], [100.0, 200, 500, 1500, 3000]))
+
+
+def law_of(unit, features, noise=0.02):
+    """The law of a function that is called once, beside others of constant cost."""
+    rng = np.random.default_rng(5)
+    own = np.stack([unit, *[np.full_like(unit, float(np.median(unit)))] * 4], axis=1)
+    own = own * np.exp(rng.normal(0, noise, own.shape))
+    none = np.zeros(own.shape[1], dtype=bool)
+    return learn_units(np.ones_like(own), np.zeros_like(own), own, features, none).laws[0]
+
+
+def at(law, **point):
+    terms, once, _ = law.terms()
+    keys = list(terms)
+    basis = values(keys, {name: np.array([value]) for name, value in point.items()}, 1)[:, 0]
+    return once + float(np.array([terms[key] for key in keys]) @ basis)
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        lambda n: np.where(n < 500, 840 * n, 115 * n),
+        lambda n: 150 * n + 11 * n**1.5,
+        lambda n: 80 * n * np.log(n),
+        lambda n: 2e4 + 90 * n + 0.23 * n**2,
+        lambda n: 1500 * np.sqrt(n),
+        lambda n: 3e4 * np.log(n),
+    ],
+)
+def test_costs_of_one_feature_are_predicted_at_ten_times_the_data(cost):
+    assert at(law_of(cost(N), {"n": N}), n=30000.0) == pytest.approx(cost(30000.0), rel=0.35)
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        lambda a, b: 80 * np.maximum(a, b),
+        lambda a, b: 26 * a + 130 * b,
+        lambda a, b: 11 * a * b,
+        lambda a, b: 130 * a * np.log(b),
+        lambda a, b: 97 * a + 0 * b,
+    ],
+)
+def test_costs_of_two_features_are_predicted_at_ten_times_the_data(cost):
+    law = law_of(cost(A, B), {"a": A, "b": B})
+    assert at(law, a=30000.0, b=10000.0) == pytest.approx(cost(30000.0, 10000.0), rel=0.2)
+
+
+def test_an_exponential_is_told_only_where_no_power_fits():
+    def written(law):
+        return str(law.terms()[0])
+
+    assert "exp" in written(law_of(23 * 4.0**K, {"k": K}))
+    for cost in (0.3 * N**2, 90 * N + 0.3 * N**2, 2e-4 * N**3):
+        law = law_of(cost, {"n": N}, noise=0.05)
+        assert "exp" not in written(law)
+        assert at(law, n=30000.0) < 1e13
+
+
+def test_a_cost_that_drifts_by_a_few_percent_is_a_constant_with_an_interval():
+    law = law_of(430 * (N / 100) ** 0.06, {"n": N})
+    assert not law.established
+    assert law.drift >= 0.1

@@ -18,7 +18,7 @@ from perflaw.errors import UsageError
 @click.argument("laws", metavar="LAWS")
 @click.argument("points", nargs=-1, required=True, metavar="NAME=NUMBER[,NAME=NUMBER]...")
 def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[str, ...]) -> int:
-    """Predict from LAWS (a .law file, its twin, or an experiment) what functions cost at points: n=1e6, or x=3,z=10.
+    """Predict from LAWS (a .law file, its twin, or an experiment) what functions cost at points: n=1e6, or x=3 z=10.
 
     The first interval is that of the expected cost, the second that of one new run or call. Intervals widen outside the
     range of the data; a law of uncertain shape makes no prediction there.
@@ -27,7 +27,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     from perflaw.report.annotations.table import forecast_table
 
     forecasts = []
-    for point in [_parse_point(text) for text in points]:
+    for point in _points(points):
         claims = load_laws(laws, metric, at=point).claims
         # Refuse a feature that no law knows, because it is probably mistyped.
         known = {name for claim in claims for name in claim.names | claim.ranges.keys()}
@@ -51,6 +51,18 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     else:
         click.echo(forecast_table(forecasts, sys.stdout.isatty(), every), nl=False)
     return 0
+
+
+def _points(texts: tuple[str, ...]) -> list[dict[str, float]]:
+    """The points of all arguments: one point until a name comes again."""
+    points: list[dict[str, float]] = []
+    for text in texts:
+        values = _parse_point(text)
+        if points and not points[-1].keys() & values.keys():
+            points[-1] |= values
+        else:
+            points.append(values)
+    return points
 
 
 def _parse_point(text: str) -> dict[str, float]:

@@ -13,8 +13,9 @@ static int64_t write_time_off_cpu(Thread *thread, int64_t now) {
 
 /* The clock without the hooks' own time. It never goes back. */
 static inline int64_t stamp_of(Thread *thread, int64_t now) {
+    int64_t overhead_ns = thread->overhead_ns; /* before waiting for room in the ring, which is after `now` */
     if (__builtin_expect(cpu_may_be_off(&thread->cpu, now), 0)) now = write_time_off_cpu(thread, now);
-    int64_t stamp = now - thread->overhead_ns;
+    int64_t stamp = now - overhead_ns;
     if (stamp < thread->last_stamp) stamp = thread->last_stamp;
     return thread->last_stamp = stamp;
 }

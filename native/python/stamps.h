@@ -14,11 +14,13 @@ void thread_write_turn(Thread *thread);
 /* The stamp for an event at the time `now`. Stamps never go back. Writes what changed before the event. */
 static inline int64_t thread_stamp(Thread *thread, int64_t now) {
     int may_be_off = cpu_may_be_off(&thread->cpu, now);
+    int64_t overhead_ns = thread->overhead_ns; /* before waiting for room in the ring, which is after `now` */
     if (may_be_off) now = metrics_write_off_cpu(thread, now);
-    int64_t stamp = now - thread->overhead_ns;
+    int64_t stamp = now - overhead_ns;
     if (stamp < thread->last_stamp) stamp = thread->last_stamp;
     thread->last_stamp = stamp;
-    if (may_be_off) thread->overhead_ns += clock_ns(&recording.clock) - now; /* the readings of the CPU clock */
+    /* the readings of the CPU clock, and that waiting */
+    if (may_be_off) thread->overhead_ns = overhead_ns + clock_ns(&recording.clock) - now;
     if (recording.last_writer != thread) thread_write_turn(thread);
     if (metrics_wanted) metrics_write(thread);
     return stamp;

@@ -59,11 +59,12 @@ def test_zeros_that_the_law_leads_to_need_no_second_part() -> None:
 
 
 def test_a_new_row_may_be_zero() -> None:
-    rng = generator(63)
-    run = rng.random(40) < 0.5
-    one = learn([Series("s", np.where(run, 5 * SIZES, 0.0), {"n": SIZES})])[0]
-    at = one.law.predictions[0]
-    assert at.new_low == 0
-    assert at.mean_low <= at.mean <= at.mean_high <= at.new_high
-    assert one.residuals().shape == (40,)
-    assert one.curve("n", 10, 1e4, 5).mean[-1] > 0
+    rng, zero = generator(63), 0
+    data = [Series("s", np.where(rng.random(40) < 0.5, 5 * SIZES, 0.0), {"n": SIZES}) for _ in range(40)]
+    for one in learn(data):
+        at = one.law.predictions[0]
+        zero += at.new_low == 0
+        assert at.mean_low <= at.mean <= at.mean_high <= at.new_high
+        assert one.residuals().shape == (40,)
+        assert one.curve("n", 10, 1e4, 5).mean[-1] > 0
+    at_least(zero, 40, 0.9)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.confidence import LEVEL
+from perflaw.laws.tree import Call, Name
 from perflaw.learn.program.exact import exact_laws
-from perflaw.learn.program.terms import ONE, Monomial, TermSum, in_plain_terms, restricted, terms_from
+from perflaw.learn.program.terms import ONE, Monomial, TermSum, in_plain_terms, monomial, restricted, terms_from
 from perflaw.learn.program.units import MAX_SPREAD
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.types import Law
@@ -22,6 +23,10 @@ Point = Mapping[str, float]
 
 QUANTUM: Final = 1.0
 """Counts are whole numbers."""
+MAX_EXPONENT: Final = 4.0
+"""Calls grow no faster unless they follow a law exactly: a few counts that begin at the largest sizes look steeper."""
+STEEPEST: Final = 3.0
+"""Exponent that they are taken to have at most then."""
 _WIDTH: Final = 2.0 * 1.96 if LEVEL == 0.95 else 4.0
 """Width of a confidence interval in standard deviations."""
 
@@ -68,26 +73,50 @@ def learn_counts(counts: Array, features: Mapping[str, Array]) -> tuple[list[Cou
 
 def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:
     """The mean as monomials; those of a piecewise law hold between its breakpoints."""
+    terms: dict[Monomial, float]
     law = learnt.law
     if not law.segments:
-        return _plain_terms(law, features)
-    terms: dict[Monomial, float] = {}
+        terms = _plain_terms(law, features)
+        return _bounded(learnt, law.features[0], features) if len(law.features) == 1 and _too_steep(terms) else terms
+    terms = {}
     for place, segment in enumerate(law.segments):
-        piece = _plain_terms(segment, features)
+        piece: TermSum = _plain_terms(segment, features)
         for breakpoint_ in law.breakpoints[max(place - 1, 0) : place]:
             piece = restricted(piece, breakpoint_.feature, ">", breakpoint_.value)
         for breakpoint_ in law.breakpoints[place : place + 1]:
             piece = restricted(piece, breakpoint_.feature, "<=", breakpoint_.value)
         terms.update(piece)
+    if len(law.features) == 1 and _too_steep(terms):
+        return _bounded(learnt, law.features[0], features)
     return terms
 
 
-def _plain_terms(law: Law, features: Mapping[str, Array]) -> TermSum:
+def _too_steep(terms: TermSum) -> bool:
+    """Whether a power of a feature, or an exponential, grows faster than calls do."""
+    return any(
+        power > MAX_EXPONENT if isinstance(base, Name) else isinstance(base, Call) and base.function == "exp"
+        for key in terms
+        for base, power in key
+    )
+
+
+def _bounded(learnt: Learnt, feature: str, features: Mapping[str, Array]) -> dict[Monomial, float]:
+    """A power of a feature through the mean at the largest size, with the exponent of all positive counts if it is small."""
+    x, y = features[feature], learnt.rows.series.y
+    top = x.max()
+    used = (x > 0) & (y > 0)
+    exponent = 0.0
+    if np.unique(x[used]).size > 1:
+        exponent = float(np.clip(np.polyfit(np.log(x[used]), np.log(y[used]), 1)[0], 0.0, STEEPEST))
+    return {monomial(feature, round(exponent, 2)): float(y[x == top].mean() / top ** round(exponent, 2))}
+
+
+def _plain_terms(law: Law, features: Mapping[str, Array]) -> dict[Monomial, float]:
     terms: TermSum = terms_from(law.mean)
     if len(law.features) == 1:
         [feature] = law.features
         terms = in_plain_terms(terms, feature, float(features[feature].min()), float(features[feature].max()))
-    return terms
+    return dict(terms)
 
 
 def proportional(counts: Array) -> NDArray[np.intp]:

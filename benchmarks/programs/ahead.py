@@ -99,12 +99,12 @@ def simpy(size: int) -> int:
 
     source = random.Random(1)
 
-    def customer(counter):  # type: ignore[no-untyped-def]
+    def customer(counter):  # type: ignore[no-untyped-def] (simpy has no types)
         with counter.request() as turn:
             yield turn
             yield counter._env.timeout(source.expovariate(1.2))
 
-    def arrivals(world, counter):  # type: ignore[no-untyped-def]
+    def arrivals(world, counter):  # type: ignore[no-untyped-def] (simpy has no types)
         for _ in range(size):
             world.process(customer(counter))
             yield world.timeout(source.expovariate(1.0))

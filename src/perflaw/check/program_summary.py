@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.program.exact import exact_laws
-from perflaw.learn.program.laws import OUTSIDE
-from perflaw.learn.program.model import COLLECTING
 from perflaw.types import Metric, ProgramCosts
+from perflaw.types.programs import COLLECTING, OUTSIDE
 
 PSEUDO: Final = (COLLECTING, OUTSIDE)
 """Rows of the interpreter: they tell no speed, and no verdict is given on them."""

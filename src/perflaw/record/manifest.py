@@ -15,8 +15,8 @@ from typing import Final
 from perflaw.record.launch import parse
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.record.tree.records import Definitions
-from perflaw.store.schema import COLLECTING
 from perflaw.types import Clock, Losses, Machine, Run
+from perflaw.types.programs import COLLECTING
 
 MASK: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|wd|phrase)?|secret|token|api[-_]?key|credential|auth", re.IGNORECASE)

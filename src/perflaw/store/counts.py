@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from perflaw.errors import StoreError
 from perflaw.store.columns import Array, Column, Table, texts
 from perflaw.store.experiment import Recording
-from perflaw.store.schema import COLLECTING, INT, TEXT
+from perflaw.store.schema import INT, TEXT
 from perflaw.store.tables import private_files, read_arrays, read_table, write_tables
 from perflaw.types import TIME, CountMatrix, Counts, Location
+from perflaw.types.programs import COLLECTING
 
 COUNTED: Final[dict[str, dict[str, str]]] = {
     # One row for each place of the program: the fields of Location, and how often it was executed.

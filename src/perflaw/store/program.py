@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from perflaw.store.columns import Array
 from perflaw.store.experiment import Recording
 from perflaw.store.tables import read_table
 from perflaw.types import CPU, TIME, Component, Metric, ProgramCosts, Run
-
-OUTSIDE: Final = Component("(start and end of the process)")
-"""Pseudo-function: what a process costs outside of the recording."""
+from perflaw.types.programs import OUTSIDE
 
 
 def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCosts:
@@ -140,7 +137,7 @@ class _ContextReader:
         if (outside := _outside(recording.run, metric)) > 0:
             # Nothing is called there: it has no context but its own, and stands beside the program's first functions.
             number = self._component_numbers.setdefault(("", "", 0), len(self.components))
-            self.components.setdefault(("", "", 0), OUTSIDE)
+            self.components.setdefault(("", "", 0), Component(OUTSIDE))
             calls.append((number, 1))
             own.append((number, outside))
         components = np.array([one for one, _ in [*calls, *own]], dtype=np.intp)

@@ -15,8 +15,6 @@ import numpy as np
 from perflaw.store.columns import NULL, Column, Row, Table, texts, wide
 
 RUN_SCHEMA: Final = "perflaw.run/2"
-COLLECTING: Final = "(garbage collection)"
-"""Component of the interpreter's collections within a call, which are not calls; native/python/metrics/collections.c has it."""
 LOCAL: Final = -1
 OTHER: Final = -2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from perflaw.types.laws import Prediction
 from perflaw.types.recordings import Component, Metric, Run
@@ -12,6 +12,11 @@ from perflaw.types.recordings import Component, Metric, Run
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+COLLECTING: Final = "(garbage collection)"
+"""Pseudo-component of the interpreter's collections within a call (native/python/collections.c defines it)."""
+OUTSIDE: Final = "(start and end of the process)"
+"""Pseudo-component of what a process costs before and after its recording."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

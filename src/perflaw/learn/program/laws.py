@@ -16,6 +16,7 @@ from perflaw.learn.program.model import CostModel, Forecasts
 from perflaw.learn.program.terms import Monomial, TermSum, expression_of, values, without_conditions
 from perflaw.learn.series.law import distribution
 from perflaw.types import Component, Law, Noise, Prediction, ProgramForecast, Verdict
+from perflaw.types.programs import OUTSIDE
 
 Array = NDArray[np.float64]
 
@@ -23,8 +24,6 @@ FACTORS: Final = (2.0, 10.0)
 """Predictions are made at so many times the 95th percentile of every feature."""
 MIN_SIZES: Final = 3
 """Sizes of a feature below which a growth is a guess."""
-OUTSIDE: Final = "(start and end of the process)"
-"""Pseudo-function of what a process costs outside of the recording."""
 LEADING: Final = 0.02
 """Share of the cost at ten times the data from which a term may lead the growth."""
 NEGLIGIBLE: Final = 1e-4

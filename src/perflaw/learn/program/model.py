@@ -24,6 +24,7 @@ from perflaw.learn.program.counts import CountLaw, Point, learn_counts, proporti
 from perflaw.learn.program.terms import ONE, Monomial, TermSum, product, values
 from perflaw.learn.program.units import MIN_RUNS, UnitCosts, learn_units
 from perflaw.types import Component, Prediction, ProgramCosts, Run
+from perflaw.types.programs import COLLECTING
 
 Array = NDArray[np.float64]
 
@@ -41,8 +42,6 @@ UNLIKE: Final = 0.2
 """Logarithm of the ratio of two unit costs from which they are not the same."""
 AGREEMENT: Final = 0.01
 """Relative error of the calls of a cell that the laws of its strands may always have."""
-COLLECTING: Final = "(garbage collection)"
-"""Pseudo-function of the interpreter's collections within calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

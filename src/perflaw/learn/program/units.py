@@ -314,8 +314,3 @@ class _Fits:
                 error = spread / float(np.sqrt(((log_x - log_x.mean()) ** 2).sum()))
                 trend = max(trend, abs(float(slope)) - 2.0 * error)
         return trend
-
-
-def grows(laws: Sequence[UnitLaw]) -> NDArray[np.bool_]:
-    """Which unit costs depend on a feature, (F,)."""
-    return np.array([law.established for law in laws], dtype=np.bool_)

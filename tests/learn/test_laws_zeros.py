@@ -59,12 +59,13 @@ def test_zeros_that_the_law_leads_to_need_no_second_part() -> None:
 
 
 def test_a_new_row_may_be_zero() -> None:
-    rng, zero = generator(63), 0
+    rng, zero, lasting = generator(63), 0, 0
     data = [Series("s", np.where(rng.random(40) < 0.5, 5 * SIZES, 0.0), {"n": SIZES}) for _ in range(40)]
     for one in learn(data):
         at = one.law.predictions[0]
         zero += at.new_low == 0
         assert at.mean_low <= at.mean <= at.mean_high <= at.new_high
         assert one.residuals().shape == (40,)
-        assert one.curve("n", 10, 1e4, 5).mean[-1] > 0
+        lasting += one.curve("n", 10, 1e4, 5).mean[-1] > 0
     at_least(zero, 40, 0.9)
+    at_least(lasting, 40, 0.95)

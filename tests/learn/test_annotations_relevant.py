@@ -79,3 +79,39 @@ def test_a_constant_costs_what_its_records_do(rng):
     found = only(learn_one(replace(evidence(y, {}))))
     assert found.law.coefficient == pytest.approx(y.mean(), rel=0.01)
     assert all(one.mean == pytest.approx(y.mean(), rel=0.01) for one in found.law.predictions)
+
+
+def one_law(annotation):
+    """Features of the laws of all scopes."""
+    return {name for scope in annotation.scopes for name in scope.law.features}
+
+
+@pytest.mark.parametrize(
+    "unlikely", ["self._hash", "self.dialect.settings.len", "expression.parent.args.len", "index", "node.uid"]
+)
+def test_an_unlikely_feature_must_explain_much_more(rng, unlikely):
+    """Both follow the cost, the unlikely one by chance a little closer, as one of dozens does."""
+    n = np.exp(rng.uniform(3, 7, N))
+    y = 100.0 * n * np.exp(0.3 * rng.normal(size=N))
+    near = y * np.exp(0.29 * rng.normal(size=N))
+    run = np.arange(N) % 10
+    assert one_law(learn_one(evidence(y, {unlikely: near, "items.len": np.round(n)}, run=run))) == {"items.len"}
+
+
+@pytest.mark.parametrize("unlikely", ["self._hash", "self.dialect.settings.len"])
+def test_an_unlikely_feature_that_decides_the_cost_is_found(rng, unlikely):
+    n = np.exp(rng.uniform(3, 7, N))
+    y = 100.0 * n * np.exp(0.1 * rng.normal(size=N))
+    other = np.round(np.exp(rng.uniform(3, 7, N)))
+    assert one_law(learn_one(evidence(y, {unlikely: np.round(n), "items.len": other}))) == {unlikely}
+
+
+def test_steep_exponents_need_overwhelming_evidence(rng):
+    """A feature that hardly varies fits with any exponent."""
+    width = rng.uniform(10, 10.6, 80)
+    y = 1e4 * (width / 10) ** 6 * np.exp(0.12 * rng.normal(size=80))
+    [scope] = learn_one(evidence(y, {"width": width})).scopes
+    assert all(-2 <= slope <= 4 for slope in scope.law.slope.values())
+    wide = np.exp(rng.uniform(1, 3, N))
+    [steep] = learn_one(evidence(wide**6 * np.exp(0.1 * rng.normal(size=N)), {"width": wide})).scopes
+    assert steep.law.slope["width"] == pytest.approx(6.0, abs=0.2)

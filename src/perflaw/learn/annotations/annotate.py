@@ -98,7 +98,7 @@ def _learn_together(
 ) -> list[tuple[TreeNode, ComponentScopes]]:
     preferred = tuple(at or ())
     cells = [make_cells(one, preferred) for one in evidence]
-    series = [cell_series(one.component.name, of_one, options) for one, of_one in zip(evidence, cells, strict=True)]
+    series = [cell_series(one, of_one, options) for one, of_one in zip(evidence, cells, strict=True)]
     call_laws, small = learn_relevant(series, options)
     roots = [
         root_node(record_table(representative(one), preferred), of_one, law)
@@ -122,8 +122,7 @@ def _constants(
     """Constant laws of components whose dependences are not looked for, with the reason and, if given, the verdict."""
     cells = [make_cells(one, tuple(at or ())) for one in evidence]
     series = [
-        replace(cell_series(one.component.name, of_one, options), features={})
-        for one, of_one in zip(evidence, cells, strict=True)
+        replace(cell_series(one, of_one, options), features={}) for one, of_one in zip(evidence, cells, strict=True)
     ]
     laws = [
         replace(one, law=replace(one.law, reason=reason, verdict=verdict or one.law.verdict))

@@ -9,10 +9,11 @@ import numpy as np
 
 from perflaw.learn.annotations.options import AnnotationOptions
 from perflaw.learn.annotations.paper import learn_paper
+from perflaw.learn.annotations.plausibility import prior_costs
 from perflaw.learn.cells import Cells
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series import Options as LawOptions
-from perflaw.types import Law
+from perflaw.types import Evidence, Law
 
 MIN_EFFECT = 1.25
 """A law whose mean varies by less than this factor over its data becomes a constant: it matters to nobody."""
@@ -20,9 +21,11 @@ CORE = (0.02, 0.98)
 """Quantiles of the data between which the mean has to vary: a few points at the edge are no reason for a law."""
 
 
-def cell_series(name: str, cells: Cells, options: AnnotationOptions) -> Series:
+def cell_series(evidence: Evidence, cells: Cells, options: AnnotationOptions) -> Series:
     """The series of a component's cells."""
-    return Series(name, cells.y, cells.features, cells.run, quantum=options.quantum)
+    given = {name for cost in evidence.runs for name in cost.run.features}
+    costs = {} if options.paper else prior_costs(cells.features, given)
+    return Series(evidence.component.name, cells.y, cells.features, cells.run, quantum=options.quantum, costs=costs)
 
 
 def learn_relevant(

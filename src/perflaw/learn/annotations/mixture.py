@@ -85,7 +85,7 @@ def _learn_modes(node: TreeNode, masks: Sequence[Mask], options: AnnotationOptio
     evidence = node.table.evidence
     name = evidence.component.name
     parts = [select(evidence, mask) for mask in masks]
-    of_features = [cell_series(name, make_cells(part, node.table.preferred), options) for part in parts]
+    of_features = [cell_series(evidence, make_cells(part, node.table.preferred), options) for part in parts]
     constant = [Series(name, part.cost, {}, part.run, part.weight, options.quantum) for part in parts]
     learnt, _ = learn_relevant([*of_features, *constant], options)
     pairs = zip(learnt[: len(masks)], learnt[len(masks) :], strict=True)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from perflaw.laws.catalogue import CONSTANT, smooth_families
+from perflaw.laws.catalogue import CONSTANT, POWER, smooth_families
 from perflaw.learn.series.fit import Fit, fit
 from perflaw.learn.series.independence import logs_if_positive, ranks, standardised
 from perflaw.learn.series.law import FEWEST_UNITS
@@ -30,6 +30,8 @@ from perflaw.learn.series.model import (
     EXPONENT,
     LOGNORMAL,
     NORMAL,
+    STEEP_COST,
+    USUAL_EXPONENTS,
     FittedModel,
     Model,
     covariance_between_runs,
@@ -189,6 +191,11 @@ def fit_candidates(rows: Sequence[Rows]) -> Candidates:
             cell = slice(b * features + f, b * features + f + 1)
             again = _scores(fits, count, np.array([discounted]), sizes[b, f : f + 1].astype(np.float64), cell)
             scores[b, f], plausible[b, f] = again[0][0], again[1][0]
+    for b, row in enumerate(rows):
+        if row.series.costs and row.names:
+            costs = row.series.costs_of(row.names, row.effective)[:, None]
+            for each in (scores, plausible, out.plain_scores):
+                each[b, :, CONSTANTS:] += costs
     return out
 
 
@@ -235,6 +242,9 @@ def _scores(
     for spread, width in zip((of_intercept / response / response, of_exponent), widths, strict=True):
         laplace = 2.0 * np.log(width) - np.log(np.maximum(2.0 * np.pi * spread, 1e-30))
         cost += np.where(np.isnan(width), 0.0, np.maximum(laplace, bic + EXTRA_COST))
+    exponent = np.stack([fit.theta[cells, EXPONENT] for fit in fits])
+    unusual = (exponent < USUAL_EXPONENTS[0]) | (exponent > USUAL_EXPONENTS[1])
+    cost += np.where(unusual & per_model([model.family is POWER for model in models]).astype(bool), STEEP_COST, 0.0)
     worth = np.maximum(effective - BARTLETT, np.minimum(effective, 1.0) * 0.5) / count
     base = worth * deviance + per_model([model.family.surprise for model in models])
     available = (parameters < np.maximum(sizes, 2.0)) & np.isfinite(deviance)
@@ -266,6 +276,10 @@ def choose(candidates: Candidates, b: int, established: NDArray[np.bool_], optio
     if few:  # No permutation could have rejected: a law far better than the constant is the best guess.
         margin = GUESS if row.clusters is None else GUESS_CLUSTERED
         established = scores[:, CONSTANTS:].min(axis=-1) < scores[:, :CONSTANTS].min(axis=-1) - margin
+    if row.series.costs and row.names:
+        # A feature of a prior cost must explain more than that, whatever the permutations say.
+        dear = row.series.costs_of(row.names, row.effective) > 0
+        established = established & (~dear | (scores[:, CONSTANTS:].min(axis=-1) < scores[:, :CONSTANTS].min(axis=-1)))
     allowed = np.zeros(scores.shape, dtype=bool)
     allowed[established, CONSTANTS:] = np.isfinite(scores[established, CONSTANTS:])
     if not allowed.any():  # Constants are the same law for all features.

@@ -1,8 +1,8 @@
 """What features cannot tell: those that say the same in these data, and one that seems to be missing.
 
-Collinear features (|r| ≥ 0.9 of logarithms, ranks or values) form a class, represented by the shallowest name (fewest
-dots), then the shortest (Freud §3.2). If the responses themselves clearly single out another member, that one
-represents the class: a name is no reason to predict worse.
+Collinear features (|r| ≥ 0.9 of logarithms, ranks or values) form a class. The feature of least prior cost represents
+it, of several the one of the shallowest name (fewest dots), then of the shortest (Freud §3.2). If the responses
+themselves clearly single out another member, that one represents the class: a name is no reason to predict worse.
 
 A feature seems to be missing if runs with equal features differ far more than repeats within a run suggest. What no
 given feature explains and repeats do not show must differ between the runs: a setting, a machine, data that nobody
@@ -78,12 +78,13 @@ def reduce_collinear(series: Series) -> ReducedSeries:
         return ReducedSeries(series, {})
     # Every feature joins the first representative that it is collinear with.
     classes: dict[int, list[int]] = {}
-    for i in sorted(range(len(names)), key=lambda i: (names[i].count("."), len(names[i]), i)):
+    costs = series.costs_of(names, series.y.size)
+    for i in sorted(range(len(names)), key=lambda i: (costs[i], names[i].count("."), len(names[i]), i)):
         first = next((j for j in classes if same[i, j]), i)
         classes.setdefault(first, []).append(i)
     members: dict[int, list[int]] = {}
     for first, group in classes.items():
-        members[_representative(series.y, x, group, [f for f in classes if f != first])] = group
+        members[_representative(series.y, x, costs, group, [f for f in classes if f != first])] = group
     others = {names[i]: tuple(names[j] for j in group if j != i) for i, group in members.items() if len(group) > 1}
     kept = {names[i]: series.features[names[i]] for i in sorted(members)}
     return ReducedSeries(replace(series, features=kept), others)
@@ -102,11 +103,11 @@ def collinear(x: Array) -> NDArray[np.bool_]:
     return np.asarray(same | np.eye(len(x), dtype=bool))
 
 
-def _representative(y: Array, x: Array, group: list[int], firsts: list[int]) -> int:
+def _representative(y: Array, x: Array, costs: Array, group: list[int], firsts: list[int]) -> int:
     """Member that represents a class: the first, unless the responses clearly follow another one.
 
-    The members compare by the least share of the variance, of y or of log y, that a parabola of the member and lines of
-    ``firsts``, which represent the other classes, leave.
+    The members compare by their prior ``costs`` (F,) and by the least share of the variance, of y or of log y, that a
+    parabola of the member and lines of ``firsts``, which represent the other classes, leave.
     """
     if len(group) == 1 or y.size < 4:
         return group[0]
@@ -126,8 +127,9 @@ def _representative(y: Array, x: Array, group: list[int], firsts: list[int]) -> 
             total = float(((v - v.mean()) ** 2).sum())
             shares.append(float((residual**2).sum()) / total if total > 0 else 1.0)
         unexplained.append(max(min(shares), 1e-12))
-    best = int(np.argmin(unexplained))
-    gain = y.size * np.log(unexplained[0] / unexplained[best])
+    scores = y.size * np.log(unexplained) + costs[group]
+    best = int(np.argmin(scores))
+    gain = scores[0] - scores[best]
     return group[best] if gain > CLEARLY and unexplained[0] - unexplained[best] > LOSS else group[0]
 
 

@@ -106,7 +106,13 @@ def _focus(rows: Rows, established: NDArray[np.bool_]) -> tuple[list[int], Rows]
     sides = [(ranks(rows.x), ranks(rows.y)), (rows.x, rows.y)]
     if rows.positive:
         sides.append((logs_if_positive(rows.x), rows.log_y))
-    strength = np.max([np.abs(standardised(x) @ standardised(y)) for x, y in sides], axis=0) + established
+    strength = np.max([np.abs(standardised(x) @ standardised(y)) for x, y in sides], axis=0)
+    if rows.series.costs:
+        # What a straight line explains, less the prior cost; the greatest correlation that explains as much.
+        explained = -rows.effective * np.log(np.maximum(1.0 - strength**2, 1e-12))
+        worth = np.maximum(explained - rows.series.costs_of(rows.names, rows.effective), 0.0)
+        strength = np.sqrt(1.0 - np.exp(-worth / rows.effective))
+    strength = strength + established
     places = sorted(int(f) for f in np.argsort(-strength, kind="stable")[:few])
     names = [rows.names[f] for f in places]
     series = replace(rows.series, features={name: rows.series.features[name] for name in names})

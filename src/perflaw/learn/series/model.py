@@ -26,6 +26,9 @@ RELATIVE_FLOOR = 1e-8
 LARGEST = 1e300
 """Largest answer of a law."""
 
+USUAL_EXPONENTS, STEEP_COST = (-2.0, 4.0), 30.0
+"""Exponents that programs have, and the score that any other costs."""
+
 STEEPEST = 50.0
 """Largest magnitude of a local exponent and its limits."""
 

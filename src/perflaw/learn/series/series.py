@@ -8,8 +8,8 @@ discounted by Moulton's factor (Moulton 1986), and intervals come from the sprea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,10 @@ Array = NDArray[np.float64]
 
 LARGEST = 1e120
 """Largest magnitude of a number, and inverse of the smallest maximum of a column: squares and their ratios fit."""
+
+
+COST_ROWS = 50.0
+"""Number of rows up to which the prior cost of a feature is what the series says."""
 
 
 def quiet() -> np.errstate:
@@ -67,6 +71,12 @@ class Series:
     """Positive sampling weights, (n,); None: all equal."""
     quantum: float = 0.0
     """Resolution of the responses in their own unit, 0 if unknown."""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """Prior cost of features that seldom decide a cost: −2 log likelihood that they must explain more than others."""
+
+    def costs_of(self, names: Iterable[str], rows: float) -> Array:
+        """Prior costs of features, (F,): they grow beyond ``COST_ROWS`` rows, where chance correlations count more."""
+        return np.array([self.costs.get(name, 0.0) for name in names]) * max(1.0, rows / COST_ROWS)
 
     def __post_init__(self) -> None:
         """Convert all columns to arrays and validate them.

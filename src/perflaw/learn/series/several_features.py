@@ -171,7 +171,8 @@ def _add_feature(rows: Rows, law: Selection, options: Options) -> Selection | No
     tries = [(one, others[i]) for i in clear if (one := _best_law(rows, (*law.features, others[i]))) is not None]
     if not tries:
         return None
-    longer, f = min(tries, key=lambda pair: pair[0].finalists[0].score)
+    costs = rows.series.costs_of(rows.names, rows.effective)
+    longer, f = min(tries, key=lambda pair: pair[0].finalists[0].score + float(costs[pair[1]]))
     return longer if _established(rows, law, longer, f, len(others), options) else None
 
 
@@ -204,7 +205,8 @@ def _established(rows: Rows, less: Selection, more: Selection, feature: int, tri
         less.deviance, more.deviance, rows.y.size, effective, more.finalists[0].sum.parameters, extra, tried
     )
     gain = sample.deviance_weight * (less.deviance - more.deviance)
-    return bool(p <= options.alpha and gain > extra * np.log(max(effective, 1.0)))
+    cost = float(rows.series.costs_of([rows.names[feature]], effective)[0])
+    return bool(p <= options.alpha and gain > extra * np.log(max(effective, 1.0)) + cost)
 
 
 def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:

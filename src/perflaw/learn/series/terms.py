@@ -24,7 +24,16 @@ from perflaw.laws.catalogue import FAMILIES, Shape
 from perflaw.laws.tree import Distribution, Expression, Name
 from perflaw.learn.series.candidates import BARTLETT
 from perflaw.learn.series.law import distribution
-from perflaw.learn.series.model import STEEPEST, Band, NoiseModel, clipped, finite_band, upper_factor
+from perflaw.learn.series.model import (
+    STEEP_COST,
+    STEEPEST,
+    USUAL_EXPONENTS,
+    Band,
+    NoiseModel,
+    clipped,
+    finite_band,
+    upper_factor,
+)
 from perflaw.learn.series.series import Array, Rows
 from perflaw.types import Noise
 
@@ -69,9 +78,15 @@ def may_be_negative(term: Term) -> bool:
     return is_constant(term) or (LINEAR in term and sum(f is not ONE for f in term) == 1)
 
 
+def steepness_cost(exponent: float) -> float:
+    """Score that an exponent costs beyond those of programs: it needs overwhelming evidence."""
+    low, high = USUAL_EXPONENTS
+    return 0.0 if low <= exponent <= high else STEEP_COST
+
+
 def surprise(term: Term) -> float:
     """Score a term costs for being a rarer shape; a product costs what its rarest factor does and a little more."""
-    parts = [factor.surprise for factor in term if factor is not ONE]
+    parts = [factor.surprise + steepness_cost(factor.exponent) for factor in term if factor is not ONE]
     return max(parts, default=0.0) + 0.5 * (sum(parts) - max(parts, default=0.0))
 
 

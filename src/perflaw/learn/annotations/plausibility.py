@@ -1,0 +1,49 @@
+"""Which features a cost is likely to depend on, by what they are: prior costs for the law learner.
+
+Settings and inputs of the run, sizes, and numbers named like sizes cost nothing. Other numbers and state cost a little.
+Hashes, identities, private attributes and what hangs at the end of a chain of attributes cost so much that a law of
+them has to explain far more than one of the others: among dozens of numbers some follow the costs by chance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+STATE, UNLIKELY = 2.0, 25.0
+"""Prior costs of numbers that are no sizes, and of features that seldom decide a cost."""
+SIZES: Final = frozenset({"len", "size", "nbytes", "bytes", "sum"})
+"""Measures of a size, at the end of a name."""
+_SIZE_WORD = re.compile(
+    r"^(?:n|m|k|num|number|size|count|length|len|depth|width|height|total|limit|capacity|rows|cols|columns|times|reps"
+    r"|repeat|repeats|steps|iterations|order|degree|level|levels|hi|end|stop)$"
+)
+_IDENTITY = re.compile(r"^(?:hash|id|uid|uuid|guid|pid|tid|fd|fileno|seed|index|idx|pos|position|lineno|line|address)$")
+_MAX_CHAIN: Final = 1
+"""Attributes in a row below a parameter that are still likely."""
+
+
+def prior_costs(names: Iterable[str], given: Collection[str]) -> dict[str, float]:
+    """Prior cost of the features that have one; ``given`` are those of the run, which cost nothing.
+
+    >>> prior_costs(["n", "items.len", "ratio", "self._hash", "expression.parent.args.len"], ["n"])
+    {'ratio': 2.0, 'self._hash': 25.0, 'expression.parent.args.len': 25.0}
+    """
+    costs = {name: 0.0 if name in given else _cost(name) for name in names}
+    return {name: cost for name, cost in costs.items() if cost}
+
+
+def _cost(name: str) -> float:
+    if "-" in name or name.startswith(("calls.", "branch.")):
+        return 0.0  # a difference of two ends is a size; what happened in the call is a cause
+    *chain, last = name.split(".")
+    measured = bool(chain) and (last in SIZES or last.startswith("shape["))
+    attributes = chain[1:] if measured else [*chain[1:], *([last] if chain else [])]
+    words = [word for part in [*attributes, *([] if attributes else [name])] for word in part.lower().split("_")]
+    private = any(part.startswith("_") for part in [*attributes, chain[0] if chain else name])
+    if private or len(attributes) > _MAX_CHAIN or any(_IDENTITY.match(word) for word in words):
+        return UNLIKELY
+    if measured or any(_SIZE_WORD.match(word) for word in words):
+        return 0.0
+    return STATE

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from perflaw.types import RunCost
+from tests.check.made import run
 from tests.learn.annotation_data import condition, evidence, learn_one, told
 
 N = 1200
@@ -115,3 +117,15 @@ def test_steep_exponents_need_overwhelming_evidence(rng):
     wide = np.exp(rng.uniform(1, 3, N))
     [steep] = learn_one(evidence(wide**6 * np.exp(0.1 * rng.normal(size=N)), {"width": wide})).scopes
     assert steep.law.slope["width"] == pytest.approx(6.0, abs=0.2)
+
+
+def test_advice_names_a_placeholder_of_the_command(rng):
+    """An attribute is nothing that a person can type after --vary."""
+    configured = [
+        replace(run(i, {"rows": 10.0 * i}), configuration={"rows": str(10 * i), "clock": "real"}) for i in (1, 2)
+    ]
+    made = evidence(rng.normal(1e5, 3e4, 40), {"self.a": rng.integers(1, 3, 40)}, run=np.repeat(["0001", "0002"], 20))
+    made = replace(made, runs=tuple(RunCost(one, 20, 2_000_000, 0, 2_000_000) for one in configured))
+    reasons = {scope.law.reason for scope in learn_one(made).scopes}
+    assert not [reason for reason in reasons if "self.a" in reason]
+    assert [reason for reason in reasons if "--vary rows=…" in reason]

@@ -25,7 +25,16 @@ def cell_series(evidence: Evidence, cells: Cells, options: AnnotationOptions) ->
     """The series of a component's cells."""
     given = {name for cost in evidence.runs for name in cost.run.features}
     costs = {} if options.paper else prior_costs(cells.features, given)
-    return Series(evidence.component.name, cells.y, cells.features, cells.run, quantum=options.quantum, costs=costs)
+    placeholders = {name for cost in evidence.runs for name in cost.run.configuration}
+    return Series(
+        evidence.component.name,
+        cells.y,
+        cells.features,
+        cells.run,
+        quantum=options.quantum,
+        costs=costs,
+        varied=tuple(sorted(given & placeholders)),
+    )
 
 
 def learn_relevant(

@@ -240,7 +240,7 @@ def _claim(
         runs=row.runs,
         sizes=sizes,
         slopes=limits,
-        feature=chosen.feature or (row.names[0] if row.names else ""),
+        feature=row.series.to_vary(chosen.feature or (row.names[0] if row.names else "")),
         established=choice.established,
         varies=bool(np.ptp(row.y) > 1e-12 * np.abs(row.y).max()),
     )

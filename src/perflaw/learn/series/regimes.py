@@ -202,7 +202,7 @@ def _piecewise_law(fitted: FittedPartition, smooth: Learnt | None, at: Sequence[
         runs=row.runs,
         sizes=int(np.unique(row.x[part.feature]).size),
         slopes=(slopes[1][name], slopes[2][name]),
-        feature=name,
+        feature=row.series.to_vary(name),
     )
     law = new_law(
         row.series,

@@ -74,6 +74,15 @@ class Series:
     costs: Mapping[str, float] = field(default_factory=dict)
     """Prior cost of features that seldom decide a cost: −2 log likelihood that they must explain more than others."""
 
+    varied: tuple[str, ...] | None = None
+    """Features that a person can vary, for advice; None: all of them."""
+
+    def to_vary(self, feature: str) -> str:
+        """The feature to vary where one of more values is wanted: itself if a person can vary it."""
+        if self.varied is None or feature in self.varied:
+            return feature
+        return self.varied[0] if self.varied else "n"
+
     def costs_of(self, names: Iterable[str], rows: float) -> Array:
         """Prior costs of features, (F,): they grow beyond ``COST_ROWS`` rows, where chance correlations count more."""
         return np.array([self.costs.get(name, 0.0) for name in names]) * max(1.0, rows / COST_ROWS)

@@ -256,7 +256,7 @@ def _learnt(rows: Rows, selection: Selection, at: Sequence[Mapping[str, float]] 
         # Both values of a flag are all there are, so its shape is known.
         sizes = FEWEST_SIZES if np.array_equal(values, (0.0, 1.0)) else int(values.size)
         units = rows.runs if shared else rows.y.size
-        verdicts.append(judge(Evidence(units, rows.runs, sizes, (low[name], high[name]), name)))
+        verdicts.append(judge(Evidence(units, rows.runs, sizes, (low[name], high[name]), rows.series.to_vary(name))))
     target = rows.log_y if chosen.sum.noise.log else rows.y
     away = target - float(rows.w @ target) / target.size
     constants = [c for term, c in zip(chosen.sum.terms, chosen.sum.coefficients, strict=True) if is_constant(term)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import array
 import collections
+import dataclasses
 import math
 import sys
 from pathlib import Path, PurePosixPath
 from types import CellType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -134,6 +135,64 @@ def test_a_counter_of_the_program_runs_none_of_its_code() -> None:
 
     assert of(Counter(a=1, b=2)) == {"x.len": 2}
     assert of(type("Counter", (), {})()) == {}
+
+
+Point = collections.namedtuple("Point", "width height")
+
+
+class Part(NamedTuple):
+    rows: int
+    items: list[int]
+
+
+class Named(Part):
+    """A class of named tuples below another one."""
+
+
+def test_fields_of_named_tuples() -> None:
+    assert of(Point(3, 4)) == {"x.width": 3, "x.height": 4}
+    assert of(Part(2, [5])) == of(Named(2, [5])) == {"x.rows": 2, "x.items.len": 1, "x.items.sum": 5}
+    assert of(Plain(point=Point(3, "a"), n=1)) == {"x.n": 1, "x.point.width": 3, "x.point.height.len": 1}
+    assert of(tuple.__new__(Point, (6,))) == {"x.width": 6}  # shorter than its class says
+    reader = Probe(lambda x: None)
+    turns = [Point(1, 2), Plain(width=7, height=8), Part(3, []), Point(5, 6)]
+    found = [{k: v for k, v in reader.read((one,)) if k != "x.type"} for one in turns]
+    assert found == [
+        {"x.width": 1, "x.height": 2},
+        {"x.width": 7, "x.height": 8},
+        {"x.rows": 3, "x.items.len": 0},
+        {"x.width": 5, "x.height": 6},
+    ]
+
+
+def test_named_tuples_run_none_of_the_programs_code() -> None:
+    class Odd(tuple):
+        _fields = ("n", 3, "absent", "n")
+
+        @property
+        def n(self) -> int:
+            raise AssertionError
+
+    assert of(Odd((1, 2))) == {"x.n": 1}
+    assert of(type("Wrong", (tuple,), {"_fields": ["n"]})((1,))) == {}
+
+
+def test_fields_of_data_classes() -> None:
+    for options in ({}, {"frozen": True}, {"slots": True}, {"frozen": True, "slots": True}):
+        made = dataclasses.make_dataclass("Made", [("depth", int), ("items", list)], **options)
+        assert of(made(3, [1, 2])) == {"x.depth": 3, "x.items.len": 2, "x.items.sum": 3}
+
+
+def test_items_of_dictionaries_that_the_code_names() -> None:
+    def f(options: dict[str, object], other: dict[object, object], self: Plain) -> object:
+        return options["limit"], options.get("ratio", 1), options["name"], other["limit"], self.settings["limit"], "x-y"
+
+    settings = {"limit": 9, "ratio": 0.5, "name": "abc", "unnamed": 7, "x-y": 1}
+    found = features(f, settings, {"limit": 4, 1: 2}, Plain(settings=settings))
+    assert {name: value for name, value in found.items() if not name.endswith(".type")} == {
+        "options.len": 5, "options.limit": 9, "options.ratio": 0.5, "other.len": 2,
+        "self.settings.len": 5, "self.settings.limit": 9, "self.settings.ratio": 0.5,
+    }  # fmt: skip
 
 
 def test_attributes_to_depth_two() -> None:

@@ -31,7 +31,7 @@ static void add_parameters(FeatureProgram *program, PyCodeObject *code) {
 /* Whether something is measured of a value. Of an object that is so only if its attributes are in reach. */
 static int is_measurable(PyObject *value, int is_deepest) {
     Kind kind = kind_of(Py_TYPE(value));
-    return kind != OTHER && (kind != OBJECT || !is_deepest);
+    return kind != OTHER && (!has_attributes(kind) || !is_deepest);
 }
 
 static int has_place(const FeatureProgram *program, Origin origin, PyObject *name) {
@@ -120,20 +120,38 @@ static int add_child(void *context, PyObject *name, PyObject *value) {
     int depth = parent->depth + 1;
     if (parent->children >= here->max_children) return 0;
     if (here->only_named && !is_named(here->entry->code, name)) return 1;
-    if (parent->is_keywords ? !is_number(kind_of(Py_TYPE(value))) : !is_measurable(value, depth >= MAX_DEPTH)) return 1;
+    int is_item = parent->kind == MAPPING;
+    if (is_item ? !is_number(kind_of(Py_TYPE(value))) : !is_measurable(value, depth >= MAX_DEPTH)) return 1;
     if (!is_plain_name(name) || is_special(name) || has_child(program, here->parent, name)) return 1;
-    Place *child = place_add(program, parent->is_keywords ? KEY : ATTRIBUTE, here->parent, name);
+    Place *child = place_add(program, is_item ? KEY : ATTRIBUTE, here->parent, name);
     if (!child) return 0;
     child->depth = (uint8_t)depth;
     program->places[here->parent].children++; /* the array may have moved */
     return 1;
 }
 
+/* Add the numbers of a dictionary of settings: all keyword arguments, else those items whose keys the code names. A
+ * dictionary of data may have millions of other keys. */
+static void explore_items(Exploration *here) {
+    Place place = here->program->places[here->parent];
+    if (place.is_keywords) {
+        visit_items(place.value, add_child, here);
+        return;
+    }
+    PyObject *constants = here->entry->code->co_consts;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(constants); at++) {
+        PyObject *key = PyTuple_GET_ITEM(constants, at), *value = string_item(place.value, key);
+        if (value && !add_child(here, key, value)) return;
+    }
+}
+
 void explore_value(FeatureProgram *program, int parent, const CallEntry *entry) {
     Place place = program->places[parent];
-    Exploration here = {program, entry, parent, place.is_keywords ? MAX_KEYS : MAX_ATTRIBUTES, 0};
-    if (place.is_keywords && place.kind == MAPPING) visit_items(place.value, add_child, &here);
-    if (place.kind != OBJECT || place.depth >= MAX_DEPTH || place.origin == CLOSURE || place.origin == GLOBAL) return;
+    Exploration here = {program, entry, parent, place.kind == MAPPING ? MAX_KEYS : MAX_ATTRIBUTES, 0};
+    if (place.depth >= MAX_DEPTH || place.origin == CLOSURE || place.origin == GLOBAL) return;
+    if (place.kind == MAPPING) explore_items(&here);
+    if (!has_attributes(place.kind)) return;
+    if (place.kind == NAMED) visit_fields(place.value, add_child, &here);
     for (here.only_named = 1; here.only_named >= 0; here.only_named--) {
         visit_instance(place.value, add_child, &here);
         visit_slots(place.value, add_child, &here);

@@ -8,7 +8,7 @@
 
 /* Append the roots that are not there yet. */
 void explore_roots(FeatureProgram *program, const CallEntry *entry);
-/* Append the attributes of the value of a place. */
+/* Append the attributes or items of the value of a place. */
 void explore_value(FeatureProgram *program, int parent, const CallEntry *entry);
 /* Append the differences between numbers of this call. */
 void explore_differences(FeatureProgram *program);

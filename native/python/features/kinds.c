@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "slots.h"
+
 static const struct {
     PyTypeObject *type;
     Kind kind;
@@ -40,6 +42,7 @@ static Kind kind_of_class(PyTypeObject *type) {
     /* collections.Counter is a class of Python's. Its length is read from the dictionary that it is, so that a class of
      * the program's with this name does no harm either. */
     if (!strcmp(type->tp_name, "Counter") && type->tp_base == &PyDict_Type) return MAPPING;
+    if (field_names(type)) return NAMED;
     return PyType_IsSubtype(type, &PyModule_Type) ? OTHER : OBJECT;
 }
 

@@ -12,6 +12,7 @@
 typedef enum Kind {
     OTHER,    /* only its type is measured */
     OBJECT,   /* has attributes */
+    NAMED,    /* a named tuple: its fields are attributes */
     INTEGER,  /* int */
     TRUTH,    /* bool */
     FLOATING, /* float */
@@ -28,6 +29,8 @@ typedef enum Kind {
 } Kind;
 
 Kind kind_of(PyTypeObject *type);
+
+static inline int has_attributes(Kind kind) { return kind == OBJECT || kind == NAMED; }
 
 static inline int is_number(Kind kind) { return kind == INTEGER || kind == TRUTH || kind == FLOATING; }
 

@@ -77,7 +77,8 @@ void measure_value(FeatureReading *reading, Place *place) {
     case TENSOR: measure_tensor(reading, place); break;
     case PATH: measure_file(reading, place); break;
     case OTHER:
-    case OBJECT: break;
+    case OBJECT:
+    case NAMED: break;
     default:
         write_count(reading, place, LENGTH, length_of(place->kind, place->value));
         write_count(reading, place, BYTES, bytes_of(place->kind, place->value));

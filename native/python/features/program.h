@@ -1,7 +1,7 @@
 /* A feature program: the places from which the features of one function are read, found during its first calls.
  *
  * The places form a forest: a root is a parameter, a global or a closure cell, and a child is an attribute of its
- * parent's value. Parents stand before their children, so one pass over the array reads all. What a place remembers of
+ * parent's value, or an item of a dictionary. Parents stand before their children, so one pass over the array reads all. What a place remembers of
  * the type that it saw last is only a cache: a value of another type is read as if it were the first, so exploring and
  * running agree.
  *
@@ -18,7 +18,7 @@ enum {
     MAX_FEATURES = 48,        /* of a function, beyond the types, lengths and values of its parameters */
     MAX_PLACES = 48,          /* beyond the parameters */
     MAX_ATTRIBUTES = 16,      /* of one object */
-    MAX_KEYS = 8,             /* of **kwargs */
+    MAX_KEYS = 8,             /* of **kwargs, and of a dictionary */
     MAX_NAMED = 8,            /* globals, and as many closure cells */
     MAX_DIFFERENCES = 8,      /* such as end - begin */
     MAX_EXTENTS = 4,          /* of an array */
@@ -59,8 +59,9 @@ typedef struct Place {
     Kind kind;
     int32_t type_number;
     uint32_t epoch;            /* how often the type changed */
-    uint32_t resolved_in;      /* epoch of the parent for which `offset` holds */
+    uint32_t resolved_in;      /* epoch of the parent for which `offset` and `field` hold */
     Py_ssize_t offset;         /* of the slot, 0 if it is in the instance dictionary */
+    Py_ssize_t field;          /* index of the field of a named tuple, else -1; as `offset`, for that epoch */
     int32_t numbers[MEASURES]; /* of the features, or NOT_NUMBERED, or REFUSED */
     PyObject *value;           /* in the call at hand; borrowed, and stale between calls */
     double number;             /* of a numeric value */

@@ -23,11 +23,13 @@ static PyObject *closure_value(const CallEntry *entry, Py_ssize_t index) {
 }
 
 static PyObject *attribute_value(Place *place, const Place *parent) {
-    if (!parent->value || parent->kind != OBJECT) return NULL;
+    if (!parent->value || !has_attributes(parent->kind)) return NULL;
     if (place->resolved_in != parent->epoch) {
+        place->field = parent->kind == NAMED ? field_index(Py_TYPE(parent->value), place->name) : -1;
         place->offset = slot_offset(Py_TYPE(parent->value), place->name);
         place->resolved_in = parent->epoch;
     }
+    if (place->field >= 0) return field_value(parent->value, place->field);
     if (place->offset) return slot_value(parent->value, place->offset);
     return instance_attribute(parent->value, place->name, &place->index);
 }
@@ -57,7 +59,7 @@ static void learn_type(FeatureReading *reading, Place *place, PyTypeObject *type
     place->tag = type_tag(type);
     place->epoch++;
     if (place->origin == PARAMETER) place->type_number = reading->sink->type_number(reading->sink->context, type);
-    reading->program->misses += place->kind == OBJECT;
+    reading->program->misses += has_attributes(place->kind);
 }
 
 static void look(FeatureReading *reading, Place *place) {

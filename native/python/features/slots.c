@@ -33,6 +33,13 @@ Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
 
 PyObject *slot_value(PyObject *object, Py_ssize_t offset) { return *(PyObject **)((char *)object + offset); }
 
+/* The string "_fields", made once. */
+static PyObject *fields_name(void) {
+    static PyObject *name;
+    if (!name) name = PyUnicode_InternFromString("_fields");
+    return name;
+}
+
 typedef struct SlotVisit {
     PyObject *object;
     PyTypeObject *class;
@@ -54,4 +61,34 @@ void visit_slots(PyObject *object, Visit visit, void *context) {
     SlotVisit here = {.object = object, .visit = visit, .context = context, .goes_on = 1};
     while (here.goes_on && (here.class = next_with_slots(Py_TYPE(object), &at)))
         visit_items(here.class->tp_dict, visit_slot, &here);
+}
+
+PyObject *field_names(PyTypeObject *type) {
+    PyObject *order = type->tp_mro;
+    if (!(type->tp_flags & Py_TPFLAGS_TUPLE_SUBCLASS) || !order || !PyTuple_CheckExact(order)) return NULL;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(order); at++) {
+        PyTypeObject *class = (PyTypeObject *)PyTuple_GET_ITEM(order, at);
+        PyObject *names = class->tp_flags & Py_TPFLAGS_HEAPTYPE ? string_item(class->tp_dict, fields_name()) : NULL;
+        if (names && PyTuple_CheckExact(names)) return names;
+    }
+    return NULL;
+}
+
+Py_ssize_t field_index(PyTypeObject *type, PyObject *name) {
+    PyObject *names = field_names(type);
+    for (Py_ssize_t at = 0; names && at < PyTuple_GET_SIZE(names); at++)
+        if (is_same_string(PyTuple_GET_ITEM(names, at), name)) return at;
+    return -1;
+}
+
+PyObject *field_value(PyObject *named, Py_ssize_t index) {
+    return index >= 0 && index < PyTuple_GET_SIZE(named) ? PyTuple_GET_ITEM(named, index) : NULL;
+}
+
+void visit_fields(PyObject *named, Visit visit, void *context) {
+    PyObject *names = field_names(Py_TYPE(named));
+    for (Py_ssize_t at = 0; names && at < PyTuple_GET_SIZE(names); at++) {
+        PyObject *value = field_value(named, at);
+        if (value && !visit(context, PyTuple_GET_ITEM(names, at), value)) return;
+    }
 }

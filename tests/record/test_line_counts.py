@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.record.python.line_counts import LineOwners, read_line_counts
+from perflaw.record.python.native_reader import LineOwners, read_line_counts
 from perflaw.record.tree.records import Definitions
 
 LINES = st.dictionaries(st.integers(0, 9), st.integers(0, 2**40), min_size=1)

@@ -27,7 +27,7 @@ def command(listen: str, token_file: Path, cert: Path, key: Path, folder: Path, 
 
     Whoever has the token can run any command on this machine, so use it only between machines of your own.
     """
-    from perflaw.explore.agent.remote import listen as serve
+    from perflaw.explore.agent.agent import listen as serve
 
     try:
         serve(listen, token_file, (cert, key), folder, once, note)

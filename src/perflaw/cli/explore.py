@@ -102,7 +102,12 @@ def tell_plan(target: Experiment, study: Study, wish: Wish, as_json: bool) -> in
         return 0
     study, size = plan.study, "endless" if plan.size is None else f"{plan.size:,}"
     lines = [f"study {study.name}: {len(study.knobs)} knobs, {size} configurations, policy {study.policy}"]
-    lines += [f"  {knob.name}: {_settings(knob.values, knob.low, knob.high, knob.unit)}" for knob in study.knobs]
+    for knob in study.knobs:
+        if knob.low is not None and knob.high is not None:
+            settings_text = f"{knob.low:g} to {knob.high:g} {knob.unit}".rstrip()
+        else:
+            settings_text = ", ".join(map(str, knob.values)) if isinstance(knob.values, tuple) else ""
+        lines.append(f"  {knob.name}: {settings_text}")
     lines.append(f"runs      {study.target.run or study.target.start}")
     if study.target.workload:
         lines.append(f"workload  {study.target.workload}")
@@ -118,12 +123,6 @@ def tell_plan(target: Experiment, study: Study, wish: Wish, as_json: bool) -> in
     for line in [*lines, f"to be made: {left}{done}{takes}{most}. Nothing was touched."]:
         click.echo(line)
     return 0
-
-
-def _settings(values: object, low: float | None, high: float | None, unit: str) -> str:
-    if low is not None and high is not None:
-        return f"{low:g} to {high:g} {unit}".rstrip()
-    return ", ".join(map(str, values)) if isinstance(values, tuple) else ""
 
 
 def settings(configuration: Configuration) -> str:

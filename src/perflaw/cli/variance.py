@@ -120,8 +120,7 @@ def command(
 
         click.echo(dumps(variance_document(found, [each.run for each in recordings], changes)))
         return 0
-    from perflaw.report.variance.screen import variance_screen
-    from perflaw.report.variance.table import changes_text, provenance, variance_table
+    from perflaw.report.variance.terminal import changes_text, provenance, variance_screen, variance_table
 
     colour = sys.stdout.isatty()
     if changes is not None:

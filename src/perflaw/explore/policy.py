@@ -29,7 +29,7 @@ POLICIES = {
     "sobol": ("perflaw.explore.policies.designs", "Sobol"),
     "lhs": ("perflaw.explore.policies.designs", "LatinHypercube"),
     "one-at-a-time": ("perflaw.explore.policies.designs", "OneAtATime"),
-    "racing": ("perflaw.explore.policies.racing", "Racing"),
+    "racing": ("perflaw.explore.policies.designs", "Racing"),
     "law": ("perflaw.explore.policies.law", "Law"),
     "optuna": ("perflaw.explore.policies.libraries", "Optuna"),
     "smac": ("perflaw.explore.policies.libraries", "Smac"),

@@ -1,22 +1,145 @@
-"""All runs of one ``perflaw record``, one after the other; a failing run is reported and the others go on."""
+"""All runs of one ``perflaw record``, one after the other; a failing run is reported and the others go on.
+
+A run starts the program with a tracer inside, reads what the tracer appends, and saves the recording.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import subprocess
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from perflaw.errors import TargetError
+from perflaw.record.launch import Launch
+from perflaw.record.machine import MachineMeter
+from perflaw.record.manifest import Execution, masked
 from perflaw.record.plan import Plan, PlannedRun
-from perflaw.record.process import StandardInput
-from perflaw.record.run import key_of, record_run
-from perflaw.record.saving import Outcome
-from perflaw.record.settings import RecordSettings
-from perflaw.record.tracers import TracerChoice
-from perflaw.record.unfinished import discard_unfinished
-from perflaw.store.experiment import Experiment
+from perflaw.record.probes.session import EVERYTHING, ProbeSession, with_probes
+from perflaw.record.process import KeptOutput, SignalRelay, StandardInput, TimeLimit, printed_features
+from perflaw.record.run_features import run_features
+from perflaw.record.saving import Outcome, RunContext, save_recording
+from perflaw.record.settings import PATHS, PROBES, RecordSettings
+from perflaw.record.tracers import Tracer, TracerChoice
+from perflaw.record.tree.reservoir import scramble
+from perflaw.record.unfinished import RunClaim, discard_unfinished
+from perflaw.store.experiment import Experiment, discard
+
+FEW: Final = 4096
+"""Fewer new records than this are left to accumulate: reading right behind the writer would slow the program down."""
+
+
+def key_of(planned: PlannedRun, settings: RecordSettings) -> str:
+    """Digest of everything that makes two planned runs the same.
+
+    That is the command, its values and features, its standard input, and what is recorded. The time limit is no part of
+    it, because a run that was complete within one limit is complete within any; nor is the content of files it reads.
+    """
+    parts = [
+        *(masked(planned.command), masked(planned.template), dict(planned.varied), dict(planned.declared)),
+        *(planned.workload, str(planned.stdin or ""), settings.described()),
+        sorted((output.name, output.pattern) for output in settings.outputs),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def record_run(
+    experiment: Experiment,
+    planned: PlannedRun,
+    launch: Launch,
+    tracer: Tracer,
+    settings: RecordSettings,
+    stdin: StandardInput,
+) -> Outcome:
+    """Run the program once and keep its recording in ``experiment``.
+
+    StoreError if the experiment cannot be written. The program is not started then; or, if the disk became full while it
+    ran, the recording is kept in the temporary folder and the message says where.
+    """
+    template = planned.template[len(planned.template) - len(launch.arguments) :]
+    features = run_features(template, launch.arguments, planned.varied, planned.declared)
+    claim = RunClaim.with_spool(experiment, key_of(planned, settings), "cd ~ && perflaw record -- …")
+    folder = claim.folder
+    spool, seed = folder / "spool", scramble(int(folder.name) + (os.getpid() << 20))
+    reader = tracer.reader(spool, seed)
+    reader.paths = PATHS in settings.collect
+    with SignalRelay() as relay, claim, _probe_session(folder, seed, settings) as probes:
+        env = tracer.environment(launch, settings.for_tracer(spool, seed)) | (probes.environment() if probes else {})
+        output = KeptOutput(folder) if settings.keep_output or settings.outputs else None
+        steps = [reader.step, probes.step] if probes else [reader.step]
+        execution, pid, fed = _execute(launch, env, steps, reader.idle_s, stdin, output, relay, planned.timeout)
+        if fed is not None:
+            features["stdin.bytes"] = float(fed)
+        printed, problems = printed_features(folder, settings.outputs)
+        context = RunContext(
+            claim,
+            tracer,
+            configuration={**planned.varied, **settings.described()},
+            features={**features, **printed},
+            selected=bool(settings.select),
+            workload=planned.workload,
+            paths=settings.paths,
+        )
+        processes = reader.finish(pid)
+        outcome = save_recording(context, execution, with_probes(processes, probes, pid) if probes else processes)
+        return replace(outcome, interrupted=relay.received, over=bool(execution.over), problems=problems)
+
+
+def _probe_session(folder: Path, seed: int, settings: RecordSettings) -> AbstractContextManager[ProbeSession | None]:
+    """Collects probes if that is asked for; TargetError if it is impossible, and nothing is kept then."""
+    if PROBES not in settings.collect:
+        return nullcontext()
+    try:
+        return ProbeSession(folder, seed, settings.probes or EVERYTHING, settings.remotes)
+    except TargetError:
+        discard(folder)
+        raise
+
+
+def _execute(
+    launch: Launch,
+    env: dict[str, str],
+    steps: Sequence[Callable[[], int]],
+    idle_s: float,
+    stdin: StandardInput,
+    output: KeptOutput | None,
+    relay: SignalRelay,
+    timeout: float | None,
+) -> tuple[Execution, int, int | None]:
+    """Run the program to its end, calling ``steps`` to read its records meanwhile.
+
+    Returns its execution, its process id, and the size in bytes of its standard input if that could be counted.
+    """
+    limit = TimeLimit(timeout)
+    descriptor, feeder = stdin.open()
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    begun = time.perf_counter_ns()
+    out, err = output.targets if output else (None, None)
+    meter = MachineMeter()
+    process = relay.process = subprocess.Popen(launch.argv, env=env, stdin=descriptor, stdout=out, stderr=err)
+    meter.watch(process)
+    if descriptor is not None:
+        os.close(descriptor)
+    if output:
+        output.started()
+    while not meter.wait(process, idle_s if sum(step() for step in steps) < FEW else 0):
+        limit.enforce(process)
+    wall_ns = time.perf_counter_ns() - begun
+    machine = meter.read()
+    limit.finish()
+    if output:
+        output.finish()
+    fed = feeder.finish() if feeder else stdin.size
+    execution = Execution(launch.argv, launch.name, started, wall_ns, process.returncode, machine, over=limit.message)
+    return execution, process.pid, fed
 
 
 @dataclass(frozen=True, slots=True)

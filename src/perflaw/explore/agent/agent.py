@@ -1,6 +1,7 @@
 """The agent: a process of its own that applies configurations, runs the target and measures it, verb by verb.
 
-It ends with its explorer: when the channel closes, the agent ends the target, restores its files, and ends.
+An agent on another machine listens for explorers. It ends with its explorer: when the channel closes, the agent ends the
+target, restores its files, and ends.
 """
 
 from __future__ import annotations
@@ -18,8 +19,15 @@ from typing import Any, Final
 
 from perflaw.errors import PerflawError
 from perflaw.explore.agent.job import AgentJob, TrialSettings, forget, job_of, remember, restore_remembered
-from perflaw.explore.agent.measurement import Measurement, Refused, Server, WatchedCommand, start_command
-from perflaw.explore.agent.probes import CollectorLost, ProbeReadings
+from perflaw.explore.agent.measurement import (
+    CollectorLost,
+    Measurement,
+    ProbeReadings,
+    Refused,
+    Server,
+    WatchedCommand,
+    start_command,
+)
 from perflaw.explore.target.files import DiskWatch, Snapshot, opened_by, write_whole
 from perflaw.explore.target.load import end_load, start_load
 from perflaw.explore.target.outputs import PrintedOutput
@@ -28,7 +36,9 @@ from perflaw.explore.target.process import adopt_orphans, end, end_family, end_m
 from perflaw.explore.values import host
 from perflaw.types.studies import Configuration
 from perflaw.wire.channel import Channel, Closed, Message, WireError
+from perflaw.wire.listener import Listener, serving
 from perflaw.wire.streams import over
+from perflaw.wire.tls import parse_address, read_token
 
 _PAUSE_S: Final = 0.005
 """Pause between two looks at a server that is not ready."""
@@ -320,3 +330,36 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+_LOOK_S: Final = 1.0
+
+
+def listen(
+    address: str, token: Path, certificate: tuple[Path, Path], folder: Path, once: bool, say: Callable[[str], None]
+) -> None:
+    """Serve explorers one after the other, each in a process of its own. UsageError where it cannot listen."""
+    listener = Listener(parse_address(address), read_token(token), serving(*certificate))
+    say(f"agent listens at {listener.address}, targets run in {folder.resolve()}")
+    try:
+        while True:
+            channel = listener.accept(_LOOK_S)
+            if channel is None:
+                continue
+            # A child process serves, whose death does not end the listener.
+            child = os.fork()
+            if child == 0:
+                try:
+                    os.setsid()
+                    signal.signal(signal.SIGINT, signal.SIG_IGN)
+                    serve(channel, folder.resolve())
+                finally:
+                    os._exit(0)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            channel.close()
+            if once:
+                return
+            if status:
+                say(f"an agent ended with status {status}; the next one restores what it left")
+    finally:
+        listener.close()

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perflaw.record.tree.builder import TreeBuilder
-from perflaw.record.tree.call_tree import RecordedTree, from_tables, to_tables
+from perflaw.record.tree.call_tree import RecordedTree, to_tables
 from perflaw.record.tree.core import DTYPES, Core, load
 from perflaw.record.tree.records import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH, TreeLimits
 from perflaw.store.schema import OTHER
@@ -24,6 +24,7 @@ from tests.native.building import make
 from tests.native.rings import STOP, WRITTEN, RingFile
 from tests.native.streams import Piece, Program, deep_program, wide_program
 from tests.record.test_tree_builder import Stream, trees
+from tests.record.tree_objects import from_tables
 
 USUAL = TreeLimits()
 METRICS = ("time", "cpu", "events", "bytes", "blocks")

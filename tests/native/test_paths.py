@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.record.tree.builder import TreeBuilder
-from perflaw.record.tree.call_tree import from_tables, to_tables
+from perflaw.record.tree.call_tree import to_tables
 from perflaw.record.tree.core import Core
 from perflaw.record.tree.path_builder import FEWEST, MOST_OBSERVATIONS, SHORTEST_NS, WHOLE, FunctionPaths, whole_log
 from perflaw.record.tree.records import CHANGE, ENTER, EXIT
 from tests.native.rings import RingFile
 from tests.native.streams import Piece, Program
 from tests.native.test_core import METRICS, shared_folder, steps
+from tests.record.tree_objects import from_tables
 
 Paths = dict[int, FunctionPaths]
 

@@ -9,12 +9,12 @@ from perflaw.record.manifest import Execution
 from perflaw.record.python.native_reader import NativeReader, is_running
 from perflaw.record.python.tracers import NativeTracer
 from perflaw.record.saving import RunContext, save_recording
-from perflaw.record.tree.call_tree import from_tables
 from perflaw.record.tree.records import ENTER
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import open_experiment
 from tests.conftest import assert_identities
 from tests.record.rings import CAPACITY, NO_PROCESS, READ, STOP, calls, word, write_process, write_ring
+from tests.record.tree_objects import from_tables
 
 ROOT, CHILD, GRANDCHILD = NO_PROCESS + 1, NO_PROCESS + 2, NO_PROCESS + 3
 

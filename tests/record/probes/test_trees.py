@@ -12,9 +12,9 @@ from perflaw.record.probes.collector import ProbeProcess
 from perflaw.record.probes.decoding import ProbeRecords, Spans, innermost, nest
 from perflaw.record.probes.rings import TickClock
 from perflaw.record.probes.trees import CoreBuilder, ProcessTree, TwinBuilder, feature_name
-from perflaw.record.tree.call_tree import from_tables
 from perflaw.record.tree.core import Export
 from tests.conftest import examples
+from tests.record.tree_objects import from_tables
 
 TREES = st.recursive(st.just([]), lambda inner: st.lists(inner, max_size=3), max_leaves=25)
 SOURCE = ProbeProcess(0, 1, 2, 0, (), "c", (), TickClock())

@@ -12,11 +12,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Final
 
-from perflaw.record.tree.core import Export, rows_of
-from perflaw.store.columns import Array
+from perflaw.record.tree.core import Export
 from perflaw.types.specifications import LEVELS, MOST_BUCKETS, MOST_SCALE, UNIT
 
 WHOLE: Final = -1
@@ -77,20 +76,6 @@ class FunctionPaths:
     """Its observations."""
     pieces: list[PathPiece] = field(default_factory=list)
     """Durations of each path in each observation."""
-
-
-def path_objects(tables: Mapping[Export, Array]) -> dict[int, FunctionPaths]:
-    """Number of a function → its durations, from the tables; pieces in order of node, observation and clock."""
-    paths = {code: FunctionPaths(dropped) for code, dropped in rows_of(tables[Export.PATH_CODES])}
-    for code, _, *seen in rows_of(tables[Export.PATH_SEEN]):
-        paths[code].seen.append(PathObservation(*seen))
-    buckets, levels = rows_of(tables[Export.PATH_BUCKETS]), rows_of(tables[Export.PATH_BATCHES])
-    for code, node, observation, clock, scale, zeros, bucket_count, level_count in rows_of(tables[Export.PATH_PIECES]):
-        counts, sums = dict(islice(buckets, bucket_count)), list(islice(levels, level_count))
-        paths[code].pieces.append(PathPiece(node, observation, clock, scale, zeros, counts, sums))
-    for function in paths.values():
-        function.pieces.sort(key=lambda piece: (piece.node, piece.observation, piece.clock))
-    return paths
 
 
 def path_rows(paths: Mapping[int, FunctionPaths]) -> dict[Export, Iterable[tuple[Any, ...]]]:

@@ -13,7 +13,7 @@ from perflaw.check.evalues import Effects
 from perflaw.laws.evaluation import bound, names
 from perflaw.laws.printing import show
 from perflaw.laws.reading import parse_distribution, parse_expression
-from perflaw.laws.tree import Block, Clause, LawFile, Part
+from perflaw.laws.tree import Clause, LawFile, Part
 from perflaw.laws.units import factor_of
 from perflaw.types import Annotation, Metric
 
@@ -108,17 +108,16 @@ def clause_names(clause: Clause) -> set[str]:
 def claims_of_text(file: LawFile, twin: Document | None = None) -> list[Claim]:
     """The claims of a law file; the twin lends its intervals to the blocks that it says the same of."""
     known = {(one["component"], one["metric"]): one for one in twin["annotations"]} if twin else {}
-    return [_claim(block, known.get((block.component, block.metric))) for block in file.blocks]
-
-
-def _claim(block: Block, twin: Document | None) -> Claim:
-    factor, unit = factor_of(block)
-    clauses = bound(block).clauses
-    claim = Claim(block.component, Metric(block.metric, unit), clauses, factor, line=block.line)
-    if twin is None or clauses_of(twin) != clauses:
-        return claim
-    learnt = claim_of_document(twin)
-    return replace(claim, metric=learnt.metric, ranges=learnt.ranges, baseline=learnt.baseline, document=twin)
+    claims = []
+    for block in file.blocks:
+        factor, unit = factor_of(block)
+        claim = Claim(block.component, Metric(block.metric, unit), bound(block).clauses, factor, line=block.line)
+        one = known.get((block.component, block.metric))
+        if one is not None and clauses_of(one) == claim.clauses:
+            learnt = claim_of_document(one)
+            claim = replace(claim, metric=learnt.metric, ranges=learnt.ranges, baseline=learnt.baseline, document=one)
+        claims.append(claim)
+    return claims
 
 
 def claim_of_document(one: Document, clauses: tuple[Clause, ...] | None = None) -> Claim:

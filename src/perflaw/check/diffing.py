@@ -87,13 +87,16 @@ def compare(old: DiffSide, new: DiffSide, options: CheckOptions | None = None) -
         key = (verdict.component.name, verdict.metric.name)
         return replace(verdict, old_laws=_stated(before.get(key)), new_laws=_stated(after.get(key)))
 
-    return [with_laws(one) for one in sorted(verdicts, key=_rank)]
-
-
-def _rank(verdict: DiffVerdict) -> tuple[int, float, str, str]:
-    """Sort key: the worst verdict first, then the largest effect."""
-    order = ("violated", "inconclusive", "holds", "out of scope").index(verdict.verdict)
-    return order, -abs(log(max(verdict.effect or 1.0, 1e-12))), verdict.component.name, verdict.metric.name
+    order = ("violated", "inconclusive", "holds", "out of scope")
+    verdicts.sort(
+        key=lambda one: (
+            order.index(one.verdict),
+            -abs(log(max(one.effect or 1.0, 1e-12))),
+            one.component.name,
+            one.metric.name,
+        )
+    )
+    return [with_laws(one) for one in verdicts]
 
 
 def _stated(claim: Claim | None) -> tuple[Stated, ...]:

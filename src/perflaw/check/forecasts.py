@@ -78,7 +78,9 @@ def _forecast(claim: Claim, point: Point, of: Literal["run", "call"]) -> Forecas
     )
     if number is None:
         return refuse("none of the law's conditions is true here")
-    clause, laws = claim.clauses[number], _clause_laws(claim, number)
+    clause, scopes = claim.clauses[number], (claim.document or {}).get("scopes") or []
+    start = sum(len(before.parts) for before in claim.clauses[:number])
+    laws = [scope["law"] for scope in scopes[start : start + len(clause.parts)]]  # none for text alone
     own = {name: values[name] for name in clause_names(clause)}
     mean = float(np.ravel(distributions.mean(clause, own))[0]) * claim.factor
     if not np.isfinite(mean):
@@ -115,13 +117,6 @@ def _forecast(claim: Claim, point: Point, of: Literal["run", "call"]) -> Forecas
         inside=not message,
         message="; ".join(filter(None, [message, note])),
     )
-
-
-def _clause_laws(claim: Claim, number: int) -> list[Document]:
-    """The twin's laws of a clause; none for text alone."""
-    scopes = (claim.document or {}).get("scopes") or []
-    start = sum(len(clause.parts) for clause in claim.clauses[:number])
-    return [scope["law"] for scope in scopes[start : start + len(claim.clauses[number].parts)]]
 
 
 def _outside(claim: Claim, point: Point) -> tuple[str, float]:

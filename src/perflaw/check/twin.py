@@ -31,8 +31,8 @@ def support(annotation: Annotation, found: Mapping[tuple[str, str], Evidence]) -
     columns = columns_of(evidence)
     ranges = {}
     for name in sorted(claim.names):
-        if _numeric(columns.get(name)):
-            column = columns[name]
+        column = columns.get(name)
+        if column is not None and column.dtype.kind != "U" and np.isfinite(column).any():
             ranges[name] = float(np.nanmin(column)), float(np.nanmax(column))
     claim = replace(claim, ranges=ranges)
     records = law_records(claim, evidence)
@@ -45,10 +45,6 @@ def support(annotation: Annotation, found: Mapping[tuple[str, str], Evidence]) -
             "sample": _sample(claim, evidence, columns),
         }
     }
-
-
-def _numeric(column: NDArray[np.float64] | NDArray[np.str_] | None) -> bool:
-    return column is not None and column.dtype.kind != "U" and bool(np.isfinite(column).any())
 
 
 def _sample(

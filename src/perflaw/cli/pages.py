@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,7 +129,16 @@ def variance_views(
     metrics = dict.fromkeys([metric, *recorded])
     surveys = [survey(read_call_tree(recordings, find_metric(recordings, name)), options) for name in metrics]
     first = [asked] if asked else []
-    chosen = list(dict.fromkeys([*first, *_by_turns(surveys)]))[:MAX_EXPLAINED]
+    lists = [[node.component for pattern in one.variance.patterns for node in pattern.nodes] for one in surveys]
+    longest = max(map(len, lists), default=0)
+    chosen = list(
+        dict.fromkeys(
+            [
+                *first,
+                *[components[place] for place in range(longest) for components in lists if place < len(components)],
+            ]
+        )
+    )[:MAX_EXPLAINED]
     driven = frozenset(chosen[:MAX_DRIVEN])
     views = []
     for one in surveys:
@@ -172,10 +181,3 @@ def write_variance(
     size = write_page(output, replace(page_of(experiment, recordings, [], None), variance=views))
     patterns = counted(len(views[0].variance.patterns), "pattern")
     click.echo(f"wrote {output}: {patterns}, {size / 1e6:.1f} MB", err=True)
-
-
-def _by_turns(surveys: Iterable[Survey]) -> list[Component]:
-    """Functions of the patterns, the most important patterns first, one of each metric by turns."""
-    lists = [[node.component for pattern in one.variance.patterns for node in pattern.nodes] for one in surveys]
-    longest = max(map(len, lists), default=0)
-    return [components[place] for place in range(longest) for components in lists if place < len(components)]

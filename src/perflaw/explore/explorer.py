@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from perflaw.errors import TargetError
@@ -63,7 +62,13 @@ class Explorer:
         self._new_agent, self._show = agent, show
         self._agent: AgentConnection | None = None
         self._greeting: Mapping[str, Any] = {}
-        self.space = Space(study.knobs, study.constraints, self._remote_machine())
+        machine: Configuration | None = None  # this machine
+        if study.target.remote:
+            # ``host.…`` stands for the remote machine in constraints.
+            self._agent = self._new_agent()
+            self._introduced(self._agent)
+            machine = self._greeting["host"]
+        self.space = Space(study.knobs, study.constraints, machine)
         self.steering = Steering(self.space, study, seed)
         self.ended = ""
         """Why the study is over; empty as long as it is not."""
@@ -77,7 +82,14 @@ class Explorer:
         try:
             while (trial := self._next()) is not None:
                 yield self._make(trial)
-            self._restore()
+            # Restore the target at the end of the study, unless the study wants that after crashes only.
+            if not self.journal.get("restored", True):
+                self._agent = self._agent or self._new_agent()
+                when = self.study.restore.get("on", ("exit",))
+                last = {"last": True, "files": "exit" in when or "trial" in when}
+                self._introduced(self._agent).ask("restore", last, self.study.target.timeout_s)
+                with self.journal.step():
+                    self.journal.put(restored=True)
         finally:
             if self._agent:
                 self._agent.close()
@@ -85,15 +97,6 @@ class Explorer:
     def trials(self) -> list[Trial]:
         """Return all trials so far, with those that are only planned."""
         return self.journal.trials()
-
-    def _remote_machine(self) -> Configuration | None:
-        """Return the machine of a remote target, which ``host.…`` stands for in constraints; None: this machine."""
-        if not self.study.target.remote:
-            return None
-        self._agent = self._new_agent()
-        self._introduced(self._agent)
-        machine: Configuration = self._greeting["host"]
-        return machine
 
     # ---- What is next.
 
@@ -177,7 +180,11 @@ class Explorer:
         if trial.valid:
             folder = begin_run(self._experiment, key_of(self.study, trial))
             trial = replace(trial, run=folder.name)
-            self._write_run(folder, trial, finished)
+            # The run stays unfinished until the journal has the trial.
+            scales = self.journal.get("scales", {})
+            write_run(folder, self.study, trial, finished.raw, finished.readings, scales)
+            with self.journal.step():
+                self.journal.put(scales=scales)
         replaced = mark_run(self._experiment, planned.run, key_of(self.study, trial)) if planned.run else None
         with self.journal.step():
             self.journal.write(trial, again)
@@ -188,13 +195,6 @@ class Explorer:
         if replaced is not None:
             discard(replaced)
         return trial
-
-    def _write_run(self, folder: Path, trial: Trial, finished: FinishedTrial) -> None:
-        """Write the trial's run, which stays unfinished until the journal has the trial."""
-        scales = self.journal.get("scales", {})
-        write_run(folder, self.study, trial, finished.raw, finished.readings, scales)
-        with self.journal.step():
-            self.journal.put(scales=scales)
 
     def _steady_times(self, trial: Trial, readings: Sequence[Reading]) -> list[float]:
         """Return when each complete trial so far had become steady, in seconds."""
@@ -234,14 +234,3 @@ class Explorer:
                 raise TargetError(message, str(error), "perflaw explore … (goes on)") from error
             agent.has_study = True
         return agent
-
-    def _restore(self) -> None:
-        """Restore the target at the end of the study, unless the study wants that after crashes only."""
-        if self.journal.get("restored", True):
-            return
-        self._agent = self._agent or self._new_agent()
-        when = self.study.restore.get("on", ("exit",))
-        last = {"last": True, "files": "exit" in when or "trial" in when}
-        self._introduced(self._agent).ask("restore", last, self.study.target.timeout_s)
-        with self.journal.step():
-            self.journal.put(restored=True)

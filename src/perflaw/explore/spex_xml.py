@@ -164,7 +164,14 @@ def _add_element(element: _Element, study: dict[str, Any], fixed: dict[str, str]
         study.setdefault("constraints", []).append(attributes.get("expr", element.text.strip()))
         return "constraints", len(study["constraints"]) - 1
     if element.name not in ("parameter", "metric"):
-        study[element.name] = {name: _short_form(element.name, name, value) for name, value in attributes.items()}
+        # Attributes as in YAML's short form: ``ready="tcp: 7000"``.
+        short: dict[str, Any] = {}
+        for name, value in attributes.items():
+            head, colon, tail = value.partition(": ")
+            short[name] = {head: tail} if colon and name in ("ready", "result") else value
+            if element.name == "restore":
+                short[name] = value.split()
+        study[element.name] = short
         return (element.name,)
     name = attributes.pop("name", "")
     if not name:
@@ -180,11 +187,3 @@ def _add_element(element: _Element, study: dict[str, Any], fixed: dict[str, str]
         except ValueError as error:
             element.refuse(str(error))
     return group, name
-
-
-def _short_form(element: str, name: str, value: str) -> Any:
-    """An attribute as in YAML's short form: ``ready="tcp: 7000"``."""
-    head, colon, tail = value.partition(": ")
-    if element == "restore":
-        return value.split()
-    return {head: tail} if colon and name in ("ready", "result") else value

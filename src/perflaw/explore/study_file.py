@@ -44,7 +44,11 @@ def read_policy(node: DocumentNode | None) -> tuple[str, dict[str, Any]]:
 
 def read_budget(keys: dict[str, DocumentNode]) -> Budget:
     """Budget from the study's own keys."""
-    minutes = keys.get("minutes")
+    minutes = None
+    if "minutes" in keys:
+        node = keys["minutes"]
+        seconds = read_quantity(node).unit == "s"
+        minutes = read_number(node, 1e-3, 1e9, "s") / 60 if seconds else read_number(node, 1e-4, 1e7)
     margin = None
     if "margin" in keys:
         node = keys["margin"]
@@ -53,16 +57,9 @@ def read_budget(keys: dict[str, DocumentNode]) -> Budget:
             node.refuse(f"{node.text()} is no share between 0 and 1", "margin: 5 %")
     return Budget(
         trials=read_whole(keys["trials"], 1, 10_000_000) if "trials" in keys else None,
-        minutes=None if minutes is None else _minutes(minutes),
+        minutes=minutes,
         margin=margin,
     )
-
-
-def _minutes(node: DocumentNode) -> float:
-    found = read_quantity(node)
-    if found.unit == "s":
-        return read_number(node, 1e-3, 1e9, "s") / 60
-    return read_number(node, 1e-4, 1e7)
 
 
 def read_restore(node: DocumentNode | None) -> dict[str, Any]:
@@ -115,10 +112,25 @@ def read_target(node: DocumentNode) -> Target:
     }
     found = keys.get("disk", keys.get("disk_bytes"))
     disk_bytes = 0 if found is None else int(read_number(found, 0, 2**60, "B"))
+    if "remote" in keys:
+        node = keys["remote"]
+        remote = node.text()
+        if ":" not in remote:
+            node.refuse(f"{remote!r} is no host:port", "remote: db1.example.org:7700")
+        _address(node, remote)
+    else:
+        remote = ""
+    if "stop" in keys:
+        node = keys["stop"]
+        stop = _command(node)
+        if re.fullmatch(r"SIG[A-Z0-9]+", stop) and stop not in signal.Signals.__members__:
+            node.refuse(f"unknown signal {stop}{did_you_mean(stop, list(signal.Signals.__members__))}")
+    else:
+        stop = "SIGTERM"
     return Target(
         **texts,
         ready=_ready(keys["ready"]) if "ready" in keys else {},
-        stop=_stop(keys["stop"]) if "stop" in keys else "SIGTERM",
+        stop=stop,
         result=_result(keys["result"]) if "result" in keys else {},
         environment={name: one.text() for name, one in keys["environment"].mapping().items()}
         if "environment" in keys
@@ -126,7 +138,7 @@ def read_target(node: DocumentNode) -> Target:
         timeout_s=_seconds(keys, ("timeout", "timeout_s"), 60.0),
         ready_s=_seconds(keys, ("ready_timeout", "ready_s"), 20.0),
         disk_bytes=disk_bytes,
-        remote=_remote(keys["remote"]) if "remote" in keys else "",
+        remote=remote,
     )
 
 
@@ -155,21 +167,6 @@ def _address(node: DocumentNode, text: str) -> None:
     port = text.rpartition(":")[2]
     if not port.isdecimal() or not 0 < int(port[:6]) < 65536:
         node.refuse(f"{text!r} is no port (7000) or host:port")
-
-
-def _remote(node: DocumentNode) -> str:
-    text = node.text()
-    if ":" not in text:
-        node.refuse(f"{text!r} is no host:port", "remote: db1.example.org:7700")
-    _address(node, text)
-    return text
-
-
-def _stop(node: DocumentNode) -> str:
-    text = _command(node)
-    if re.fullmatch(r"SIG[A-Z0-9]+", text) and text not in signal.Signals.__members__:
-        node.refuse(f"unknown signal {text}{did_you_mean(text, list(signal.Signals.__members__))}")
-    return text
 
 
 def _result(node: DocumentNode) -> dict[str, Any]:
@@ -201,6 +198,7 @@ _UNITS = {"wall": "s", "cpu": "s", "memory": "B"}
 def read_metrics(node: DocumentNode) -> tuple[StudyMetric, ...]:
     """All metrics, in the file's order; UsageError where none has a goal."""
     metrics = []
+    goals: dict[str, Goal] = {"max": "max", "min": "min"}
     for one in node.mapping().values():
         if not FEATURE_NAME.fullmatch(one.name):
             one.refuse(f"{one.name!r} cannot be a metric's name: letters, digits, _ . - alone")
@@ -221,12 +219,15 @@ def read_metrics(node: DocumentNode) -> tuple[StudyMetric, ...]:
                 one.refuse(
                     f"one source was expected of {', '.join(SOURCES)}, there {'is none' if not named else 'are several'}"
                 )
+            goal = goals.get(keys["goal"].text()) if "goal" in keys else None
+            if "goal" in keys and goal is None:
+                keys["goal"].refuse(f"unknown goal {keys['goal'].text()!r}: max or min", "goal: max")
             metrics.append(
                 StudyMetric(
                     one.name,
                     _source(one, named[0], keys),
                     keys["unit"].text() if "unit" in keys else _UNITS.get(named[0], ""),
-                    _goal(keys.get("goal")),
+                    goal,
                 )
             )
     found = tuple(metrics)
@@ -268,16 +269,6 @@ def _source(node: DocumentNode, name: str, keys: dict[str, DocumentNode]) -> dic
     if re.compile(value.regex()).groups > 1:
         value.refuse("it has several groups: one holds the number")
     return {"regex": value.text()}
-
-
-def _goal(node: DocumentNode | None) -> Goal | None:
-    if node is None:
-        return None
-    goals: dict[str, Goal] = {"max": "max", "min": "min"}
-    word = node.text()
-    if word not in goals:
-        node.refuse(f"unknown goal {word!r}: max or min", "goal: max")
-    return goals[word]
 
 
 KEYS = (

@@ -85,7 +85,14 @@ def split_benchmarks(
             if features is not None:
                 known = {**case.extra, **values}
                 values = {name: known[name] for name in features if name in known}
-            groups.setdefault(_series_name(case, numeric), []).append((case, values))
+            # The name of a series, such as ``test_sort[kind=random]``, has the parameters that are not features.
+            others = [
+                f"{name}={value if isinstance(value, str) else f'{value:.15g}'}"
+                for name, value in case.parameters.items()
+                if name not in numeric
+            ]
+            name = f"{case.benchmark}[{', '.join(others)}]" if others else case.benchmark
+            groups.setdefault(name, []).append((case, values))
     series = [_series(name, members, response) for name, members in groups.items()]
     kept = [one for one in series if one is not None]
     if not kept:
@@ -108,16 +115,6 @@ def _check_names(benchmarks: Benchmarks, response: str, features: Sequence[str] 
             if name not in known:
                 what = f"{option} {name}: {benchmarks.file} has no such parameter"
                 raise UsageError(what, f"its parameters: {', '.join(known) or 'none'}")
-
-
-def _series_name(case: Case, numeric: Sequence[str]) -> str:
-    """``test_sort[kind=random]``: the benchmark and its parameters that are not features."""
-    others = [
-        f"{name}={value if isinstance(value, str) else f'{value:.15g}'}"
-        for name, value in case.parameters.items()
-        if name not in numeric
-    ]
-    return f"{case.benchmark}[{', '.join(others)}]" if others else case.benchmark
 
 
 def _series(name: str, members: Sequence[tuple[Case, dict[str, float]]], response: str) -> NumberSeries | None:

@@ -8,7 +8,7 @@ spans that it waited for. All other children run aside: they are calls with call
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
@@ -81,7 +81,14 @@ class _OtlpReader:
 
     def read(self) -> Trace:
         """The calls of all spans; DataError names the span that is wrong."""
-        pairs = [pair for document in self.file.documents for pair in _services_and_spans(document)]
+        pairs = []  # every span with the name of its service
+        resources = (
+            one for document in self.file.documents for one in _objects(mapping(document).get("resourceSpans"))
+        )
+        for resource in resources:
+            service = str(_attributes(mapping(resource.get("resource"))).get("service.name", ""))
+            for scope in _objects(resource.get("scopeSpans", resource.get("instrumentationLibrarySpans"))):
+                pairs += [(service, span) for span in _objects(scope.get("spans"))]
         several = len({service for service, _ in pairs}) > 1
         for count, (service, fields) in enumerate(pairs, 1):
             self._take(count, fields, f"{service}: " if several and service else "")
@@ -169,15 +176,6 @@ class _OtlpReader:
                 "parentSpanId leads in a circle",
                 "export the trace anew and import it",
             )
-
-
-def _services_and_spans(document: object) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Every span of a document, with the name of its service."""
-    for resource in _objects(mapping(document).get("resourceSpans")):
-        service = str(_attributes(mapping(resource.get("resource"))).get("service.name", ""))
-        for scope in _objects(resource.get("scopeSpans", resource.get("instrumentationLibrarySpans"))):
-            for span in _objects(scope.get("spans")):
-                yield service, span
 
 
 def _attributes(holder: Mapping[str, object]) -> dict[str, object]:

@@ -43,14 +43,6 @@ def _is_cprofile(file: ForeignFile) -> bool:
     return len(data) > 1 and data[0] in _MARSHALLED_DICT and data[1] in _MARSHALLED_TUPLE
 
 
-def _is_pprof(file: ForeignFile) -> bool:
-    return file.data[:1] == b"\x0a" and file.data[1:2] <= b"\x0c" and file.data[2:3] == b"\x08"
-
-
-def _is_perfetto(file: ForeignFile) -> bool:
-    return file.data[:1] == b"\x0a" and b"\0" in file.data[:4096]
-
-
 def _first_lines(file: ForeignFile) -> list[str]:
     """The first lines of a text that is not JSON, without blank lines and comments."""
     lines = [] if file.is_json else file.text[:20000].splitlines()[:50]
@@ -64,11 +56,6 @@ def _is_callgrind(file: ForeignFile) -> bool:
 def _is_collapsed(file: ForeignFile) -> bool:
     lines = _first_lines(file)
     return bool(lines) and all(_COLLAPSED.fullmatch(line) for line in lines[:-1] or lines)  # the last may be cut
-
-
-def _says(*words: str) -> Callable[[ForeignFile], bool]:
-    """Recognises a text, not JSON, that has one of these words near its beginning."""
-    return lambda file: not file.is_json and any(word in file.text[:2000] for word in words)
 
 
 def _speedscope_kinds(file: ForeignFile) -> set[str] | None:
@@ -86,15 +73,23 @@ PROFILES: Final = (
     Profile("perf.data", SAMPLED, lambda file: file.data.startswith(b"PERFILE2")),
     Profile("a profile of gprof", TOTALS, lambda file: file.data.startswith(b"gmon")),
     Profile("statistics of cProfile", TOTALS, _is_cprofile),
-    Profile("a profile of pprof", SAMPLED, _is_pprof),
+    Profile(
+        "a profile of pprof",
+        SAMPLED,
+        lambda file: file.data[:1] == b"\x0a" and file.data[1:2] <= b"\x0c" and file.data[2:3] == b"\x08",
+    ),
     Profile(
         "probably a trace of Perfetto",
         "the binary form is not read",
-        _is_perfetto,
+        lambda file: file.data[:1] == b"\x0a" and b"\0" in file.data[:4096],
         "traceconv json {file} trace.json",
     ),
     Profile("a profile of callgrind", TOTALS, _is_callgrind),
-    Profile("a report of gprof", TOTALS, _says("Flat profile:", "Each sample counts as")),
+    Profile(
+        "a report of gprof",
+        TOTALS,
+        lambda file: not file.is_json and bool(re.search("Flat profile:|Each sample counts as", file.text[:2000])),
+    ),
     Profile(
         "a report of cProfile",
         TOTALS,

@@ -157,20 +157,15 @@ def distribution(family: Token, arguments: tuple[Expression, ...]) -> ast.Distri
         needed = f"{family}({', '.join(meaning)}) takes {len(meaning)}"
         raise refused(family, f"{needed} argument{'s' * (len(meaning) > 1)}, found {len(arguments)}")
     for what, argument in zip(meaning, arguments, strict=True):
-        _check_constant(family, what, argument)
+        # Refuse constants that no such distribution has: they would be NaN wherever the law is asked.
+        if not names(argument):
+            value = float(evaluate(argument, {}))
+            low = -math.inf if family == "Norm" and what == "mean" else 0.0
+            high = 1.0 if what == "probability" else math.inf
+            if not (math.isfinite(value) and low <= value <= high):
+                raise refused(family, f"the {what} of {family} cannot be {value:.6g}")
     found: ast.Family = next(one for one in known if one == family)
     return ast.Distribution(found, arguments)
-
-
-def _check_constant(family: Token, what: str, argument: Expression) -> None:
-    """Refuse constants that no such distribution has: they would be NaN wherever the law is asked."""
-    if names(argument):
-        return
-    value = float(evaluate(argument, {}))
-    low = -math.inf if family == "Norm" and what == "mean" else 0.0
-    high = 1.0 if what == "probability" else math.inf
-    if not (math.isfinite(value) and low <= value <= high):
-        raise refused(family, f"the {what} of {family} cannot be {value:.6g}")
 
 
 OFF = 1e-3

@@ -41,7 +41,11 @@ def count(number: int, config: int | None) -> int:
         raise Refused("SET_PERFCNTR was not called for this counter")
     key = (number, config or 0)
     if key not in _open.files:
-        _open.files[key] = _opened(*((_HARDWARE, 1 - number) if number < 0 else (_RAW, key[1])))
+        kind, event = (_HARDWARE, 1 - number) if number < 0 else (_RAW, key[1])
+        try:
+            _open.files[key] = perf_event_open(kind, event)
+        except OSError as error:
+            _open.files[key] = Refused(f"perf_event_open: {reason(error)} (errno {error.errno})")
     file = _open.files[key]
     if isinstance(file, Refused):
         raise file
@@ -50,13 +54,6 @@ def count(number: int, config: int | None) -> int:
     except (OSError, struct.error) as error:
         raise Refused("a counter's descriptor was closed by the program") from error
     return value
-
-
-def _opened(kind: int, config: int) -> int | Refused:
-    try:
-        return perf_event_open(kind, config)
-    except OSError as error:
-        return Refused(f"perf_event_open: {reason(error)} (errno {error.errno})")
 
 
 def perf_event_open(kind: int, config: int) -> int:

@@ -109,7 +109,15 @@ class Writer:
             with self.making:  # by one thread; the others wait, for their probes may be enabled
                 if not self.made and not self.busy:
                     self.busy = True  # a probe of a signal handler finds no area yet
-                    self.area = self._new_area()
+                    area, parents = make_area(), self.parents
+                    if area and parents:  # a forked child continues with the parent's entries
+                        front = slice(places.HEAD_BYTES, places.FRONT_BYTES)
+                        area.map[front] = parents.map[front]
+                        for place in (places.CONFLICTS, places.ENABLE_ALL):
+                            area.map[place : place + 4] = parents.map[place : place + 4]
+                    elif area and is_enabled_at_start(-1, ""):
+                        area.map[places.ENABLE_ALL] = 1
+                    self.area = area
                     self.made, self.busy = True, False
         if kind:
             self.types[probe] = kind
@@ -129,17 +137,6 @@ class Writer:
             area.map[entry + places.REGISTERED] = 1
             if area.map[places.ENABLE_ALL] or is_enabled_at_start(probe, name):
                 area.map[entry] = 1
-
-    def _new_area(self) -> Area | None:
-        area, parents = make_area(), self.parents
-        if area and parents:  # a forked child continues with the parent's entries
-            front = slice(places.HEAD_BYTES, places.FRONT_BYTES)
-            area.map[front] = parents.map[front]
-            for place in (places.CONFLICTS, places.ENABLE_ALL):
-                area.map[place : place + 4] = parents.map[place : place + 4]
-        elif area and is_enabled_at_start(-1, ""):
-            area.map[places.ENABLE_ALL] = 1
-        return area
 
     def write(self, probe: int, kind: int, now: int, fields: tuple[int, ...]) -> None:
         """Write a record of this thread, or count it as lost."""

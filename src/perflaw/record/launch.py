@@ -178,13 +178,13 @@ def _script_launch(executable: str, arguments: tuple[str, ...]) -> Launch:
             path, "not a Python program", "its first line names no Python", f"perflaw record -- python {path}"
         )
     python = shutil.which(python) or python
-    return Launch((executable, *arguments), arguments, path.name, path.stem, _entry_package(text), probe(python))
-
-
-def _entry_package(text: bytes) -> str:
-    """The package that a console script starts (``from pip._internal.cli.main import main``); empty for other scripts."""
+    # The package that a console script starts (from pip._internal.cli.main import main); empty for other
+    # scripts.
     for line in text.decode(errors="replace").splitlines():
         words = line.split()
         if len(words) >= 4 and words[0] == "from" and words[2] == "import":
-            return words[1].split(".")[0]
-    return ""
+            entry_package = words[1].split(".")[0]
+            break
+    else:
+        entry_package = ""
+    return Launch((executable, *arguments), arguments, path.name, path.stem, entry_package, probe(python))

@@ -14,7 +14,6 @@ from typing import Final
 
 from perflaw.record.launch import parse
 from perflaw.record.reader import RecordedProcess, RecordingSource
-from perflaw.record.tree.records import Definitions
 from perflaw.types import Clock, Losses, Machine, Run
 from perflaw.types.programs import COLLECTING
 
@@ -115,10 +114,33 @@ def describe(
     The run is complete if the program ended by itself with status 0 and the recording reaches to its end.
     """
     known, tree = recorded.definitions, recorded.tree
-    calls, functions = _calls_and_functions(recorded)
+    counted = recorded.counted
+    if counted and tree.is_empty:
+        # A compiled program's counts give completed calls, and the functions that ran, without a call tree.
+        counts = zip(counted.counts.locations, counted.counts.counts.tolist(), strict=True)
+        calls_of = [count for place, count in counts if place.kind == "function" and count]
+        calls, functions = sum(calls_of), len(calls_of)
+    else:
+        aside = {number for number, component in known.components.items() if component.name == COLLECTING}
+        calls, functions = tree.calls, len(set(tree.nodes["code"][1:].tolist()) - aside)
     ended = known.ended
     # Workers of multiprocessing regularly end by os._exit, so only the program's own end has to be regular.
     whole = ended is not None and not ended.lost and (not known.words.get("end") or bool(execution.parent))
+    tick_ns = max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
+    name, tick = ("fake", 1) if configuration.get("clock", "real") == "fake" else ("perf_counter", tick_ns)
+    event_ns = known.started.event_ns if known.started else 0
+    clock = Clock(name, tick, event_ns, known.ended.own_ns if known.ended else 0)
+    # The kernel's account with what the tracer read of it when it began and when it ended.
+    cpu_ns = known.cpu_ns
+    machine = execution.machine
+    if machine is not None and {"entered", "begun"} <= cpu_ns.keys():
+        after_ns = machine.cpu_ns - cpu_ns["ended"] if "ended" in cpu_ns else 0
+        machine = replace(
+            machine,
+            before_ns=cpu_ns["entered"],
+            tracer_start_ns=cpu_ns["begun"] - cpu_ns["entered"],
+            after_ns=max(0, after_ns),
+        )
     return Run(
         id=run,
         command=masked(execution.argv),
@@ -133,7 +155,7 @@ def describe(
         tracer=f"{source.name}: {source.reason}",
         python=known.started.python if known.started else "",
         configuration=dict(configuration),
-        clock=_clock(configuration.get("clock", "real"), known),
+        clock=clock,
         lost=_losses(recorded),
         host=socket.gethostname(),
         environment={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
@@ -144,20 +166,8 @@ def describe(
         words=known.words,
         pid=known.process.pid if known.process else 0,
         parent=execution.parent,
-        machine=_machine(execution.machine, known),
+        machine=machine,
     )
-
-
-def _calls_and_functions(recorded: RecordedProcess) -> tuple[int, int]:
-    """Number of completed calls and of functions that ran; a compiled program's counts give them without a call tree."""
-    tree, counted = recorded.tree, recorded.counted
-    if counted and tree.is_empty:
-        counts = zip(counted.counts.locations, counted.counts.counts.tolist(), strict=True)
-        calls = [count for place, count in counts if place.kind == "function" and count]
-        return sum(calls), len(calls)
-    components = recorded.definitions.components
-    aside = {number for number, component in components.items() if component.name == COLLECTING}
-    return tree.calls, len(set(tree.nodes["code"][1:].tolist()) - aside)
 
 
 def _ending(code: int | None, recorded: RecordedProcess) -> str:
@@ -179,27 +189,6 @@ def _ending(code: int | None, recorded: RecordedProcess) -> str:
     python = known.started and known.started.python
     how = "the interpreter's shutdown (os._exit" if python else "its regular end (_exit"
     return f"without {how}, exec{', a signal' * (code is None)})"
-
-
-def _clock(clock: str, known: Definitions) -> Clock:
-    tick_ns = max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
-    name, tick = ("fake", 1) if clock == "fake" else ("perf_counter", tick_ns)
-    event_ns = known.started.event_ns if known.started else 0
-    return Clock(name, tick, event_ns, known.ended.own_ns if known.ended else 0)
-
-
-def _machine(machine: Machine | None, known: Definitions) -> Machine | None:
-    """The kernel's account with what the tracer read of it when it began and when it ended."""
-    cpu_ns = known.cpu_ns
-    if machine is None or not {"entered", "begun"} <= cpu_ns.keys():
-        return machine
-    after_ns = machine.cpu_ns - cpu_ns["ended"] if "ended" in cpu_ns else 0
-    return replace(
-        machine,
-        before_ns=cpu_ns["entered"],
-        tracer_start_ns=cpu_ns["begun"] - cpu_ns["entered"],
-        after_ns=max(0, after_ns),
-    )
 
 
 def _losses(recorded: RecordedProcess) -> Losses:

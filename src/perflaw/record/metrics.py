@@ -74,25 +74,28 @@ def metric_settings(options: Iterable[str], tracer: str) -> tuple[str, ...]:
     """
     words = [word.strip() for text in options for word in text.split(",")]
     names = dict.fromkeys(name for word in words for name in _TOGETHER.get(word, (word,)))
-    return tuple(_metric_setting(name, tracer) for name in names if name not in (TIME.name, EVENTS.name))
+    known = {*CATALOGUE, *_TOGETHER}
+    plugins = {point.name: point for point in entry_points(group=GROUP) if point.name not in known}
+    settings = []
+    for name in names:
+        if name in (TIME.name, EVENTS.name):
+            continue
+        entry = CATALOGUE.get(name)
+        if entry is None and name not in plugins:
+            there = ", ".join((*CATALOGUE, *_TOGETHER, *sorted(plugins)))
+            raise UsageError(
+                f"--metric {name}: no such metric", f"there are {there}", "perflaw record --metric cpu -- …"
+            )
+        if tracer == "python" and "python" not in (entry.tracers if entry else _NATIVE):
+            able = ", ".join(name for name, entry in CATALOGUE.items() if "python" in entry.tracers)
+            raise UsageError(f"--metric {name} with --tracer python", f"that tracer measures {able}", "--tracer native")
+        settings.append(name if entry else _load(plugins[name]).setting())
+    return tuple(settings)
 
 
 def metric_names(settings: Iterable[str]) -> list[str]:
     """Names of the metrics in such settings."""
     return [setting.split(":")[1] if setting.startswith("plugin:") else setting for setting in settings]
-
-
-def _metric_setting(name: str, tracer: str) -> str:
-    known = {*CATALOGUE, *_TOGETHER}
-    plugins = {point.name: point for point in entry_points(group=GROUP) if point.name not in known}
-    entry = CATALOGUE.get(name)
-    if entry is None and name not in plugins:
-        names = ", ".join((*CATALOGUE, *_TOGETHER, *sorted(plugins)))
-        raise UsageError(f"--metric {name}: no such metric", f"there are {names}", "perflaw record --metric cpu -- …")
-    if tracer == "python" and "python" not in (entry.tracers if entry else _NATIVE):
-        able = ", ".join(name for name, entry in CATALOGUE.items() if "python" in entry.tracers)
-        raise UsageError(f"--metric {name} with --tracer python", f"that tracer measures {able}", "--tracer native")
-    return name if entry else _load(plugins[name]).setting()
 
 
 def _load(point: EntryPoint) -> MetricPlugin:

@@ -63,7 +63,9 @@ def broken(text: str, separators: str | Sequence[str], width: int) -> str:
 def _lines(text: str, separators: list[str], width: int, used: int = 0) -> Iterator[str]:
     """Lines of the text; ``used`` is how far the first is indented, the others are by one."""
     line, indent = "", used
-    for piece in _split(text, separators[0]) if separators else []:
+    pieces = text.split(separators[0]) if separators else []
+    pieces[:-1] = [piece + separators[0] for piece in pieces[:-1]]
+    for piece in pieces:
         if len((line + piece).rstrip(" ")) + indent <= width:
             line += piece
             continue
@@ -81,12 +83,6 @@ def _lines(text: str, separators: list[str], width: int, used: int = 0) -> Itera
         yield text[: width - indent]
         text, indent = text[width - indent :], 1
     yield text
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """Pieces that end with the separator, but the last."""
-    pieces = text.split(separator)
-    return [*(piece + separator for piece in pieces[:-1]), pieces[-1]]
 
 
 # ---- Sentences below tables, in lines of 80 columns.

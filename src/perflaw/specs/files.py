@@ -159,21 +159,17 @@ def parse_specs(text: str, where: str) -> SpecFile:
     if schema.value != SCHEMA:
         schema.expect(repr(SCHEMA))
     keys = top.mapping(("runs", "platforms"), ("schema", "functions"))
-    platforms = [_platform(one) for one in keys["platforms"].items()] if "platforms" in keys else []
+    platforms = []
+    for one in keys["platforms"].items() if "platforms" in keys else ():
+        of_one = one.mapping(("build", "tick"), ("host",))
+        build = of_one["build"].text() if "build" in of_one else ""
+        platforms.append(Platform(of_one["host"].text(), build, of_one["tick"].number(0) if "tick" in of_one else 0.0))
     specs = tuple(_function(one, platforms) for one in keys["functions"].items())
-    runs = tuple(_run(one) for one in keys["runs"].items()) if "runs" in keys else ()
-    return SpecFile(specs, runs, where)
-
-
-def _run(node: DocumentNode) -> SpecRun:
-    keys = node.mapping(("started",), ("id",))
-    return SpecRun(keys["id"].text(), keys["started"].text() if "started" in keys else "")
-
-
-def _platform(node: DocumentNode) -> Platform:
-    keys = node.mapping(("build", "tick"), ("host",))
-    build = keys["build"].text() if "build" in keys else ""
-    return Platform(keys["host"].text(), build, keys["tick"].number(0) if "tick" in keys else 0.0)
+    runs = []
+    for one in keys["runs"].items() if "runs" in keys else ():
+        run = one.mapping(("started",), ("id",))
+        runs.append(SpecRun(run["id"].text(), run["started"].text() if "started" in run else ""))
+    return SpecFile(specs, tuple(runs), where)
 
 
 @dataclass(slots=True)
@@ -226,7 +222,11 @@ def _function(node: DocumentNode, platforms: Sequence[Platform]) -> MinedSpec:
     component, borders = keys["function"].text(), _borders(keys["borders"])
     if keys["metric"].text() not in ("time", "cpu"):
         keys["metric"].refuse(f"{keys['metric'].text()!r} is neither time nor cpu")
-    numbers = [_number_of(one, len(platforms)) for one in keys["platforms"].items()] if "platforms" in keys else []
+    numbers = []
+    for one in keys["platforms"].items() if "platforms" in keys else ():
+        if one.whole() >= len(platforms):
+            one.refuse(f"there is no platform {one.whole()}: there are {len(platforms)}")
+        numbers.append(one.whole())
     paths = _Paths(component, len(borders) + 1, numbers)
     both = [_group(one, paths) for one in keys["groups"].items()]
     groups, tallies = tuple(group for group, _ in both), tuple(some for _, some in both)
@@ -280,7 +280,11 @@ def _group(node: DocumentNode, paths: _Paths) -> tuple[PathGroup, tuple[Tally, .
         mislabelled=keys["mislabelled"].number(0, 1) if "mislabelled" in keys else 0.0,
         behaviours=_on(keys.get("shares on"), paths.platforms, lambda one: _shares(one, clusters)),
     )
-    return group, () if edited or "runs" not in keys else tuple(_tally(one, clusters) for one in keys["runs"].items())
+    tallies = []
+    for one in () if edited or "runs" not in keys else keys["runs"].items():
+        run = one.mapping((), ("run", "calls", "worth"))
+        tallies.append(Tally(run["run"].text(), _calls(run["calls"], clusters), run["worth"].number(0)))
+    return group, tuple(tallies)
 
 
 def _when(keys: Mapping[str, DocumentNode], standing: str) -> tuple[Term, ...]:
@@ -326,18 +330,6 @@ def _borders(node: DocumentNode) -> tuple[float, ...]:
         if len(found) > 1 and found[-1] <= found[-2]:
             one.refuse("borders must increase")
     return tuple(found)
-
-
-def _tally(node: DocumentNode, clusters: int) -> Tally:
-    keys = node.mapping((), ("run", "calls", "worth"))
-    return Tally(keys["run"].text(), _calls(keys["calls"], clusters), keys["worth"].number(0))
-
-
-def _number_of(node: DocumentNode, most: int) -> int:
-    number = node.whole()
-    if number >= most:
-        node.refuse(f"there is no platform {number}: there are {most}")
-    return number
 
 
 def _on(node: DocumentNode | None, numbers: Sequence[int], read: Callable[[DocumentNode], T]) -> Mapping[int, T] | None:

@@ -56,6 +56,14 @@ def call_tree(
         components.append(
             Component(name, file, line, language, origin, tuple(parameters.split(",")) if parameters else ())
         )
+    moments = {}
+    for name in metrics:
+        # Nodes without a completed invocation have zeros.
+        columns = _columns(tables["moments"], name, ("node", "n", "sum_x", "sum_xx"))
+        n, sum_x, sum_xx = (np.zeros(len(nodes), kind) for kind in (np.int64, object, object))
+        for target, column in ((n, "n"), (sum_x, "sum_x"), (sum_xx, "sum_xx")):
+            target[columns["node"]] = columns[column]
+        moments[name] = NodeMoments(n, sum_x, sum_xx)
     return CallTree(
         metric,
         metrics,
@@ -64,7 +72,7 @@ def call_tree(
         nodes["component"],
         nodes["site"],
         nodes["site_line"],
-        {name: _node_moments(tables["moments"], name, len(nodes)) for name in metrics},
+        moments,
         PairMoments(**_columns(tables["pairs"], metric.name, ("node", "i", "j", "sum_yy"))),
         LinkMoments(**_columns(tables["links"], metric.name, tuple(LinkMoments.__slots__))),
         _samples(tables, metric),
@@ -86,16 +94,6 @@ def _columns(table: Table, metric: str, names: tuple[str, ...]) -> dict[str, Arr
             columns[name] = np.empty(len(rows), dtype=object)
             columns[name][:] = rows.columns[name].plain()
     return columns
-
-
-def _node_moments(table: Table, metric: str, count: int) -> NodeMoments:
-    """Moments by node; nodes without a completed invocation have zeros."""
-    columns = _columns(table, metric, ("node", "n", "sum_x", "sum_xx"))
-    n = np.zeros(count, np.int64)
-    sum_x, sum_xx = np.zeros(count, dtype=object), np.zeros(count, dtype=object)
-    for target, name in ((n, "n"), (sum_x, "sum_x"), (sum_xx, "sum_xx")):
-        target[columns["node"]] = columns[name]
-    return NodeMoments(n, sum_x, sum_xx)
 
 
 def _samples(tables: Tables, metric: Metric) -> Samples:

@@ -136,7 +136,15 @@ def split_series(
 
     Raises UsageError on a missing column, DataError on such cells (with line and count) or where nothing is left.
     """
-    numbers = {name: _floats(table.column(name)) for name in (response, *features)}
+    numbers = {}
+    for name in (response, *features):
+        # Cells as numbers, NaN where a cell is none.
+        cells = table.column(name)
+        try:
+            numbers[name] = np.array(list(map(float, cells)))
+        except ValueError:
+            values = (number(cell) for cell in cells)
+            numbers[name] = np.array([math.nan if value is None else value for value in values])
     finite = np.logical_and.reduce([np.isfinite(values) for values in numbers.values()])
     if not drop and not finite.all():
         row = int(np.flatnonzero(~finite)[0])
@@ -153,23 +161,14 @@ def split_series(
     for row, key in enumerate(table.column(by) if by else [None] * finite.size):
         rows_by_name.setdefault(key, []).append(row)
     series = []
-    for name, members in rows_by_name.items():
+    for key, members in rows_by_name.items():
         rows = np.array(members, dtype=np.intp)
         kept = rows[finite[rows]]
         if kept.size:
             columns = {feature: numbers[feature][kept] for feature in features}
             runs = labels[kept] if labels is not None else None
-            series.append(NumberSeries(name, numbers[response][kept], columns, runs, int(rows.size - kept.size)))
+            series.append(NumberSeries(key, numbers[response][kept], columns, runs, int(rows.size - kept.size)))
     return series
-
-
-def _floats(cells: Sequence[str]) -> NDArray[np.float64]:
-    """Cells as numbers, NaN where a cell is none."""
-    try:
-        return np.array(list(map(float, cells)))
-    except ValueError:
-        values = (number(cell) for cell in cells)
-        return np.array([math.nan if value is None else value for value in values])
 
 
 def read_csv_matrix(path: str) -> CountMatrix:

@@ -10,7 +10,7 @@ import re
 import shutil
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from perflaw.errors import StoreError, UsageError
 from perflaw.store.columns import Tables
@@ -42,43 +42,34 @@ def read_manifest(folder: Path) -> Run:
         raise StoreError(f"{folder}: no run.json", "the recording did not finish", "perflaw runs") from None
     except (OSError, ValueError) as error:
         raise StoreError(f"{path}: cannot be read", f"truncated or damaged ({error})", "perflaw runs") from error
-    _check_version(path, document)
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != RUN_SCHEMA:
+        if isinstance(schema, str) and schema.startswith("perflaw.run/"):
+            its, ours = schema.split("/")[1], RUN_SCHEMA.split("/")[1]
+            older = its.isdigit() and int(its) < int(ours)
+            command = "perflaw record -e NAME -- … (records anew)" if older else "pip install --upgrade perflaw"
+            why = f"it is of version {its}, this perflaw reads {ours}"
+            raise StoreError(f"{path}: recorded by another version of perflaw", why, command)
+        raise StoreError(f"{path}: not a manifest of perflaw's", "its schema is missing or unknown", "perflaw runs")
     try:
-        return _run(document)
+        present = {field.name for field in fields(Run)} - {name for name in ADDED_FIELDS if name not in document}
+        values = {name: document[name] for name in present}
+        values["command"] = tuple(values["command"])
+        values["features"] = {str(name): float(number) for name, number in values["features"].items()}
+        values["configuration"] = {str(name): str(text) for name, text in values["configuration"].items()}
+        for name in ("wall_ns", "span_ns", "status", "calls", "functions", "nodes", "pid"):
+            values[name] = int(values[name])
+        values["metrics"] = tuple(Metric(**metric) for metric in values["metrics"])
+        values["words"] = {str(topic): str(text) for topic, text in values["words"].items()}
+        for name in {"parent", "workload", "planned"} & values.keys():
+            values[name] = str(values[name])
+        values["clock"] = Clock(**values["clock"])
+        values["lost"] = Losses(**values["lost"])
+        if values.get("machine"):
+            values["machine"] = Machine(**values["machine"])
+        return Run(**values)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"{path}: a field is missing or wrong", f"damaged ({error})", "perflaw runs") from error
-
-
-def _check_version(path: Path, document: Any) -> None:
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if schema == RUN_SCHEMA:
-        return
-    if isinstance(schema, str) and schema.startswith("perflaw.run/"):
-        its, ours = schema.split("/")[1], RUN_SCHEMA.split("/")[1]
-        older = its.isdigit() and int(its) < int(ours)
-        command = "perflaw record -e NAME -- … (records anew)" if older else "pip install --upgrade perflaw"
-        why = f"it is of version {its}, this perflaw reads {ours}"
-        raise StoreError(f"{path}: recorded by another version of perflaw", why, command)
-    raise StoreError(f"{path}: not a manifest of perflaw's", "its schema is missing or unknown", "perflaw runs")
-
-
-def _run(document: dict[str, Any]) -> Run:
-    present = {field.name for field in fields(Run)} - {name for name in ADDED_FIELDS if name not in document}
-    values = {name: document[name] for name in present}
-    values["command"] = tuple(values["command"])
-    values["features"] = {str(name): float(number) for name, number in values["features"].items()}
-    values["configuration"] = {str(name): str(text) for name, text in values["configuration"].items()}
-    for name in ("wall_ns", "span_ns", "status", "calls", "functions", "nodes", "pid"):
-        values[name] = int(values[name])
-    values["metrics"] = tuple(Metric(**metric) for metric in values["metrics"])
-    values["words"] = {str(topic): str(text) for topic, text in values["words"].items()}
-    for name in {"parent", "workload", "planned"} & values.keys():
-        values[name] = str(values[name])
-    values["clock"] = Clock(**values["clock"])
-    values["lost"] = Losses(**values["lost"])
-    if values.get("machine"):
-        values["machine"] = Machine(**values["machine"])
-    return Run(**values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,8 +173,15 @@ def match_rows(table: CsvTable, runs: Sequence[Run], on: Sequence[str] = ()) -> 
             cells = {name: columns[name][row] for name in names}
             _add_row(features.setdefault(run.id, {}), cells, f"{table.name}, line {table.lines[row]}", run.id)
     if not features:
-        values = ", ".join(sorted({_value_text(run, keys[0]) for run in runs})[:5])
-        raise DataError(f"{table.name}: no row belongs to a run", f"{keys[0]} of runs: {values}", "perflaw feature")
+        key = keys[0]
+        values = {
+            f"{run.features[key]:g}"
+            if key in run.features
+            else {RUN: run.id, WORKLOAD: run.workload}.get(key) or run.configuration.get(key, "none")
+            for run in runs
+        }
+        why = f"{key} of runs: {', '.join(sorted(values)[:5])}"
+        raise DataError(f"{table.name}: no row belongs to a run", why, "perflaw feature")
     return FeatureTable(features, len(table.lines) - len(used), tuple(run.id for run in runs if run.id not in features))
 
 
@@ -187,13 +194,6 @@ def _matches(run: Run, key: str, cell: str) -> bool:
     if key in run.features:
         return cell_number(cell) == run.features[key]
     return run.configuration.get(key) == cell.strip()
-
-
-def _value_text(run: Run, key: str) -> str:
-    """The value of a run in a key column."""
-    if key in run.features:
-        return f"{run.features[key]:g}"
-    return {RUN: run.id, WORKLOAD: run.workload}.get(key) or run.configuration.get(key, "none")
 
 
 def _add_row(features: dict[str, float], cells: Mapping[str, str], where: str, run: str) -> None:

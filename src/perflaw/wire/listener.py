@@ -56,7 +56,11 @@ class Listener:
     ) -> None:
         self._token, self._context, self._greeting_s = token, context, greeting_s
         self._limits, self._frame_s = limits or MessageLimits(), frame_s
-        self._socket = _bound(address)
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((address.host, address.port), family=family, backlog=16)
+        except OSError as error:
+            raise UsageError(f"--listen {address}", error.strerror or str(error), "--listen 127.0.0.1:0") from error
         self.address = Address(address.host, self._socket.getsockname()[1])
         """The address, with the port that the system gave."""
         self.refused: deque[str] = deque(maxlen=100)
@@ -129,11 +133,3 @@ def _refuse(channel: StreamChannel, what: str, why: str) -> WireError:
     with suppress(WireError):
         channel.send("refused", {"what": what, "why": why})
     return WireError(what, why)
-
-
-def _bound(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server((address.host, address.port), family=family, backlog=16)
-    except OSError as error:
-        raise UsageError(f"--listen {address}", error.strerror or str(error), "--listen 127.0.0.1:0") from error

@@ -126,13 +126,10 @@ class PrintedOutput:
                     stream.ended = not data
                     stream.add(data)
                     if self._on_line and place == 0:
-                        self._split(data, self._on_line)
-
-    def _split(self, data: bytes, on_line: Callable[[str], None]) -> None:
-        *lines, self._incomplete = (self._incomplete + data).split(b"\n")
-        self._incomplete = self._incomplete[-_LINE_BYTES:]
-        for line in lines:
-            on_line(line.decode("utf-8", "replace"))
+                        *lines, self._incomplete = (self._incomplete + data).split(b"\n")
+                        self._incomplete = self._incomplete[-_LINE_BYTES:]
+                        for line in lines:
+                            self._on_line(line.decode("utf-8", "replace"))
 
     @property
     def stdout(self) -> str:

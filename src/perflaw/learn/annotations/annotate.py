@@ -16,8 +16,8 @@ from perflaw.learn.annotations.scopes import ComponentScopes, Point, component_s
 from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
 from perflaw.learn.cells import Array, Cells, make_cells
 from perflaw.learn.program import CostModel, RunLaws
-from perflaw.learn.series import Learnt, learn
-from perflaw.types import Annotation, Curve, Evidence, Points, Scope, Verdict
+from perflaw.learn.series import learn
+from perflaw.types import Annotation, Evidence, Points, Scope, Verdict
 
 MAX_POINTS: Final = 400
 """Number of points of a chart."""
@@ -154,6 +154,12 @@ def _annotation(
     self_total = sum(cost.self_total for cost in evidence.runs)
     run_features = [name for cost in evidence.runs for name in cost.run.features]
     single = len(scopes.scopes) == 1
+    # A law over each of its features, from the smallest value seen to ten times the largest.
+    learnt = scopes.learnt[0]
+    curves = []
+    for name in learnt.law.features:
+        low, high = learnt.law.range[name]
+        curves.append(learnt.curve(name, low, high * 10 if high > 0 else high, CURVE_POINTS))
     return Annotation(
         component=evidence.component,
         metric=options.metric,
@@ -165,20 +171,11 @@ def _annotation(
         self_share=min(1.0, self_total / whole),
         run_law=run_law,
         predicted=run_law.predictions[0] if run_law and at and run_law.predictions else None,
-        curves=_curves(scopes.learnt[0]),
+        curves=tuple(curves),
         points=points_of_cells(root.cells, root.learnt.residuals()) if single else points_of_records(root.table),
         marks=scopes.marks,
         breakpoints=tuple(dict.fromkeys(one for learnt in scopes.learnt for one in learnt.law.breakpoints)),
     )
-
-
-def _curves(learnt: Learnt) -> tuple[Curve, ...]:
-    """A law over each of its features, from the smallest value seen to ten times the largest."""
-    curves = []
-    for name in learnt.law.features:
-        low, high = learnt.law.range[name]
-        curves.append(learnt.curve(name, low, high * 10 if high > 0 else high, CURVE_POINTS))
-    return tuple(curves)
 
 
 def points_of_cells(cells: Cells, residuals: Array) -> Points:

@@ -154,8 +154,11 @@ def _modes(table: RecordTable, mask: Mask, rows: Indexes, view: Array, tick: flo
     run = table.run[rows]
     borders = borders[[not _between_speeds(view, borders, i, run) for i in range(borders.size)]]
     label = cluster_labels(view, borders)
-    if borders.size and (_explained_by_runs(label, run) or _explained_by_inputs(label, table, rows)):
-        label = np.zeros_like(label)
+    if borders.size:
+        enough = label.size >= 5 * np.unique(run).size
+        by_runs = enough and max(_explained_share(label == number, run) for number in np.unique(label)) > MAX_BY_RUN
+        if by_runs or _explained_by_inputs(label, table, rows):
+            label = np.zeros_like(label)
     return _by_label(mask, rows, label)
 
 
@@ -174,13 +177,6 @@ def _between_speeds(view: Array, borders: Array, i: int, run: Indexes) -> bool:
     near = (label == i) | (label == i + 1)
     low, high = (float(np.median(view[label == side])) for side in (i, i + 1))
     return 0 < high < SPEED_RATIO * low and _explained_share((label[near] == i), run[near]) > MAX_BY_SPEED
-
-
-def _explained_by_runs(label: Indexes, run: Indexes) -> bool:
-    """Whether the run decides the cluster of a record."""
-    if label.size < 5 * np.unique(run).size:
-        return False
-    return max(_explained_share(label == number, run) for number in np.unique(label)) > MAX_BY_RUN
 
 
 def _explained_by_inputs(label: Indexes, table: RecordTable, rows: Indexes) -> bool:
@@ -243,15 +239,12 @@ def _followers(node: TreeNode, mask: Mask, clusters: list[Mask], options: Annota
         count = np.count_nonzero(near)
         if learnt.law.features and options.fewest <= count <= np.count_nonzero(mask) - options.fewest:
             run = node.table.run[mask]
-            return None if _are_speeds(_log_deviation(node, learnt)[mask], near[mask], run) else near
+            # The records near the law and the others may differ as two speeds of a machine do.
+            deviation, close = _log_deviation(node, learnt)[mask], near[mask]
+            distance = float(np.abs(np.median(deviation[~close]) - np.median(deviation[close])))
+            by_run = distance < np.log(SPEED_RATIO) and _explained_share(close, run) > MAX_BY_SPEED
+            return None if distance < np.log(MIN_MODE_RATIO) or by_run else near
     return None
-
-
-def _are_speeds(deviation: Array, near: NDArray[np.bool_], run: Indexes) -> bool:
-    """Whether records near a law and the others, by their log deviations (n,), differ as two speeds of a machine do."""
-    distance = float(np.abs(np.median(deviation[~near]) - np.median(deviation[near])))
-    by_run = distance < np.log(SPEED_RATIO) and _explained_share(near, run) > MAX_BY_SPEED
-    return distance < np.log(MIN_MODE_RATIO) or by_run
 
 
 def _log_deviation(node: TreeNode, learnt: Learnt) -> Array:

@@ -135,7 +135,20 @@ def check_data(
             notes.append(f"location {name} is left out as a feature: {reason}")
         else:
             kept[name], designated[name] = matrix[row], row
-    return TrendData(matrix, tuple(names), kept, designated, workload, (*notes, *_limits(matrix, workload, kept)))
+    # What limits the whole result, a sentence each.
+    distinct = len({column.tobytes() for column in matrix.T})
+    if distinct == 1:
+        notes.append("all runs have the same counts: nothing varies")
+    elif distinct < MIN_RUNS:
+        notes.append(f"only {distinct} runs differ: any two locations fit each other, so clusters mean nothing")
+    elif distinct < FEW_WORKLOADS:
+        notes.append(f"only {distinct} runs differ: unrelated locations may share a cluster by chance")
+    runs, workloads = workload.size, int(workload.max()) + 1
+    if not kept:
+        notes.append("no feature varies: clusters have no laws; `perflaw feature NAME=… RUN` declares a feature")
+    elif workloads < runs:
+        notes.append(f"{runs} runs of {workloads} workloads: runs of equal features repeat one workload")
+    return TrendData(matrix, tuple(names), kept, designated, workload, tuple(notes))
 
 
 def _unusable(x: Array) -> str:
@@ -148,21 +161,3 @@ def _unusable(x: Array) -> str:
     if np.ptp(known) == 0:
         return f"it is {known[0]:g} in all runs"
     return ""
-
-
-def _limits(counts: Array, workload: NDArray[np.intp], features: Mapping[str, Array]) -> list[str]:
-    """What limits the whole result, a sentence each."""
-    notes = []
-    distinct = len({column.tobytes() for column in counts.T})
-    if distinct == 1:
-        notes.append("all runs have the same counts: nothing varies")
-    elif distinct < MIN_RUNS:
-        notes.append(f"only {distinct} runs differ: any two locations fit each other, so clusters mean nothing")
-    elif distinct < FEW_WORKLOADS:
-        notes.append(f"only {distinct} runs differ: unrelated locations may share a cluster by chance")
-    runs, workloads = workload.size, int(workload.max()) + 1
-    if not features:
-        notes.append("no feature varies: clusters have no laws; `perflaw feature NAME=… RUN` declares a feature")
-    elif workloads < runs:
-        notes.append(f"{runs} runs of {workloads} workloads: runs of equal features repeat one workload")
-    return notes

@@ -43,7 +43,12 @@ def prediction_points(data: TrendData, at: Sequence[Point] | None, options: Tren
 
     Raises DataError for a point with an unknown feature, without features, or with a value that is not finite.
     """
-    tops = {name: _percentile95(x[~np.isnan(x)], options) for name, x in data.features.items()}
+    read = {name: x[~np.isnan(x)] for name, x in data.features.items()}
+    tops = {
+        # The paper takes the order statistic (950th of 1000), others the percentile by linear interpolation.
+        name: float(np.sort(x)[int(np.ceil(0.95 * x.size)) - 1]) if options.paper else percentile95(x)
+        for name, x in read.items()
+    }
     usual = tuple({name: float(factor) * value for name, value in tops.items()} for factor in FACTORS)
     if not at:
         single = {name: tuple(point[name] for point in usual) for name in tops}
@@ -64,13 +69,6 @@ def prediction_points(data: TrendData, at: Sequence[Point] | None, options: Tren
     single = {name: tuple(point[name] for point in points if name in point) for name in tops}
     single = {name: values or tuple(point[name] for point in usual) for name, values in single.items()}
     return PredictionPoints(single, tuple(point for point in points if len(point) == len(tops)) or usual, points[-1])
-
-
-def _percentile95(x: Array, options: TrendOptions) -> float:
-    """95th percentile of a feature by linear interpolation; with ``paper`` the order statistic (950th of 1000)."""
-    if options.paper:
-        return float(np.sort(x)[int(np.ceil(0.95 * x.size)) - 1])
-    return percentile95(x)
 
 
 def law_options(workloads: int, *, full: bool) -> LawOptions:

@@ -73,28 +73,30 @@ def running(places: Sequence[Path], pids: Sequence[int], stack: ExitStack) -> li
             found.append(area)
     missing = sorted(set(pids) - {area.pid for area in found})
     if missing or not found:
-        raise _nobody(missing, places)
+        who = f"process {missing[0]} has no probes" if missing else "no process with probes"
+        why = f"no running program that includes perflaw.h or imports perflaw.probes has a file in {places[0]}"
+        raise TargetError(who, why, "perflaw record --collect probes -- COMMAND")
     return sorted(found, key=lambda area: (area.pid, area.path.name))
-
-
-def _nobody(pids: Sequence[int], places: Sequence[Path]) -> TargetError:
-    who = f"process {pids[0]} has no probes" if pids else "no process with probes"
-    why = f"no running program that includes perflaw.h or imports perflaw.probes has a file in {places[0]}"
-    return TargetError(who, why, "perflaw record --collect probes -- COMMAND")
 
 
 def describe(places: Sequence[Path], pids: Sequence[int] = ()) -> list[RunningProcess]:
     """The running processes and their probes; TargetError if there is none."""
     with ExitStack() as stack:
-        return [_running(area) for area in running(places, pids, stack)]
-
-
-def _running(area: AttachedArea) -> RunningProcess:
-    rings = [RingReader(*area.ring(number)).tally().produced for number in area.used_rings()]
-    refusal = bytes(area.head["refusal"][0]).decode("utf-8", "replace")
-    return RunningProcess(
-        area.pid, area.language, command_of(area.pid), tuple(area.probes()), sum(rings) + area.lost_no_ring, refusal
-    )
+        processes = []
+        for area in running(places, pids, stack):
+            rings = [RingReader(*area.ring(number)).tally().produced for number in area.used_rings()]
+            refusal = bytes(area.head["refusal"][0]).decode("utf-8", "replace")
+            processes.append(
+                RunningProcess(
+                    area.pid,
+                    area.language,
+                    command_of(area.pid),
+                    tuple(area.probes()),
+                    sum(rings) + area.lost_no_ring,
+                    refusal,
+                )
+            )
+        return processes
 
 
 def command_of(pid: int) -> str:
@@ -121,7 +123,10 @@ def switch(
     with ExitStack() as stack:
         areas = running(places, chosen.pids, stack)
         known = [(area, probe) for area in areas for probe in area.probes()]
-        _check_names(chosen, [probe for _, probe in known])
+        for name in chosen.names:
+            if name != "*" and not any(_is(probe, name) for _, probe in known):
+                there = ", ".join(sorted({probe.name for _, probe in known})) or "none yet"
+                raise UsageError(f"no probe {name}", f"there are {there}", "perflaw probes list")
         meant = [(area, probe) for area, probe in known if chosen.matches(probe)]
         for area, probe in meant:
             if enabled is not None:
@@ -132,13 +137,6 @@ def switch(
             for area in areas:
                 area.enable_all(enabled)
         return [(area.pid, probe.name) for area, probe in meant]
-
-
-def _check_names(chosen: ProbeSelection, known: Sequence[RegisteredProbe]) -> None:
-    for name in chosen.names:
-        if name != "*" and not any(_is(probe, name) for probe in known):
-            there = ", ".join(sorted({probe.name for probe in known})) or "none yet"
-            raise UsageError(f"no probe {name}", f"there are {there}", "perflaw probes list")
 
 
 class Host(Protocol):
@@ -210,7 +208,11 @@ class RemoteHost:
     def processes(self, pids: Sequence[int]) -> list[RunningProcess]:
         """See :class:`Host`."""
         found = self._collecting.ask("list", {"pids": list(pids)})["processes"]
-        return [_running_process(one) for one in found]
+        running_process = []
+        for one in found:
+            probes = tuple(RegisteredProbe(**{**each, "fields": tuple(each["fields"])}) for each in one["probes"])
+            running_process.append(RunningProcess(**{**one, "probes": probes}))
+        return running_process
 
     def switch(self, chosen: ProbeSelection, enabled: bool | None, subsample: int | None) -> list[tuple[int, str]]:
         """See :class:`Host`."""
@@ -228,11 +230,6 @@ class RemoteHost:
     def close(self) -> None:
         """See :class:`Host`."""
         self._collecting.close()
-
-
-def _running_process(document: dict[str, Any]) -> RunningProcess:
-    probes = tuple(RegisteredProbe(**{**one, "fields": tuple(one["fields"])}) for one in document["probes"])
-    return RunningProcess(**{**document, "probes": probes})
 
 
 def hosts(remotes: Sequence[Remote]) -> list[Host]:

@@ -216,9 +216,10 @@ class LiveView:
             if probe is None or not self._wanted(probe.name):
                 continue
             rows = np.flatnonzero(records.probe == number)
-            seen = self._seen.setdefault(
-                (probe.name, probe.type), _ViewedProbe(_value(probe.fields, probe.unit, probe.type))
-            )
+            value = "ns"
+            if probe.type not in (layout.TYPES[layout.LAT], layout.TYPES[layout.TPT]):
+                value = f"{probe.fields[0]} {probe.unit}".strip() if probe.fields else probe.unit
+            seen = self._seen.setdefault((probe.name, probe.type), _ViewedProbe(value))
             first = np.ascontiguousarray(records.fields[rows, 0]).view(np.int64).astype(np.float64)
             throughput = records.type[rows] == layout.TPT
             seen.add(
@@ -228,16 +229,9 @@ class LiveView:
     def rows(self, seconds: float) -> list[ProbeRow]:
         """One row for each probe that had records, by name; the next view begins."""
         seen, self._seen = self._seen, {}
-        return [_row(*names, one, seconds) for names, one in sorted(seen.items())]
-
-
-def _value(fields: tuple[str, ...], unit: str, kind: str) -> str:
-    if kind in (layout.TYPES[layout.LAT], layout.TYPES[layout.TPT]):
-        return "ns"
-    return f"{fields[0]} {unit}".strip() if fields else unit
-
-
-def _row(name: str, kind: str, seen: _ViewedProbe, seconds: float) -> ProbeRow:
-    middle, high = np.quantile(np.concatenate(seen.values), [0.5, 0.99]).tolist()
-    mean = seen.total / seen.count
-    return ProbeRow(name, kind, seen.value, seen.executions / max(seconds, 1e-9), mean, middle, high, seen.most)
+        rows = []
+        for (name, kind), one in sorted(seen.items()):
+            middle, high = np.quantile(np.concatenate(one.values), [0.5, 0.99]).tolist()
+            a_second, mean = one.executions / max(seconds, 1e-9), one.total / one.count
+            rows.append(ProbeRow(name, kind, one.value, a_second, mean, middle, high, one.most))
+        return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import time
@@ -197,7 +198,10 @@ class ProbeSession:
         if not self.tracer.sources and not self._problems:
             yield "no process with probes ran: none includes perflaw.h or imports perflaw.probes, or /dev/shm is full"
         else:
-            yield from self._unknown()
+            probes = [probe for source in self.tracer.sources.values() for probe in source.probes]
+            known = {"*", *(probe.name for probe in probes), *(str(probe.id) for probe in probes)}
+            if missing := [name for name in self._names if name not in known]:
+                yield f"no probe {', '.join(missing)}"
         if self.records.left_out:
             yield f"{self.records.left_out} records are not kept: {self.records.most} a run are"
         yield from self._problems
@@ -206,13 +210,6 @@ class ProbeSession:
         if refused:
             names = ", ".join(sorted({probe.name for probe in refused}))
             yield f"hardware counters cannot be read: no records of {names}"
-
-    def _unknown(self) -> Iterator[str]:
-        """A warning about chosen probes that no program has."""
-        probes = [probe for source in self.tracer.sources.values() for probe in source.probes]
-        known = {"*", *(probe.name for probe in probes), *(str(probe.id) for probe in probes)}
-        if missing := [name for name in self._names if name not in known]:
-            yield f"no probe {', '.join(missing)}"
 
     def __enter__(self) -> ProbeSession:
         """Enter the session."""
@@ -281,7 +278,7 @@ def with_probes(
         program.definitions.words["probes of other hosts"] = "; ".join(whole.notes)
     left = session.probed()
     places: dict[int, int] = {}
-    for place, one in enumerate(_chain(program, recorded)):
+    for place, one in enumerate(itertools.chain([program], recorded)):
         pid = one.definitions.process.pid if one.definitions.process else program_pid
         places.setdefault(pid, place)
         yield _joined(one, left.pop(("", pid), []))
@@ -292,11 +289,6 @@ def with_probes(
         if not host:
             places[pid] = place = place + 1
         yield _joined(nothing_recorded(pid, account.parent, account.command, parent), probed)
-
-
-def _chain(first: RecordedProcess, rest: Iterator[RecordedProcess]) -> Iterator[RecordedProcess]:
-    yield first
-    yield from rest
 
 
 def _joined(one: RecordedProcess, probed: list[ProbedProcess]) -> RecordedProcess:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import mmap
 import re
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -223,7 +223,7 @@ class ProcessTree:
         self._feed_combined(ring, combined_spans_of(records))
         spans, shots = spans_of(records), snapshots_of(records)
         if held:
-            spans, shots = _both(held.spans, spans), _more(held.shots, shots)
+            spans, shots = _joined(held.spans, spans), _joined(held.shots, shots)
         self._waiting[ring] = self._held(ring, _HeldRecords(thread, spans, shots))
 
     def _held(self, ring: int, waiting: _HeldRecords) -> _HeldRecords:
@@ -265,16 +265,12 @@ class ProcessTree:
         return self._builder.finish() if self._builder else None
 
 
-def _both(first: Spans, second: Spans) -> Spans:
-    pairs = ((first.probe, second.probe), (first.begin, second.begin), (first.end, second.end))
-    return Spans(*(np.concatenate(pair) for pair in pairs))
+_Columns = TypeVar("_Columns", Spans, Snapshots)
 
 
-def _more(first: Snapshots, second: Snapshots) -> Snapshots:
-    probe, at, count, values = (
-        np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("probe", "at", "count", "values")
-    )
-    return Snapshots(probe, at, count, values)
+def _joined(first: _Columns, second: _Columns) -> _Columns:
+    columns = (np.concatenate([getattr(first, one.name), getattr(second, one.name)]) for one in fields(first))
+    return type(first)(*columns)
 
 
 def define(known: Definitions, source: ProbeProcess) -> None:

@@ -41,9 +41,28 @@ def annotations_table(
 ) -> str:
     """The laws of an experiment; functions of small share are counted in a last line, unless ``every`` is asked for."""
     first = annotations[0] if annotations else None
-    shown = [one for one in annotations if every or one is first or _is_large(one, annotations[0])]
+    # A function has a share worth a line now, or at the size asked for.
+    enough = SMALL_SHARE * first.predicted.mean if first and first.predicted else None
+    shown = [
+        one
+        for one in annotations
+        if every
+        or one is first
+        or one.share >= SMALL_SHARE
+        or (one.predicted is not None and enough is not None and one.predicted.mean >= enough)
+    ]
     last = "at " + ", ".join(f"{name}={value:g}" for name, value in at.items()) if at else "self"
-    rows = [_row(annotation, at) for annotation in shown]
+    rows = []
+    for annotation in shown:
+        # Cells of share, growth, and cost at the point asked for (without a point, share of the own cost).
+        law = annotation.run_law if _about_runs(annotation, at) and annotation.run_law else steepest(annotation)
+        growth = broken(printable(grows_as(law)), [", ", "_"], _GROWTH_WIDTH)
+        growth = f"{growth}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
+        cost = percent(annotation.self_share)
+        if at:
+            predicted = annotation.predicted
+            cost = prediction_text(predicted, annotation.metric.unit).replace(" (", "\n(") if predicted else NOTHING
+        rows.append((percent(annotation.share), growth, cost))
     # Names and laws share the room that the other columns leave.
     taken = len("share") + _widest([_GROWTH, *(row[1] for row in rows)]) + _widest([last, *(row[2] for row in rows)])
     room = width(colour) - taken - 8
@@ -51,31 +70,33 @@ def annotations_table(
     name_width = min(longest, max(_MIN_NAME_WIDTH, int(room * _NAME_PART)))
     names = [broken(printable(one.component.name), [".", "_"], name_width) for one in shown]
     law_width = room - _widest(["function", *names])
-    cells = [
-        [share, name, _laws(one, law_width, at), growth, cost]
-        for one, name, (share, growth, cost) in zip(shown, names, rows, strict=True)
-    ]
+    cells = []
+    for one, name, (share, growth, cost) in zip(shown, names, rows, strict=True):
+        # The law of a run that the prediction comes from; without it the first laws of a call, each below its condition.
+        if at and one.run_law and _about_runs(one, at):
+            text = leading_terms(one.run_law, one.metric.unit, at)
+            shown_law = broken(printable(text), [" + ", " · ", " "], law_width)
+        else:
+            laws = [
+                "\n".join([*_condition(condition, law_width), broken(printable(law), [" · ", " ", "."], law_width)])
+                for condition, law in scope_pairs(one)
+            ]
+            more = len(laws) - MAX_LAWS
+            shown_law = "\n".join(laws if more <= 0 else [*laws[:MAX_LAWS], f"… {more} more"])
+        cells.append([share, name, shown_law, growth, cost])
     metric, of = first.metric.name if first else "time", "run" if first and _about_runs(first, at) else "call"
     headings = ["share", "function", f"{metric} per {of}", _GROWTH, last]
-    return text_table(headings, cells, right=(0,), colour=colour) + _remainder(len(annotations) - len(shown), shown, at)
-
-
-def _is_large(annotation: Annotation, first: Annotation) -> bool:
-    """Whether a function has a share worth a line, now or at the size asked for."""
-    later, largest = annotation.predicted, first.predicted
-    return annotation.share >= SMALL_SHARE or bool(later and largest and later.mean >= SMALL_SHARE * largest.mean)
-
-
-def _row(annotation: Annotation, at: Mapping[str, float] | None) -> tuple[str, str, str]:
-    """Cells of share, growth, and cost at the point asked for (without a point, share of the own cost)."""
-    law = annotation.run_law if _about_runs(annotation, at) and annotation.run_law else steepest(annotation)
-    growth = broken(printable(grows_as(law)), [", ", "_"], _GROWTH_WIDTH)
-    growth = f"{growth}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
-    cost = percent(annotation.self_share)
-    if at:
-        predicted = annotation.predicted
-        cost = prediction_text(predicted, annotation.metric.unit).replace(" (", "\n(") if predicted else NOTHING
-    return percent(annotation.share), growth, cost
+    # Below the table: the number of functions that are not listed, and each reason for inconclusive laws once.
+    left = len(annotations) - len(shown)
+    lines = [f"{left} more under {percent(SMALL_SHARE)} of the cost (--all lists them)"] if left else []
+    open_ = []
+    for one in shown:
+        if _about_runs(one, at):
+            open_ += [one.run_law.reason] if one.run_law and one.run_law.verdict == "inconclusive" else []
+        elif verdict(one) == "inconclusive":
+            open_.append(one.scopes[0].law.reason)
+    lines += [f"? {n} inconclusive: {reason}" for reason, n in Counter(map(gist, open_)).items()]
+    return text_table(headings, cells, right=(0,), colour=colour) + "".join(line + "\n" for line in lines)
 
 
 def _widest(cells: Iterable[str]) -> int:
@@ -85,19 +106,6 @@ def _widest(cells: Iterable[str]) -> int:
 def _about_runs(annotation: Annotation, at: Mapping[str, float] | None) -> bool:
     """Whether a row shows the law of whole runs: it does where a run of some size is asked for."""
     return bool(at and annotation.predicted)
-
-
-def _laws(annotation: Annotation, room: int, at: Mapping[str, float] | None) -> str:
-    """The law of a run that the prediction comes from; without one the first laws of a call, each below its condition."""
-    if at and annotation.run_law and _about_runs(annotation, at):
-        text = leading_terms(annotation.run_law, annotation.metric.unit, at)
-        return broken(printable(text), [" + ", " · ", " "], room)
-    laws = [
-        "\n".join([*_condition(condition, room), broken(printable(law), [" · ", " ", "."], room)])
-        for condition, law in scope_pairs(annotation)
-    ]
-    more = len(laws) - MAX_LAWS
-    return "\n".join(laws if more <= 0 else [*laws[:MAX_LAWS], f"… {more} more"])
 
 
 def _condition(condition: str, room: int) -> list[str]:
@@ -121,16 +129,6 @@ def program_line(program: ProgramForecast, unit: str) -> str:
     if program.unrecorded:
         parts.append(f"of these {quantity(program.unrecorded, unit)} for the start and end of the process")
     return _wrapped([" · ".join(parts)])
-
-
-def _remainder(left: int, shown: Sequence[Annotation], at: Mapping[str, float] | None) -> str:
-    """Number of functions that are not listed, and the reasons why laws are inconclusive, each reason once."""
-    lines = [f"{left} more under {percent(SMALL_SHARE)} of the cost (--all lists them)"] if left else []
-    laws = [one.run_law if _about_runs(one, at) else one.scopes[0].law for one in shown]
-    verdicts = [one.run_law.verdict if one.run_law and _about_runs(one, at) else verdict(one) for one in shown]
-    open_ = [law.reason for law, of_one in zip(laws, verdicts, strict=True) if law and of_one == "inconclusive"]
-    lines += [f"? {n} inconclusive: {reason}" for reason, n in Counter(map(gist, open_)).items()]
-    return "".join(line + "\n" for line in lines)
 
 
 def gist(reason: str) -> str:
@@ -164,18 +162,32 @@ def fit_table(laws: Sequence[tuple[str, Law]], colour: bool) -> str:
     """Laws of a person's own numbers, a row a series; one law alone with its predictions. Reasons stand below."""
     shown = laws[:MAX_SERIES]
     headings = ["series", "law", "grows as", "verdict", "predicted"]
-    rows = [
-        [
-            name,
-            short(learnt_text(law.mean)),
-            f"{grows_as(law)} {slope_interval(law)}".strip(),
-            law.verdict,
-            _first_prediction(law),
-        ]
-        for name, law in shown
-    ]
+    rows = []
+    for name, law in shown:
+        predicted = ""
+        if law.predictions:
+            point = _point(law, law.predictions[0])
+            predicted = _estimate(law.predictions[0]) + (f" at {point}" if point else "")
+        rows.append(
+            [
+                name,
+                short(learnt_text(law.mean)),
+                f"{grows_as(law)} {slope_interval(law)}".strip(),
+                law.verdict,
+                predicted,
+            ]
+        )
     if len(laws) == 1:
-        return text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + _details(laws[0][1], colour)
+        [(_, law)] = laws
+        predictions = [
+            [_point(law, one), _estimate(one), f"{_three_digits(one.new_low)}–{_three_digits(one.new_high)}"]
+            for one in law.predictions
+        ]
+        evidence = f"distribution {short(learnt_text(law.expression))}, "
+        evidence += f"from {counted(law.n, 'row')}, {counted(law.runs, 'run')}"
+        text = text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + "\n"
+        headings = ["at", f"predicted ({WORDS})", f"one new run ({WORDS})"]
+        return text + text_table(headings, predictions, right=(), colour=colour) + _wrapped([evidence, *_notes(law)])
     verdicts = Counter(law.verdict for _, law in laws)
     total = ", ".join(f"{verdicts[name]} {name}" for name in ("law", "none", "inconclusive") if verdicts[name])
     more = f" · {len(laws) - MAX_SERIES} more than listed, --json gives all" if len(laws) > MAX_SERIES else ""
@@ -192,13 +204,6 @@ def short(expression: str) -> str:
     return _NUMBER.sub(lambda found: f"{float(found.group()):.3g}".replace("e+", "e"), expression)
 
 
-def _first_prediction(law: Law) -> str:
-    if not law.predictions:
-        return ""
-    point = _point(law, law.predictions[0])
-    return f"{_estimate(law.predictions[0])} at {point}" if point else _estimate(law.predictions[0])
-
-
 def _point(law: Law, prediction: Prediction) -> str:
     """Values of the law's features at a prediction; of all features where the law is constant."""
     names = law.features or prediction.features
@@ -212,19 +217,6 @@ def _estimate(prediction: Prediction) -> str:
 
 def _three_digits(value: float) -> str:
     return number(float(f"{value:.3g}"))
-
-
-def _details(law: Law, colour: bool) -> str:
-    """Predictions and evidence of the only law."""
-    rows = [
-        [_point(law, one), _estimate(one), f"{_three_digits(one.new_low)}–{_three_digits(one.new_high)}"]
-        for one in law.predictions
-    ]
-    table = text_table(["at", f"predicted ({WORDS})", f"one new run ({WORDS})"], rows, right=(), colour=colour)
-    evidence = (
-        f"distribution {short(learnt_text(law.expression))}, from {counted(law.n, 'row')}, {counted(law.runs, 'run')}"
-    )
-    return "\n" + table + _wrapped([evidence, *_notes(law)])
 
 
 def _notes(law: Law) -> list[str]:
@@ -254,33 +246,31 @@ def _forecasts_at(subject: str, point: str, forecasts: Sequence[Forecast], colou
     largest = max((one.mean or 0.0 for one in forecasts), default=0.0)
     shown = [one for one in forecasts if every or one.mean is None or one.mean >= SMALL_SHARE * largest]
     headings = ["function", f"expected {forecasts[0].metric.name} a {subject}", f"one new {subject}"]
-    table = text_table(headings, [_forecast_row(one) for one in shown], right=(), colour=colour)
+    rows = []
+    for one in shown:
+        unit = one.metric.unit
+        name = broken(printable(one.component.name), ".", NAME_WIDTH)
+        if one.condition:
+            name += f"\n [{printable(one.condition)}]"
+        mean, low, high = one.mean, one.mean_low, one.mean_high
+        if mean is None:
+            rows.append([name, NOTHING, NOTHING])
+            continue
+        expected = quantity(mean, unit) if low is None or high is None else estimate(mean, low, high, unit)
+        low, high = one.new_low, one.new_high
+        rows.append([name, expected, NOTHING if low is None or high is None else interval(low, high, unit)])
+    table = text_table(headings, rows, right=(), colour=colour)
     left = len(forecasts) - len(shown)
     more = f"{left} more of small cost (--all lists them)\n" if left else ""
     messages: dict[str, list[str]] = {}
     for forecast in shown:
         if forecast.message:
             messages.setdefault(forecast.message, []).append(forecast.component.name)
-    notes = [_named_message(message, names, len(shown)) for message, names in messages.items()]
+    notes = [
+        message if len(names) == len(shown) else f"{', '.join(names[:3])}{' …' * (len(names) > 3)}: {message}"
+        for message, names in messages.items()
+    ]
     return f"{printable(point)}\n{table}{more}{_wrapped(notes)}"
-
-
-def _forecast_row(forecast: Forecast) -> list[str]:
-    unit = forecast.metric.unit
-    name = broken(printable(forecast.component.name), ".", NAME_WIDTH)
-    if forecast.condition:
-        name += f"\n [{printable(forecast.condition)}]"
-    mean, low, high = forecast.mean, forecast.mean_low, forecast.mean_high
-    if mean is None:
-        return [name, NOTHING, NOTHING]
-    expected = quantity(mean, unit) if low is None or high is None else estimate(mean, low, high, unit)
-    low, high = forecast.new_low, forecast.new_high
-    return [name, expected, NOTHING if low is None or high is None else interval(low, high, unit)]
-
-
-def _named_message(message: str, names: Sequence[str], shown: int) -> str:
-    """A message, after the functions that it is about unless it is about all."""
-    return message if len(names) == shown else f"{', '.join(names[:3])}{' …' * (len(names) > 3)}: {message}"
 
 
 def _wrapped(lines: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from perflaw.report.explore import words
 from perflaw.report.page.page import as_json, asset, encodable, filled, program
 from perflaw.report.quantity import NOTHING, counted
 from perflaw.types.documents import Document, document
-from perflaw.types.explored import Choice, FrontPoint, MetricLaw, StudyResult, Surface
+from perflaw.types.explored import Choice, MetricLaw, StudyResult, Surface
 from perflaw.types.studies import Configuration, Study, StudyMetric, Trial, Value
 
 RELOAD_S = 3
@@ -67,6 +67,18 @@ def explore_data(result: StudyResult, seed: int = 0) -> Document:
                 "default": knob.default,
             }
         )
+    by_name = {metric.name: metric for metric in study.metrics}
+    pareto = [
+        {
+            **document(point),
+            "text": {
+                "configuration": words.configuration_text(study, point.configuration),
+                "metrics": {name: words.estimate_text(by_name[name], one) for name, one in point.metrics.items()},
+                "probability": words.probability_text(point.probability),
+            },
+        }
+        for point in result.pareto
+    ]
     return {
         "title": study.name,
         "heading": words.heading(result).partition(": ")[2],
@@ -80,7 +92,7 @@ def explore_data(result: StudyResult, seed: int = 0) -> Document:
         "steps": list(words.next_steps(result)),
         "trials": [_trial(trial, study) for trial in result.trials],
         "surface": _surface(result.surface, study) if result.surface else None,
-        "pareto": [_front_point(point, study) for point in result.pareto] if len(result.pareto) > 1 else [],
+        "pareto": pareto if len(pareto) > 1 else [],
     }
 
 
@@ -150,18 +162,6 @@ def _trial(trial: Trial, study: Study) -> Document:
             "settings": _settings(trial.configuration, study),
             "metrics": {metric.name: words.value_text(metric, values.get(metric.name)) for metric in study.metrics},
             "reasons": "; ".join(filter(None, (trial.reason, trial.stopped, trial.contaminated))),
-        },
-    }
-
-
-def _front_point(point: FrontPoint, study: Study) -> Document:
-    metrics = {metric.name: metric for metric in study.metrics}
-    return {
-        **document(point),
-        "text": {
-            "configuration": words.configuration_text(study, point.configuration),
-            "metrics": {name: words.estimate_text(metrics[name], one) for name, one in point.metrics.items()},
-            "probability": words.probability_text(point.probability),
         },
     }
 

@@ -9,7 +9,7 @@ from perflaw.report import tables
 from perflaw.report.explore import words
 from perflaw.report.quantity import counted
 from perflaw.report.tables import WIDTH, printable, text_table
-from perflaw.types.explored import Choice, StudyResult, Surface
+from perflaw.types.explored import Choice, StudyResult
 from perflaw.types.studies import StudyMetric
 
 MAX_SHARES, MAX_FRONT, MAX_NOTICES, MAX_MAPS = 8, 8, 8, 3
@@ -60,7 +60,12 @@ def explore_text(result: StudyResult, colour: bool = False, every: bool = False,
     for one in result.laws:
         law = learnt_text(one.law.expression) if one.law.verdict == "law" else f"{one.law.verdict}: {one.law.reason}"
         text += _paragraph(f"law of {one.metric.name}: {printable(law)}")
-    text += _notices(result, every)
+    # Warnings, without those that stand beside the shares already.
+    notices = [one for one in result.notices if one.kind not in ("null", "few")]
+    listed = notices if every else notices[:MAX_NOTICES]
+    text += "\n" * bool(listed) + "".join(_paragraph(f"! {printable(one.words)}") for one in listed)
+    left = len(notices) - len(listed)
+    text += f"  {counted(left, 'more warning')} (--all lists all)\n" if left else ""
     steps = [_paragraph(f"  {command}  ({purpose})") for command, purpose in words.next_steps(result, name)]
     return text + ("\nnext\n" + "".join(steps) if steps else "")
 
@@ -81,21 +86,22 @@ def _choice(title: str, choice: Choice, result: StudyResult, metrics: Mapping[st
     return "".join(map(_paragraph, lines))
 
 
-def _notices(result: StudyResult, every: bool) -> str:
-    """Warnings, without those that stand beside the shares already."""
-    notices = [one for one in result.notices if one.kind not in ("null", "few")]
-    shown = notices if every else notices[:MAX_NOTICES]
-    text = "\n" * bool(shown) + "".join(_paragraph(f"! {printable(one.words)}") for one in shown)
-    left = len(notices) - len(shown)
-    return text + (f"  {counted(left, 'more warning')} (--all lists all)\n" if left else "")
-
-
 def _maps(result: StudyResult) -> str:
     """Heat maps of the objective over two knobs, in percent of the best, darker is better; empty without a map."""
     surface, objective = result.surface, result.objective
     if surface is None or objective is None:
         return ""
-    cells = [[_cells(surface, k, j) for j in range(len(surface.y_values))] for k in range(len(surface.facet_values))]
+    # Value of each cell, by facet and row, and whether it was measured.
+    cells = [
+        [
+            [
+                (expected if measured is None else measured, measured is not None)
+                for measured, expected in zip(*row, strict=True)
+            ]
+            for row in zip(*facet, strict=True)
+        ]
+        for facet in zip(surface.measured, surface.expected, strict=True)
+    ]
     values = [value for facet in cells for row in facet for value, _ in row if value is not None]
     if len(values) < 2 or min(values) <= 0 or min(values) == max(values):
         return ""
@@ -119,12 +125,6 @@ def _maps(result: StudyResult) -> str:
         text += f"  {'':{margin}}{''.join(head[: column - 1].rjust(column) for head in heads[:columns])}\n"
     left = len(surface.facet_values) - MAX_MAPS
     return text + (f" {left} more on the page\n" if left > 0 else "")
-
-
-def _cells(surface: Surface, facet: int, row: int) -> list[tuple[float | None, bool]]:
-    """Value of each cell of a row, and whether it was measured."""
-    cells = zip(surface.measured[facet][row], surface.expected[facet][row], strict=True)
-    return [(expected if measured is None else measured, measured is not None) for measured, expected in cells]
 
 
 def _cell(value: float | None, measured: bool, best: float) -> str:

@@ -32,7 +32,19 @@ def mine_text(specs: Sequence[PathSpec], colour: bool = False, every: bool = Fal
     several = specs if every else [spec for spec in specs if spec.borders]
     full = several if every else several[:MAX_FULL]
     headings = ["share", "function", "calls", "borders", "groups", "edges", "stable"]
-    text = text_table(headings, [_row(spec) for spec in shown], right=(0, 2, 4, 5), colour=colour)
+    rows = [
+        [
+            percent(spec.share) if spec.share is not None else NOTHING,
+            broken(printable(spec.component), [".", "::", "_"], _NAME_WIDTH),
+            count(spec.points),
+            broken(borders_text(spec.borders, spec.unit), ", ", _BORDERS_WIDTH),
+            str(len(spec.groups)),
+            str(len(edge_names(spec))),
+            "yes" if spec.stable else "no",
+        ]
+        for spec in shown
+    ]
+    text = text_table(headings, rows, right=(0, 2, 4, 5), colour=colour)
     text += "".join("\n" + _spec_text(spec, colour) for spec in full)
     if not several:
         # The most frequent reason why functions have no borders, where their notes hold one.
@@ -47,18 +59,6 @@ def mine_text(specs: Sequence[PathSpec], colour: bool = False, every: bool = Fal
     if more:
         text += "\n" + paragraph(f"{', '.join(more)} (--all lists all)")
     return text
-
-
-def _row(spec: PathSpec) -> list[str]:
-    return [
-        percent(spec.share) if spec.share is not None else NOTHING,
-        broken(printable(spec.component), [".", "::", "_"], _NAME_WIDTH),
-        count(spec.points),
-        broken(borders_text(spec.borders, spec.unit), ", ", _BORDERS_WIDTH),
-        str(len(spec.groups)),
-        str(len(edge_names(spec))),
-        "yes" if spec.stable else "no",
-    ]
 
 
 def _spec_text(spec: PathSpec, colour: bool) -> str:

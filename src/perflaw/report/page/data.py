@@ -22,14 +22,14 @@ def flat(noun: object) -> Document:
 
 def shortened(values: Iterable[float | None], digits: int = 5) -> list[float | None]:
     """Numbers with few digits, whole ones without a point: half the bytes, the same pixels."""
-    return [_digits(value, digits) for value in values]
-
-
-def _digits(value: float | None, digits: int) -> float | None:
-    if value is None or not math.isfinite(value):
-        return None
-    rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
+    short: list[float | None] = []
+    for value in values:
+        if value is None or not math.isfinite(value):
+            short.append(None)
+            continue
+        rounded = float(f"{value:.{digits}g}")
+        short.append(int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded)
+    return short
 
 
 def curve_columns(curve: Curve, digits: int = 5) -> dict[str, list[float | None]]:

@@ -111,6 +111,10 @@ def _law_texts(law: Law, unit: str) -> Document:
     breakpoints = [
         f"{one.feature} = {number(one.value)} ({number(one.low)}–{number(one.high)})" for one in law.breakpoints
     ]
+    ranges = [
+        f"{name} = {number(low)}" if low == high else f"{name} {number(low)}–{number(high)}"
+        for name, (low, high) in law.range.items()
+    ]
     slopes = []
     for name in law.features:
         if name in law.slope:
@@ -120,7 +124,7 @@ def _law_texts(law: Law, unit: str) -> Document:
         ("noise", words.noise_text(law.noise, unit)),
         ("evidence", f"{counted(law.n, 'point')} from {counted(law.runs, 'run')}"),
         ("r²", NOTHING if law.r2 is None else f"{law.r2:.4f}"),
-        ("learnt on", ", ".join(_range(name, *ends) for name, ends in law.range.items())),
+        ("learnt on", ", ".join(ranges)),
         ("local exponent", ", ".join(slopes)),
         ("exponent", exponent),
         ("breaks at", ", ".join(breakpoints)),
@@ -138,10 +142,6 @@ def _law_texts(law: Law, unit: str) -> Document:
         ],
         "predictions": prediction_rows(law.predictions, unit),
     }
-
-
-def _range(name: str, low: float, high: float) -> str:
-    return f"{name} = {number(low)}" if low == high else f"{name} {number(low)}–{number(high)}"
 
 
 def prediction_rows(predictions: Iterable[Prediction], unit: str) -> list[list[str]]:

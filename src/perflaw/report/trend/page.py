@@ -22,7 +22,7 @@ from perflaw.report.trend.view import (
     title,
     zeros_text,
 )
-from perflaw.types import Cluster, Law, Location
+from perflaw.types import Cluster, Law
 from perflaw.types.documents import Document, document, finite
 
 COLOURS = 6
@@ -173,7 +173,12 @@ def _sources(view: TrendView) -> _Sources:
     for row, (location, executions) in enumerate(zip(view.matrix.locations, view.peak, strict=True)):
         if location.kind in ("line", "block") and location.file in view.sources:
             names.setdefault(location.file, shown_file(location))
-            _enter(lines[location.file][location.line], location, executions, ranks.get(row, []))
+            line = lines[location.file][location.line]
+            line.ranks.update(ranks.get(row, []))
+            if location.kind == "line":
+                line.count = executions
+            else:
+                line.blocks.append((outcome(location).strip(" _") or "it", executions, list(ranks.get(row, []))))
     in_clusters = {file: [line for line in known.values() if line.ranks] for file, known in lines.items()}
     weights = {file: sum(line.weight for line in known) for file, known in in_clusters.items() if known}
     order = sorted(weights, key=lambda file: (-weights[file], file))
@@ -199,11 +204,3 @@ def _sources(view: TrendView) -> _Sources:
             spots[rank].append((-weight, place_of_file, -place))
     shown = {rank: [(number, place) for _, number, place in sorted(found)[:MAX_SPOTS]] for rank, found in spots.items()}
     return _Sources(files, shown)
-
-
-def _enter(line: _SourceLine, location: Location, executions: float, ranks: Sequence[int]) -> None:
-    line.ranks.update(ranks)
-    if location.kind == "line":
-        line.count = executions
-    else:
-        line.blocks.append((outcome(location).strip(" _") or "it", executions, list(ranks)))

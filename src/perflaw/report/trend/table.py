@@ -48,7 +48,11 @@ def trend_table(view: TrendView, colour: bool, every: bool = False) -> str:
     if not shown:
         return head + notes
     at = view.trends.at
-    later = f"at {next(iter(at))}={_compact(next(iter(at.values())))}" if len(at) == 1 else "then"
+    later = "then"
+    if len(at) == 1:
+        [(name, value)] = at.items()
+        short = number(value) if abs(value) < 1e6 else f"{value:.4g}".replace("e+0", "e").replace("e+", "e")
+        later = f"at {name}={short}"
     noun = "lines" if view.noun == "lines" else "places"
     headings = ["now", "then", "cluster", "share", noun, "law, ~ power law", later]
     rows = []
@@ -98,11 +102,6 @@ def _is_large(cluster: Cluster, view: TrendView) -> bool:
         return cluster.costly
     largest = view.trends.clusters[view.trends.by_prediction[0] - 1].predicted
     return largest is not None and cluster.predicted.mean >= COSTLY * largest.mean > 0
-
-
-def _compact(value: float) -> str:
-    """A number for a heading: whole up to six digits, else with an exponent."""
-    return number(value) if abs(value) < 1e6 else f"{value:.4g}".replace("e+0", "e").replace("e+", "e")
 
 
 def _laws(cluster: Cluster) -> list[str]:

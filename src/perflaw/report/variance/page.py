@@ -12,7 +12,7 @@ from perflaw.report.variance.page_screen import screen
 from perflaw.report.variance.words import call_path, root_text, share_text
 from perflaw.types import Component
 from perflaw.types.documents import Document, finite
-from perflaw.types.variance import Explanation, Pattern, PatternChange, ShareChange, Variance
+from perflaw.types.variance import Explanation, Pattern, PatternChange, Variance
 
 LABELS = {"time": "wall time", "cpu": "CPU time", "events": "recorded calls"}
 """Metrics that stand side by side, by the names that the page gives them."""
@@ -141,13 +141,16 @@ def _since(since: Since, numbers: Mapping[Component, int], unit: str) -> Documen
                 "what": change.what,
                 "old": root_text(change.old, unit),
                 "new": root_text(change.new, unit),
-                "shares": [_share_change(share) for share in change.shares],
+                "shares": [
+                    {
+                        "old": "none" if share.old is None else share_text(share.old),
+                        "new": "none" if share.new is None else share_text(share.new),
+                        "of": share.path[0],
+                        "from": " > ".join(share.path[1:]),
+                    }
+                    for share in change.shares
+                ],
             }
             for change in shown
         ],
     }
-
-
-def _share_change(share: ShareChange) -> Document:
-    old, new = ("none" if value is None else share_text(value) for value in (share.old, share.new))
-    return {"old": old, "new": new, "of": share.path[0], "from": " > ".join(share.path[1:])}

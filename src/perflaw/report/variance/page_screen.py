@@ -47,6 +47,28 @@ def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead
         ("recorder", overhead),
     ]
     parts = sorted(explanation.parts, key=lambda part: -abs(part.cf_net))[:MAX_ROWS]
+    # Contexts where the cost varies and where it is steady; half of the rows are kept for the steady ones.
+    high = [context for context in explanation.contexts if context.high]
+    steady = [context for context in explanation.contexts if not context.high]
+    few = high[: max(MAX_CONTEXTS // 2, MAX_CONTEXTS - len(steady))]
+    contexts = {
+        "all": len(explanation.contexts),
+        "high": len(high),
+        "rows": [
+            {
+                **flat(context),
+                "line": context.path[-1].line if context.path else 0,
+                "few": context.n < 30,
+                "text": {
+                    "from": " > ".join(step.callee for step in context.path[:-1]) or "the start",
+                    "n": count(context.n),
+                    "mean": quantity(context.mean, explanation.metric.unit),
+                    "cov": significant(context.cov),
+                },
+            }
+            for context in [*few, *steady[: MAX_CONTEXTS - len(few)]]
+        ],
+    }
     return {
         **flat(explanation),
         "facts": facts,
@@ -64,7 +86,7 @@ def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead
         ],
         "drivers": [{**document(driver), "text": {"r2": f"{driver.r2:.2f}"}} for driver in explanation.drivers],
         "driven": driven,
-        "contexts": _contexts(explanation),
+        "contexts": contexts,
         "deadlines": _deadlines(explanation) if explanation.deadlines or explanation.bounds else None,
         "exemplars": [_exemplar(exemplar, unit) for exemplar in explanation.exemplars],
         "perfetto": perfetto(explanation),
@@ -129,31 +151,6 @@ def _beside(explanations: Mapping[str, Explanation]) -> Document:
     return {
         "metrics": [{"label": label, "cov": significant(one.cov)} for label, one in explanations.items()],
         "rows": [{"name": names[key], "nets": [finite(net.get(key, 0.0)) for net in nets]} for key in keys],
-    }
-
-
-def _contexts(explanation: Explanation) -> Document:
-    """Contexts where the cost varies and where it is steady; half of the rows are kept for the steady ones."""
-    high = [context for context in explanation.contexts if context.high]
-    steady = [context for context in explanation.contexts if not context.high]
-    few = high[: max(MAX_CONTEXTS // 2, MAX_CONTEXTS - len(steady))]
-    return {
-        "all": len(explanation.contexts),
-        "high": len(high),
-        "rows": [
-            {
-                **flat(context),
-                "line": context.path[-1].line if context.path else 0,
-                "few": context.n < 30,
-                "text": {
-                    "from": " > ".join(step.callee for step in context.path[:-1]) or "the start",
-                    "n": count(context.n),
-                    "mean": quantity(context.mean, explanation.metric.unit),
-                    "cov": significant(context.cov),
-                },
-            }
-            for context in [*few, *steady[: MAX_CONTEXTS - len(few)]]
-        ],
     }
 
 

@@ -57,7 +57,13 @@ def verdicts_data(document: Mapping[str, Any], annotations: Sequence[Annotation]
     ):
         raise DataError("the verdicts for the page", "its list of verdicts is damaged", "perflaw check LAWS --json")
     places = {(a.component.name, a.metric.name): i for i, a in reversed(list(enumerate(annotations)))}
-    rows = sorted((_row(verdict, places) for verdict in verdicts), key=_gravity)
+    rows = [_row(verdict, places) for verdict in verdicts]
+    # The gravest verdict first, then the largest effect in either direction.
+    effects = [abs(math.log(row["effect"])) if row["effect"] and row["effect"] > 0 else 0.0 for row in rows]
+    ranks = [
+        (GRAVITY.index(row["verdict"]), -effect, row["component"]) for row, effect in zip(rows, effects, strict=True)
+    ]
+    rows = [rows[place] for place in sorted(range(len(rows)), key=ranks.__getitem__)]
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in GRAVITY}
     summary = " · ".join(f"{count:,} {_WORDS[verb][verdict]}" for verdict, count in counts.items() if count)
     # Place of an annotation → its old laws as scopes, which the charts draw beside the new ones.
@@ -66,7 +72,22 @@ def verdicts_data(document: Mapping[str, Any], annotations: Sequence[Annotation]
         place = places.get((verdict["component"], str(verdict.get("metric") or "time")))
         old = verdict.get("old_laws")
         if place is not None and isinstance(old, list | tuple):
-            laws[str(place)] = [_old_scope(law) for law in old if isinstance(law, Mapping)]
+            old_scopes = []
+            for law in old:
+                if isinstance(law, Mapping):
+                    probability = _number(law, "probability")
+                    condition, expression = str(law.get("condition") or ""), str(law.get("expression") or "")
+                    old_scopes.append(
+                        {
+                            "condition": condition,
+                            "where": _condition_tree(condition),
+                            "probability": 1.0 if probability is None else probability,
+                            "factor": _number(law, "factor") or 1.0,
+                            "tree": _law_tree(expression),
+                            "law": {"expression": expression, "alternatives": [], "breakpoints": [], "range": {}},
+                        }
+                    )
+            laws[str(place)] = old_scopes
     return {
         "verb": verb,
         "title": _TITLES[verb],
@@ -76,12 +97,6 @@ def verdicts_data(document: Mapping[str, Any], annotations: Sequence[Annotation]
         "rows": rows,
         "old": laws,
     }
-
-
-def _gravity(row: Document) -> tuple[int, float, str]:
-    """Sorts the gravest verdict first, then the largest effect in either direction."""
-    effect = abs(math.log(row["effect"])) if row["effect"] and row["effect"] > 0 else 0.0
-    return GRAVITY.index(row["verdict"]), -effect, row["component"]
 
 
 def _row(verdict: Mapping[str, Any], places: Mapping[tuple[str, str], int]) -> Document:
@@ -125,19 +140,6 @@ def _row(verdict: Mapping[str, Any], places: Mapping[tuple[str, str], int]) -> D
         "facts": [(name, value) for name, value in facts if value],
         "changes": changes,
         "index": places.get((component, metric)),
-    }
-
-
-def _old_scope(law: Mapping[str, Any]) -> Document:
-    probability = _number(law, "probability")
-    condition, expression = str(law.get("condition") or ""), str(law.get("expression") or "")
-    return {
-        "condition": condition,
-        "where": _condition_tree(condition),
-        "probability": 1.0 if probability is None else probability,
-        "factor": _number(law, "factor") or 1.0,
-        "tree": _law_tree(expression),
-        "law": {"expression": expression, "alternatives": [], "breakpoints": [], "range": {}},
     }
 
 

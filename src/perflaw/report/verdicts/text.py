@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from perflaw.report.quantity import counted, percent, quantity
 from perflaw.report.tables import WIDTH, printable
-from perflaw.types import Change, CheckVerdict, Component, DiffVerdict, Outcome, SpecVerdict
+from perflaw.types import CheckVerdict, Component, DiffVerdict, Outcome, SpecVerdict
 
 AnyVerdict = CheckVerdict | DiffVerdict | SpecVerdict
 
@@ -128,15 +128,12 @@ def _describe_diff(verdict: DiffVerdict) -> str:
     text = f"{_signature(verdict.component)}  {verdict.metric.name}"
     if verdict.effect is not None:
         text += f" {ratio_text(verdict.effect, verdict.effect_low, verdict.effect_high)} the old cost"
-    changes = [_change_text(change) for change in verdict.changes if change.what != "cost"]
-    text += "".join(f"; {change}" for change in changes[:4])
+    for change in [change for change in verdict.changes if change.what != "cost"][:4]:
+        text += f"; {f'{change.what} {change.name}'.strip()} {change.old or 'none'} -> {change.new or 'none'}"
+        if change.ratio is not None:
+            text += f" ({ratio_text(change.ratio, change.low, change.high)})"
     reasons = "; ".join(filter(None, (verdict.cause, verdict.message)))
     return f"{text}: {reasons}" if reasons else text
-
-
-def _change_text(change: Change) -> str:
-    text = f"{change.what} {change.name}".strip() + f" {change.old or 'none'} -> {change.new or 'none'}"
-    return text if change.ratio is None else f"{text} ({ratio_text(change.ratio, change.low, change.high)})"
 
 
 def _subject(verdict: SpecVerdict) -> str:

@@ -46,7 +46,7 @@ def run_both_ways(
     plain, traced = (subprocess.run([*way, *target], capture_output=True, **how) for way in ways)
     said = b"".join(line for line in traced.stderr.splitlines(keepends=True) if not line.startswith(OURS))
     status = plain.returncode if plain.returncode >= 0 else 128 - plain.returncode
-    assert (traced.returncode, traced.stdout, said) == (status, plain.stdout, plain.stderr), traced.stderr.decode()
+    assert (traced.returncode, traced.stdout, said) == (status, plain.stdout, plain.stderr), f"{plain}\n{traced}"
     recordings = open_experiment("both", folder).recordings()
     for recording in recordings:
         assert recording.run.tracer.startswith(tracer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Sequence
@@ -129,16 +130,10 @@ def variance_views(
     metrics = dict.fromkeys([metric, *recorded])
     surveys = [survey(read_call_tree(recordings, find_metric(recordings, name)), options) for name in metrics]
     first = [asked] if asked else []
+    # Functions of the patterns, the most important patterns first, one of each metric by turns.
     lists = [[node.component for pattern in one.variance.patterns for node in pattern.nodes] for one in surveys]
-    longest = max(map(len, lists), default=0)
-    chosen = list(
-        dict.fromkeys(
-            [
-                *first,
-                *[components[place] for place in range(longest) for components in lists if place < len(components)],
-            ]
-        )
-    )[:MAX_EXPLAINED]
+    turns = [component for turn in itertools.zip_longest(*lists) for component in turn if component]
+    chosen = list(dict.fromkeys([*first, *turns]))[:MAX_EXPLAINED]
     driven = frozenset(chosen[:MAX_DRIVEN])
     views = []
     for one in surveys:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perflaw.record.plan import PlannedRun
+    from perflaw.record.saving import Outcome
     from perflaw.record.session import Attempt
     from perflaw.types import Run
 
@@ -79,15 +80,22 @@ def advise_sizes(attempts: Sequence[Attempt], runs: Iterable[Run]) -> None:
     for name in varied:
         sizes = sorted({run.features[name] for run in known if name in run.features and not run.parent})
         if 1 < len(sizes) < ENOUGH_SIZES:
-            # Sizes between those that there are, to two digits; where all are whole numbers without any between,
-            # larger ones.
-            middle = [math.sqrt(a * b) for a, b in itertools.pairwise(sizes) if a > 0]
-            if all(size == round(size) for size in sizes):
-                between = {float(round(float(f"{size:.2g}"))) for size in middle} - set(sizes)
-            else:
-                between = {float(f"{size:.2g}") for size in middle} - set(sizes)
-            more = ",".join([f"{size:g}" for size in sorted(between) or [2 * sizes[-1], 4 * sizes[-1]]])
+            more = ",".join(_further_sizes(sizes))
             warn(f"{name} has {len(sizes)} sizes, a law needs at least {ENOUGH_SIZES}: add --vary {name}={more}")
+
+
+def _further_sizes(sizes: list[float]) -> list[str]:
+    """Sizes between those that there are, to two digits; where all are whole numbers without any between, larger ones.
+
+    >>> _further_sizes([100.0, 1000.0]), _further_sizes([1.0, 2.0]), _further_sizes([0.5, 0.9])
+    (['320'], ['4', '8'], ['0.67'])
+    """
+    middle = [math.sqrt(a * b) for a, b in itertools.pairwise(sizes) if a > 0]
+    if all(size == round(size) for size in sizes):
+        between = {float(round(float(f"{size:.2g}"))) for size in middle} - set(sizes)
+    else:
+        between = {float(f"{size:.2g}") for size in middle} - set(sizes)
+    return [f"{size:g}" for size in sorted(between) or [2 * sizes[-1], 4 * sizes[-1]]]
 
 
 def print_failures(attempts: Iterator[Attempt]) -> list[Attempt]:
@@ -120,42 +128,7 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
         remedy = "perflaw record without --select, then perflaw annotate"
         raise UsageError(problem, f"seen among others: {seen}", remedy)
     if kept:
-        # What was recorded, what it cost, what is missing, and where it is.
-        from perflaw.report.quantity import counted
-
-        runs = [outcome.run for outcome in outcomes if outcome.folder]
-        children = [run for outcome in outcomes for run in outcome.children]
-        every = runs + children
-        recorded = f"{counted(len(runs), 'run')} of {runs[0].target}"
-        if children:
-            recorded += f" and {counted(len(children), 'child process')}"
-        parts = [
-            counted(max(run.functions for run in every), "function"),
-            counted(sum(run.calls for run in every), "call"),
-        ]
-        if lines := max(outcome.lines for outcome in outcomes):
-            parts.append(f"{counted(lines, 'line')} counted")
-        if records := sum(outcome.probe_records for outcome in outcomes):
-            probes = max(outcome.probes for outcome in outcomes)
-            parts.append(f"{counted(records, 'record')} of {counted(probes, 'probe')}")
-        slowdown = f"slowdown {statistics.median(run.slowdown for run in runs):.1f}x"
-        if not any(run.metrics for run in runs):
-            slowdown = "execution counts alone"  # gcc's coverage does not say what it costs
-        # Wall time says little of runs that other programs kept waiting.
-        from perflaw.types.recordings import MOST_STEAL
-
-        notes = [slowdown]
-        machines = [(run.machine, run.wall_ns) for run in runs if run.machine and run.clock.name != "fake"]
-        busy = [(machine, wall_ns) for machine, wall_ns in machines if machine.is_busy(wall_ns)]
-        if 2 * len(busy) > len(machines):
-            queued = statistics.median(machine.queued_share for machine, _ in busy)
-            steal = statistics.median(machine.steal_share(wall_ns) for machine, wall_ns in busy)
-            words = [f"{queued:.0%} of the time without a CPU".replace("%", " %")]
-            if steal > MOST_STEAL:
-                words.append(f"{steal:.0%} taken by the hypervisor".replace("%", " %"))
-            notes.append(f"busy machine: {', '.join(words)}")
-        notes += [_missing(runs, every), str(folder)]
-        click.echo(f"recorded {', '.join([recorded, *parts])} · {' · '.join(notes)}", err=True)
+        click.echo(_summary(folder, outcomes), err=True)
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
         if left:
@@ -165,6 +138,40 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     errors = [attempt.error for attempt in attempts if attempt.error]
     unread = any(outcome.problems for outcome in outcomes if outcome.run.complete)
     return failed or next((error.status for error in errors if error.status), 2 if errors or unread else 0)
+
+
+def _summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
+    """What was recorded, what it cost, what is missing, and where it is."""
+    from perflaw.report.quantity import counted
+    from perflaw.types.recordings import MOST_STEAL
+
+    runs = [outcome.run for outcome in outcomes if outcome.folder]
+    children = [run for outcome in outcomes for run in outcome.children]
+    every = runs + children
+    recorded = f"{counted(len(runs), 'run')} of {runs[0].target}"
+    if children:
+        recorded += f" and {counted(len(children), 'child process')}"
+    parts = [counted(max(run.functions for run in every), "function"), counted(sum(run.calls for run in every), "call")]
+    if lines := max(outcome.lines for outcome in outcomes):
+        parts.append(f"{counted(lines, 'line')} counted")
+    if records := sum(outcome.probe_records for outcome in outcomes):
+        probes = max(outcome.probes for outcome in outcomes)
+        parts.append(f"{counted(records, 'record')} of {counted(probes, 'probe')}")
+    slowdown = f"slowdown {statistics.median(run.slowdown for run in runs):.1f}x"
+    if not any(run.metrics for run in runs):
+        slowdown = "execution counts alone"  # gcc's coverage does not say what it costs
+    notes = [slowdown]
+
+    # Wall time says little where other programs kept most of the runs waiting.
+    machines = [(run.machine, run.wall_ns) for run in runs if run.machine and run.clock.name != "fake"]
+    busy = [(machine, wall_ns) for machine, wall_ns in machines if machine.is_busy(wall_ns)]
+    if 2 * len(busy) > len(machines):
+        queued = statistics.median(machine.queued_share for machine, _ in busy)
+        steal = statistics.median(machine.steal_share(wall_ns) for machine, wall_ns in busy)
+        taken = f", {steal:.0%} taken by the hypervisor" if steal > MOST_STEAL else ""
+        notes.append(f"busy machine: {queued:.0%} of the time without a CPU{taken}".replace("%", " %"))
+    notes += [_missing(runs, every), str(folder)]
+    return f"recorded {', '.join([recorded, *parts])} · {' · '.join(notes)}"
 
 
 def _missing(runs: list[Run], every: list[Run]) -> str:

@@ -178,13 +178,8 @@ def _script_launch(executable: str, arguments: tuple[str, ...]) -> Launch:
             path, "not a Python program", "its first line names no Python", f"perflaw record -- python {path}"
         )
     python = shutil.which(python) or python
-    # The package that a console script starts (from pip._internal.cli.main import main); empty for other
-    # scripts.
-    for line in text.decode(errors="replace").splitlines():
-        words = line.split()
-        if len(words) >= 4 and words[0] == "from" and words[2] == "import":
-            entry_package = words[1].split(".")[0]
-            break
-    else:
-        entry_package = ""
-    return Launch((executable, *arguments), arguments, path.name, path.stem, entry_package, probe(python))
+    # A console script says which package it starts: "from pip._internal.cli.main import main".
+    imports = (line.split() for line in text.decode(errors="replace").splitlines())
+    modules = (words[1] for words in imports if len(words) >= 4 and words[0] == "from" and words[2] == "import")
+    package = next(modules, "").split(".")[0]
+    return Launch((executable, *arguments), arguments, path.name, path.stem, package, probe(python))

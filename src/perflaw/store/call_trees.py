@@ -98,15 +98,7 @@ def _columns(table: Table, metric: str, names: tuple[str, ...]) -> dict[str, Arr
 
 def _samples(tables: Tables, metric: Metric) -> Samples:
     invocations, callees = tables["invocations"], tables["callees"]
-    # Metric → cost of each sampled invocation, 0 where it has no row.
-    table = tables["invocation_costs"]
-    places, codes = _places(tables["invocations"], table), table["metric"]
-    costs: dict[str, Array] = {}
-    for code, name in enumerate(table.columns["metric"].words or ()):
-        rows = np.flatnonzero(codes == code)
-        if len(rows):
-            costs[name] = np.zeros(len(tables["invocations"]))
-            costs[name][places[rows]] = table["x"][rows]
+    costs = _columns_by_text(invocations, tables["invocation_costs"], "metric", "x", 0.0)
     time, cpu = invocations["x"].astype(np.float64), _nan_for_null(invocations["x_cpu"])
     by_metric = {TIME.name: time, CPU.name: cpu, EVENTS.name: invocations["x_events"].astype(np.float64)} | costs
     callee_costs = {TIME.name: callees["y"].astype(np.float64), CPU.name: _nan_for_null(callees["y_cpu"])}
@@ -130,7 +122,7 @@ def _samples(tables: Tables, metric: Metric) -> Samples:
         callee_costs[TIME.name],
         callee_costs[CPU.name],
         costs,
-        _features(tables),
+        _columns_by_text(invocations, tables["features"], "feature", "value", np.nan),
     )
 
 
@@ -149,18 +141,17 @@ def _places(invocations: Table, table: Table) -> Array:
     return order[np.searchsorted(keys[order], wanted)]
 
 
-def _features(tables: Tables) -> dict[str, Array]:
-    """Feature → number read at each sampled invocation, NaN where none was read."""
-    table = tables["features"]
-    places, codes, values = _places(tables["invocations"], table), table["feature"], table["value"]
-    features: dict[str, Array] = {}
-    read = np.flatnonzero(~np.isnan(values))
-    order = read[np.argsort(codes[read], kind="stable")]
-    words = table.columns["feature"].words or ()
+def _columns_by_text(invocations: Table, table: Table, key: str, value: str, missing: float) -> dict[str, Array]:
+    """Text in the column ``key`` → number at each sampled invocation, ``missing`` where the table has none."""
+    places, codes, values = _places(invocations, table), table[key], table[value]
+    columns: dict[str, Array] = {}
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(codes[known], kind="stable")]
+    words = table.columns[key].words or ()
     for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(order) else ():
-        column = features[words[codes[rows[0]]]] = np.full(len(tables["invocations"]), np.nan)
+        column = columns[words[codes[rows[0]]]] = np.full(len(invocations), missing)
         column[places[rows]] = values[rows]
-    return features
+    return columns
 
 
 def worst_calls(recordings: Sequence[Recording], component: Component) -> tuple[WorstCall, ...]:

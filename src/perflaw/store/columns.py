@@ -143,23 +143,7 @@ def concatenated(tables: Sequence[Table]) -> Table:
 
 def grouped(keys: Sequence[Array]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The order that sorts rows by these keys, null first and stable, and the places in it where groups of equal keys begin."""
-    packed = _packed(keys)
-    order = np.argsort(packed[0], kind="stable") if len(packed) == 1 else np.lexsort(packed[::-1])
-    return order, np.flatnonzero(is_first(packed, order))
-
-
-def is_first(keys: Sequence[Array], order: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Whether each row, in this order, is the first of a group of equal keys."""
-    differs = np.zeros(len(order), np.bool_)
-    differs[:1] = True
-    for key in keys:
-        ordered = key[order]
-        differs[1:] |= ordered[1:] != ordered[:-1]
-    return differs
-
-
-def _packed(keys: Sequence[Array]) -> list[Array]:
-    """Keys with the same order in as few integers as can hold them, usually one."""
+    # Pack the keys, in the same order, into as few integers as can hold them, usually one.
     packed: list[Array] = []
     used = 0  # number of values that the last packed key can take; 0 where no other key fits into it
     for key in keys:
@@ -179,7 +163,19 @@ def _packed(keys: Sequence[Array]) -> list[Array]:
         else:
             packed.append(key.astype(np.int64) - low)
             used = span
-    return packed
+
+    order = np.argsort(packed[0], kind="stable") if len(packed) == 1 else np.lexsort(packed[::-1])
+    return order, np.flatnonzero(is_first(packed, order))
+
+
+def is_first(keys: Sequence[Array], order: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether each row, in this order, is the first of a group of equal keys."""
+    differs = np.zeros(len(order), np.bool_)
+    differs[:1] = True
+    for key in keys:
+        ordered = key[order]
+        differs[1:] |= ordered[1:] != ordered[:-1]
+    return differs
 
 
 def group_sums(values: Array, starts: NDArray[np.intp]) -> Array:

@@ -49,23 +49,19 @@ def write_counts(folder: Path, counts: Counts, sources: Mapping[str, str]) -> No
         if name != "count"
     }
     columns["count"] = Column(np.asarray(counts.counts, dtype=np.int64))
+    digests = {}
     with private_files():
-        digests = {file: _keep_source(_sources_folder(folder), text) for file, text in sorted(sources.items())}
+        for file, text in sorted(sources.items()):
+            data = text.encode(errors="replace")
+            digests[file] = digest = blake2b(data, digest_size=16).hexdigest()
+            path = _sources_folder(folder) / f"{digest}.txt"
+            if not path.exists():  # the file appears whole or not at all
+                path.parent.mkdir(exist_ok=True)
+                part = path.with_name(f"{digest}.{secrets.token_hex(4)}.part")
+                part.write_bytes(data)
+                part.replace(path)
     kept = {"file": texts(list(digests)), "digest": texts(list(digests.values()))}
     write_tables(folder, {"sources": Table(kept), "counts": Table(columns)}, COUNTED)
-
-
-def _keep_source(sources: Path, text: str) -> str:
-    """Keep a text; gives the digest that names it. The file appears whole or not at all."""
-    data = text.encode(errors="replace")
-    digest = blake2b(data, digest_size=16).hexdigest()
-    path = sources / f"{digest}.txt"
-    if not path.exists():
-        sources.mkdir(exist_ok=True)
-        part = sources / f"{digest}.{secrets.token_hex(4)}.part"
-        part.write_bytes(data)
-        part.replace(path)
-    return digest
 
 
 def _sources_folder(run: Path) -> Path:

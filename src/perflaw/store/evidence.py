@@ -52,7 +52,13 @@ def gather(recordings: Sequence[Recording], metric: Metric = TIME) -> list[Evide
     samples: dict[tuple[str, str, int], _ComponentSamples] = {}
     for recording in recordings:
         costs = {row[0]: row[2:] for row in read_table(recording.folder, "component_costs") if row[1] == metric.name}
-        whole = _cost_of_run(recording, metric)
+        # Cost of the top functions over all threads; of time at least what passed between the first and last event.
+        calltree = read_table(recording.folder, "calltree", ("node", "depth"))
+        tops = set(calltree["node"][calltree["depth"] == 1].tolist())
+        moments = read_table(recording.folder, "moments", ("node", "metric", "sum_x"))
+        whole = sum(int(sum_x) for node, name, sum_x in moments if node in tops and name == metric.name)
+        if metric == TIME:
+            whole = max(recording.run.span_ns, whole)
         by_number: dict[int, _ComponentSamples] = {}
         for row in read_table(recording.folder, "components"):
             number, name, file, line, language, origin, parameters, calls, _ = row
@@ -128,15 +134,6 @@ class _ComponentSamples:
             edges,
             {name: np.where(counted, np.nan_to_num(column), np.nan) for name, column in branches.items()},
         )
-
-
-def _cost_of_run(recording: Recording, metric: Metric) -> int:
-    """Cost of the top functions over all threads; of time at least what passed between the first and last event."""
-    calltree = read_table(recording.folder, "calltree", ("node", "depth"))
-    tops = set(calltree["node"][calltree["depth"] == 1].tolist())
-    moments = read_table(recording.folder, "moments", ("node", "metric", "sum_x"))
-    busy = sum(int(sum_x) for node, name, sum_x in moments if node in tops and name == metric.name)
-    return max(recording.run.span_ns, busy) if metric == TIME else busy
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,18 @@ _OF_INVOCATIONS: Final = (*_OF_SAMPLES, "spans")
 
 def merge(recordings: Sequence[Tables]) -> Tables:
     """The tables of several recordings as one. Samples of equal run and sequence are one sample."""
-    return canonical(recordings[0] if len(recordings) == 1 else _joined(recordings))
+    if len(recordings) == 1:
+        return canonical(recordings[0])
+    # Nodes and components of each recording are numbered after those before it.
+    nodes = components = 0
+    shifted: list[Tables] = []
+    for tables in recordings:
+        node_count = int(tables["calltree"]["node"].max(initial=0)) + 1
+        component_count = int(tables["components"]["component"].max(initial=0)) + 1
+        new_components = _lookup(np.arange(components, components + component_count))
+        shifted.append(_renumbered(tables, new_components, _lookup(np.arange(nodes, nodes + node_count))))
+        nodes, components = nodes + node_count, components + component_count
+    return canonical({name: concatenated([tables[name] for tables in shifted]) for name in recordings[0]})
 
 
 def canonical(tables: Tables) -> Tables:
@@ -89,24 +100,17 @@ def canonical(tables: Tables) -> Tables:
         merged["invocations"] = merged["invocations"].take(np.flatnonzero(kept))
         for name in _OF_SAMPLES:
             merged[name] = _rows_of(merged["invocations"], merged[name])
-    merged["invocations"] = _weighted(merged["invocations"], merged["strata"])
+    # The weight of a sample: the invocations of its stratum divided by the samples of it.
+    sampled, counted = (
+        table["component"] << 8 | table["stratum"] for table in (merged["invocations"], merged["strata"])
+    )
+    present, inverse, samples = np.unique(sampled, return_inverse=True, return_counts=True)
+    counts = merged["strata"]["count"][np.searchsorted(counted, present)]
+    merged["invocations"] = merged["invocations"].replaced({"weight": Column((counts / samples)[inverse])})
     longest = _smallest([merged["worst"]["component"]], -merged["worst"]["x"], WORST)
     merged["worst"] = merged["worst"].take(np.sort(longest))
     merged["spans"] = _rows_of(merged["worst"], merged["spans"])
     return merged
-
-
-def _joined(recordings: Sequence[Tables]) -> Tables:
-    """The rows of several recordings together; nodes and components of each are numbered after those before."""
-    nodes = components = 0
-    shifted: list[Tables] = []
-    for tables in recordings:
-        node_count = int(tables["calltree"]["node"].max(initial=0)) + 1
-        component_count = int(tables["components"]["component"].max(initial=0)) + 1
-        new_components = _lookup(np.arange(components, components + component_count))
-        shifted.append(_renumbered(tables, new_components, _lookup(np.arange(nodes, nodes + node_count))))
-        nodes, components = nodes + node_count, components + component_count
-    return {name: concatenated([tables[name] for tables in shifted]) for name in recordings[0]}
 
 
 def _lookup(numbers: Array) -> Array:
@@ -189,11 +193,3 @@ def _rows_of(invocations: Table, table: Table) -> Table:
     """The rows of a table that belong to these invocations."""
     own, wanted = ((one["run"].astype(np.int64) << 40) + one["sequence"] for one in (table, invocations))
     return table.take(np.flatnonzero(np.isin(own, wanted)))
-
-
-def _weighted(invocations: Table, strata: Table) -> Table:
-    """Samples with their weights: the invocations of a stratum divided by the samples of it."""
-    sampled, counted = (table["component"] << 8 | table["stratum"] for table in (invocations, strata))
-    present, inverse, samples = np.unique(sampled, return_inverse=True, return_counts=True)
-    counts = strata["count"][np.searchsorted(counted, present)]
-    return invocations.replaced({"weight": Column((counts / samples)[inverse])})

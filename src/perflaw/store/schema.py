@@ -93,15 +93,16 @@ def sample_sizes(components: int, many: int = MANY_COMPONENTS) -> tuple[int, int
 def table_of(name: str, rows: Iterable[Row], schema: Schema = COLUMNS) -> Table:
     """The table of that name with these rows of plain values."""
     kinds = schema[name]
-    columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(kinds)
-    return Table({column: _column(kind, values) for (column, kind), values in zip(kinds.items(), columns, strict=True)})
-
-
-def _column(kind: str, values: Sequence[Any]) -> Column:
-    if kind == TEXT:
-        return texts(values)
-    if kind == SUM:
-        return Column(wide(values))
-    if kind == REAL:
-        return Column(np.array(values, dtype=np.float64))
-    return Column(np.array([NULL if value is None else value for value in values], dtype=np.int64))
+    by_column: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    columns = {}
+    for (column, kind), values in zip(kinds.items(), by_column, strict=True):
+        if kind == TEXT:
+            columns[column] = texts(values)
+        elif kind == SUM:
+            columns[column] = Column(wide(values))
+        elif kind == REAL:
+            columns[column] = Column(np.array(values, dtype=np.float64))
+        else:
+            whole = [NULL if value is None else value for value in values]
+            columns[column] = Column(np.array(whole, dtype=np.int64))
+    return Table(columns)

@@ -91,7 +91,19 @@ def read_table(folder: Path, name: str, columns: Sequence[str] = (), schema: Sch
         else:
             expressions.append(f'"{column}"')
     arrays = read_arrays(folder / f"{name}.parquet", ", ".join(expressions))
-    return Table({column: _column(column, kind, arrays) for column, kind in kinds.items()})
+    table = {}
+    for column, kind in kinds.items():
+        if kind == SUM:
+            sums = np.empty(len(arrays[f"{column}.low"]), WIDE)
+            sums["low"], sums["high"] = arrays[f"{column}.low"], arrays[f"{column}.high"]
+            table[column] = Column(sums)
+        elif kind == TEXT:
+            table[column] = texts(arrays[column].tolist())
+        else:
+            values = arrays[column]
+            null = np.nan if values.dtype.kind == "f" else NULL
+            table[column] = Column(values.filled(null) if isinstance(values, np.ma.MaskedArray) else values)
+    return Table(table)
 
 
 def read_arrays(path: Path, expressions: str) -> dict[str, Any]:
@@ -110,18 +122,6 @@ def read_arrays(path: Path, expressions: str) -> dict[str, Any]:
 def escaped(path: Path) -> str:
     """A path for a text in SQL."""
     return str(path).replace("'", "''")
-
-
-def _column(name: str, kind: str, arrays: dict[str, Any]) -> Column:
-    if kind == SUM:
-        sums = np.empty(len(arrays[f"{name}.low"]), WIDE)
-        sums["low"], sums["high"] = arrays[f"{name}.low"], arrays[f"{name}.high"]
-        return Column(sums)
-    values = arrays[name]
-    if kind == TEXT:
-        return texts(values.tolist())
-    null = np.nan if values.dtype.kind == "f" else NULL
-    return Column(values.filled(null) if isinstance(values, np.ma.MaskedArray) else values)
 
 
 def read_tables(folder: Path) -> Tables:

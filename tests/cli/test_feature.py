@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from perflaw.errors import DataError
 from perflaw.store.csv_files import parse_csv
 from perflaw.store.experiment import open_experiment, read_manifest, write_manifest
-from perflaw.store.features import change_features, executions, match_rows
-from perflaw.store.output import find_number, output_path
+from perflaw.store.features import change_features, executions, find_number, match_rows, output_path
 from perflaw.types import Clock, Losses, Run
 
 

@@ -16,7 +16,7 @@ from perflaw.explore.study_file import read_study
 from perflaw.explore.studying import Wish, opened, wished
 from perflaw.store.experiment import Experiment, open_experiment
 from perflaw.types.studies import Trial
-from perflaw.wire.streams import pair
+from perflaw.wire.channel import pair
 
 
 class Forked:

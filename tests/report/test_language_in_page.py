@@ -15,8 +15,7 @@ from playwright.sync_api import Browser, Page
 from perflaw.laws import distributions
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.reading import parse_distribution, parse_expression
-from perflaw.laws.tree import Binary, Call, Expression, Name, Number, Unary
-from perflaw.laws.trees import distribution_tree, expression_tree
+from perflaw.laws.tree import Binary, Call, Expression, Name, Number, Unary, distribution_tree, expression_tree
 from perflaw.report.page.page import program
 from tests.conftest import examples
 

@@ -7,7 +7,7 @@ import pytest
 from perflaw.laws.printing import show
 from perflaw.laws.reading import parse, parse_distribution, parse_expression
 from perflaw.laws.tree import Clause, Part
-from perflaw.report.annotations.lawfile import law_file
+from perflaw.report.annotations import law_file
 from perflaw.types import Breakpoint, Metric, Scope
 
 from . import factory

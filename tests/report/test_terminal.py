@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.laws.reading import parse_expression
-from perflaw.report.annotations.table import MAX_LAWS, annotations_table
+from perflaw.report.annotations import MAX_LAWS, annotations_table
 from perflaw.report.tables import WIDTH, broken
 from perflaw.types import Annotation
 

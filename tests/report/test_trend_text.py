@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.report.documents import trend_document
-from perflaw.report.trend.places import places_of
 from perflaw.report.trend.table import trend_table
-from perflaw.report.trend.view import title
+from perflaw.report.trend.view import places_of, title
 from perflaw.types import Location
 from perflaw.types.documents import dumps
 

@@ -13,9 +13,9 @@ from scipy.special import stdtrit
 from perflaw.check.claims import Claim
 from perflaw.check.law_records import Array, LawRecords
 from perflaw.confidence import HIGH
+from perflaw.laws.build import terms_of
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import show
-from perflaw.laws.terms import terms_of
 from perflaw.laws.tree import Binary, Distribution, Expression, Number
 from perflaw.types import Change
 

@@ -4,36 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from perflaw.cli.law_files import learn_experiment, write_laws
 from perflaw.cli.options import at_option, experiment_option, json_option, metric_option, parse_points
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from perflaw.store.experiment import Recording
-    from perflaw.types import Annotation, Evidence, Metric, ProgramCosts, ProgramForecast
-
-
-@dataclass(frozen=True, slots=True)
-class LearntExperiment:
-    """The laws of an experiment, with the recordings and the evidence behind them."""
-
-    recordings: Sequence[Recording]
-    """The recordings that were read."""
-    metric: Metric
-    """The metric of the laws."""
-    evidence: Sequence[Evidence]
-    """What the recordings hold of each component."""
-    annotations: list[Annotation]
-    """The laws, ranked."""
-    program: ProgramForecast | None
-    """The cost of whole runs; None without a complete one."""
-    costs: ProgramCosts
-    """Calls and own costs of the executions, by function and calling context."""
+    from perflaw.types import Annotation
 
 
 @click.command("annotate", short_help="learn the law of each function's cost")
@@ -66,7 +47,6 @@ def command(
     annotations = learnt.annotations
     check_point(point, annotations)
     if output:
-        from perflaw.cli.twin import write_laws
         from perflaw.store.evidence import by_key
 
         evidence = by_key(learnt.evidence, learnt.metric)
@@ -77,11 +57,11 @@ def command(
 
         click.echo(dumps(annotate_document(annotations, [one.run for one in learnt.recordings], point, learnt.program)))
     elif as_text:
-        from perflaw.report.annotations.lawfile import law_file
+        from perflaw.report.annotations import law_file
 
         click.echo(law_file(annotations), nl=False)
     else:
-        from perflaw.report.annotations.table import annotations_table, program_line
+        from perflaw.report.annotations import annotations_table, program_line
 
         click.echo(annotations_table(annotations, point, sys.stdout.isatty(), every), nl=False)
         if learnt.program:
@@ -102,31 +82,6 @@ def point_of(at: tuple[str, ...]) -> dict[str, float] | None:
         together = ",".join(at)
         raise UsageError("--at is given twice", "functions are ranked at one point", f"--at {together}")
     return points[0] if points else None
-
-
-def learn_experiment(
-    experiment: str, runs: Sequence[str], at: Mapping[str, float] | None, metric_name: str, paper: bool = False
-) -> LearntExperiment:
-    """Learn the laws of an experiment's recordings, or of the runs named, in the metric of that name."""
-    from perflaw.learn.annotations import AnnotationOptions, annotate
-    from perflaw.learn.program import forecast_program, learn_program
-    from perflaw.store.evidence import find_metric, gather
-    from perflaw.store.experiment import open_experiment
-    from perflaw.store.program import read_program
-
-    recordings = open_experiment(experiment).recordings(tuple(runs))
-    metric = find_metric(recordings, metric_name)
-    clocks = [one.run.clock for one in recordings] if metric.unit == "ns" else []
-    quantum = max([1.0, *(float(one.tick_ns) for one in clocks)])
-    # Calibrations that differ between runs shift all calls of a run.
-    events = [one.event_ns for one in clocks] or [0]
-    resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
-    options = AnnotationOptions(metric=metric, quantum=quantum, resolution=resolution, paper=paper)
-    evidence = gather(recordings, metric)
-    costs = read_program(recordings, metric)
-    model = learn_program(costs, tuple(at or ()))
-    annotations = annotate(evidence, options, at, model)
-    return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at), costs)
 
 
 def check_point(at: Mapping[str, float] | None, annotations: Sequence[Annotation]) -> None:

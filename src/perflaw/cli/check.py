@@ -181,7 +181,7 @@ def _report(
 ) -> int:
     """Print and write the verdicts in every form that was asked for; gives the exit status."""
     from perflaw import __version__
-    from perflaw.report.verdicts.exports import github, sarif
+    from perflaw.report.verdicts.text import github, sarif
     from perflaw.types.documents import dumps
 
     if outputs.sarif:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from threading import Semaphore
 
     from perflaw.record.probes.service import Service
-    from perflaw.wire.listener import Listener
+    from perflaw.wire.tls import Listener
 
 
 @click.command("collector", short_help="serve the probes of this machine to recorders on other machines")
@@ -29,8 +29,7 @@ def command(listen: str, token_file: Path, cert: Path, key: Path, once: bool) ->
 
     Whoever has the token can switch probes and read their records, and nothing else.
     """
-    from perflaw.wire.listener import Listener, serving
-    from perflaw.wire.tls import parse_address, read_token
+    from perflaw.wire.tls import Listener, parse_address, read_token, serving
 
     listener = Listener(parse_address(listen), read_token(token_file), serving(cert, key))
     note(f"collector listens at {listener.address}")

@@ -199,7 +199,7 @@ def write_study_laws(path: Path, found: StudyResult, experiment: Experiment) -> 
 
     They are learnt from what the runs hold, in the runs' own units, so that later runs can be held against them.
     """
-    from perflaw.cli.twin import write_laws
+    from perflaw.cli.law_files import write_laws
     from perflaw.learn.exploring.observations import usable
 
     runs = tuple(one.run for one in usable(found.trials) if one.run)

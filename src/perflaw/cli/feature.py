@@ -161,7 +161,7 @@ def _find_in_output(
     request: FeatureRequest, runs: Mapping[str, Recording], remarks: list[str]
 ) -> dict[str, dict[str, float]]:
     """The feature as the runs printed it. An incomplete run may have ended before it printed the feature."""
-    from perflaw.store.output import find_number, read_output
+    from perflaw.store.features import find_number, read_output
 
     found: dict[str, dict[str, float]] = {}
     for root, each in runs.items():

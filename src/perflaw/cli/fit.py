@@ -82,7 +82,7 @@ def command(
             }
             click.echo(json.dumps(fit, allow_nan=False, ensure_ascii=False))
         return 0
-    from perflaw.report.annotations.table import fit_table
+    from perflaw.report.annotations import fit_table
 
     named = [(response if each.name is None else each.name, law.law) for each, law in zip(series, learnt, strict=True)]
     click.echo(fit_table(named, sys.stdout.isatty()), nl=False)

@@ -1,4 +1,7 @@
-"""Laws as a person names them: a ``.law`` file, its JSON twin, or an experiment. Shared by check, diff and predict."""
+"""Laws as a person names them: a ``.law`` file, its JSON twin, or an experiment; and the files that ``-o`` writes.
+
+A twin has the laws with intervals, their runs, and how these differ from the laws.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,37 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perflaw.cli.twin import SCHEMA, twin_document, twin_path
 from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from perflaw.check.claims import Claim
     from perflaw.check.program_summary import ProgramSummary
     from perflaw.store.evidence import EvidenceByKey
-    from perflaw.types import Annotation
+    from perflaw.store.experiment import Recording
+    from perflaw.types import Annotation, Evidence, Metric, ProgramCosts, ProgramForecast
 
 Document = Mapping[str, Any]
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """Exceptions that reading a damaged document raises."""
 WRITE_LAWS = "perflaw annotate -o perf.law"
+
+
+@dataclass(frozen=True, slots=True)
+class LearntExperiment:
+    """The laws of an experiment, with the recordings and the evidence behind them."""
+
+    recordings: Sequence[Recording]
+    """The recordings that were read."""
+    metric: Metric
+    """The metric of the laws."""
+    evidence: Sequence[Evidence]
+    """What the recordings hold of each component."""
+    annotations: list[Annotation]
+    """The laws, ranked."""
+    program: ProgramForecast | None
+    """The cost of whole runs; None without a complete one."""
+    costs: ProgramCosts
+    """Calls and own costs of the executions, by function and calling context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,31 @@ class LoadedLaws:
     """A note to the person: the twin differs from the text."""
     program: ProgramSummary | None = None
     """Calls and unit costs of the program's runs; None for text alone and for twins without them."""
+
+
+def learn_experiment(
+    experiment: str, runs: Sequence[str], at: Mapping[str, float] | None, metric_name: str, paper: bool = False
+) -> LearntExperiment:
+    """Learn the laws of an experiment's recordings, or of the runs named, in the metric of that name."""
+    from perflaw.learn.annotations import AnnotationOptions, annotate
+    from perflaw.learn.program import forecast_program, learn_program
+    from perflaw.store.evidence import find_metric, gather
+    from perflaw.store.experiment import open_experiment
+    from perflaw.store.program import read_program
+
+    recordings = open_experiment(experiment).recordings(tuple(runs))
+    metric = find_metric(recordings, metric_name)
+    clocks = [one.run.clock for one in recordings] if metric.unit == "ns" else []
+    quantum = max([1.0, *(float(one.tick_ns) for one in clocks)])
+    # Calibrations that differ between runs shift all calls of a run.
+    events = [one.event_ns for one in clocks] or [0]
+    resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
+    options = AnnotationOptions(metric=metric, quantum=quantum, resolution=resolution, paper=paper)
+    evidence = gather(recordings, metric)
+    costs = read_program(recordings, metric)
+    model = learn_program(costs, tuple(at or ()))
+    annotations = annotate(evidence, options, at, model)
+    return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at), costs)
 
 
 def load_laws(
@@ -110,7 +156,6 @@ def _from_document(source: str, document: Document, annotations: Sequence[Annota
 
 def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping[str, float] | None) -> LoadedLaws:
     from perflaw.check.program_summary import summarize
-    from perflaw.cli.annotate import learn_experiment
     from perflaw.store.evidence import by_key
     from perflaw.store.experiment import open_experiment
 
@@ -158,3 +203,56 @@ def _read(path: Path) -> str:
         raise StoreError(f"{path}: cannot be read", error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is no text file", f"byte {error.start} is not UTF-8") from error
+
+
+SCHEMA = "perflaw.annotate/1"
+
+
+def twin_path(path: Path) -> Path:
+    """The path of a law file's twin: ``perf.law.json`` beside ``perf.law``."""
+    return path.with_name(path.name + ".json")
+
+
+def write_laws(
+    path: Path,
+    annotations: Sequence[Annotation],
+    recordings: Sequence[Recording],
+    evidence: EvidenceByKey,
+    at: Mapping[str, float] | None = None,
+    costs: ProgramCosts | None = None,
+) -> None:
+    """Write a law file and its twin; StoreError if that is impossible."""
+    from perflaw.cli.options import write_text
+    from perflaw.report.annotations import law_file
+    from perflaw.types.documents import dumps
+
+    twin = dumps(twin_document(annotations, recordings, evidence, at, costs)) + "\n"
+    write_text(str(path), law_file(annotations), "-o another/file.law")
+    write_text(str(twin_path(path)), twin, "-o another/file.law")
+
+
+def twin_document(
+    annotations: Sequence[Annotation],
+    recordings: Sequence[Recording],
+    evidence: EvidenceByKey,
+    at: Mapping[str, float] | None = None,
+    costs: ProgramCosts | None = None,
+) -> dict[str, Any]:
+    """The twin's content: the laws with their intervals, and what a check needs of the evidence and costs behind them."""
+    from perflaw.check.program_summary import summarize, summary_document
+    from perflaw.check.twin import support
+    from perflaw.report.documents import annotate_document
+
+    # Of several components of one name that of the largest share, as in the law file.
+    first: dict[tuple[str, str], Annotation] = {}
+    for annotation in annotations:
+        first.setdefault((annotation.component.name, annotation.metric.name), annotation)
+    document = annotate_document(list(first.values()), [one.run for one in recordings], at)
+    for annotation, content in zip(first.values(), document["annotations"], strict=True):
+        content.update(support(annotation, evidence))
+    for run, recording in zip(document["runs"], recordings, strict=True):
+        run["started"] = recording.run.started
+    summary = summarize(costs) if costs is not None else None
+    if summary is not None:
+        document["program"] = summary_document(summary)
+    return document

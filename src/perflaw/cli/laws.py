@@ -56,8 +56,8 @@ def command(modules: tuple[str, ...]) -> int:
 def _block(function: DecoratedFunction, metric: str, laws: list[WrittenLaw]) -> Block:
     """The laws of one metric as a block, in the order of the source; LawSyntaxError names the function's place."""
     from perflaw.laws.errors import LawSyntaxError
-    from perflaw.laws.quoting import quote
     from perflaw.laws.reading import parse
+    from perflaw.laws.tree import quote
 
     place = f"{function.file}:{function.line}"
     units = {law.unit for law in laws}

@@ -24,7 +24,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     range of the data; a law of uncertain shape makes no prediction there.
     """
     from perflaw.check.forecasts import forecast
-    from perflaw.report.annotations.table import forecast_table
+    from perflaw.report.annotations import forecast_table
 
     forecasts = []
     for point in _points(points):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perflaw.cli.annotate import check_point, learn_experiment, point_of
+from perflaw.cli.annotate import check_point, point_of
+from perflaw.cli.law_files import learn_experiment
 from perflaw.cli.options import at_option, experiment_option, metric_option, note
 from perflaw.cli.pages import page_of, write_page
 from perflaw.errors import DataError, StoreError, UsageError

@@ -37,7 +37,7 @@ def command(experiment: str, as_json: bool) -> int:
         document = {"schema": "perflaw.runs/1", "runs": runs}
         click.echo(dumps({**document, "damaged": damaged, "unfinished": target.unfinished()}))
         return 0
-    from perflaw.report.annotations.table import runs_table
+    from perflaw.report.annotations import runs_table
 
     click.echo(runs_table(runs, target.unfinished(), damaged, sys.stdout.isatty()), nl=False)
     return 0

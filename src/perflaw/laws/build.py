@@ -1,13 +1,14 @@
 """Expressions as learners make them: numbers of six significant digits, in the form in which the reader gives them.
 
 ``parse_expression(show(e)) == e`` holds for whatever is made here: a negative number is a minus before a number, and
-sums and products group to the left.
+sums and products group to the left. ``terms_of`` takes a sum apart again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from perflaw.laws.tree import Binary, Distribution, Expression, Number, Unary
@@ -87,3 +88,54 @@ def normal(mean: Expression, scale: float) -> Distribution:
 def lognormal(mean: Expression, scale: float) -> Distribution:
     """``LogNorm(mean, standard deviation of the logarithm)``."""
     return Distribution("LogNorm", (mean, number(scale)))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of a sum: a number times a product of features."""
+
+    coefficient: float
+    """Its number, 1 where it has none."""
+    factors: tuple[tuple[Expression, bool], ...]
+    """What the number is multiplied by, or divided by where ``True`` stands beside; none for a constant term."""
+
+    @property
+    def basis(self) -> Expression | None:
+        """The product of its factors; None for a constant term."""
+        whole: Expression | None = None
+        for factor, below in self.factors:
+            first = Binary("/", Number(1.0), factor) if below else factor
+            whole = first if whole is None else Binary("/" if below else "*", whole, factor)
+        return whole
+
+
+def terms_of(expression: Expression) -> list[Term]:
+    """The terms of a sum from left to right.
+
+    >>> from perflaw.laws.printing import show
+    >>> from perflaw.laws.reading import parse_expression
+    >>> found = terms_of(parse_expression("5 - n*(2 + m)/4"))
+    >>> [(one.coefficient, *(show(factor) for factor, _ in one.factors)) for one in found]
+    [(5.0,), (-0.25, 'n', '2 + m')]
+    """
+    pending, found = [(expression, 1.0)], list[Term]()
+    while pending:
+        one, sign = pending.pop()
+        if isinstance(one, Binary) and one.op in "+-":
+            pending += [(one.right, sign if one.op == "+" else -sign), (one.left, sign)]
+        else:
+            # A product, its numbers taken out.
+            coefficient, factors, parts = sign, list[tuple[Expression, bool]](), [(one, False)]
+            while parts:
+                factor, below = parts.pop()
+                if isinstance(factor, Binary) and factor.op in "*/":
+                    parts += [(factor.right, below != (factor.op == "/")), (factor.left, below)]
+                elif isinstance(factor, Unary) and factor.op == "-":
+                    coefficient = -coefficient
+                    parts.append((factor.operand, below))
+                elif isinstance(factor, Number):
+                    coefficient = coefficient / factor.value if below and factor.value else coefficient * factor.value
+                else:
+                    factors.append((factor, below))
+            found.append(Term(coefficient, tuple(factors)))
+    return found

@@ -17,7 +17,7 @@ from scipy import special
 
 from perflaw.laws import tree as ast
 from perflaw.laws.evaluation import Values, evaluate, shape_of
-from perflaw.laws.trees import Tree
+from perflaw.laws.tree import Tree
 
 # ---- The four distributions over arrays of parameters: formulas alone (SciPy's special functions, not
 # ``scipy.stats``).

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from perflaw.errors import DataError
 from perflaw.laws import tree as ast
 from perflaw.laws.errors import UnknownFeatureError
-from perflaw.laws.quoting import unquote
-from perflaw.laws.tree import Expression, fold
+from perflaw.laws.tree import Expression, fold, unquote
 
 Values = Mapping[str, Any]
 """Feature → (n,) numbers, booleans or texts, or one of them for all."""

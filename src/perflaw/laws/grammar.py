@@ -14,8 +14,7 @@ from perflaw.laws import statements as remarks
 from perflaw.laws import statements as rules
 from perflaw.laws import tree as ast
 from perflaw.laws.errors import DEEPEST, refused, too_deep
-from perflaw.laws.quoting import unquote
-from perflaw.laws.tree import Expression
+from perflaw.laws.tree import Expression, unquote
 
 if TYPE_CHECKING:
     from lark import Lark

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from perflaw.laws import tree as ast
 from perflaw.laws.build import DIGITS
-from perflaw.laws.quoting import quote
-from perflaw.laws.tree import CONSTANTS, NOT_FINITE, Expression
+from perflaw.laws.tree import CONSTANTS, NOT_FINITE, Expression, quote
 
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 _BINDS = {"||": 1, "&&": 2, **dict.fromkeys(_COMPARED, 3), "+": 4, "-": 4, "*": 5, "/": 5, "^": 7}

@@ -2,15 +2,21 @@
 
 A sum of a hundred thousand terms is a tree of that depth, for ``+`` groups to the left; Python's own recursion ends at
 a thousand. So nothing here calls itself.
+
+The page of a report gets expressions and distributions as JSON trees. A number stands for itself, a text for the feature
+of that name, and a list for everything else: an operator or function with its operands (``["*", 3, ["log", "n"]]``), or
+``["text", "int"]`` for a text that a feature is compared with. A distribution is a list of its name and its arguments.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from typing import Literal, TypeVar
+from itertools import islice, zip_longest
+from typing import Any, Literal, TypeVar
 
 from perflaw.errors import DataError
 
@@ -215,24 +221,6 @@ class Call(Expression):
 
 # ---- The nouns of the annotation language (Freud §2.2): what a ``.law`` file says, as frozen dataclasses.
 
-__all__ = [
-    "Binary",
-    "Binding",
-    "Block",
-    "Call",
-    "Clause",
-    "Distribution",
-    "Expression",
-    "Family",
-    "LawFile",
-    "Name",
-    "Number",
-    "Part",
-    "Remark",
-    "Text",
-    "Unary",
-]
-
 CONSTANTS = {"true": 1.0, "false": 0.0}
 """Names that are numbers."""
 NOT_FINITE = {"inf", "infinity", "nan"}
@@ -328,3 +316,66 @@ class LawFile:
     """The blocks; no two of the same component and metric."""
     closing: tuple[str, ...] = field(default=(), compare=False)
     """Lines of comment behind the last block."""
+
+
+MOST_NODES = 500
+"""Larger expressions have no tree: the page evaluates a law at thousands of points, and JSON's writer is recursive."""
+Tree = Any
+"""A number, a text, or a list that starts with a text and goes on with trees."""
+
+
+def expression_tree(expression: Expression | None) -> Tree:
+    """The expression as a tree; None for no expression and for one of more than 500 nodes.
+
+    >>> expression_tree(Binary("*", Number(3.0), Call("log", (Name("n"),))))
+    ['*', 3, ['log', 'n']]
+    """
+    if expression is None or any(islice(expression.walk(), MOST_NODES, None)):
+        return None
+    return fold(expression, _node)
+
+
+def distribution_tree(distribution: Distribution) -> Tree:
+    """The distribution as a tree; None where an argument is too large."""
+    arguments = [expression_tree(one) for one in distribution.arguments]
+    return None if None in arguments else [distribution.name, *arguments]
+
+
+def _node(node: Expression, operands: list[Tree]) -> Tree:
+    match node:
+        case Number():
+            return int(node.value) if node.value.is_integer() and node.value < 1e15 else node.value
+        case Name():
+            return node.text
+        case Text():
+            return ["text", node.value]
+        case Unary() | Binary():
+            return [node.op, *operands]
+        case Call():
+            return [node.function, *operands]
+    raise TypeError(f"{type(node).__name__} is no part of an expression")
+
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN = {'"': '"', "'": "'", "`": "`", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_RAW = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff]")
+
+
+def quote(text: str, mark: str) -> str:
+    r"""A name in backquotes or a text in quotes: JSON's escapes, so that any text can stand there.
+
+    >>> quote('calls.app.<lambda>', "`"), unquote('`a\\`b`')
+    ('`calls.app.<lambda>`', 'a`b')
+    """
+    body = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace(mark, "\\" + mark)
+    return mark + _RAW.sub(lambda found: f"\\u{ord(found.group()):04x}", body) + mark
+
+
+def unquote(token: str) -> str:
+    """The text between the marks, escapes undone; an unknown escape stands for its character."""
+    return _ESCAPE.sub(_character, token[1:-1])
+
+
+def _character(found: re.Match[str]) -> str:
+    code = found[1]
+    return chr(int(code[1:], 16)) if len(code) == 5 else _PLAIN.get(code, code)

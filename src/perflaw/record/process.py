@@ -22,7 +22,7 @@ from typing import IO, Any, Final
 from perflaw.errors import DataError, StoreError
 from perflaw.record.output_tee import FIRST, LAST
 from perflaw.record.plan import OutputPattern
-from perflaw.store.output import STREAMS, find_number, output_path, read_output
+from perflaw.store.features import STREAMS, find_number, output_path, read_output
 
 RELAYED: Final = (signal.SIGTERM, signal.SIGHUP)
 """Signals that reach the recorder alone, so it passes them on. Ctrl-C reaches the program too: same process group."""

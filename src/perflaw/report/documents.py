@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from perflaw.report.mine.words import assertions
-from perflaw.report.trend.places import places_of
-from perflaw.report.trend.view import TrendView
+from perflaw.report.trend.view import TrendView, places_of
 from perflaw.specs.call_paths import expression_text
 from perflaw.types import (
     Annotation,

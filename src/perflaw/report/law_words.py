@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from perflaw.laws.build import Term, terms_of
 from perflaw.laws.catalogue import FAMILIES, Exponential, family_named, growth_in_words
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import condition_text, show
-from perflaw.laws.terms import Term, terms_of
 from perflaw.laws.tree import Binary, Call, Expression, Number, Unary, fold
 from perflaw.report.quantity import count, duration, estimate, interval, number, percent, quantity, significant
 from perflaw.types import Annotation, Law, Noise, Prediction, Verdict

@@ -5,13 +5,19 @@ Its form on the wire:
     | "plw1" | length of the text u32 | length of the payload u32 | text: {"kind": …, "document": …} | payload |
 
 Lengths are checked before anything is stored: a peer that announces a giant message is refused and costs no memory.
+Channels lie over non-blocking streams of bytes (pipes, local sockets, TLS), and every wait is bounded.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import select
+import socket
 import struct
-from collections.abc import Iterator, Mapping
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -162,3 +168,209 @@ def _message(text: bytes, payload: bytes) -> Message:
     if not isinstance(kind, str) or not isinstance(document, dict):
         raise WireError("a message that cannot be read", "its kind or document is of the wrong type")
     return Message(kind, document, payload)
+
+
+FRAME_S: Final = 30.0
+"""Longest time that a message may take from its first byte to its last, in either direction."""
+_READ: Final = 1 << 18
+
+
+class WantRead(Exception):
+    """The stream has to become readable first."""
+
+
+class WantWrite(Exception):
+    """The stream has to become writable first."""
+
+
+class Stream(Protocol):
+    """Bytes in both directions without blocking. May raise WantRead and WantWrite, and OSError if the connection broke."""
+
+    def read(self, most: int) -> bytes:
+        """Read up to ``most`` bytes; empty at the end."""
+
+    def write(self, data: memoryview) -> int:
+        """Write some of the bytes; gives their number."""
+
+    def descriptors(self) -> tuple[int, int]:
+        """Descriptors to wait for before reading, and before writing."""
+
+    def close(self) -> None:
+        """Close the stream."""
+
+
+class StreamChannel:
+    """A :class:`~perflaw.wire.channel.Channel` over a stream."""
+
+    def __init__(
+        self, stream: Stream, name: str, limits: MessageLimits | None = None, frame_s: float = FRAME_S
+    ) -> None:
+        self.name = name
+        """Name of the other side, for errors."""
+        self.limits = limits or MessageLimits()
+        self.frame_s = frame_s
+        self._stream = stream
+        self._decoder = Decoder(self.limits)
+        self._begun_at = 0.0
+        self._open = True
+
+    def send(self, kind: str, document: Mapping[str, Any] | None = None, payload: bytes = b"") -> None:
+        """See :class:`~perflaw.wire.channel.Channel`."""
+        left = memoryview(encode(kind, document or {}, payload, self.limits))
+        deadline = time.monotonic() + self.frame_s
+        while left:
+            try:
+                left = left[self._checked().write(left) :]
+            except WantRead:
+                self._wait(False, deadline)
+            except WantWrite:
+                self._wait(True, deadline)
+            except OSError as error:
+                raise self._broken(error) from error
+
+    def receive(self, timeout_s: float) -> Message | None:
+        """See :class:`~perflaw.wire.channel.Channel`."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            if self._decoder.begun and not self._wanted():
+                message = self._decoder.take()
+                self._begun_at = time.monotonic()  # for the bytes after it
+                return message
+            if not self._more(deadline):
+                return None
+
+    def widen(self, limits: MessageLimits, frame_s: float) -> None:
+        """Allow larger messages and longer times, once the other side has shown the token."""
+        self.limits = self._decoder.limits = limits
+        self.frame_s = frame_s
+
+    def close(self) -> None:
+        """See :class:`~perflaw.wire.channel.Channel`."""
+        if self._open:
+            self._open = False
+            self._stream.close()
+
+    def fileno(self) -> int:
+        """See :class:`~perflaw.wire.channel.Channel`."""
+        return self._stream.descriptors()[0] if self._open else -1
+
+    def _checked(self) -> Stream:
+        if not self._open:
+            raise Closed(f"{self.name}: the connection is closed")
+        return self._stream
+
+    def _wanted(self) -> int:
+        try:
+            return self._decoder.wanted()
+        except WireError:
+            self.close()  # nothing after garbage can be trusted
+            raise
+
+    def _more(self, deadline: float) -> bool:
+        """Read once; False if nothing came before the deadline."""
+        begun = self._decoder.begun
+        try:
+            data = self._checked().read(_READ)
+        except WantRead:
+            return self._wait_for_more(False, deadline, begun)
+        except WantWrite:
+            return self._wait_for_more(True, deadline, begun)
+        except OSError as error:
+            raise self._broken(error) from error
+        if not data:
+            self.close()
+            raise Closed(f"{self.name}: the other side has gone", "in the middle of a message" if begun else "")
+        if not begun:
+            self._begun_at = time.monotonic()
+        self._decoder.feed(data)
+        return True
+
+    def _wait_for_more(self, write: bool, deadline: float, begun: bool) -> bool:
+        frame = self._begun_at + self.frame_s
+        now = time.monotonic()
+        if begun and now >= frame:
+            self.close()
+            raise WireError(f"{self.name}: half a message", f"the rest did not come within {self.frame_s:g} s")
+        until = min(deadline, frame) if begun else deadline
+        self._poll(write, max(0.0, until - now))
+        return now < deadline
+
+    def _wait(self, write: bool, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            self.close()
+            raise Closed(f"{self.name}: does not take what is sent", f"waited {self.frame_s:g} s")
+        self._poll(write, left)
+
+    def _poll(self, write: bool, seconds: float) -> None:
+        reading, writing = self._checked().descriptors()
+        poll = select.poll()
+        poll.register(writing if write else reading, select.POLLOUT if write else select.POLLIN)
+        poll.poll(int(seconds * 1000 + 0.999))
+
+    def _broken(self, error: OSError) -> Closed:
+        self.close()
+        return Closed(f"{self.name}: the connection broke", error.strerror or str(error))
+
+
+class Descriptors:
+    """A stream over a descriptor to read and one to write, which may be the same. It owns and closes them."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._reading, self._writing = reading, writing
+        os.set_blocking(reading, False)
+        os.set_blocking(writing, False)
+
+    def read(self, most: int) -> bytes:
+        """See :class:`~perflaw.wire.channel.Stream`."""
+        try:
+            return os.read(self._reading, most)
+        except BlockingIOError:
+            raise WantRead from None
+
+    def write(self, data: memoryview) -> int:
+        """See :class:`~perflaw.wire.channel.Stream`."""
+        try:
+            return os.write(self._writing, data)
+        except BlockingIOError:
+            raise WantWrite from None
+
+    def descriptors(self) -> tuple[int, int]:
+        """See :class:`~perflaw.wire.channel.Stream`."""
+        return self._reading, self._writing
+
+    def close(self) -> None:
+        """See :class:`~perflaw.wire.channel.Stream`."""
+        for descriptor in {self._reading, self._writing}:
+            os.close(descriptor)
+
+
+def over(
+    reading: int, writing: int, name: str, limits: MessageLimits | None = None, frame_s: float = FRAME_S
+) -> StreamChannel:
+    """A channel over descriptors of this process: its standard input and output, or a descriptor that it was given."""
+    return StreamChannel(Descriptors(reading, writing), name, limits, frame_s)
+
+
+def pair(name: str = "pair") -> tuple[StreamChannel, StreamChannel]:
+    """The two ends of a connection."""
+    ours, theirs = (one.detach() for one in socket.socketpair())
+    return over(ours, ours, name), over(theirs, theirs, name)
+
+
+def spawn(
+    argv: Sequence[str], name: str, environment: Mapping[str, str] | None = None
+) -> tuple[subprocess.Popen[bytes], StreamChannel]:
+    """Start a process with a channel to it, over a descriptor whose number replaces ``{channel}`` in its arguments.
+
+    The process has its own session, so that Ctrl-C at the terminal reaches only this process, which then stops the other.
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        number = theirs.fileno()
+        words = [word.replace("{channel}", str(number)) for word in argv]
+        process = subprocess.Popen(
+            words, pass_fds=(number,), env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+    descriptor = ours.detach()
+    return process, over(descriptor, descriptor, name)

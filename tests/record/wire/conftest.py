@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.wire.listener import Listener, serving
-from perflaw.wire.tls import Address
+from perflaw.wire.tls import Address, Listener, serving
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 

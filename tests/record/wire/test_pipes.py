@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from perflaw.wire.channel import Closed, MessageLimits, WireError, expect
-from perflaw.wire.streams import over, pair, spawn
+from perflaw.wire.channel import Closed, MessageLimits, WireError, expect, over, pair, spawn
 
 
 def test_messages_both_ways_in_order():
@@ -117,7 +116,7 @@ def test_expect_names_what_went_wrong():
 
 ECHO = """
 import sys
-from perflaw.wire.streams import over
+from perflaw.wire.channel import over
 channel = over(int(sys.argv[1]), int(sys.argv[1]), "parent")
 message = channel.receive(30)
 channel.send(message.kind, message.document, message.payload[::-1])

@@ -9,8 +9,17 @@ import pytest
 
 from perflaw.errors import UsageError
 from perflaw.wire.channel import HEADER, MAGIC, Closed, MessageLimits, WireError, encode
-from perflaw.wire.listener import GREETERS, Listener, serving
-from perflaw.wire.tls import Address, connect, is_token, parse_address, read_token, trusting
+from perflaw.wire.tls import (
+    GREETERS,
+    Address,
+    Listener,
+    connect,
+    is_token,
+    parse_address,
+    read_token,
+    serving,
+    trusting,
+)
 from tests.record.wire.conftest import TOKEN, make_certificate
 
 WRONG = "f" * 32

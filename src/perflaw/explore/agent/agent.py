@@ -35,10 +35,8 @@ from perflaw.explore.target.proc import ConditionsWatch, family, own_cpu_s
 from perflaw.explore.target.process import adopt_orphans, end, end_family, end_marked, is_ready, occupied
 from perflaw.explore.values import host
 from perflaw.types.studies import Configuration
-from perflaw.wire.channel import Channel, Closed, Message, WireError
-from perflaw.wire.listener import Listener, serving
-from perflaw.wire.streams import over
-from perflaw.wire.tls import parse_address, read_token
+from perflaw.wire.channel import Channel, Closed, Message, WireError, over
+from perflaw.wire.tls import Listener, parse_address, read_token, serving
 
 _PAUSE_S: Final = 0.005
 """Pause between two looks at a server that is not ready."""

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from perflaw.errors import UsageError
 from perflaw.types.studies import Study
-from perflaw.wire.channel import Channel, Message, WireError
-from perflaw.wire.streams import spawn
+from perflaw.wire.channel import Channel, Message, WireError, spawn
 from perflaw.wire.tls import connect, parse_address, read_token
 
 _SLACK_S: Final = 30.0

@@ -13,9 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.laws.build import combination, number
+from perflaw.laws.build import combination, number, terms_of
 from perflaw.laws.evaluation import evaluate
-from perflaw.laws.terms import terms_of
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number, Unary
 
 Array = NDArray[np.float64]

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from perflaw.errors import TargetError, UsageError
 from perflaw.record.probes.collector import THIS_MACHINE, Batch, ProbeProcess, Sender, from_message
-from perflaw.wire.channel import Channel, Closed, Message, WireError
-from perflaw.wire.streams import spawn
+from perflaw.wire.channel import Channel, Closed, Message, WireError, spawn
 from perflaw.wire.tls import Address, connect, parse_address, read_token
 
 ANSWER_S: Final = 20.0

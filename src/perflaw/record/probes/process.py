@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perflaw.record.probes.collector import MOST
 from perflaw.record.probes.service import Service
-from perflaw.wire.streams import over
+from perflaw.wire.channel import over
 
 
 def main(arguments: list[str]) -> None:

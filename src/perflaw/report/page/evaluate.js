@@ -1,6 +1,6 @@
 // The annotation language in the page: the tree of an expression and the values of features give a number, a truth or a text.
 
-// A node {kind: "number" | "text" | "name" | "unary" | "binary" | "call", …} of a tree as perflaw.laws.trees writes it; null for none.
+// A node {kind: "number" | "text" | "name" | "unary" | "binary" | "call", …} of a tree as perflaw.laws.tree writes it; null for none.
 function nodeOf(tree) {
   if (tree == null) return null;
   if (typeof tree === "number") return { kind: "number", value: tree };

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from perflaw.laws.trees import distribution_tree, expression_tree
+from perflaw.laws.tree import distribution_tree, expression_tree
 from perflaw.report import law_words as words
 from perflaw.report.page.data import curve_columns, flat, packed, shortened
 from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity

@@ -7,17 +7,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from perflaw.laws.trees import distribution_tree
+from perflaw.laws.tree import distribution_tree
 from perflaw.report import law_words as words
 from perflaw.report.page.data import curve_columns, flat, packed, shortened
 from perflaw.report.page.laws import prediction_rows
 from perflaw.report.quantity import NOTHING, count, number, percent
-from perflaw.report.trend.places import Places, outcome, places_of, shown_file
 from perflaw.report.trend.view import (
+    Places,
     TrendView,
     best_feature,
+    outcome,
     overtake_text,
+    places_of,
     power_text,
+    shown_file,
     summary,
     title,
     zeros_text,

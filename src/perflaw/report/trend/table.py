@@ -7,17 +7,18 @@ from collections import Counter
 from collections.abc import Iterable
 from textwrap import wrap
 
-from perflaw.report.annotations.table import gist
+from perflaw.report.annotations import gist
 from perflaw.report.law_words import law_text, prediction_text
 from perflaw.report.quantity import NOTHING, number, percent
 from perflaw.report.tables import WIDTH, broken, printable, text_table
-from perflaw.report.trend.places import Places, places_of
 from perflaw.report.trend.view import (
     COSTLY,
+    Places,
     TrendView,
     best_feature,
     dominates,
     overtake_text,
+    places_of,
     point_text,
     power_text,
     summary,

@@ -1,23 +1,39 @@
-"""The variance view of the page: patterns as rows and graphs, and a screen a function, deflated on its own."""
+"""The variance view of the page: patterns as rows and graphs, and a screen for each function, deflated on its own.
+
+The screen gives eight answers about the cost of a function, in words and as the numbers behind the bars.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perflaw.report.law_words import short_path
-from perflaw.report.page.data import flat, packed
-from perflaw.report.quantity import count, counted, quantity, significant
-from perflaw.report.variance.page_screen import screen
-from perflaw.report.variance.words import call_path, root_text, share_text
+from perflaw.report.page.data import flat, packed, shortened
+from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity, significant
+from perflaw.report.variance.graphs import perfetto
+from perflaw.report.variance.words import (
+    RELATIONS,
+    call_path,
+    cause_text,
+    ends_text,
+    last_name,
+    part_name,
+    root_text,
+    row_name,
+    share_text,
+    together,
+    verdict_text,
+)
 from perflaw.types import Component
-from perflaw.types.documents import Document, finite
-from perflaw.types.variance import Explanation, Pattern, PatternChange, Variance
+from perflaw.types.documents import Document, document, finite
+from perflaw.types.variance import Budget, Exemplar, Explanation, Part, Pattern, PatternChange, Variance
 
 LABELS = {"time": "wall time", "cpu": "CPU time", "events": "recorded calls"}
 """Metrics that stand side by side, by the names that the page gives them."""
-MAX_CONTEXTS = 6
-"""Calling contexts that a node lists."""
+NODE_CONTEXTS = 6
+"""Calling contexts that a node of a pattern lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +120,7 @@ def _pattern(pattern: Pattern, numbers: Mapping[Component, int], unit: str, top:
             {
                 **flat(node),
                 "function": numbers[node.component],
-                "contexts": [call_path(path) for path in node.contexts[:MAX_CONTEXTS]],
+                "contexts": [call_path(path) for path in node.contexts[:NODE_CONTEXTS]],
                 "text": {
                     "n": count(node.n),
                     "mean": quantity(node.mean, unit),
@@ -153,4 +169,185 @@ def _since(since: Since, numbers: Mapping[Component, int], unit: str) -> Documen
             }
             for change in shown
         ],
+    }
+
+
+MAX_ROWS = 40
+"""Rows of the budget and of the parts that the page holds."""
+MAX_CONTEXTS, MAX_CALLEES, MAX_COMPARED = 12, 5, 12
+"""Contexts that are listed, callees of an invocation, and parts compared between metrics."""
+
+
+def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead: str, driven: bool) -> Document:
+    """The whole screen; ``beside`` holds the explanations of the same function by label of the metric.
+
+    ``driven`` says whether drivers were looked for.
+    """
+    budget, unit = explanation.budget, explanation.metric.unit
+    ratio = ""
+    if budget and budget.p50 > 0:
+        ratio = f"p99 is {significant(budget.p99 / budget.p50)} times the median"
+    facts = [
+        ("calls (N)", count(explanation.n)),
+        ("mean", quantity(explanation.mean, unit)),
+        ("CoV (σ / mean)", significant(explanation.cov)),
+        ("median", quantity(budget.p50, unit) if budget else "unknown"),
+        ("p99", quantity(budget.p99, unit) if budget else "unknown"),
+        ("sampled beyond p99", count(budget.samples) if budget else NOTHING),
+        ("recorder", overhead),
+    ]
+    parts = sorted(explanation.parts, key=lambda part: -abs(part.cf_net))[:MAX_ROWS]
+    # Contexts where the cost varies and where it is steady; half of the rows are kept for the steady ones.
+    high = [context for context in explanation.contexts if context.high]
+    steady = [context for context in explanation.contexts if not context.high]
+    few = high[: max(MAX_CONTEXTS // 2, MAX_CONTEXTS - len(steady))]
+    contexts = {
+        "all": len(explanation.contexts),
+        "high": len(high),
+        "rows": [
+            {
+                **flat(context),
+                "line": context.path[-1].line if context.path else 0,
+                "few": context.n < 30,
+                "text": {
+                    "from": " > ".join(step.callee for step in context.path[:-1]) or "the start",
+                    "n": count(context.n),
+                    "mean": quantity(context.mean, explanation.metric.unit),
+                    "cov": significant(context.cov),
+                },
+            }
+            for context in [*few, *steady[: MAX_CONTEXTS - len(few)]]
+        ],
+    }
+    return {
+        **flat(explanation),
+        "facts": facts,
+        "text": {"verdict": verdict_text(explanation), "ratio": ratio, "cause": cause_text(explanation)},
+        "budget": _budget(budget, explanation) if budget else None,
+        "covs": [{"name": name, "text": significant(cov)} for name, cov in explanation.covs.items()],
+        "beside": _beside(beside) if len(beside) > 1 else None,
+        "parts": [_part(part, unit) for part in parts],
+        "groups": [
+            {
+                "parts": names,
+                "text": f"{RELATIONS[block.relation]}: {share_text(block.cf_net)} of the variance together",
+            }
+            for block, names in together(explanation)
+        ],
+        "drivers": [{**document(driver), "text": {"r2": f"{driver.r2:.2f}"}} for driver in explanation.drivers],
+        "driven": driven,
+        "contexts": contexts,
+        "deadlines": _deadlines(explanation) if explanation.deadlines or explanation.bounds else None,
+        "exemplars": [_exemplar(exemplar, unit) for exemplar in explanation.exemplars],
+        "perfetto": perfetto(explanation),
+    }
+
+
+def _budget(budget: Budget, explanation: Explanation) -> Document:
+    unit, left = explanation.metric.unit, budget.rows[MAX_ROWS:]
+    rows = []
+    for row in budget.rows[:MAX_ROWS]:
+        steps = [f"{step.callee} (line {step.line})" for step in row.path]
+        rows.append(
+            {
+                **flat(row),
+                "text": {
+                    "where": row_name(row, explanation),
+                    "path": " > ".join([explanation.component.name, *steps]),
+                    "share": share_text(row.share),
+                    "interval": ends_text(row.share_low, row.share_high),
+                    "cf_net": share_text(row.cf_net),
+                    "off_cpu": share_text(row.off_cpu) if explanation.metric.name == "time" else NOTHING,
+                },
+            }
+        )
+    return {
+        "rows": rows,
+        "estimated": any(row.estimated for row in budget.rows),
+        "text": {
+            "more": quantity(budget.tail - budget.median, unit),
+            "tail": quantity(budget.tail, unit),
+            "median": quantity(budget.median, unit),
+            "left": f"{len(left):,} more: {share_text(sum(row.share for row in left))} together" if left else "",
+            "further": [f"{name} is {share_text(share)} of it" for name, share in budget.further.items()],
+        },
+    }
+
+
+def _part(part: Part, unit: str) -> Document:
+    """A part with ``shares`` of its variance: called or not, trip count, cost per call."""
+    split, whole = part.split, part.variance
+    shares = shortened([split.called / whole, split.trips / whole, split.cost / whole], 4) if split and whole else None
+    return {
+        **flat(part),
+        "shares": shares,
+        "mechanism": split.mechanism if split else "own code",
+        "text": {
+            "name": part_name(part),
+            "path": part.component.name if part.component else "the function's own code",
+            "mean": quantity(part.mean, unit),
+            "cf_net": share_text(part.cf_net),
+            "cf_self": "not recorded" if part.cf_self is None else share_text(part.cf_self),
+        },
+    }
+
+
+def _beside(explanations: Mapping[str, Explanation]) -> Document:
+    """Share of the variance of each part by each metric."""
+    nets = [{(part.component, part.site): part.cf_net for part in one.parts} for one in explanations.values()]
+    largest = {key: max(abs(net.get(key, 0.0)) for net in nets) for net in nets for key in net}
+    names = {(part.component, part.site): part_name(part) for one in explanations.values() for part in one.parts}
+    keys = sorted(largest, key=lambda key: -largest[key])[:MAX_COMPARED]
+    return {
+        "metrics": [{"label": label, "cov": significant(one.cov)} for label, one in explanations.items()],
+        "rows": [{"name": names[key], "nets": [finite(net.get(key, 0.0)) for net in nets]} for key in keys],
+    }
+
+
+def _deadlines(explanation: Explanation) -> Document:
+    """The curve P(cost > d), recorded and by Chebyshev, and the deadlines of round probabilities."""
+    unit, points = explanation.metric.unit, explanation.deadlines
+    values = [point.deadline for point in points]
+    ticks: list[float] = []
+    if values and min(values) > 0:
+        # Powers of ten within the values; where these are few, two and five times them as well.
+        low, high = min(values), max(values)
+        tens = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+        factors = (1, 2, 5) if high < 1e3 * low else (1,)
+        ticks = [ten * factor for ten in tens for factor in factors if low <= ten * factor <= high]
+    bounds = []
+    for bound in explanation.bounds:
+        seen = "unknown: too few calls" if bound.observed is None else quantity(bound.observed, unit)
+        known = bound.low is not None and bound.high is not None
+        ends = interval(bound.low or 0.0, bound.high or 0.0, unit) if known else NOTHING
+        bounds.append([percent(bound.probability), seen, ends, quantity(bound.chebyshev, unit)])
+    return {
+        "d": shortened(values, 5),
+        "ticks": [{"at": at, "text": quantity(at, unit)} for at in ticks],
+        "observed": shortened([point.observed for point in points], 4),
+        "low": shortened([point.low for point in points], 4),
+        "high": shortened([point.high for point in points], 4),
+        "chebyshev": shortened([point.chebyshev for point in points], 4),
+        "texts": [quantity(value, unit) for value in values],
+        "bounds": bounds,
+    }
+
+
+def _exemplar(exemplar: Exemplar, unit: str) -> Document:
+    callees = []
+    for callee in exemplar.callees[:MAX_CALLEES]:
+        name = last_name(callee.component.name) if callee.component else "others"
+        callees.append(f"{callee.k:,} × {name}" + (f" {quantity(callee.y, unit)}" if math.isfinite(callee.y) else ""))
+    return {
+        **flat(exemplar),
+        "text": {
+            "x": quantity(exemplar.x, unit),
+            "time": quantity(exemplar.time, "ns"),
+            "cpu": quantity(exemplar.cpu, "ns") if math.isfinite(exemplar.cpu) else "unknown",
+            "run": exemplar.run.partition("-")[0],
+            "started": quantity(exemplar.started, "ns"),
+            "path": " > ".join(step.callee for step in exemplar.path),
+            "callees": callees,
+            "features": ", ".join(f"{name} = {number(value)}" for name, value in exemplar.features.items()),
+        },
     }

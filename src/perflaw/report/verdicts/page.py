@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from perflaw.errors import DataError
 from perflaw.laws.errors import LawSyntaxError
-from perflaw.laws.trees import Tree, distribution_tree, expression_tree
+from perflaw.laws.tree import Tree, distribution_tree, expression_tree
 from perflaw.report.quantity import NOTHING, percent
 from perflaw.report.verdicts.text import GRAVITY, ratio_text
 from perflaw.types import Annotation, Outcome

@@ -1,1 +1,0 @@
-"""Annotations and verdicts on them as tables, law files and documents."""

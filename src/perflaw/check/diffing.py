@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
 
 from perflaw.check.changes import changes_of
 from perflaw.check.claims import Claim
-from perflaw.check.judge import CheckOptions, EvidenceByKey, judge
+from perflaw.check.judge import CheckOptions, EvidenceByKey, judge, worst_first
 from perflaw.check.mixture_changes import MIX_CHANGED
 from perflaw.check.program_changes import at_median_speed, compared, with_changes
 from perflaw.check.program_summary import ProgramSummary
@@ -69,12 +68,10 @@ def compare(old: DiffSide, new: DiffSide, options: CheckOptions | None = None) -
     checks = judge([before[key] for key in forward], new_runs, options)
     for one in judge([after[key] for key in reverse], old_runs, options):
         # The verdict on old runs by the new law, as if it were one on new runs by the old law.
-        if one.effect is None or one.effect_low is None or one.effect_high is None:
-            checks.append(one)
-        else:
-            checks.append(
-                replace(one, effect=1 / one.effect, effect_low=1 / one.effect_high, effect_high=1 / one.effect_low)
-            )
+        if one.effect is not None and one.effect_low is not None and one.effect_high is not None:
+            low, high = 1 / one.effect_high, 1 / one.effect_low
+            one = replace(one, effect=1 / one.effect, effect_low=low, effect_high=high)
+        checks.append(one)
     verdicts = [_difference(one, before, after) for one in checks]
     verdicts += [_written_difference(before[key], after[key], options) for key in both if key not in learnt]
     verdicts += [_one_sided(before[key], "only in the old laws") for key in sorted(before.keys() - after.keys())]
@@ -83,20 +80,11 @@ def compare(old: DiffSide, new: DiffSide, options: CheckOptions | None = None) -
     if comparison is not None:
         verdicts = with_changes(verdicts, comparison, [*old.claims, *new.claims])
 
-    def with_laws(verdict: DiffVerdict) -> DiffVerdict:
+    with_laws = []
+    for verdict in worst_first(verdicts, ("violated", "inconclusive", "holds", "out of scope")):
         key = (verdict.component.name, verdict.metric.name)
-        return replace(verdict, old_laws=_stated(before.get(key)), new_laws=_stated(after.get(key)))
-
-    order = ("violated", "inconclusive", "holds", "out of scope")
-    verdicts.sort(
-        key=lambda one: (
-            order.index(one.verdict),
-            -abs(log(max(one.effect or 1.0, 1e-12))),
-            one.component.name,
-            one.metric.name,
-        )
-    )
-    return [with_laws(one) for one in verdicts]
+        with_laws.append(replace(verdict, old_laws=_stated(before.get(key)), new_laws=_stated(after.get(key))))
+    return with_laws
 
 
 def _stated(claim: Claim | None) -> tuple[Stated, ...]:

@@ -114,7 +114,16 @@ def e_value(base: Effects, new: Effects, spread: RunSpread, up: float, down: flo
     # The most likely point of a wide null lies between those of the grid.
     null = np.r_[null, np.clip(shift[::8], -down, up)][:, None]
     under_null = logsumexp(log_tau - np.log(sd) - 0.5 * ((shift - null) / sd) ** 2 - 0.5 * np.log(2 * np.pi), axis=1)
-    density = _alternative(shift, sd, up, down)
+    # Density of the shift if the true effect is above up or below −down, (48,).
+    density = np.zeros_like(shift)
+    for sign, start in ((1.0, up), (-1.0, down)):
+        if not np.isfinite(start):
+            continue
+        edges = (start + BIN_EDGES[:, None] - sign * shift) / sd
+        # A difference of the smaller tails keeps its digits.
+        below, above = ndtr(edges), ndtr(-edges)
+        mass = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+        density += 0.5 * (mass / np.diff(BIN_EDGES)[:, None]).mean(axis=0)
     under_alternative = logsumexp(log_tau + np.log(np.maximum(density, 1e-300)))
     log_e = float(np.clip(under_alternative - under_null.max(), -600.0, 600.0))
     return ChangeEvidence(float(np.exp(log_e)), *_interval(shift, sd, log_tau))
@@ -138,20 +147,6 @@ def _centre(effects: Effects) -> tuple[Array, Array]:
     precision = 1.0 / (TAU[:, None] ** 2 + effects.variance)
     total = precision.sum(axis=1)
     return (precision * effects.value).sum(axis=1) / total, 1.0 / total
-
-
-def _alternative(shift: Array, sd: Array, up: float, down: float) -> Array:
-    """Density of the shift if the true effect is above ``up`` or below −``down``, (48,)."""
-    density = np.zeros_like(shift)
-    for sign, start in ((1.0, up), (-1.0, down)):
-        if not np.isfinite(start):
-            continue
-        edges = (start + BIN_EDGES[:, None] - sign * shift) / sd
-        # A difference of the smaller tails keeps its digits.
-        below, above = ndtr(edges), ndtr(-edges)
-        mass = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
-        density += 0.5 * (mass / np.diff(BIN_EDGES)[:, None]).mean(axis=0)
-    return density
 
 
 def _interval(shift: Array, sd: Array, log_tau: Array) -> tuple[float, float, float]:

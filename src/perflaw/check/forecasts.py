@@ -38,23 +38,19 @@ def forecast(claims: Sequence[Claim], points: Sequence[Point]) -> list[Forecast]
     """
     forecasts: list[Forecast] = []
     for point in points:
-        here = [one for claim in claims for one in _forecasts(claim, point)]
+        here: list[Forecast] = []
+        for claim in claims:
+            # A claim has a law of a call, and may have one of a whole run in its document.
+            document = claim.document or {}
+            run_law = document.get("run_law")
+            about_runs = run_law and run_law["range"].keys() & point.keys()
+            if run_law and about_runs and set(run_law["features"]) <= point.keys():
+                scope = {"condition": "", "probability": 1.0, "law": run_law}
+                here.append(_forecast(claim_of_document({**document, "scopes": [scope], "check": None}), point, "run"))
+            if claim.names <= point.keys() and (claim.names or not about_runs):
+                here.append(_forecast(claim, point, "call"))
         forecasts += sorted(here, key=lambda one: (one.of == "call", -(one.mean or 0.0), one.component.name))
     return forecasts
-
-
-def _forecasts(claim: Claim, point: Point) -> list[Forecast]:
-    """The forecasts of the claim's law of a whole run and of its law of a call, if the point has their features."""
-    document = claim.document or {}
-    run_law = document.get("run_law")
-    about_runs = run_law and run_law["range"].keys() & point.keys()
-    found = []
-    if run_law and about_runs and set(run_law["features"]) <= point.keys():
-        scope = {"condition": "", "probability": 1.0, "law": run_law}
-        found.append(_forecast(claim_of_document({**document, "scopes": [scope], "check": None}), point, "run"))
-    if claim.names <= point.keys() and (claim.names or not about_runs):
-        found.append(_forecast(claim, point, "call"))
-    return found
 
 
 def _forecast(claim: Claim, point: Point, of: Literal["run", "call"]) -> Forecast:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,8 +25,9 @@ from perflaw.check.run_effects import (
     total_effects,
     views,
 )
-from perflaw.types import CheckVerdict, Component, Evidence, Outcome
+from perflaw.types import CheckVerdict, Component, DiffVerdict, Evidence, Outcome
 
+AnyVerdict = TypeVar("AnyVerdict", CheckVerdict, DiffVerdict)
 EvidenceByKey = Mapping[tuple[str, str], Evidence]
 """Evidence by component and metric."""
 
@@ -124,16 +126,18 @@ def judge(claims: Sequence[Claim], evidence: EvidenceByKey, options: CheckOption
         _verdict(case, of_case, float(value), bool(violated), options)
         for case, of_case, value, violated in zip(cases, looks, e, rejected, strict=True)
     ]
-    order = ("violated", "inconclusive", "out of scope", "holds")
-    return sorted(
-        [one for one in prepared if isinstance(one, CheckVerdict)] + judged,
-        key=lambda one: (
-            order.index(one.verdict),
-            -abs(log(max(one.effect or 1.0, 1e-12))),
-            one.component.name,
-            one.metric.name,
-        ),
-    )
+    untested = [one for one in prepared if isinstance(one, CheckVerdict)]
+    return worst_first(untested + judged, ("violated", "inconclusive", "out of scope", "holds"))
+
+
+def worst_first(verdicts: Iterable[AnyVerdict], order: Sequence[Outcome]) -> list[AnyVerdict]:
+    """The verdicts in the order of their outcomes; of equal outcomes the largest effect comes first."""
+
+    def key(one: AnyVerdict) -> tuple[int, float, str, str]:
+        effect = abs(log(max(one.effect or 1.0, 1e-12)))
+        return order.index(one.verdict), -effect, one.component.name, one.metric.name
+
+    return sorted(verdicts, key=key)
 
 
 def prepare(claim: Claim, evidence: EvidenceByKey, min_effect: float) -> LawCase | CheckVerdict:
@@ -142,18 +146,9 @@ def prepare(claim: Claim, evidence: EvidenceByKey, min_effect: float) -> LawCase
 
     def untested(verdict: Outcome, message: str, inside: int = 0, outside: float = 0.0) -> CheckVerdict:
         component = new.component if new else Component(claim.component)
+        none = (None, None, None, None)
         return CheckVerdict(
-            component,
-            claim.metric,
-            "",
-            verdict,
-            None,
-            None,
-            None,
-            None,
-            records=inside,
-            outside=outside,
-            message=message,
+            component, claim.metric, "", verdict, *none, records=inside, outside=outside, message=message
         )
 
     if new is None:
@@ -177,24 +172,20 @@ def prepare(claim: Claim, evidence: EvidenceByKey, min_effect: float) -> LawCase
     inside = int(records.inside.sum())
     outside = float(records.weight[~records.inside].sum() / max(records.weight.sum(), 1e-300))
     if outside > MAX_OUTSIDE:
-        return untested("out of scope", _inputs_outside(claim, records), inside, outside)
+        # The message for inputs outside of the learnt range.
+        sentences = []
+        for name in sorted(claim.names):
+            column, ends = records.values[name], claim.ranges.get(name)
+            if ends is None or column.dtype.kind == "U":
+                continue
+            values = np.asarray(column, dtype=np.float64)
+            low, high = np.nanmin(values), np.nanmax(values)
+            if low < ends[0] or high > ends[1]:
+                sentences.append(f"{name} {low:.6g}–{high:.6g}, learnt from {ends[0]:.6g}–{ends[1]:.6g}")
+        return untested("out of scope", "; ".join(sentences) or "none of the law's conditions is true", inside, outside)
     if not seen or seen[0].name != "total":
         return untested("inconclusive", f"{inside} calls recorded, at least {MIN_RECORDS} are needed", inside, outside)
     return LawCase(claim, new, records, baseline, seen, outside, margin_of(claim, records, min_effect))
-
-
-def _inputs_outside(claim: Claim, records: LawRecords) -> str:
-    """The message for inputs outside of the learnt range."""
-    sentences = []
-    for name in sorted(claim.names):
-        column, ends = records.values[name], claim.ranges.get(name)
-        if ends is None or column.dtype.kind == "U":
-            continue
-        values = np.asarray(column, dtype=np.float64)
-        low, high = np.nanmin(values), np.nanmax(values)
-        if low < ends[0] or high > ends[1]:
-            sentences.append(f"{name} {low:.6g}–{high:.6g}, learnt from {ends[0]:.6g}–{ends[1]:.6g}")
-    return "; ".join(sentences) or "none of the law's conditions is true"
 
 
 def _too_few_runs(look: CostLook, options: CheckOptions) -> bool:

@@ -81,7 +81,13 @@ def law_records(claim: Claim, evidence: Evidence) -> LawRecords:
     expected = np.full(count, np.nan)
     in_range = np.ones(count, dtype=bool)
     for name, column in values.items():
-        in_range &= is_read(column) & _within(column, claim.ranges.get(name))
+        in_range &= is_read(column)
+        if name in claim.ranges and column.dtype.kind != "U":
+            low, high = claim.ranges[name]
+            slack = RANGE_SLACK * max(abs(low), abs(high))
+            lowest = low * (1 - RANGE_SLACK) if low > 0 else low - slack
+            numbers = np.asarray(column, dtype=np.float64)
+            in_range &= (numbers >= lowest) & (numbers <= high + slack)
     with np.errstate(all="ignore"):
         for number, one in enumerate(claim.clauses):
             rows = np.flatnonzero(in_range & (clause < 0))
@@ -108,17 +114,6 @@ def law_columns(claim: Claim, evidence: Evidence) -> dict[str, Column]:
 def is_read(column: Column) -> NDArray[np.bool_]:
     """Where a feature was read."""
     return np.asarray(column != "" if column.dtype.kind == "U" else np.isfinite(column), dtype=bool)
-
-
-def _within(column: Column, ends: tuple[float, float] | None) -> NDArray[np.bool_]:
-    """Where a feature is inside the learnt range; everywhere for a law without a range."""
-    if ends is None or column.dtype.kind == "U":
-        return np.ones(column.size, dtype=bool)
-    low, high = ends
-    slack = RANGE_SLACK * max(abs(low), abs(high))
-    lowest = low * (1 - RANGE_SLACK) if low > 0 else low - slack
-    numbers = np.asarray(column, dtype=np.float64)
-    return np.asarray((numbers >= lowest) & (numbers <= high + slack), dtype=bool)
 
 
 def cost_probability(claim: Claim, records: LawRecords) -> Callable[[Array], Array]:

@@ -91,7 +91,17 @@ def views(
             continue
         yield CostView(f"total{key}", since, clause, total_effects(part, scatter), part.cost.size)
         if not since and np.mean(part.cost > 0) > 0.9:
-            yield CostView(f"typical{key}", since, clause, _typical_effects(claim, part), part.cost.size)
+            # Log of the factor that brings the mean probability of each run's records to one half, and its variance.
+            names, run = np.unique(part.run, return_inverse=True)
+            numbers = range(names.size)
+            rows = np.concatenate([sample_rows(part.weight, np.flatnonzero(run == number)) for number in numbers])
+            sampled, run = part.take(rows), run[rows]
+            error = 0.5 / np.sqrt(3.0 * np.bincount(run, minlength=names.size))
+            # A smaller divisor leaves a larger cost, and more probability below it.
+            targets = np.clip(0.5 + np.outer((1.0, -1.0), error), 0.02, 0.98)
+            low, high = _log_factors(claim, sampled, run, targets)
+            effects = Effects((low + high) / 2.0, ((high - low) / 2.0) ** 2)
+            yield CostView(f"typical{key}", since, clause, effects, part.cost.size)
 
 
 def _parts(
@@ -130,19 +140,6 @@ def scatter_of(records: LawRecords) -> float:
     w, y, m = records.weight, records.cost, records.expected
     ratio = (max(float((w * y).sum()), 0.0) + w.sum()) / ((w * m).sum() + w.sum())
     return float((w * (y - ratio * m) ** 2).sum() / (w * (ratio * m + 1.0) ** 2).sum())
-
-
-def _typical_effects(claim: Claim, records: LawRecords) -> Effects:
-    """Log of the factor that brings the mean probability of each run's records to one half, and its variance."""
-    names, run = np.unique(records.run, return_inverse=True)
-    numbers = range(names.size)
-    rows = np.concatenate([sample_rows(records.weight, np.flatnonzero(run == number)) for number in numbers])
-    sampled, run = records.take(rows), run[rows]
-    error = 0.5 / np.sqrt(3.0 * np.bincount(run, minlength=names.size))
-    # A smaller divisor leaves a larger cost, and more probability below it.
-    targets = np.clip(0.5 + np.outer((1.0, -1.0), error), 0.02, 0.98)
-    low, high = _log_factors(claim, sampled, run, targets)
-    return Effects((low + high) / 2.0, ((high - low) / 2.0) ** 2)
 
 
 def sample_rows(weight: Array, rows: NDArray[np.intp], most: int = TYPICAL_SAMPLE) -> NDArray[np.intp]:

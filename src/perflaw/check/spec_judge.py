@@ -126,7 +126,12 @@ def _look(
         expected = 1.0 - shares_below(spec, place, None)[border]
         base = _base_of_group(function.mined, place, border, expected)
     else:
-        expected = _share_before(spec, spec.groups[place], path, border)
+        # The share of a call path with few calls is shrunk towards that of its group.
+        expected = sum(spec.groups[place].distribution[border + 1 :])
+        if path in spec.paths:
+            counts = spec.path_counts[spec.paths.index(path)]
+            slow = sum(counts[border + 1 :]) + MIN_PATH_WORTH * expected
+            expected = slow / (sum(counts) + MIN_PATH_WORTH)
         base = _one_run(expected, _worth_before(spec, place, path))
     measured = [
         _difference(function, place, border, run, expected, factors, options, whole=path is None)
@@ -199,15 +204,6 @@ def _base_of_group(mined: MinedSpec, place: int, border: int, expected: float) -
         abs(share - count / calls) < 1e-4 for share, count in zip(group.distribution, group.counts, strict=True)
     )
     return _one_run(expected, group.effective) if counted_shares else NO_RUNS
-
-
-def _share_before(spec: PathSpec, group: PathGroup, path: CallPath, border: int) -> float:
-    """Share of slow calls that one call path had, shrunk towards the share of its group if it had few calls."""
-    usual = sum(group.distribution[border + 1 :])
-    if path not in spec.paths:
-        return usual
-    counts = spec.path_counts[spec.paths.index(path)]
-    return (sum(counts[border + 1 :]) + MIN_PATH_WORTH * usual) / (sum(counts) + MIN_PATH_WORTH)
 
 
 def _worth_before(spec: PathSpec, place: int, path: CallPath) -> float:

@@ -10,7 +10,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perflaw.check.changes import coefficients
 from perflaw.check.claims import Claim, baseline_document
@@ -37,20 +36,7 @@ def support(annotation: Annotation, found: Mapping[tuple[str, str], Evidence]) -
     claim = replace(claim, ranges=ranges)
     records = law_records(claim, evidence)
     several = [[asdict(one) for one in clause] for clause in coefficients(claim, records)]
-    return {
-        "check": {
-            **baseline_document(baseline_of(claim, records)),
-            "ranges": {name: list(ends) for name, ends in ranges.items()},
-            "coefficients": several,
-            "sample": _sample(claim, evidence, columns),
-        }
-    }
-
-
-def _sample(
-    claim: Claim, evidence: Evidence, columns: Mapping[str, NDArray[np.float64] | NDArray[np.str_]]
-) -> dict[str, Any]:
-    """Invocations of every run, each as likely as another, with everything a law may ask of them."""
+    # Invocations of every run, each as likely as another, with everything a law may ask of them.
     runs = np.unique(evidence.run)
     count = max(1, min(OF_A_RUN, OF_ALL // max(runs.size, 1)))
     rows = np.concatenate([sample_rows(evidence.weight, np.flatnonzero(evidence.run == run), count) for run in runs])
@@ -58,10 +44,17 @@ def _sample(
     weight = [float(evidence.weight[evidence.run == run].sum()) / (evidence.run[rows] == run).sum() for run in runs]
     by_run = dict(zip(runs.tolist(), weight, strict=True))
     return {
-        "cost": evidence.cost[rows].tolist(),
-        "run": evidence.run[rows].tolist(),
-        "weight": {run: float(f"{one:.6g}") for run, one in by_run.items()},
-        "features": {name: columns[name][rows].tolist() for name in sorted(kept & columns.keys())},
+        "check": {
+            **baseline_document(baseline_of(claim, records)),
+            "ranges": {name: list(ends) for name, ends in ranges.items()},
+            "coefficients": several,
+            "sample": {
+                "cost": evidence.cost[rows].tolist(),
+                "run": evidence.run[rows].tolist(),
+                "weight": {run: float(f"{one:.6g}") for run, one in by_run.items()},
+                "features": {name: columns[name][rows].tolist() for name in sorted(kept & columns.keys())},
+            },
+        }
     }
 
 

@@ -241,11 +241,8 @@ def toml_document(text: str, source: DocumentSource) -> DocumentNode:
         value = tomllib.loads(text + "\n")  # without it, an error in the last line does not name the line
     except tomllib.TOMLDecodeError as error:
         raise source.error(f"{source.file}: not TOML", str(error), "correct that line") from None
-    return DocumentNode(replace(source, lines=_toml_lines(text)), (), value)
 
-
-def _toml_lines(text: str) -> dict[Key, int]:
-    """Line of each table and key; keys in inline tables have the line of their table."""
+    # Line of each table and key; keys in inline tables have the line of their table.
     lines: dict[Key, int] = {}
     newest: dict[Key, int] = {}
     table: Key = ()
@@ -262,7 +259,7 @@ def _toml_lines(text: str) -> dict[Key, int]:
             lines.setdefault(table, number)
         elif assignment := _TOML_ASSIGNMENT.match(line):
             lines.setdefault((*table, *_toml_parts(assignment[1])), number)
-    return lines
+    return DocumentNode(replace(source, lines=lines), (), value)
 
 
 def _toml_parts(text: str) -> list[str]:

@@ -316,7 +316,18 @@ def quantile(law: Law, p: ArrayLike, values: Values) -> Array:
         each = [_of(part.distribution, values, lambda one, a, b: one.quantile(wanted, a, b)) for part in parts]
         if len(parts) == 1:
             return each[0]
-        return _bisected(partial(cdf, law, values=values), wanted, np.minimum.reduce(each), np.maximum.reduce(each))
+        # Bisection finds the smallest y with below(y) >= p between the quantiles of the parts, which enclose it.
+        low, high = np.minimum.reduce(each), np.maximum.reduce(each)
+        below = partial(cdf, law, values=values)
+        enough = below(low) >= wanted
+        low, high = np.where(enough, np.nextafter(low, -np.inf), low), np.where(enough, low, high)
+        for _ in range(_STEPS):
+            middle = low + (high - low) / 2
+            if np.all((middle <= low) | (middle >= high) | ~np.isfinite(middle)):
+                break
+            enough = below(middle) >= wanted
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
 
 
 def log_density(law: Law, y: ArrayLike, values: Values) -> Array:
@@ -383,16 +394,3 @@ def _parameters(law: ast.Distribution, values: Values) -> tuple[Array, Array]:
     """The family's parameters at the values; one that has one alone gets it twice."""
     parameters = [evaluate(one, values).astype(float) for one in law.arguments]
     return parameters[0], parameters[-1]
-
-
-def _bisected(below: Callable[[Array], Array], p: Array, low: Array, high: Array) -> Array:
-    """The smallest y with ``below(y) >= p`` between the quantiles of the parts, which enclose it."""
-    enough = below(low) >= p
-    low, high = np.where(enough, np.nextafter(low, -np.inf), low), np.where(enough, low, high)
-    for _ in range(_STEPS):
-        middle = low + (high - low) / 2
-        if np.all((middle <= low) | (middle >= high) | ~np.isfinite(middle)):
-            break
-        enough = below(middle) >= p
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high

@@ -172,7 +172,11 @@ def _binary(op: str, left: Array, right: Array) -> Array:
     if op == "||":
         return truth(left) | truth(right)
     if op == "*":
-        return _product(_number(left), _number(right))
+        # 0 times infinity is 0: n*log(n) at 0, and a regime that does not hold.
+        left, right = _number(left), _number(right)
+        product = np.asarray(left * right)
+        zero = ((left == 0) | (right == 0)) & ~np.isnan(left) & ~np.isnan(right)
+        return np.where(np.isnan(product) & zero, 0.0, product)
     if op in _ARITHMETIC:
         return np.asarray(_ARITHMETIC[op](_number(left), _number(right)))
     texts = (left.dtype.kind == "U", right.dtype.kind == "U")
@@ -182,9 +186,3 @@ def _binary(op: str, left: Array, right: Array) -> Array:
         return np.asarray(_COMPARISONS[op](left, right))
     missing = (left == "") | (right == "") if all(texts) else np.isnan(_number(left)) | np.isnan(_number(right))
     return np.asarray((left != right) & ~missing)
-
-
-def _product(left: Array, right: Array) -> Array:
-    """0 times infinity is 0: ``n*log(n)`` at 0, and a regime that does not hold."""
-    product = np.asarray(left * right)
-    return np.where(np.isnan(product) & ((left == 0) | (right == 0)) & ~np.isnan(left) & ~np.isnan(right), 0.0, product)

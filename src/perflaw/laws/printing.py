@@ -19,15 +19,11 @@ _TIGHT = {"*", "/", "^"}
 """Operators without spaces about them."""
 
 
-@lru_cache(maxsize=1)
-def _grammar() -> str:
-    return Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-
-
 @lru_cache(maxsize=8)
 def _terminal(name: str) -> re.Pattern[str]:
     """A terminal of the grammar, taken from its text: whoever prints laws does not import lark."""
-    return re.compile(re.findall(rf"^{name}: /(.*)/$", _grammar(), re.MULTILINE)[0])
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return re.compile(re.findall(rf"^{name}: /(.*)/$", grammar, re.MULTILINE)[0])
 
 
 def fits(terminal: str, text: str, following: str = "") -> bool:
@@ -98,17 +94,17 @@ def learnt_text(node: Expression | ast.Distribution) -> str:
     """
     if isinstance(node, ast.Distribution):
         return f"{node.name}({', '.join(map(learnt_text, node.arguments))})"
-    return "".join(_pieces(node, _short_number))
+
+    def short_number(value: float) -> str:
+        text = f"{value:.{DIGITS}g}"
+        return text.replace("e+", "e") if float(text) == value else number(value)
+
+    return "".join(_pieces(node, short_number))
 
 
 def condition_text(condition: Expression | None) -> str:
     """The text of a condition; empty for None, which holds everywhere."""
     return show(condition) if condition is not None else ""
-
-
-def _short_number(value: float) -> str:
-    text = f"{value:.{DIGITS}g}"
-    return text.replace("e+", "e") if float(text) == value else number(value)
 
 
 def comment(text: str) -> str:

@@ -332,28 +332,28 @@ def expression_tree(expression: Expression | None) -> Tree:
     """
     if expression is None or any(islice(expression.walk(), MOST_NODES, None)):
         return None
-    return fold(expression, _node)
+
+    def tree(node: Expression, operands: list[Tree]) -> Tree:
+        match node:
+            case Number():
+                return int(node.value) if node.value.is_integer() and node.value < 1e15 else node.value
+            case Name():
+                return node.text
+            case Text():
+                return ["text", node.value]
+            case Unary() | Binary():
+                return [node.op, *operands]
+            case Call():
+                return [node.function, *operands]
+        raise TypeError(f"{type(node).__name__} is no part of an expression")
+
+    return fold(expression, tree)
 
 
 def distribution_tree(distribution: Distribution) -> Tree:
     """The distribution as a tree; None where an argument is too large."""
     arguments = [expression_tree(one) for one in distribution.arguments]
     return None if None in arguments else [distribution.name, *arguments]
-
-
-def _node(node: Expression, operands: list[Tree]) -> Tree:
-    match node:
-        case Number():
-            return int(node.value) if node.value.is_integer() and node.value < 1e15 else node.value
-        case Name():
-            return node.text
-        case Text():
-            return ["text", node.value]
-        case Unary() | Binary():
-            return [node.op, *operands]
-        case Call():
-            return [node.function, *operands]
-    raise TypeError(f"{type(node).__name__} is no part of an expression")
 
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -373,9 +373,9 @@ def quote(text: str, mark: str) -> str:
 
 def unquote(token: str) -> str:
     """The text between the marks, escapes undone; an unknown escape stands for its character."""
-    return _ESCAPE.sub(_character, token[1:-1])
 
+    def character(found: re.Match[str]) -> str:
+        code = found[1]
+        return chr(int(code[1:], 16)) if len(code) == 5 else _PLAIN.get(code, code)
 
-def _character(found: re.Match[str]) -> str:
-    code = found[1]
-    return chr(int(code[1:], 16)) if len(code) == 5 else _PLAIN.get(code, code)
+    return _ESCAPE.sub(character, token[1:-1])

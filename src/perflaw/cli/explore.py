@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import json_option
+from perflaw.cli.options import json_option, note
 from perflaw.cli.record_messages import duration_words
 from perflaw.errors import DataError, StoreError
 
@@ -292,7 +292,7 @@ def command(
     target = open_experiment(experiment or asked.name)
     if dry_run:
         return tell_plan(target, asked, wish, as_json)
-    found, agreed = _explored(target, asked, wish, Remote(token_file, ca), page)
+    found, agreed = _explored(target, asked, wish, (token_file, ca), page)
     if output:
         write_study_laws(Path(output), found, target)
     if as_json:
@@ -307,41 +307,37 @@ def command(
     return 0
 
 
-class Remote:
-    """How a remote agent is reached."""
-
-    def __init__(self, token_file: Path | None, authority: Path | None) -> None:
-        self.token_file, self.authority = token_file, authority
-
-
 def _explored(
-    target: Experiment, study: Study, wish: Wish, remote: Remote, page: str | None
+    target: Experiment, study: Study, wish: Wish, remote: tuple[Path | None, Path | None], page: str | None
 ) -> tuple[StudyResult, int]:
-    """Make the trials that are still to be made; what all of them say, and the seed."""
+    """Make the trials that are still to be made; what all of them say, and the seed.
+
+    ``remote``: the secret shared with a remote agent, and the certificate that it shows.
+    """
     from perflaw.explore.agent.client import agents_of
     from perflaw.explore.explorer import Explorer
     from perflaw.explore.studying import opened
 
     with opened(target, study, wish) as (journal, seed), progress(study) as shown:
-        agent = agents_of(study, remote.token_file, remote.authority)
+        agent = agents_of(study, *remote)
         explorer = Explorer(study, seed, target, journal, agent, shown.reading)
         shown.limit(explorer.space.size)
         if explorer.steering.warning:
-            click.echo(f"perflaw: {explorer.steering.warning}", err=True)
-        write = (
-            (lambda _: None)
-            if page is None
-            else LivePage(page, lambda unfinished: _result(explorer, seed, unfinished), seed).write
-        )
+            note(explorer.steering.warning)
+        live = None
+        if page is not None:
+            live = LivePage(page, lambda unfinished: _result(explorer, seed, unfinished), seed)
         try:
             for trial in explorer.run():
                 shown.trial(trial, explorer.trials())
-                write(True)
+                if live:
+                    live.write(unfinished=True)
         except KeyboardInterrupt:
             made = sum(bool(trial.started) for trial in explorer.trials())
-            click.echo(f"perflaw: interrupted; {made} trials are kept, the same command goes on", err=True)
+            note(f"interrupted; {made} trials are kept, the same command goes on")
             raise
-        write(False)
+        if live:
+            live.write(unfinished=False)
         return _result(explorer, seed, False), seed
 
 

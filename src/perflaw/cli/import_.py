@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, parse_features
+from perflaw.cli.options import experiment_option, note, parse_features
 from perflaw.cli.record_messages import print_build
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from perflaw.imports.runs import ImportedTrace
+    pass
 
 
 @click.command("import", short_help="read traces of other tools and recordings of other machines")
@@ -51,22 +51,17 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
             message += f", {imported.known} more are here already" * bool(imported.known)
             click.echo(f"{message} → {target.folder}", err=True)
         else:
-            _report_trace(path, import_trace(target, path, features, print_build), target.folder)
+            trace = import_trace(target, path, features, print_build)
+            # What the file gave, and what was decided about its calls.
+            runs = (trace.run, *trace.children)
+            unfinished = sum(run.lost.open_invocations for run in runs)
+            notes = [f"{number} {text}" for text, number in sorted(trace.notes.items()) if number]
+            notes += [f"{unfinished} calls never end: counted as open, without a time"] if unfinished else []
+            notes += [f"{trace.run.lost.reason}; what is there is kept"] if trace.run.lost.reason else []
+            for text in notes:
+                note(f"{path}: {text}")
+            calls, functions = sum(run.calls for run in runs), max(run.functions for run in runs)
+            message = f"imported {counted(calls, 'call')}, {counted(functions, 'function')}"
+            message += f", {counted(len(runs), 'process')}" * (len(runs) > 1)
+            click.echo(f"{message} → {target.folder}/runs/{trace.run.id}", err=True)
     return 0
-
-
-def _report_trace(path: Path, imported: ImportedTrace, folder: Path) -> None:
-    """Say what a file gave, and what was decided about its calls."""
-    runs = (imported.run, *imported.children)
-    unfinished = sum(run.lost.open_invocations for run in runs)
-    for note, number in sorted(imported.notes.items()):
-        if number:
-            click.echo(f"perflaw: {path}: {number} {note}", err=True)
-    if unfinished:
-        click.echo(f"perflaw: {path}: {unfinished} calls never end: counted as open, without a time", err=True)
-    if imported.run.lost.reason:
-        click.echo(f"perflaw: {path}: {imported.run.lost.reason}; what is there is kept", err=True)
-    calls, functions = sum(run.calls for run in runs), max(run.functions for run in runs)
-    processes = f", {counted(len(runs), 'process')}" if len(runs) > 1 else ""
-    where = f"{folder}/runs/{imported.run.id}"
-    click.echo(f"imported {counted(calls, 'call')}, {counted(functions, 'function')}{processes} → {where}", err=True)

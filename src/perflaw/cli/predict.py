@@ -54,24 +54,19 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
 
 
 def _points(texts: tuple[str, ...]) -> list[dict[str, float]]:
-    """The points of all arguments: one point until a name comes again."""
+    """The points of all arguments such as ``n=1e6,docs.len=3`` (a name may be in backquotes): one until a name recurs."""
     points: list[dict[str, float]] = []
     for text in texts:
-        values = _parse_point(text)
-        if points and not points[-1].keys() & values.keys():
-            points[-1] |= values
+        point: dict[str, float] = {}
+        for part in text.split(","):
+            name, equals, value = part.rpartition("=")
+            if not equals or not name.strip():
+                why = "a point has the form NAME=NUMBER"
+                raise UsageError(f"{text} is not a point", why, "perflaw predict LAWS n=1e6")
+            name = name.strip().strip("`")
+            point[name] = parse_number(value, f"predict: {name}")
+        if points and not points[-1].keys() & point.keys():
+            points[-1] |= point
         else:
-            points.append(values)
+            points.append(point)
     return points
-
-
-def _parse_point(text: str) -> dict[str, float]:
-    """Read ``n=1e6,docs.len=3``; names may be in backquotes."""
-    point: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, value = part.rpartition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"{text} is not a point", "a point has the form NAME=NUMBER", "perflaw predict LAWS n=1e6")
-        name = name.strip().strip("`")
-        point[name] = parse_number(value, f"predict: {name}")
-    return point

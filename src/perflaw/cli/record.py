@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, parse_assignments, parse_features
+from perflaw.cli.options import experiment_option, note, parse_assignments, parse_features
 from perflaw.cli.probes import remote_options
 from perflaw.cli.record_messages import (
     advise_sizes,
     conclude,
     print_build,
     print_failures,
-    warn,
     warn_mixed_targets,
     warn_of_fallback,
     warn_uncounted,
@@ -25,9 +24,7 @@ from perflaw.cli.record_messages import (
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from perflaw.record.plan import Plan
-    from perflaw.record.settings import RecordSettings
-    from perflaw.store.experiment import Experiment
+    pass
 
 
 @click.command(
@@ -107,11 +104,11 @@ def command(
     perflaw record --workloads workloads.toml --resume
     perflaw record --collect lines --vary n=100,1000,10000 -- ./compiled_with_coverage {n}
     """
+    from perflaw.record import session
     from perflaw.record.compiled.gcov_files import build_places
     from perflaw.record.metrics import metric_settings
     from perflaw.record.plan import make_plan
     from perflaw.record.probes.client import remotes
-    from perflaw.record.session import record_all
     from perflaw.record.settings import PATHS, PROBES, RecordSettings, collected
     from perflaw.record.tracers import TracerChoice
     from perflaw.record.workload_file import RunOptions, plan_workloads, read_workloads
@@ -146,8 +143,13 @@ def command(
     target = open_experiment(experiment)
     others = {run.target for run in map(target.manifest, target.ids()) if run and not run.parent}
     if resume:
-        plan = _remaining(target, plan, settings)
-    attempts = record_all(target, plan, TracerChoice(tracer, print_build), settings)
+        resumed = session.resume(target, plan, settings)
+        message = f"{resumed.done} of {len(plan.runs)} planned runs are complete in {target.folder}"
+        if resumed.discarded:
+            message += f"; {resumed.discarded} that a killed recorder left unfinished begins anew"
+        note(message)
+        plan = resumed.plan
+    attempts = session.record_all(target, plan, TracerChoice(tracer, print_build), settings)
     done = print_failures(with_progress(attempts, plan.runs))
     if not resume:
         warn_mixed_targets(target.name, others, done)
@@ -157,15 +159,3 @@ def command(
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
     advise_sizes(done, filter(None, map(target.manifest, target.ids())))
     return status
-
-
-def _remaining(target: Experiment, plan: Plan, settings: RecordSettings) -> Plan:
-    """The part of the plan that is still to be run; says how much of it is complete."""
-    from perflaw.record.session import resume
-
-    resumed = resume(target, plan, settings)
-    message = f"{resumed.done} of {len(plan.runs)} planned runs are complete in {target.folder}"
-    if resumed.discarded:
-        message += f"; {resumed.discarded} that a killed recorder left unfinished begins anew"
-    warn(message)
-    return resumed.plan

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from perflaw.cli.options import note
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,11 +28,6 @@ OVER: Final = 124
 """Exit status for a run over its time limit that ended with status 0 nevertheless; ``timeout`` uses the same."""
 
 
-def warn(message: str) -> None:
-    """Print a message to standard error."""
-    click.echo(f"perflaw: {message}", err=True)
-
-
 def print_build(text: str) -> None:
     """Print what is being compiled, which takes a while once, for a person who waits."""
     if sys.stderr.isatty():
@@ -43,7 +39,7 @@ def warn_mixed_targets(experiment: str, others: set[str], attempts: Sequence[Att
     recorded = {attempt.outcome.run.target for attempt in attempts if attempt.outcome}
     if others - recorded and recorded:
         names = ", ".join(sorted(others - recorded))
-        warn(f"experiment {experiment} holds runs of {names} as well; -e NAME keeps programs apart")
+        note(f"experiment {experiment} holds runs of {names} as well; -e NAME keeps programs apart")
 
 
 def warn_unmeasured(metrics: tuple[str, ...], attempts: Sequence[Attempt]) -> None:
@@ -54,7 +50,7 @@ def warn_unmeasured(metrics: tuple[str, ...], attempts: Sequence[Attempt]) -> No
         missing = [name for name in metric_names(metrics) if name not in {metric.name for metric in run.metrics}]
         if missing:
             why = run.words.get("metrics") or f"the tracer cannot ({run.tracer})"
-            warn(f"not measured: {', '.join(missing)}: {why}")
+            note(f"not measured: {', '.join(missing)}: {why}")
 
 
 def warn_uncounted(attempts: Sequence[Attempt]) -> None:
@@ -62,7 +58,7 @@ def warn_uncounted(attempts: Sequence[Attempt]) -> None:
     for topic in ("branches", "lines", "probes"):
         messages = {attempt.outcome.run.words.get(topic, "") for attempt in attempts if attempt.outcome}
         for message in sorted(filter(None, messages)):
-            warn(f"{topic}: {message}")
+            note(f"{topic}: {message}")
 
 
 def warn_of_fallback(tracer: str, attempts: Sequence[Attempt]) -> None:
@@ -70,7 +66,7 @@ def warn_of_fallback(tracer: str, attempts: Sequence[Attempt]) -> None:
     for used in sorted({attempt.outcome.run.tracer for attempt in attempts if attempt.outcome}):
         name, _, why = used.partition(": ")
         if tracer == "auto" and name == "python":
-            warn(f"recorded by the slower pure-Python tracer: {why}")
+            note(f"recorded by the slower pure-Python tracer: {why}")
 
 
 def advise_sizes(attempts: Sequence[Attempt], runs: Iterable[Run]) -> None:
@@ -81,7 +77,7 @@ def advise_sizes(attempts: Sequence[Attempt], runs: Iterable[Run]) -> None:
         sizes = sorted({run.features[name] for run in known if name in run.features and not run.parent})
         if 1 < len(sizes) < ENOUGH_SIZES:
             more = ",".join(_further_sizes(sizes))
-            warn(f"{name} has {len(sizes)} sizes, a law needs at least {ENOUGH_SIZES}: add --vary {name}={more}")
+            note(f"{name} has {len(sizes)} sizes, a law needs at least {ENOUGH_SIZES}: add --vary {name}={more}")
 
 
 def _further_sizes(sizes: list[float]) -> list[str]:
@@ -107,12 +103,12 @@ def print_failures(attempts: Iterator[Attempt]) -> list[Attempt]:
         outcome, label = attempt.outcome, f" of {attempt.planned.label}" if attempt.planned.label else ""
         if attempt.error and str(attempt.error) not in printed:
             printed.add(str(attempt.error))
-            warn(f"run{label}: {attempt.error}")
+            note(f"run{label}: {attempt.error}")
         elif outcome and not outcome.run.complete:
-            warn(f"run {outcome.run.id}{label} is incomplete: {outcome.run.ended}; what completed is kept")
+            note(f"run {outcome.run.id}{label} is incomplete: {outcome.run.ended}; what completed is kept")
         elif outcome:
             for problem in outcome.problems:
-                warn(f"run {outcome.run.id}{label}: {problem}")
+                note(f"run {outcome.run.id}{label}: {problem}")
     return done
 
 
@@ -132,7 +128,7 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
         if left:
-            warn(f"{counted(left, 'planned run')} left: --resume goes on with them")
+            note(f"{counted(left, 'planned run')} left: --resume goes on with them")
         return 128 + interrupted
     failed = next((status for outcome in outcomes if (status := outcome.run.status or OVER * outcome.over)), 0)
     errors = [attempt.error for attempt in attempts if attempt.error]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import click
 from perflaw.cli.annotate import check_point, point_of
 from perflaw.cli.law_files import learn_experiment
 from perflaw.cli.options import at_option, experiment_option, metric_option, note
-from perflaw.cli.pages import page_of, write_page
+from perflaw.cli.pages import mine_view, page_of, variance_views, write_page
 from perflaw.errors import DataError, StoreError, UsageError
 from perflaw.report.quantity import counted
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from perflaw.report.mine.words import MineView
     from perflaw.report.trend.view import TrendView
     from perflaw.report.variance.page import VarianceView
-    from perflaw.store.experiment import Recording
 
 
 @click.command("report", short_help="write everything as one page for a browser")
@@ -42,62 +42,42 @@ def command(
     runs: tuple[str, ...],
 ) -> int:
     """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network."""
+    from perflaw.cli.trend import TrendRequest, learn_trend, read_trend_input
+    from perflaw.store.counts import has_counts
+    from perflaw.store.paths import has_paths
+
     point = point_of(at)
     outcomes = _outcomes(check, diff)
     learnt = learn_experiment(experiment, runs, point, metric)
     recordings, annotations = learnt.recordings, learnt.annotations
     check_point(point, annotations)
     page = page_of(experiment, recordings, annotations, point)
-    trend = _trend(experiment, runs, recordings, point)
-    views = _variance(recordings, metric)
-    specs = _mine(recordings, experiment, metric)
-    size = write_page(output, replace(page, verdicts=outcomes, trend=trend, variance=views, mine=specs))
+    trend: TrendView | None = None
+    variance: tuple[VarianceView, ...] = ()
+    specs: MineView | None = None
+    if any(has_counts(one.folder) for one in recordings):
+        with _noted("clusters of lines"):
+            read = read_trend_input(TrendRequest(experiment, runs))
+            points = (point,) if point and set(point) <= set(read.matrix.features) else ()
+            trend = learn_trend(read, TrendRequest(experiment, runs, at=points))
+    with _noted("patterns of variance"):
+        variance = variance_views(recordings, metric)
+    if any(has_paths(one.folder) for one in recordings):
+        with _noted("specifications of call paths"):
+            specs = mine_view(recordings, experiment, metric)
+    size = write_page(output, replace(page, verdicts=outcomes, trend=trend, variance=variance, mine=specs))
     clusters = f", {counted(len(trend.trends.clusters), 'cluster')}" if trend else ""
     click.echo(f"wrote {output}: {counted(len(annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
     return 0
 
 
-def _trend(
-    experiment: str, runs: tuple[str, ...], recordings: Sequence[Recording], at: dict[str, float] | None
-) -> TrendView | None:
-    """Clusters of lines if the runs counted lines; None if they did not, or if there is no trend."""
-    from perflaw.cli.trend import TrendRequest, learn_trend, read_trend_input
-    from perflaw.store.counts import has_counts
-
-    if not any(has_counts(one.folder) for one in recordings):
-        return None
+@contextmanager
+def _noted(what: str) -> Iterator[None]:
+    """A note says why the page lacks what cannot be learnt from these recordings."""
     try:
-        read = read_trend_input(TrendRequest(experiment, runs))
-        points = (at,) if at and set(at) <= set(read.matrix.features) else ()
-        return learn_trend(read, TrendRequest(experiment, runs, at=points))
+        yield
     except (DataError, StoreError) as error:
-        note(f"no clusters of lines: {error}")
-        return None
-
-
-def _variance(recordings: Sequence[Recording], metric: str) -> tuple[VarianceView, ...]:
-    """Patterns of variance; none if they cannot be learnt from these recordings."""
-    from perflaw.cli.pages import variance_views
-
-    try:
-        return variance_views(recordings, metric)
-    except (DataError, StoreError) as error:
-        note(f"no patterns of variance: {error}")
-        return ()
-
-
-def _mine(recordings: Sequence[Recording], experiment: str, metric: str) -> MineView | None:
-    """Specifications if call paths were collected; None if they were not."""
-    from perflaw.cli.pages import mine_view
-    from perflaw.store.paths import has_paths
-
-    if not any(has_paths(one.folder) for one in recordings):
-        return None
-    try:
-        return mine_view(recordings, experiment, metric)
-    except (DataError, StoreError) as error:
-        note(f"no specifications of call paths: {error}")
-        return None
+        note(f"no {what}: {error}")
 
 
 def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:

@@ -153,7 +153,17 @@ def learn_trend(
 
 def read_trend_input(request: TrendRequest) -> TrendInput:
     """Read the counts and features of a request; raises a PerflawError that says what is missing or mistyped."""
-    read = _read_file(request, request.file) if request.file else _read_experiment(request)
+    if file := request.file:
+        from perflaw.store.csv_files import read_csv_matrix
+
+        if len(request.source) > 1:
+            what = f"{' '.join(request.source)}: several files"
+            raise UsageError(what, "one matrix is read at a time", f"perflaw trend {file}")
+        if request.kinds:
+            raise UsageError(f"--kind {request.kinds}", "columns of a file have no kind", f"perflaw trend {file}")
+        read = TrendInput(read_csv_matrix(file))
+    else:
+        read = _read_experiment(request)
     matrix = read.matrix
     known = matrix.features
     for name in request.features:
@@ -192,18 +202,6 @@ def read_trend_input(request: TrendRequest) -> TrendInput:
 def _first(names: Iterable[str]) -> str:
     """The first names of features, for a message."""
     return ", ".join(sorted(names)[:8]) or "none"
-
-
-def _read_file(request: TrendRequest, file: str) -> TrendInput:
-    from perflaw.store.csv_files import read_csv_matrix
-
-    if len(request.source) > 1:
-        raise UsageError(
-            f"{' '.join(request.source)}: several files", "one matrix is read at a time", f"perflaw trend {file}"
-        )
-    if request.kinds:
-        raise UsageError(f"--kind {request.kinds}", "columns of a file have no kind", f"perflaw trend {file}")
-    return TrendInput(read_csv_matrix(file))
 
 
 def _read_experiment(request: TrendRequest) -> TrendInput:

@@ -243,38 +243,38 @@ def forecast_table(forecasts: Sequence[Forecast], colour: bool, every: bool = Fa
         for forecast in forecasts:
             if forecast.of == subject:
                 tables.setdefault((subject, features_text(forecast.features)), []).append(forecast)
-    return "\n".join(_forecasts_at(*key, group, colour, every) for key, group in tables.items())
-
-
-def _forecasts_at(subject: str, point: str, forecasts: Sequence[Forecast], colour: bool, every: bool) -> str:
-    largest = max((one.mean or 0.0 for one in forecasts), default=0.0)
-    shown = [one for one in forecasts if every or one.mean is None or one.mean >= SMALL_SHARE * largest]
-    headings = ["function", f"expected {forecasts[0].metric.name} a {subject}", f"one new {subject}"]
-    rows = []
-    for one in shown:
-        unit = one.metric.unit
-        name = broken(printable(one.component.name), ".", NAME_WIDTH)
-        if one.condition:
-            name += f"\n [{printable(one.condition)}]"
-        mean, low, high = one.mean, one.mean_low, one.mean_high
-        if mean is None:
-            rows.append([name, NOTHING, NOTHING])
-            continue
-        expected = quantity(mean, unit) if low is None or high is None else estimate(mean, low, high, unit)
-        low, high = one.new_low, one.new_high
-        rows.append([name, expected, NOTHING if low is None or high is None else interval(low, high, unit)])
-    table = text_table(headings, rows, right=(), colour=colour)
-    left = len(forecasts) - len(shown)
-    more = f"{left} more of small cost (--all lists them)\n" if left else ""
-    messages: dict[str, list[str]] = {}
-    for forecast in shown:
-        if forecast.message:
-            messages.setdefault(forecast.message, []).append(forecast.component.name)
-    notes = [
-        message if len(names) == len(shown) else f"{', '.join(names[:3])}{' …' * (len(names) > 3)}: {message}"
-        for message, names in messages.items()
-    ]
-    return f"{printable(point)}\n{table}{more}{_wrapped(notes)}"
+    texts = []
+    for (subject, point), group in tables.items():
+        largest = max((one.mean or 0.0 for one in group), default=0.0)
+        shown = [one for one in group if every or one.mean is None or one.mean >= SMALL_SHARE * largest]
+        headings = ["function", f"expected {group[0].metric.name} a {subject}", f"one new {subject}"]
+        rows = []
+        messages: dict[str, list[str]] = {}
+        for one in shown:
+            unit = one.metric.unit
+            name = broken(printable(one.component.name), ".", NAME_WIDTH)
+            if one.condition:
+                name += f"\n [{printable(one.condition)}]"
+            expected = new = NOTHING
+            if one.mean is not None:
+                low, high = one.mean_low, one.mean_high
+                expected = quantity(one.mean, unit)
+                if low is not None and high is not None:
+                    expected = estimate(one.mean, low, high, unit)
+                low, high = one.new_low, one.new_high
+                new = NOTHING if low is None or high is None else interval(low, high, unit)
+            rows.append([name, expected, new])
+            if one.message:
+                messages.setdefault(one.message, []).append(one.component.name)
+        table = text_table(headings, rows, right=(), colour=colour)
+        left = len(group) - len(shown)
+        more = f"{left} more of small cost (--all lists them)\n" if left else ""
+        notes = [
+            message if len(names) == len(shown) else f"{', '.join(names[:3])}{' …' * (len(names) > 3)}: {message}"
+            for message, names in messages.items()
+        ]
+        texts.append(f"{printable(point)}\n{table}{more}{_wrapped(notes)}")
+    return "\n".join(texts)
 
 
 def _wrapped(lines: Iterable[str]) -> str:

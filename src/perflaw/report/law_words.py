@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from perflaw.laws.build import Term, terms_of
@@ -12,7 +12,7 @@ from perflaw.laws.catalogue import FAMILIES, Exponential, family_named, growth_i
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import condition_text, show
 from perflaw.laws.tree import Binary, Call, Expression, Number, Unary, fold
-from perflaw.report.quantity import count, duration, estimate, interval, number, percent, quantity, significant
+from perflaw.report.quantity import estimate, number, percent, quantity, significant
 from perflaw.types import Annotation, Law, Noise, Prediction, Verdict
 
 # ---- Means in words: the terms of an expression with units on their coefficients. Formatting only, no statistics.
@@ -28,9 +28,36 @@ def mean_text(mean: Expression, unit: str) -> str:
     >>> mean_text(parse_expression("53350.31 - 0.12*s*log(s)/m"), "ns")
     '53 µs − 0.12 ns · s · log(s) / m'
     """
-    first, *others = terms_of(mean)
-    head = ("−" if first.coefficient < 0 else "") + _term(first, unit)
-    return head + "".join(f" {'−' if one.coefficient < 0 else '+'} {_term(one, unit)}" for one in others)
+    return _sum_text(terms_of(mean), unit)
+
+
+def _sum_text(terms: Sequence[Term], unit: str) -> str:
+    """Terms with their signs: coefficients as quantities, factors with numbers of three digits."""
+
+    def rounded(node: Expression, operands: list[Expression]) -> Expression:
+        """Long numbers inside a factor with three digits: an exponent is read, not copied."""
+        match node:
+            case Number():
+                short = float(f"{node.value:.3g}")
+                return Number(short) if math.isfinite(short) else node
+            case Unary():
+                return Unary(node.op, *operands)
+            case Binary():
+                return Binary(node.op, *operands)
+            case Call():
+                return Call(node.function, tuple(operands))
+        return node
+
+    text = ""
+    for place, term in enumerate(terms):
+        sign = "−" if term.coefficient < 0 else "+" if place else ""
+        text += f" {sign} " if place else sign
+        text += quantity(abs(term.coefficient), unit)
+        for factor, below in term.factors:
+            shown = show(fold(factor, rounded))
+            shown = f"({shown})" if isinstance(factor, Binary) and factor.op != "^" else shown
+            text += f" {'/' if below else '·'} {shown}"
+    return text
 
 
 @lru_cache(maxsize=4096)
@@ -50,64 +77,12 @@ def dies_out(mean: Expression) -> bool:
 def _vanishes(factor: Expression, below: bool) -> bool:
     """Whether a factor falls to 0: ``x^-2``, ``exp(-x)``, ``1/x``."""
     if isinstance(factor, Binary) and factor.op == "^":
-        return _sign(factor.right) < 0
+        exponent = terms_of(factor.right)
+        return len(exponent) == 1 and not exponent[0].factors and exponent[0].coefficient < 0
     if isinstance(factor, Call) and factor.function == "exp":
         return all(term.coefficient < 0 for term in terms_of(factor.arguments[0]) if term.factors)
     return below
 
-
-def _sign(expression: Expression) -> float:
-    terms = terms_of(expression)
-    return terms[0].coefficient if len(terms) == 1 and not terms[0].factors else 0.0
-
-
-def _term(term: Term, unit: str) -> str:
-    """One term without its sign: its coefficient as a quantity, its factors with numbers of three digits."""
-    text = quantity(abs(term.coefficient), unit)
-    for factor, below in term.factors:
-        shown = show(fold(factor, _rounded))
-        shown = f"({shown})" if isinstance(factor, Binary) and factor.op != "^" else shown
-        text += f" {'/' if below else '·'} {shown}"
-    return text
-
-
-def _rounded(node: Expression, operands: list[Expression]) -> Expression:
-    """Long numbers inside a factor with three digits: an exponent is read, not copied."""
-    match node:
-        case Number():
-            short = float(f"{node.value:.3g}")
-            return Number(short) if math.isfinite(short) else node
-        case Unary():
-            return Unary(node.op, *operands)
-        case Binary():
-            return Binary(node.op, *operands)
-        case Call():
-            return Call(node.function, tuple(operands))
-    return node
-
-
-__all__ = [
-    "annotation_text",
-    "count",
-    "duration",
-    "estimate",
-    "features_text",
-    "grows_as",
-    "interval",
-    "law_text",
-    "noise_text",
-    "number",
-    "percent",
-    "prediction_text",
-    "quantity",
-    "scope_pairs",
-    "scope_texts",
-    "short_path",
-    "significant",
-    "slope_interval",
-    "steepest",
-    "verdict",
-]
 
 _WORDS = {"levels off", "falls", "open"}
 """Growths that say no exponent."""
@@ -150,19 +125,16 @@ def _growth(law: Law) -> str:
             return "levels off" if law.intercept else "falls"
     elif law.features and law.coefficient < 0:
         return "falls"
-    if growth := growth_in_words(law.family) or _shape_in_words(law):
+    if growth := growth_in_words(law.family):
         return growth
+    if law.family == "sum":
+        # Growth of the leading term, where a family of the catalogue has its exponents.
+        exponents = (law.exponent, law.log_exponent)
+        if growth := next((one.growth for one in FAMILIES if one.growth and one.exponents(0.0) == exponents), ""):
+            return growth
     if law.exponent is not None:
         return f"n^{law.exponent:.2f}"
     return f"n^{next(iter(law.slope.values())):.2f}" if law.slope else "constant"
-
-
-def _shape_in_words(law: Law) -> str:
-    """Growth of the leading term of a sum, where a family of the catalogue has its exponents."""
-    if law.family != "sum":
-        return ""
-    exponents = (law.exponent, law.log_exponent)
-    return next((one.growth for one in FAMILIES if one.growth and one.exponents(0.0) == exponents), "")
 
 
 def slope_interval(law: Law) -> str:
@@ -254,10 +226,7 @@ def leading_terms(law: Law, unit: str, at: Mapping[str, float]) -> str:
         for term, of_term in zip(terms, sizes, strict=True)
         if any(size >= _SMALL_TERM * total for size, total in zip(of_term, totals, strict=True))
     ]
-    first, *others = kept or terms[:1]
-    text = ("−" if first.coefficient < 0 else "") + _term(first, unit)
-    text += "".join(f" {'−' if one.coefficient < 0 else '+'} {_term(one, unit)}" for one in others)
-    return text
+    return _sum_text(kept or terms[:1], unit)
 
 
 def steepest(annotation: Annotation) -> Law:
@@ -270,7 +239,5 @@ def steepest(annotation: Annotation) -> Law:
 def verdict(annotation: Annotation) -> Verdict:
     """The strongest verdict of its laws: one scope with a law is a law."""
     verdicts = {scope.law.verdict for scope in annotation.scopes}
-    return next((v for v in _STRENGTH if v in verdicts), "none")
-
-
-_STRENGTH: tuple[Verdict, ...] = ("law", "inconclusive", "none")
+    strongest: tuple[Verdict, ...] = ("law", "inconclusive")
+    return next((one for one in strongest if one in verdicts), "none")

@@ -85,17 +85,12 @@ def _lines(text: str, separators: list[str], width: int, used: int = 0) -> Itera
     yield text
 
 
-# ---- Sentences below tables, in lines of 80 columns.
-
-PROSE_WIDTH = 80
-
-
 def paragraph(text: str) -> str:
-    r"""The text in lines that fit; what is continued is indented by two.
+    r"""A sentence below a table, in lines of 80 columns; what is continued is indented by two.
 
     >>> paragraph("a " * 45)
     'a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a\n  a a a a a\n'
     """
     indent = " " * (len(text) - len(text.lstrip(" ")))
-    lines = textwrap.wrap(text.strip(), PROSE_WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+    lines = textwrap.wrap(text.strip(), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
     return "\n".join(lines) + "\n"

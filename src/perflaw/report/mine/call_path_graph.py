@@ -90,7 +90,7 @@ def call_path_graph(spec: PathSpec) -> Graph:
         members[node] = (*members[node], name)
     layers = _layers(folded, len(members))
     places, bends = _places(layers, list(calls))
-    nodes = tuple(Node(names, layers[i], places[i]) for i, names in enumerate(members))
+    nodes = tuple(Node(names, layer, place) for names, layer, place in zip(members, layers, places, strict=True))
     lines = tuple(
         Line(a, b, tuple(sorted(groups[a, b])), n, (members[a][-1], members[b][0]), bends.get((a, b), ()))
         for (a, b), n in calls.items()
@@ -180,16 +180,13 @@ def _swept(rows: list[list[object]], links: Sequence[tuple[object, object]]) -> 
                 ]
                 wanted[one] = sum(near) / len(near) if near else at[one]
             rows[number].sort(key=lambda one: (wanted[one], at[one]))
-            _spread(rows[number], wanted, at)
+
+            # The items stand near their wanted places, in their order, at least one apart.
+            place = float("-inf")
+            for one in rows[number]:
+                place = max(place + 1.0, wanted[one])
+                at[one] = place
+            shift = sum(wanted[one] - at[one] for one in rows[number]) / max(len(rows[number]), 1)
+            for one in rows[number]:
+                at[one] += shift
     return at
-
-
-def _spread(row: Sequence[object], wanted: dict[object, float], at: dict[object, float]) -> None:
-    """Place a row's items near their wanted places, in their order, at least one apart."""
-    place = float("-inf")
-    for one in row:
-        place = max(place + 1.0, wanted[one])
-        at[one] = place
-    shift = sum(wanted[one] - at[one] for one in row) / max(len(row), 1)
-    for one in row:
-        at[one] += shift

@@ -83,9 +83,8 @@ def _spec_text(spec: PathSpec, colour: bool) -> str:
         paths = f"{counted(len(spec.unknown), 'call path')} with {counted(calls, 'call')}"
         lines.append(paragraph(f"unknown: {paths}, too few to belong to a group"))
     for place, borders in sorted((spec.platform_borders or {}).items()):
-        lines.append(
-            paragraph(f"on {printable(spec.platforms[place].host)}: borders {borders_text(borders, spec.unit)}")
-        )
+        host = printable(spec.platforms[place].host)
+        lines.append(paragraph(f"on {host}: borders {borders_text(borders, spec.unit)}"))
     return "".join([*lines, *(paragraph(f"note: {printable(note)}") for note in spec.notes)])
 
 

@@ -22,7 +22,7 @@ from perflaw.report.variance.words import (
     verdict_text,
 )
 from perflaw.types import Run
-from perflaw.types.variance import Explanation, Pattern, PatternChange, PatternNode, Variance
+from perflaw.types.variance import Explanation, Pattern, PatternChange, Variance
 
 MAX_ROWS, MAX_CONTEXTS, MAX_EXEMPLARS, MAX_FEATURES = 12, 3, 3, 4
 _NAME_WIDTH = 32
@@ -193,23 +193,13 @@ def _rows(pattern: Pattern, unit: str, widths: tuple[int, int]) -> list[list[str
             texts = [f"{percent(edge.cf_net)} ({edge.source}) {printable(names[edge.source])}" for edge in edges]
             shown = [broken(text, [" ", "_"], widths[1]) for text in texts[:MAX_SOURCES]]
             sources = "\n".join([*shown, *[f"… {len(edges) - MAX_SOURCES} more"] * (len(edges) > MAX_SOURCES)])
-        rows.append(_row(node, depth[node.id], sources, unit, widths[0]))
+        if node.cause == "interference":
+            sources = "\n".join(filter(None, (f"interference {percent(node.off_cpu or 0)}", sources)))
+        indent = " " * min(depth[node.id], MAX_INDENT)
+        name = broken(f"({node.id}) {printable(node.component.name)}", [".", "_", " "], widths[0] - len(indent))
+        name = "\n".join(indent + line for line in name.split("\n"))
+        rows.append([name, node.kind, count(node.n), quantity(node.mean, unit), significant(node.cov), sources])
     return rows
-
-
-def _row(node: PatternNode, depth: int, sources: str, unit: str, name_width: int) -> list[str]:
-    indent = " " * min(depth, MAX_INDENT)
-    name = broken(f"({node.id}) {printable(node.component.name)}", [".", "_", " "], name_width - len(indent))
-    if node.cause == "interference":
-        sources = "\n".join(filter(None, (f"interference {percent(node.off_cpu or 0)}", sources)))
-    return [
-        "\n".join(indent + line for line in name.split("\n")),
-        node.kind,
-        count(node.n),
-        quantity(node.mean, unit),
-        significant(node.cov),
-        sources,
-    ]
 
 
 def changes_text(changes: Sequence[PatternChange], unit: str) -> str:

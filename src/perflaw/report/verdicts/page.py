@@ -57,13 +57,13 @@ def verdicts_data(document: Mapping[str, Any], annotations: Sequence[Annotation]
     ):
         raise DataError("the verdicts for the page", "its list of verdicts is damaged", "perflaw check LAWS --json")
     places = {(a.component.name, a.metric.name): i for i, a in reversed(list(enumerate(annotations)))}
-    rows = [_row(verdict, places) for verdict in verdicts]
-    # The gravest verdict first, then the largest effect in either direction.
-    effects = [abs(math.log(row["effect"])) if row["effect"] and row["effect"] > 0 else 0.0 for row in rows]
-    ranks = [
-        (GRAVITY.index(row["verdict"]), -effect, row["component"]) for row, effect in zip(rows, effects, strict=True)
-    ]
-    rows = [rows[place] for place in sorted(range(len(rows)), key=ranks.__getitem__)]
+
+    def gravest_first(row: Document) -> tuple[int, float, str]:
+        """By the verdict, then by the effect in either direction."""
+        effect = abs(math.log(row["effect"])) if row["effect"] and row["effect"] > 0 else 0.0
+        return GRAVITY.index(row["verdict"]), -effect, row["component"]
+
+    rows = sorted((_row(verdict, places) for verdict in verdicts), key=gravest_first)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in GRAVITY}
     summary = " · ".join(f"{count:,} {_WORDS[verb][verdict]}" for verdict, count in counts.items() if count)
     # Place of an annotation → its old laws as scopes, which the charts draw beside the new ones.

@@ -50,7 +50,7 @@ def instead(*arguments, **named):
 main(sys.argv[1:])
 """
 POINTS = {
-    "a folder is made": ("run", "module.RunClaim.with_spool", 2, False),
+    "a folder is made": ("session", "module.RunClaim.with_spool", 2, False),
     "tables are written": ("saving", "module.save", 4, True),
     "the program's run is kept": ("saving", "module.save", 3, False),
     "its child's run is kept": ("saving", "module.save", 4, False),

@@ -294,12 +294,12 @@ def scatter(law: Law, values: Values) -> Array:
     >>> round(float(scatter(parse_distribution("Norm(100, 10)"), {})), 1)
     10.0
     """
-    low, high = (_weighted(law, values, partial(_quantile_of, np.asarray(p))) for p in ONE_SIGMA)
+
+    def mean_quantile(p: float) -> Array:
+        return _weighted(law, values, lambda family, a, b: family.quantile(np.asarray(p), a, b))
+
+    low, high = map(mean_quantile, ONE_SIGMA)
     return np.asarray((high - low) / 2.0)
-
-
-def _quantile_of(p: Array, family: Formulas, a: Array, b: Array) -> Array:
-    return family.quantile(p, a, b)
 
 
 def quantile(law: Law, p: ArrayLike, values: Values) -> Array:

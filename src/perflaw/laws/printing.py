@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 from pathlib import Path
 
 from perflaw.laws import tree as ast
@@ -32,44 +32,33 @@ def fits(terminal: str, text: str, following: str = "") -> bool:
     return found is not None and found.end() == len(text)
 
 
-@singledispatch
 def show(node: object) -> str:
     """The text of an expression, a distribution, a part, a clause, a binding, a block or a whole file.
 
     >>> show(ast.Binary("*", ast.Number(3.0), ast.Binary("+", ast.Name("n"), ast.Number(1.0))))
     '3*(n + 1)'
     """
+    match node:
+        case Expression():
+            return "".join(_pieces(node))
+        case ast.Distribution():
+            return f"{node.name}({', '.join(map(show, node.arguments))})"
+        case ast.Part():
+            return f"{{{number(node.probability)}}} {show(node.distribution)}"
+        case ast.Clause():
+            law = show(node.parts[0].distribution) if plain(node) else f"{{ {'; '.join(map(show, node.parts))} }}"
+            return law if node.condition is None else f"[{show(node.condition)}] {law}"
+        case ast.Binding():
+            return f"{node.type} {node.name} = {node.expression}".lstrip()
+        case ast.Block():
+            return _block(node)
+        case ast.LawFile():
+            closing = "".join(f"{comment(one)}\n" for one in node.closing)
+            return "\n".join([*(f"{show(one)}\n" for one in node.blocks), *([closing] if closing else [])])
     raise TypeError(f"{type(node).__name__} is no part of a law")
 
 
-@show.register
-def _(node: Expression) -> str:
-    return "".join(_pieces(node))
-
-
-@show.register
-def _(node: ast.Distribution) -> str:
-    return f"{node.name}({', '.join(map(show, node.arguments))})"
-
-
-@show.register
-def _(node: ast.Part) -> str:
-    return f"{{{number(node.probability)}}} {show(node.distribution)}"
-
-
-@show.register
-def _(node: ast.Clause) -> str:
-    law = show(node.parts[0].distribution) if plain(node) else f"{{ {'; '.join(map(show, node.parts))} }}"
-    return law if node.condition is None else f"[{show(node.condition)}] {law}"
-
-
-@show.register
-def _(node: ast.Binding) -> str:
-    return f"{node.type} {node.name} = {node.expression}".lstrip()
-
-
-@show.register
-def _(node: ast.Block) -> str:
+def _block(node: ast.Block) -> str:
     unit = f" [{node.unit}]" if node.unit else ""
     parameters = ", ".join(one if fits("PARAMETER", one) else quote(one, "`") for one in node.parameters)
     header = f"{component(node.component)}.{node.metric}({parameters}){unit} {{"
@@ -114,12 +103,6 @@ def comment(text: str) -> str:
     ('# the parser alone', '#')
     """
     return f"# {' '.join(text.split(chr(10)))}".rstrip()
-
-
-@show.register
-def _(node: ast.LawFile) -> str:
-    closing = "".join(f"{comment(one)}\n" for one in node.closing)
-    return "\n".join([*(f"{show(one)}\n" for one in node.blocks), *([closing] if closing else [])])
 
 
 def writable_unit(unit: str) -> bool:

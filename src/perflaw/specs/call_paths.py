@@ -82,7 +82,15 @@ def parse_expression(text: str) -> tuple[Term, ...]:
     >>> parse_expression('not "b -> c" and "a -> b" or always')
     (((('b', 'c'), False), (('a', 'b'), True)), ())
     """
-    words = _words(text)
+    words: list[str] = []
+    place, stripped = 0, text.strip()
+    while place < len(stripped):
+        token = _TOKEN.match(stripped, place)
+        if token is None:
+            raise _wrong(stripped, "a quotation mark is not closed")
+        words.append(token[1])
+        place = token.end()
+
     terms: list[Term] = []
     term: list[tuple[Edge, bool]] = []
     place = 0
@@ -104,18 +112,6 @@ def parse_expression(text: str) -> tuple[Term, ...]:
         elif words[place] != "and":
             raise _wrong(text, f"{words[place]!r} where 'and' or 'or' was expected")
         place += 1
-
-
-def _words(text: str) -> list[str]:
-    words, place = [], 0
-    text = text.strip()
-    while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
-            raise _wrong(text, "a quotation mark is not closed")
-        words.append(found[1])
-        place = found.end()
-    return words
 
 
 def _wrong(text: str, why: str) -> DataError:

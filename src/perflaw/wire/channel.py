@@ -127,18 +127,13 @@ class Decoder:
 
     def wanted(self) -> int:
         """Bytes missing until the next message (or its header) is whole; WireError if the bytes are not a header of ours."""
+        if not MAGIC.startswith(bytes(self._buffer[: len(MAGIC)])):
+            why = "the other side is not perflaw's, or speaks without TLS"
+            raise WireError("the bytes received are no message", why)
         have = len(self._buffer)
         if have < HEADER.size:
-            if not MAGIC.startswith(bytes(self._buffer[: len(MAGIC)])):
-                raise WireError(
-                    "the bytes received are no message", "the other side is not perflaw's, or speaks without TLS"
-                )
             return HEADER.size - have
-        magic, text, payload = HEADER.unpack_from(self._buffer)
-        if magic != MAGIC:
-            raise WireError(
-                "the bytes received are no message", "the other side is not perflaw's, or speaks without TLS"
-            )
+        _, text, payload = HEADER.unpack_from(self._buffer)
         _check(text, payload, self.limits)
         return max(0, HEADER.size + int(text) + int(payload) - have)
 
@@ -149,25 +144,23 @@ class Decoder:
 
     def take(self) -> Message:
         """The first message; ``wanted()`` must be 0."""
-        _, text, payload = HEADER.unpack_from(self._buffer)
-        middle = HEADER.size + text
-        content, rest = bytes(self._buffer[HEADER.size : middle]), bytes(self._buffer[middle : middle + payload])
-        del self._buffer[: middle + payload]
-        return _message(content, rest)
+        _, text_size, payload_size = HEADER.unpack_from(self._buffer)
+        middle = HEADER.size + text_size
+        end = middle + payload_size
+        text, payload = bytes(self._buffer[HEADER.size : middle]), bytes(self._buffer[middle:end])
+        del self._buffer[:end]
 
+        def refuse_constant(name: str) -> float:
+            raise ValueError(name)  # NaN and infinity are not JSON
 
-def _message(text: bytes, payload: bytes) -> Message:
-    def refuse_constant(name: str) -> float:
-        raise ValueError(name)  # NaN and infinity are not JSON
-
-    try:
-        content = json.loads(text, parse_constant=refuse_constant)
-        kind, document = content["kind"], content["document"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise WireError("a message that cannot be read", f"its text is damaged ({type(error).__name__})") from error
-    if not isinstance(kind, str) or not isinstance(document, dict):
-        raise WireError("a message that cannot be read", "its kind or document is of the wrong type")
-    return Message(kind, document, payload)
+        try:
+            content = json.loads(text, parse_constant=refuse_constant)
+            kind, document = content["kind"], content["document"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise WireError("a message that cannot be read", f"its text is damaged ({type(error).__name__})") from error
+        if not isinstance(kind, str) or not isinstance(document, dict):
+            raise WireError("a message that cannot be read", "its kind or document is of the wrong type")
+        return Message(kind, document, payload)
 
 
 FRAME_S: Final = 30.0

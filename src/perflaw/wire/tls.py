@@ -244,12 +244,11 @@ def serving(certificate: Path, key: Path) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as error:
-        why = getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)
         make = (
             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=perflaw "
             f"-addext subjectAltName=DNS:HOST -keyout {key} -out {certificate}"
         )
-        raise UsageError(f"{certificate} with {key}: no certificate", why.replace("_", " "), make) from error
+        raise UsageError(f"{certificate} with {key}: no certificate", _words(error), make) from error
     return context
 
 

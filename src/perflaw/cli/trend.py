@@ -217,25 +217,23 @@ def _read_experiment(request: TrendRequest) -> TrendInput:
     counted = [one for one in recordings if has_counts(one.folder)]
     instead = not kinds and not counted
     kinds = kinds or (("line", "block") if counted else ("function", "edge"))
-    used = _with_relatives(recordings, counted) if {"line", "block"} & set(kinds) else list(recordings)
+    used = list(recordings)
+    if {"line", "block"} & set(kinds):
+        # Recordings with counted lines, with all processes of the same run, whether these counted lines or not.
+        by_id = {one.run.id: one for one in recordings}
+
+        def root(recording: Recording) -> str:
+            while recording.run.parent in by_id:
+                recording = by_id[recording.run.parent]
+            return recording.run.id
+
+        roots = {root(one) for one in counted} | {one.run.id for one in counted}
+        used = [one for one in recordings if root(one) in roots]
     matrix = read_matrix(used or recordings, kinds)
     left_out = _left_out(recordings, used, matrix)
     if instead:
         left_out.insert(0, f"no run counted lines: functions and calls are clustered instead ({RECORD_LINES})")
     return TrendInput(matrix, sources=read_sources(used), recordings=recordings, left_out=tuple(left_out))
-
-
-def _with_relatives(recordings: Sequence[Recording], counted: Sequence[Recording]) -> list[Recording]:
-    """Recordings with counted lines, with all processes of the same run, whether these counted lines or not."""
-    by_id = {one.run.id: one for one in recordings}
-
-    def root(recording: Recording) -> str:
-        while recording.run.parent in by_id:
-            recording = by_id[recording.run.parent]
-        return recording.run.id
-
-    roots = {root(one) for one in counted} | {one.run.id for one in counted}
-    return [one for one in recordings if root(one) in roots]
 
 
 def _left_out(recordings: Sequence[Recording], used: Sequence[Recording], matrix: CountMatrix) -> list[str]:

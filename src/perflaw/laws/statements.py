@@ -234,21 +234,14 @@ def arrange(
             clauses.append(statement)
     if not clauses:
         raise refused(metric, "the block has no law; a distribution such as Norm(mean, deviation) is expected in it")
-    _check_numbers(clauses, unit)
+    if unit is not None and size_of(unit) != 1:
+        # Which of the two units is meant by [ms] { Norm(50us, …) } cannot be told.
+        laws = (part.distribution for clause in clauses for part in clause.parts)
+        nodes = (node for law in laws for argument in law.arguments for node in argument.walk())
+        for value in (node.value for node in nodes if isinstance(node, ast.Number)):
+            if isinstance(value, Measured) and dimension(split(value.token)[1]) == dimension(unit):
+                raise refused(value.token, f"a number with a unit in a block in [{unit}]; write one of the two")
     return tuple(bindings), tuple(clauses), remarks.placed(len(bindings), clauses)
-
-
-def _check_numbers(clauses: Sequence[ast.Clause], unit: Token | None) -> None:
-    """Refuse ``[ms] { Norm(50us, …) }``: which of the two units is meant cannot be told."""
-    if unit is None or size_of(unit) == 1:
-        return
-    for clause in clauses:
-        for part in clause.parts:
-            for argument in part.distribution.arguments:
-                for node in argument.walk():
-                    value = node.value if isinstance(node, ast.Number) else None
-                    if isinstance(value, Measured) and dimension(split(value.token)[1]) == dimension(unit):
-                        raise refused(value.token, f"a number with a unit in a block in [{unit}]; write one of the two")
 
 
 def check_unit(metric: Token, unit: Token | None) -> None:

@@ -132,7 +132,16 @@ def measure(subject: Subject, sizes: Sequence[int], rounds: int) -> Sample:
             gc.collect(1)  # garbage of the round before, all of it young
             # Every second round runs backwards, so that the cache contents that a size leaves meet both its neighbours.
             order = sizes if number % 2 == 0 else tuple(reversed(sizes))
-            measurements += [Measurement(n, _best(subject, n, calls[n], fresh), calls[n]) for n in order]
+            for n in order:
+                # Time per call of the best block.
+                best = math.inf
+                shared = None if fresh else [subject.arguments(n)] * calls[n]
+                for _ in range(BLOCKS):
+                    prepared = shared or [subject.arguments(n) for _ in range(calls[n])]
+                    best = min(best, _block(subject, prepared) / calls[n])
+                    if best * calls[n] >= LONG_NS:
+                        break
+                measurements.append(Measurement(n, best, calls[n]))
     return Sample(tuple(measurements), fresh)
 
 
@@ -146,17 +155,6 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _best(subject: Subject, n: int, calls: int, fresh: bool) -> float:
-    """Time per call of the best block."""
-    best = math.inf
-    shared = None if fresh else [subject.arguments(n)] * calls
-    for _ in range(BLOCKS):
-        best = min(best, _block(subject, shared or [subject.arguments(n) for _ in range(calls)]) / calls)
-        if best * calls >= LONG_NS:
-            break
-    return best
 
 
 def _block(subject: Subject, prepared: list[tuple[object, ...]]) -> int:

@@ -61,19 +61,15 @@ def expression_text(expression: Sequence[Term], legend: Mapping[Edge, str] | Non
     >>> expression_text([()]), expression_text([((("b", "c"), False),)], {("b", "c"): "e1"})
     ('always', 'not e1')
     """
-    return " or ".join(
-        ALWAYS
-        if not term
-        else " and ".join(("" if there else "not ") + _atom_text(edge, legend) for edge, there in term)
-        for term in expression
-    )
-
-
-def _atom_text(edge: Edge, legend: Mapping[Edge, str] | None) -> str:
-    if legend is not None and edge in legend:
-        return legend[edge]
-    escaped = edge_text(edge).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    terms = []
+    for term in expression:
+        atoms = []
+        for edge, there in term:
+            escaped = edge_text(edge).replace("\\", "\\\\").replace('"', '\\"')
+            name = legend[edge] if legend is not None and edge in legend else f'"{escaped}"'
+            atoms.append(name if there else f"not {name}")
+        terms.append(" and ".join(atoms) or ALWAYS)
+    return " or ".join(terms)
 
 
 def parse_expression(text: str) -> tuple[Term, ...]:

@@ -57,7 +57,7 @@ def spec_yaml(file: SpecFile) -> str:
         numbers = [platforms.index(one) for one in spec.platforms]
         lines.append(f"- function: {_scalar(spec.component)}")
         lines.append(f"  metric: {spec.metric}")
-        lines.append(f"  borders: {_spec_writing_borders(spec.borders)}")
+        lines.append(f"  borders: {_border_list(spec.borders)}")
         lines.append(f"  below: {_numbers(spec.quantiles)}")
         lines.append(f"  stable: {str(spec.stable).lower()}")
         lines.append(f"  observations: {spec.observations}")
@@ -67,7 +67,7 @@ def spec_yaml(file: SpecFile) -> str:
         lines.append(f"  platforms: {numbers}")
         if spec.platform_borders is not None:
             pairs = ", ".join(
-                f"{numbers[p]}: {_spec_writing_borders(some)}" for p, some in sorted(spec.platform_borders.items())
+                f"{numbers[p]}: {_border_list(some)}" for p, some in sorted(spec.platform_borders.items())
             )
             lines.append(f"  borders on: {{{pairs}}}")
         for line in _listed("notes", [_scalar(note) for note in spec.notes]):
@@ -122,7 +122,7 @@ def _listed(name: str, items: Sequence[str]) -> list[str]:
     return [f"{name}:", *(f"- {item}" for item in items)] if items else []
 
 
-def _spec_writing_borders(borders: Sequence[float]) -> str:
+def _border_list(borders: Sequence[float]) -> str:
     return f"[{', '.join(map(border_text, borders))}]"
 
 
@@ -231,12 +231,22 @@ def _function(node: DocumentNode, platforms: Sequence[Platform]) -> MinedSpec:
     both = [_group(one, paths) for one in keys["groups"].items()]
     groups, tallies = tuple(group for group, _ in both), tuple(some for _, some in both)
     unknown = paths.add(keys["unknown"]) if "unknown" in keys else ()
+    if "below" in keys:
+        quantiles = tuple(one.number(0, 1) for one in keys["below"].items())
+        if len(quantiles) != len(borders):
+            keys["below"].refuse(f"{len(quantiles)} for {len(borders)} borders")
+    else:
+        # The share of all calls below each border.
+        calls = sum(sum(group.counts) for group in groups) or 1
+        quantiles = tuple(
+            sum(sum(group.counts[: place + 1]) for group in groups) / calls for place in range(len(borders))
+        )
     spec = PathSpec(
         component=component,
         metric=keys["metric"].text(),
         unit="ns",
         borders=borders,
-        quantiles=_below(keys, groups, len(borders)),
+        quantiles=quantiles,
         groups=groups,
         paths=tuple(paths.names),
         path_counts=tuple(paths.counts),
@@ -342,14 +352,3 @@ def _on(node: DocumentNode | None, numbers: Sequence[int], read: Callable[[Docum
             one.refuse(f"platform {name} is none of the function's")
         found[numbers.index(int(name))] = read(one)
     return found
-
-
-def _below(keys: Mapping[str, DocumentNode], groups: Sequence[PathGroup], borders: int) -> tuple[float, ...]:
-    """Share of all calls below each border."""
-    if "below" in keys:
-        values = tuple(one.number(0, 1) for one in keys["below"].items())
-        if len(values) != borders:
-            keys["below"].refuse(f"{len(values)} for {borders} borders")
-        return values
-    total = sum(sum(group.counts) for group in groups) or 1
-    return tuple(sum(sum(group.counts[: k + 1]) for group in groups) / total for k in range(borders))

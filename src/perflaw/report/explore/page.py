@@ -12,7 +12,7 @@ from perflaw.report.explore import words
 from perflaw.report.page.page import as_json, asset, encodable, filled, program
 from perflaw.report.quantity import NOTHING, counted
 from perflaw.types.documents import Document, document
-from perflaw.types.explored import Choice, MetricLaw, StudyResult, Surface
+from perflaw.types.explored import Choice, StudyResult, Surface
 from perflaw.types.studies import Configuration, Study, StudyMetric, Trial, Value
 
 RELOAD_S = 3
@@ -98,14 +98,23 @@ def explore_data(result: StudyResult, seed: int = 0) -> Document:
 
 def _metric(metric: StudyMetric, result: StudyResult) -> Document:
     factor, unit = words.unit_of(metric)
-    law = next((one for one in result.laws if one.metric.name == metric.name), None)
+    learnt = next((one.law for one in result.laws if one.metric.name == metric.name), None)
+    law = None
+    if learnt:
+        explained = f"{max(0.0, learnt.r2) * 100:.0f} % of the variance" if learnt.r2 is not None else NOTHING
+        facts = [
+            ("family", learnt.family),
+            ("explains", explained),
+            ("learnt from", f"{counted(learnt.n, 'trial')} of {counted(learnt.runs, 'configuration')}"),
+        ]
+        law = {**document(learnt), "tree": distribution_tree(learnt.expression), "facts": facts}
     importance = next((one for one in result.importance if one.metric == metric.name), None)
     return {
         "name": metric.name,
         "goal": metric.goal,
         "unit": unit,
         "factor": factor,
-        "law": _law(law) if law else None,
+        "law": law,
         "importance": {
             **document(importance),
             "shares": [
@@ -120,17 +129,6 @@ def _metric(metric: StudyMetric, result: StudyResult) -> Document:
         if importance
         else None,
     }
-
-
-def _law(learnt: MetricLaw) -> Document:
-    law = learnt.law
-    explained = f"{max(0.0, law.r2) * 100:.0f} % of the variance" if law.r2 is not None else NOTHING
-    facts = [
-        ("family", law.family),
-        ("explains", explained),
-        ("learnt from", f"{counted(law.n, 'trial')} of {counted(law.runs, 'configuration')}"),
-    ]
-    return {**document(law), "tree": distribution_tree(law.expression), "facts": facts}
 
 
 def _settings(configuration: Configuration, study: Study) -> dict[str, str]:

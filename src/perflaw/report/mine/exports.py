@@ -204,7 +204,17 @@ def mine_pytest(file: SpecFile, experiment: str) -> str:
     expressions tell which calls belong to which group.
     """
     specs = [mined for mined in file.specs if mined.spec.borders]
-    groups = "".join(_table_line(mined.spec, group) for mined in specs for group in mined.spec.groups)
+    # The table of groups: each line stands below a comment that says the same in words.
+    table = []
+    for spec, group in ((mined.spec, group) for mined in specs for group in mined.spec.groups):
+        if group.standing:
+            table.append(f"    # {group.id} of {spec.component!a} is {group.standing}\n")
+            continue
+        slower, border = 1.0 - group.distribution[0], spec.borders[0]
+        condition = expression_text(group.expression)
+        values = f"{spec.component!a}, {spec.metric!r}, {group.id!a}, {condition!a}, {border:.9g}, {slower:.6g}"
+        table.append(f"    # {share_text(slower)} of the calls take more than {quantity(border, spec.unit)}\n")
+        table.append(f"    ({values}),\n")
     without_paths = []
     for mined in specs:
         kept = [place for place, group in enumerate(mined.spec.groups) if not group.standing]
@@ -215,19 +225,6 @@ def mine_pytest(file: SpecFile, experiment: str) -> str:
         )
     yaml = spec_yaml(replace(file, specs=tuple(without_paths)))
     quoted = yaml.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    text = (
-        _FILE.replace('SPECIFICATION = r"""', 'SPECIFICATION = """\\')
-        if quoted != yaml
-        else _FILE.replace('r"""\n', 'r"""')
-    )
+    raw, plain = ('SPECIFICATION = r"""', 'SPECIFICATION = """\\') if quoted != yaml else ('r"""\n', 'r"""')
+    text, groups = _FILE.replace(raw, plain), "".join(table)
     return text.format(experiment=f"new-{experiment}", file="test_performance.py", groups=groups, yaml=quoted)
-
-
-def _table_line(spec: PathSpec, group: PathGroup) -> str:
-    """A line of the table of groups, below a comment that says the same in words."""
-    if group.standing:
-        return f"    # {group.id} of {spec.component!a} is {group.standing}\n"
-    slower, border = 1.0 - group.distribution[0], spec.borders[0]
-    condition = expression_text(group.expression)
-    values = f"{spec.component!a}, {spec.metric!r}, {group.id!a}, {condition!a}, {border:.9g}, {slower:.6g}"
-    return f"    # {share_text(slower)} of the calls take more than {quantity(border, spec.unit)}\n    ({values}),\n"

@@ -143,6 +143,11 @@ def histogram_data(mined: MinedSpec) -> Document | None:
         for place, calls in enumerate(histogram.counts.tolist()):
             bars[((histogram.offset + place) >> (histogram.scale - scale)) - low] += calls
         groups.append(bars)
+    # Round numbers on the axis, which is in binary logarithms.
+    ends = low * width, high * width
+    decades = range(math.floor(ends[0] * math.log10(2)), math.ceil(ends[1] * math.log10(2)) + 1)
+    steps = (1,) if len(decades) > 4 else (1, 3) if len(decades) > 2 else (1, 2, 5)
+    ticks = [step * 10.0**power for power in decades for step in steps]
     return {
         "low": low * width,
         "width": width,
@@ -150,19 +155,13 @@ def histogram_data(mined: MinedSpec) -> Document | None:
         "borders": [
             {"at": math.log2(border), "text": quantity(border, unit)} for border in mined.spec.borders if border > 0
         ],
-        "ticks": _ticks(low * width, high * width, unit),
+        "ticks": [
+            {"at": math.log2(value), "text": quantity(value, unit)}
+            for value in ticks
+            if ends[0] <= math.log2(value) <= ends[1]
+        ],
         "zeros": count(zeros) if zeros else "",
     }
-
-
-def _ticks(low: float, high: float, unit: str) -> list[Document]:
-    """Round numbers on the axis, which is in binary logarithms."""
-    decades = range(math.floor(low * math.log10(2)), math.ceil(high * math.log10(2)) + 1)
-    steps = (1,) if len(decades) > 4 else (1, 3) if len(decades) > 2 else (1, 2, 5)
-    values = [step * 10.0**power for power in decades for step in steps]
-    return [
-        {"at": math.log2(value), "text": quantity(value, unit)} for value in values if low <= math.log2(value) <= high
-    ]
 
 
 def _merges(steps: Sequence[MergeStep]) -> Document:

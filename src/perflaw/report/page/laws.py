@@ -13,7 +13,7 @@ from perflaw.laws.tree import distribution_tree, expression_tree
 from perflaw.report import law_words as words
 from perflaw.report.page.data import curve_columns, flat, packed, shortened
 from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity
-from perflaw.types import Annotation, Law, Points, Prediction
+from perflaw.types import Annotation, Law, Prediction
 from perflaw.types.documents import Document, document, finite
 
 _AXES = {"ns": (1e-9, "s"), "bytes": (1.0, "B")}
@@ -171,6 +171,19 @@ def _chart(annotation: Annotation, runs: Mapping[str, int], keep: int | None) ->
         # The horizontal line of a law without features, with its bands where it predicts.
         constant = document(law.predictions[0]) if law.predictions else {"mean": finite(law.coefficient)}
         constant.pop("features", None)
+    evidence = {}
+    if points := annotation.points:
+        # Points are drawn at random: every n-th point could be of the same few runs.
+        n = len(points.y)
+        kept = range(n) if keep is None or n <= keep else sorted(random.Random(0).sample(range(n), keep))
+        evidence = {
+            "of": n,
+            "features": {name: shortened([values[i] for i in kept], 5) for name, values in points.features.items()},
+            "categories": {name: [values[i] for i in kept] for name, values in points.categories.items()},
+            "y": shortened([points.y[i] for i in kept], 4),
+            "run": [runs[points.run[i]] for i in kept],
+            "residual": shortened([points.residual[i] for i in kept], 3),
+        }
     return {
         "scale": scale,
         "unit": unit,
@@ -185,19 +198,5 @@ def _chart(annotation: Annotation, runs: Mapping[str, int], keep: int | None) ->
         "breakpoints": [document(one) for one in annotation.breakpoints],
         "curves": curves,
         "constant": constant,
-        **(_evidence(annotation.points, runs, keep) if annotation.points else {}),
-    }
-
-
-def _evidence(points: Points, runs: Mapping[str, int], keep: int | None) -> Document:
-    """At most ``keep`` points, drawn at random: every n-th point could be of the same few runs."""
-    n = len(points.y)
-    kept = range(n) if keep is None or n <= keep else sorted(random.Random(0).sample(range(n), keep))
-    return {
-        "of": n,
-        "features": {name: shortened([values[i] for i in kept], 5) for name, values in points.features.items()},
-        "categories": {name: [values[i] for i in kept] for name, values in points.categories.items()},
-        "y": shortened([points.y[i] for i in kept], 4),
-        "run": [runs[points.run[i]] for i in kept],
-        "residual": shortened([points.residual[i] for i in kept], 3),
+        **evidence,
     }

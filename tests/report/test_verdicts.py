@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.report.documents import check_document
-from perflaw.report.verdicts.text import github, law_verdicts_text, ratio_text, sarif
+from perflaw.report.verdicts import github, law_verdicts_text, ratio_text, sarif
 from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict
 from perflaw.types.documents import dumps
 

@@ -83,7 +83,7 @@ def command(
     from perflaw.check.program_changes import check_laws
     from perflaw.check.program_summary import summarize
     from perflaw.report.documents import check_document
-    from perflaw.report.verdicts.text import law_verdicts_text
+    from perflaw.report.verdicts import law_verdicts_text
     from perflaw.store.program import read_program
 
     loaded = load_laws(laws, metric, run_ids if laws == experiment else ())
@@ -102,7 +102,7 @@ def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: S
     """Hold recordings against a file of specifications; exit status 1 if a group of call paths violates them."""
     from perflaw.check.spec_judge import judge_specs
     from perflaw.report.documents import check_document
-    from perflaw.report.verdicts.text import spec_verdicts_text
+    from perflaw.report.verdicts import spec_verdicts_text
     from perflaw.store.paths import read_observed
     from perflaw.store.tables import read_table
     from perflaw.types import Component
@@ -181,7 +181,7 @@ def _report(
 ) -> int:
     """Print and write the verdicts in every form that was asked for; gives the exit status."""
     from perflaw import __version__
-    from perflaw.report.verdicts.text import github, sarif
+    from perflaw.report.verdicts import github, sarif
     from perflaw.types.documents import dumps
 
     if outputs.sarif:

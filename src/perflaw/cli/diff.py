@@ -32,7 +32,7 @@ def command(
     """
     from perflaw.check.diffing import DiffSide, compare
     from perflaw.check.judge import CheckOptions
-    from perflaw.report.verdicts.text import github, law_verdicts_text
+    from perflaw.report.verdicts import github, law_verdicts_text
 
     before, after = load_laws(old, metric), load_laws(new, metric)
     for remark in filter(None, (before.note, after.note)):

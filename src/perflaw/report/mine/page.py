@@ -16,7 +16,7 @@ from perflaw.report.mine.words import (
     edge_names,
     share_text,
 )
-from perflaw.report.page.data import flat, packed
+from perflaw.report.page import flat, packed
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity
 from perflaw.specs.call_paths import edge_text, expression_text
 from perflaw.types.documents import Document, document

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perflaw.laws.tree import distribution_tree, expression_tree
 from perflaw.report import law_words as words
-from perflaw.report.page.data import curve_columns, flat, packed, shortened
+from perflaw.report.page import curve_columns, flat, packed, shortened
 from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity
 from perflaw.types import Annotation, Law, Prediction
 from perflaw.types.documents import Document, document, finite

@@ -20,7 +20,7 @@ from perflaw.report.quantity import count, duration
 from perflaw.report.trend.page import trend_data
 from perflaw.report.trend.view import TrendView
 from perflaw.report.variance.page import VarianceView, variance_data
-from perflaw.report.verdicts.page import verdicts_data
+from perflaw.report.verdicts import verdicts_data
 from perflaw.types import Annotation
 from perflaw.types.documents import Document
 

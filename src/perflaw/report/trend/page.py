@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from perflaw.laws.tree import distribution_tree
 from perflaw.report import law_words as words
-from perflaw.report.page.data import curve_columns, flat, packed, shortened
+from perflaw.report.page import curve_columns, flat, packed, shortened
 from perflaw.report.page.laws import prediction_rows
 from perflaw.report.quantity import NOTHING, count, number, percent
 from perflaw.report.trend.view import (

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perflaw.report.law_words import short_path
-from perflaw.report.page.data import flat, packed, shortened
+from perflaw.report.page import flat, packed, shortened
 from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity, significant
 from perflaw.report.variance.graphs import perfetto
 from perflaw.report.variance.words import (

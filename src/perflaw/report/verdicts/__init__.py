@@ -1,1 +1,0 @@
-"""Verdicts of ``check`` and ``diff`` as text, for code-scanning services and on the page."""

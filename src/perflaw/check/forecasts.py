@@ -153,10 +153,10 @@ def _law_limits(law: Document, point: Point) -> Limits | None:
         ends = [one[name] for name in ("mean_low", "mean_high", "new_low", "new_high")]
         if not one["mean"] or None in ends:
             continue
-        limits = (ends[0] / one["mean"], ends[1] / one["mean"], ends[2] / one["mean"], ends[3] / one["mean"])
+        relative = (ends[0] / one["mean"], ends[1] / one["mean"], ends[2] / one["mean"], ends[3] / one["mean"])
         if all(one["features"].get(name) == point.get(name) for name in law["features"]):
-            return limits
-        known.append((_log_distance(law, one["features"]), limits))
+            return relative
+        known.append((_log_distance(law, one["features"]), relative))
     if not known:
         return None
     (near, first), (far, last) = min(known), max(known)
@@ -164,7 +164,16 @@ def _law_limits(law: Document, point: Point) -> Limits | None:
     if at <= near or near == far:
         return first
     part = (at - near) / (far - near)
-    low, high, new_low, new_high = (_extrapolate(a, b, part) for a, b in zip(first, last, strict=True))
+    limits = []
+    for a, b in zip(first, last, strict=True):
+        # Between or beyond two known limits the logarithm is linear in that of the distance, and never shrinks.
+        if a <= 0 or b <= 0:
+            limits.append(min(a, b) if a < 1 else max(a, b))
+        elif abs(log(b)) >= abs(log(a)):
+            limits.append(exp(max(-60.0, min(60.0, log(a) + (log(b) - log(a)) * part))))
+        else:
+            limits.append(a)
+    low, high, new_low, new_high = limits
     return low, high, new_low, new_high
 
 
@@ -176,11 +185,3 @@ def _log_distance(law: Document, point: Mapping[str, float | None]) -> float:
         if name in law["features"] and ends[1] and ends[1] > 0 and point.get(name) is not None
     ]
     return max(distances, default=0.0)
-
-
-def _extrapolate(near: float, far: float, part: float) -> float:
-    """A limit between or beyond two known ones: its logarithm is linear in that of the distance, and never shrinks."""
-    if near <= 0 or far <= 0:
-        return min(near, far) if near < 1 else max(near, far)
-    a, b = log(near), log(far)
-    return exp(max(-60.0, min(60.0, a + (b - a) * part))) if abs(b) >= abs(a) else near

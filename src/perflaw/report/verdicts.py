@@ -20,7 +20,7 @@ from perflaw.laws.errors import LawSyntaxError
 from perflaw.laws.tree import Tree, distribution_tree, expression_tree
 from perflaw.report.quantity import NOTHING, counted, percent, quantity
 from perflaw.report.tables import WIDTH, printable
-from perflaw.types import Annotation, CheckVerdict, Component, DiffVerdict, Outcome, SpecVerdict
+from perflaw.types import Annotation, CheckVerdict, DiffVerdict, Outcome, SpecVerdict
 from perflaw.types.documents import Document, finite
 
 AnyVerdict = CheckVerdict | DiffVerdict | SpecVerdict
@@ -67,7 +67,28 @@ def describe(verdict: AnyVerdict) -> str:
     """A verdict in one line, without the word of the verdict."""
     if isinstance(verdict, SpecVerdict):
         return _describe_spec(verdict)
-    return _describe_check(verdict) if isinstance(verdict, CheckVerdict) else _describe_diff(verdict)
+    component = verdict.component
+    parameters = f"({', '.join(component.parameters)})" if component.parameters else ""
+    text = f"{component.name}{parameters}  {verdict.metric.name}"
+    ratio = "" if verdict.effect is None else f" {ratio_text(verdict.effect, verdict.effect_low, verdict.effect_high)}"
+    reasons = "; ".join(filter(None, (verdict.cause, verdict.message)))
+    if isinstance(verdict, CheckVerdict):
+        text += f"{ratio} what the law says" if ratio else ""
+        text += f" where {verdict.path}" if verdict.path else ""
+        text += f" from {verdict.since} on" if verdict.since else ""
+        if verdict.verdict == "violated" and not verdict.cause:
+            text += f", {verdict.runs_beyond} runs of {verdict.runs}"
+        if verdict.outside > 0 and verdict.verdict != "out of scope":
+            text += f"; {percent(verdict.outside)} of the calls are outside its scope"
+        if verdict.verdict == "violated":
+            reasons = verdict.cause
+    else:
+        text += f"{ratio} the old cost" if ratio else ""
+        for change in [change for change in verdict.changes if change.what != "cost"][:4]:
+            text += f"; {f'{change.what} {change.name}'.strip()} {change.old or 'none'} -> {change.new or 'none'}"
+            if change.ratio is not None:
+                text += f" ({ratio_text(change.ratio, change.low, change.high)})"
+    return f"{text}: {reasons}" if reasons else text
 
 
 def ratio_text(ratio: float, low: float | None, high: float | None) -> str:
@@ -111,42 +132,6 @@ def _entry(verdict: str, line: str, colour: bool) -> str:
 def _with_tally(lines: Sequence[str], numbers: Counter[Outcome], nothing: str) -> str:
     tally = " · ".join(f"{verdict} {numbers[verdict]}" for verdict in _TALLY if numbers[verdict])
     return "".join(line + "\n" for line in [*lines, tally or nothing])
-
-
-def _signature(component: Component) -> str:
-    """Name with the parameters where they are known: ``index.build(docs)``."""
-    return f"{component.name}({', '.join(component.parameters)})" if component.parameters else component.name
-
-
-def _describe_check(verdict: CheckVerdict) -> str:
-    words = [f"{_signature(verdict.component)}  {verdict.metric.name}"]
-    if verdict.effect is not None:
-        words.append(f"{ratio_text(verdict.effect, verdict.effect_low, verdict.effect_high)} what the law says")
-    if verdict.path:
-        words.append(f"where {verdict.path}")
-    if verdict.since:
-        words.append(f"from {verdict.since} on")
-    text = " ".join(words)
-    if verdict.verdict == "violated" and not verdict.cause:
-        text += f", {verdict.runs_beyond} runs of {verdict.runs}"
-    if verdict.outside > 0 and verdict.verdict != "out of scope":
-        text += f"; {percent(verdict.outside)} of the calls are outside its scope"
-    if verdict.verdict == "violated":
-        return f"{text}: {verdict.cause}" if verdict.cause else text
-    reasons = "; ".join(filter(None, (verdict.cause, verdict.message)))
-    return f"{text}: {reasons}" if reasons else text
-
-
-def _describe_diff(verdict: DiffVerdict) -> str:
-    text = f"{_signature(verdict.component)}  {verdict.metric.name}"
-    if verdict.effect is not None:
-        text += f" {ratio_text(verdict.effect, verdict.effect_low, verdict.effect_high)} the old cost"
-    for change in [change for change in verdict.changes if change.what != "cost"][:4]:
-        text += f"; {f'{change.what} {change.name}'.strip()} {change.old or 'none'} -> {change.new or 'none'}"
-        if change.ratio is not None:
-            text += f" ({ratio_text(change.ratio, change.low, change.high)})"
-    reasons = "; ".join(filter(None, (verdict.cause, verdict.message)))
-    return f"{text}: {reasons}" if reasons else text
 
 
 def _subject(verdict: SpecVerdict) -> str:

@@ -225,7 +225,12 @@ class StreamChannel:
         """See :class:`~perflaw.wire.channel.Channel`."""
         deadline = time.monotonic() + timeout_s
         while True:
-            if self._decoder.begun and not self._wanted():
+            try:
+                is_whole = self._decoder.begun and not self._decoder.wanted()
+            except WireError:
+                self.close()  # nothing after garbage can be trusted
+                raise
+            if is_whole:
                 message = self._decoder.take()
                 self._begun_at = time.monotonic()  # for the bytes after it
                 return message
@@ -251,13 +256,6 @@ class StreamChannel:
         if not self._open:
             raise Closed(f"{self.name}: the connection is closed")
         return self._stream
-
-    def _wanted(self) -> int:
-        try:
-            return self._decoder.wanted()
-        except WireError:
-            self.close()  # nothing after garbage can be trusted
-            raise
 
     def _more(self, deadline: float) -> bool:
         """Read once; False if nothing came before the deadline."""

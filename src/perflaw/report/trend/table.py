@@ -67,7 +67,7 @@ def trend_table(view: TrendView, colour: bool, every: bool = False) -> str:
             "\n".join(lines if len(lines) <= MAX_NAME_LINES else [*lines[: MAX_NAME_LINES - 1], "…"]),
             percent(one.share),
             f"{view.size(one):,}",
-            "\n".join(_fitted(printable(line)) for text in _laws(one) for line in text.split("\n")),
+            _laws_cell(one),
             prediction_text(predicted, "").replace(" (", "\n(") if predicted else NOTHING,
         ]
         rows.append(row)
@@ -105,7 +105,7 @@ def _is_large(cluster: Cluster, view: TrendView) -> bool:
     return largest is not None and cluster.predicted.mean >= COSTLY * largest.mean > 0
 
 
-def _laws(cluster: Cluster) -> list[str]:
+def _laws_cell(cluster: Cluster) -> str:
     """The law in several features, laws in one feature with the paper's below each, then the clusters overtaken."""
     first = best_feature(cluster)
     names = sorted(cluster.laws, key=lambda name: (name != first, -(cluster.laws[name].r2 or 0.0)))
@@ -127,14 +127,12 @@ def _laws(cluster: Cluster) -> list[str]:
         texts.append(overtake_text(overtake).replace(" at ", "\n  at ").replace(" (", "\n  ("))
     if len(cluster.overtakes) > MAX_OVERTAKES:
         texts.append(f"overtakes {len(cluster.overtakes) - MAX_OVERTAKES} more")
-    return texts
-
-
-def _fitted(line: str) -> str:
-    """The line in the width of laws; continued lines keep its indentation."""
-    text = line.lstrip(" ")
-    indent = " " * (len(line) - len(text))
-    return indent + broken(text, [" · ", " "], _LAW_WIDTH - len(indent)).replace("\n", "\n" + indent)
+    lines = []
+    for line in (printable(line) for text in texts for line in text.split("\n")):
+        unindented = line.lstrip(" ")
+        indent = " " * (len(line) - len(unindented))  # continued lines keep it
+        lines.append(indent + broken(unindented, [" · ", " "], _LAW_WIDTH - len(indent)).replace("\n", "\n" + indent))
+    return "\n".join(lines)
 
 
 def _places(cluster: Cluster, places: Places, view: TrendView) -> str:

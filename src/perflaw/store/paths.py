@@ -100,7 +100,6 @@ def read_observed(
         # Add the observations of one run.
         tables, run = read_paths(recording.folder), recording.run
         ((build, tick, probe_ns, dropped),) = tables["path_about"]
-        platform = Platform(run.host, build, tick)
         names: dict[int, list[str]] = {}  # of each path; rows stand in their order
         for path, _, name in tables["call_paths"]:
             names.setdefault(path, []).append(name)
@@ -112,14 +111,12 @@ def read_observed(
             function.probes.append(probe_ns)
             function.shares.append((share, float(max(run.span_ns, 1))))
             if dropped:
-                function.notes[f"{dropped} functions with little time of their own were dropped for lack of room"] = (
-                    None
-                )
+                note = f"{dropped} functions with little time of their own were dropped for lack of room"
+                function.notes[note] = None
             # The tick is calibrated anew in each run: a different tick is not a different platform.
-            same = (
-                known for known in function.platforms if (known.host, known.build) == (platform.host, platform.build)
-            )
-            place = function.platforms.setdefault(next(same, platform), len(function.platforms))
+            same = (known for known in function.platforms if (known.host, known.build) == (run.host, build))
+            platform = next(same, Platform(run.host, build, tick))
+            place = function.platforms.setdefault(platform, len(function.platforms))
             function.observations += _observations(tables, number, metric, paths, function.paths, place, run.id)
     observed = [function.observed(name, metric) for name, function in functions.items()]
     return sorted(observed, key=lambda one: (-(one.share or 0.0), one.component))

@@ -41,12 +41,11 @@ def variance_screen(explanation: Explanation, colour: bool) -> str:
     head = paragraph(f"{name}: {explanation.metric.name} {verdict_text(explanation)}") + paragraph(text)
     metric = explanation.metric.name
     others = ", ".join(f"{name} {significant(cov)}" for name, cov in explanation.covs.items() if name != metric)
-    contexts = explanation.contexts
-    if len(contexts) < 2:
-        contexts_text = ""
-    else:
+
+    contexts, contexts_text = explanation.contexts, ""
+    if len(contexts) > 1:
         high = sum(context.high for context in contexts)
-        text = paragraph(f"{counted(len(contexts), 'calling context')}, {high} of high variance")
+        contexts_text = paragraph(f"{counted(len(contexts), 'calling context')}, {high} of high variance")
         shown = list(contexts[:MAX_CONTEXTS])
         # A steady context is what the others are compared with.
         steady = next((context for context in contexts if not context.high), None)
@@ -55,20 +54,17 @@ def variance_screen(explanation: Explanation, colour: bool) -> str:
             place = f"{call.caller or 'the start'}:{call.line}" if call.line else call.caller or "the start"
             word, mean = "high" if context.high else "steady", quantity(context.mean, explanation.metric.unit)
             figures = f"CoV {significant(context.cov)}, mean {mean}, {counted(context.n, 'call')}"
-            text += paragraph(f"  {word:6} {figures} from {printable(place)}")
-        contexts_text = text
+            contexts_text += paragraph(f"  {word:6} {figures} from {printable(place)}")
+
     worst = [exemplar for exemplar in explanation.exemplars if exemplar.reason == "worst"][:MAX_EXEMPLARS]
-    if not worst:
-        exemplars = ""
-    else:
-        lines = []
-        for exemplar in worst:
-            features = ", ".join(f"{name}={value:g}" for name, value in list(exemplar.features.items())[:MAX_FEATURES])
-            costliest = next((callee.component.name for callee in exemplar.callees if callee.component), "")
-            most = f", most in {last_name(costliest)}" if costliest else ""
-            text = f"  {quantity(exemplar.x, explanation.metric.unit)} in run {exemplar.run.partition('-')[0]}{most}"
-            lines.append(paragraph(printable(text + (f" · {features}" if features else ""))))
-        exemplars = "worst calls (--perfetto FILE.json exports them):\n" + "".join(lines)
+    exemplars = "worst calls (--perfetto FILE.json exports them):\n" if worst else ""
+    for exemplar in worst:
+        features = ", ".join(f"{name}={value:g}" for name, value in list(exemplar.features.items())[:MAX_FEATURES])
+        costliest = next((callee.component.name for callee in exemplar.callees if callee.component), "")
+        text = f"  {quantity(exemplar.x, unit)} in run {exemplar.run.partition('-')[0]}"
+        text += f", most in {last_name(costliest)}" if costliest else ""
+        exemplars += paragraph(printable(text + (f" · {features}" if features else "")))
+
     sections = [
         head,
         _budget(explanation, colour),

@@ -64,8 +64,8 @@ def sampled(claim: Claim) -> Evidence | None:
     kept = (document.get("check") or {}).get("sample")
     if not kept or not kept["cost"]:
         return None
-    columns = {name: np.array([np.nan if one is None else one for one in values])
-               for name, values in kept["features"].items()}  # fmt: skip
+    features = kept["features"].items()
+    columns = {name: np.array([np.nan if one is None else one for one in values]) for name, values in features}
     texts = {name: column for name, column in columns.items() if column.dtype.kind == "U"}
     numbers = {name: column.astype(np.float64) for name, column in columns.items() if column.dtype.kind != "U"}
     count = len(kept["cost"])

@@ -43,11 +43,10 @@ def write_explore_page(output: str, found: StudyResult, seed: int) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        with suppress(OSError):
+        with suppress(OSError):  # the error to tell is the first one
             part.unlink()
-        raise StoreError(
-            f"{output}: cannot be written", error.strerror or str(error), "--page another/file.html"
-        ) from error
+        why = error.strerror or str(error)
+        raise StoreError(f"{output}: cannot be written", why, "--page another/file.html") from error
 
 
 class LivePage:

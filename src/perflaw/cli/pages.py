@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.errors import StoreError
+from perflaw.cli.options import write_text
 
 if TYPE_CHECKING:
     from perflaw.cli.mining import MinedSpecs
@@ -76,12 +76,7 @@ def write_page(output: str, page: Page) -> int:
     from perflaw.report.page.page import render
 
     text = render(page)
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(
-            f"{output}: cannot be written", error.strerror or str(error), "-o another/file.html"
-        ) from error
+    write_text(output, text, "-o another/file.html")
     return len(text)
 
 

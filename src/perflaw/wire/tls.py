@@ -127,7 +127,7 @@ class Tls:
 
     def close(self) -> None:
         """See :class:`~perflaw.wire.channel.Stream`."""
-        with suppress(OSError):
+        with suppress(OSError):  # the connection may have ended already
             self._connection.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for the connection
         self._connection.close()
 
@@ -286,15 +286,16 @@ class Listener:
 
     def accept(self, timeout_s: float) -> StreamChannel | None:
         """The next peer that showed the token; None if none came in time."""
-        with suppress(queue.Empty):
+        try:
             return self._ready.get(timeout=timeout_s) if timeout_s > 0 else self._ready.get_nowait()
-        return None
+        except queue.Empty:
+            return None
 
     def close(self) -> None:
         """Stop listening. Channels that ``accept`` gave stay open."""
         self._closing.set()
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # no peer is connected to a listening socket, which some systems call an error
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._socket.close()
         self._thread.join(1.0)
         while channel := self.accept(0):
@@ -341,6 +342,6 @@ class Listener:
 
 
 def _refuse(channel: StreamChannel, what: str, why: str) -> WireError:
-    with suppress(WireError):
+    with suppress(WireError):  # the peer may have gone
         channel.send("refused", {"what": what, "why": why})
     return WireError(what, why)

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.options import Options
+from perflaw.learn.variance.tree import Options
 from perflaw.types import TIME, Component
 from perflaw.types.call_trees import LOCAL, CallTree, LinkMoments, NodeMoments, PairMoments
 

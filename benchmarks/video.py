@@ -26,7 +26,7 @@ from debian_source import fetch
 from pattern_trees import by_count, by_impact, shared
 
 from perflaw.learn.variance.analyse import Survey, surveys
-from perflaw.learn.variance.options import Options
+from perflaw.learn.variance.tree import Options
 from perflaw.store.call_trees import read_call_tree
 from perflaw.store.experiment import open_experiment
 from perflaw.types import CPU, EVENTS

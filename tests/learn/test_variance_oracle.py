@@ -4,14 +4,20 @@ from fractions import Fraction
 
 import pytest
 
+from perflaw.learn.variance.analyse import cost_within, pooled_cost
 from perflaw.learn.variance.explain import blocks
-from perflaw.learn.variance.labels import Vertex, underliers
-from perflaw.learn.variance.merging import Overlay, gaussian_difference, merge_cost, merged, running_averages
 from perflaw.learn.variance.moments import Stats
-from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import parts_of, split
-from perflaw.learn.variance.patterns import cost_within, pooled_cost
-from perflaw.learn.variance.tree import Tree
+from perflaw.learn.variance.patterns import (
+    Overlay,
+    Vertex,
+    gaussian_difference,
+    merge_cost,
+    merged,
+    running_averages,
+    underliers,
+)
+from perflaw.learn.variance.tree import Options, Tree
 from tests.learn.variance_data import ORACLE, listing1
 
 

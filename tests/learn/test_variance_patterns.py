@@ -8,14 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.labels import Vertex, extract, label, underliers
-from perflaw.learn.variance.merging import Merger, contributions_fit, corresponding, corresponding_as_printed, overlay
+from perflaw.learn.variance.analyse import cost_within, variance
 from perflaw.learn.variance.moments import Stats
-from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import parts_of
-from perflaw.learn.variance.patterns import cost_within
-from perflaw.learn.variance.tree import Tree
+from perflaw.learn.variance.patterns import (
+    Merger,
+    Vertex,
+    contributions_fit,
+    corresponding,
+    corresponding_as_printed,
+    extract,
+    label,
+    overlay,
+    underliers,
+)
+from perflaw.learn.variance.tree import Options, Tree
 from perflaw.types import CPU
 from perflaw.types.call_trees import LinkMoments, NodeMoments, PairMoments
 from tests.conftest import examples

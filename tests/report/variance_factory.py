@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from perflaw.learn.variance.analyse import survey
-from perflaw.learn.variance.patterns import compare
+from perflaw.learn.variance.analyse import compare, survey
 from perflaw.report.variance.page import Since, VarianceView
 from perflaw.types import CPU, EVENTS, TIME, Component
 from perflaw.types.variance import Contribution, Pattern, PatternNode, Variance

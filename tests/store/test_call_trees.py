@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.options import Options
 from perflaw.learn.variance.parts import parts_of
-from perflaw.learn.variance.tree import Tree
+from perflaw.learn.variance.tree import Options, Tree
 from perflaw.store import schema
 from perflaw.store.call_trees import read_call_tree
 from perflaw.types import CPU, EVENTS, TIME, call_trees

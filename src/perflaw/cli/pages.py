@@ -17,7 +17,7 @@ from perflaw.cli.options import write_text
 if TYPE_CHECKING:
     from perflaw.cli.mining import MinedSpecs
     from perflaw.learn.variance.analyse import Survey
-    from perflaw.learn.variance.options import Options
+    from perflaw.learn.variance.tree import Options
     from perflaw.report.mine.words import MineView
     from perflaw.report.page.page import Page
     from perflaw.report.variance.page import Since, VarianceView
@@ -140,8 +140,7 @@ def variance_views(
 
 def _since(against: str | None, now: Survey) -> Since | None:
     """What changed since the recordings of another experiment; None without one, or where it lacks the metric."""
-    from perflaw.learn.variance.analyse import survey
-    from perflaw.learn.variance.patterns import compare
+    from perflaw.learn.variance.analyse import compare, survey
     from perflaw.report.variance.page import Since
     from perflaw.store.call_trees import read_call_tree
     from perflaw.store.experiment import open_experiment

@@ -82,7 +82,7 @@ def command(
     With a COMPONENT (the name of a function, or the end of it): why this function is sometimes slow.
     """
     from perflaw.learn.variance.analyse import variance
-    from perflaw.learn.variance.options import Options
+    from perflaw.learn.variance.tree import Options
     from perflaw.store.call_trees import read_call_tree
     from perflaw.store.evidence import find_metric
     from perflaw.store.experiment import open_experiment
@@ -110,7 +110,7 @@ def command(
         write_variance(output, experiment, recordings, metric, options, component, against)
     changes = None
     if against:
-        from perflaw.learn.variance.patterns import compare
+        from perflaw.learn.variance.analyse import compare
 
         before = open_experiment(against).recordings()
         changes = compare(variance(read_call_tree(before, find_metric(before, metric)), options), found)

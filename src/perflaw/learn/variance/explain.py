@@ -1,21 +1,32 @@
-"""Why one function is sometimes slow, over all of its contexts."""
+"""Why one function is sometimes slow, over all of its contexts, and which features drive it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
-from perflaw.learn.variance.cause import find_cause, off_cpu_interval, off_cpu_share, stats_by_metric
-from perflaw.learn.variance.labels import underliers
-from perflaw.learn.variance.options import Options
-from perflaw.learn.variance.parts import OWN, Parts, SampledInvocations, parts_of, sampled_invocations, split
+from perflaw.laws.printing import learnt_text
+from perflaw.learn.variance.moments import Floats
+from perflaw.learn.variance.parts import (
+    OWN,
+    Parts,
+    SampledInvocations,
+    find_cause,
+    off_cpu_interval,
+    off_cpu_share,
+    parts_matrix,
+    parts_of,
+    sampled_invocations,
+    split,
+    stats_by_metric,
+)
+from perflaw.learn.variance.patterns import underliers
 from perflaw.learn.variance.tail import budget, cost_distribution, exceeded_deadline, missed_deadline
-from perflaw.learn.variance.tree import Tree, is_high
-from perflaw.types.recordings import Component
-from perflaw.types.variance import Block, Callee, Context, Exemplar, Explanation, Part, Relation, Source
+from perflaw.learn.variance.tree import Options, Tree, is_high
+from perflaw.types.variance import Block, Callee, Context, Driver, Exemplar, Explanation, Part, Relation, Source
 
 
 def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[float] = ()) -> Explanation | None:
@@ -31,12 +42,19 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
     off_cpu = off_cpu_share(tree, heads, stats, options)
     off_cpu_low, off_cpu_high = (None, None) if off_cpu is None else off_cpu_interval(tree, heads)
     total, metric = parts.total, tree.call_tree.metric
-    sources, costs = _sources(tree, parts, heads, options), cost_distribution(tree, heads)
+    sources = []
+    for segment in underliers(tree, heads, options):
+        sums, nodes = segment.sums, segment.nodes
+        source = tree.call_tree.components[tree.component[nodes[-1]]]
+        shares = (sums.y / total.n, sums.spread(total.n) / total.spread, sums.net(total) / total.spread)
+        sources.append(Source(tree.steps(nodes), source, *shares, split(sums, total.n)))
+    sources.sort(key=lambda source: -source.cf_net)
     contexts = []
     for node in sorted(heads, key=lambda node: (-tree.stats[node].sigma * tree.stats[node].n, tree.rank[node])):
         one = tree.stats[node]
         high = is_high(tree, (node,), one, options)
         contexts.append(Context(tree.steps(tree.path(node)), one.n, one.mean, one.cov, high))
+    costs = cost_distribution(tree, heads)
     return Explanation(
         tree.call_tree.components[component],
         metric,
@@ -52,7 +70,7 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
         _parts(tree, parts),
         tuple(tuple(None if c is None else c / total.n**2 for c in row) for row in parts.covariance),
         blocks(parts.covariance, parts.net, total.n, options.theta),
-        sources,
+        tuple(sources),
         budget(tree, parts, sampled, sources),
         tuple(contexts),
         _exemplars(tree, sampled),
@@ -78,17 +96,6 @@ def _parts(tree: Tree, parts: Parts) -> tuple[Part, ...]:
             )
         )
     return tuple(result)
-
-
-def _sources(tree: Tree, parts: Parts, heads: Sequence[int], options: Options) -> tuple[Source, ...]:
-    """What underlies the variance of the heads at any depth, the largest share first."""
-    total, found = parts.total, []
-    for segment in underliers(tree, heads, options):
-        sums, nodes = segment.sums, segment.nodes
-        component = tree.call_tree.components[tree.component[nodes[-1]]]
-        shares = (sums.y / total.n, sums.spread(total.n) / total.spread, sums.net(total) / total.spread)
-        found.append(Source(tree.steps(nodes), component, *shares, split(sums, total.n)))
-    return tuple(sorted(found, key=lambda source: -source.cf_net))
 
 
 # ---- Minimal contributing sets (§2): parts that vary together, and the fewest that nearly explain their variance.
@@ -190,28 +197,117 @@ def _exemplars(tree: Tree, sampled: SampledInvocations | None) -> tuple[Exemplar
     worst = sampled.places[::-1][:MAX_WORST]
     others = np.setdiff1d(sampled.places[sampled.samples.uniform[sampled.places]], worst)
     drawn = np.random.default_rng(_SEED).choice(others, min(MAX_RANDOM, len(others)), replace=False)
-    slowest = [_exemplar(tree, sampled, "worst", place) for place in worst.tolist()]
-    return (*slowest, *(_exemplar(tree, sampled, "random", place) for place in sorted(drawn.tolist())))
-
-
-def _exemplar(tree: Tree, sampled: SampledInvocations, reason: Literal["worst", "random"], place: int) -> Exemplar:
-    samples, callees = sampled.samples, []
-    for row in np.flatnonzero(samples.of == place).tolist():
-        node = int(samples.callee[row])
-        component: Component | None = tree.call_tree.components[tree.component[node]] if node >= 0 else None
-        callees.append(
-            Callee(component, tree.line[node] if node >= 0 else 0, int(samples.k[row]), float(samples.y[row]))
+    samples, exemplars = sampled.samples, []
+    for number, place in enumerate((*worst.tolist(), *sorted(drawn.tolist()))):
+        callees = []
+        for row in np.flatnonzero(samples.of == place).tolist():
+            node, k, y = int(samples.callee[row]), int(samples.k[row]), float(samples.y[row])
+            component = tree.call_tree.components[tree.component[node]] if node >= 0 else None
+            callees.append(Callee(component, tree.line[node] if node >= 0 else 0, k, y))
+        features = {name: float(column[place]) for name, column in sorted(samples.features.items())}
+        exemplars.append(
+            Exemplar(
+                "worst" if number < len(worst) else "random",
+                samples.run[place],
+                int(samples.sequence[place]),
+                int(samples.started[place]),
+                float(samples.x[place]),
+                float(samples.time[place]),
+                float(samples.cpu[place]),
+                tree.steps(tree.path(int(samples.node[place]))),
+                tuple(sorted(callees, key=lambda callee: -callee.y)),
+                {name: value for name, value in features.items() if not np.isnan(value)},
+            )
         )
-    features = {name: float(column[place]) for name, column in samples.features.items() if not np.isnan(column[place])}
-    return Exemplar(
-        reason,
-        samples.run[place],
-        int(samples.sequence[place]),
-        int(samples.started[place]),
-        float(samples.x[place]),
-        float(samples.time[place]),
-        float(samples.cpu[place]),
-        tree.steps(tree.path(int(samples.node[place]))),
-        tuple(sorted(callees, key=lambda callee: -callee.y)),
-        dict(sorted(features.items())),
-    )
+    return tuple(exemplars)
+
+
+# ---- What drives a varying part: the feature of the arguments that its calls or its cost follow.
+
+MAX_PARTS: Final = 3
+"""Number of parts whose driver is looked for, those of the largest shares."""
+MAX_ROWS: Final = 300
+"""Number of sampled invocations that a law is learnt from."""
+MAX_SLOWEST: Final = 32
+"""Number of the slowest invocations that are always among them."""
+MIN_ROWS: Final = 20
+"""Number of sampled invocations from which on a law is learnt."""
+MIN_READ: Final = 0.9
+"""Fraction of the sample in which a feature must have been read."""
+MAX_VALUES: Final = 6
+"""Number of distinct values of a feature that are too few for a law."""
+MIN_PER_VALUE: Final = 3
+"""Number of invocations of each of these values."""
+MIN_R2: Final = 0.5
+"""Share of the variance that a driver must explain."""
+
+
+def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver, ...]:
+    """Drivers of the largest parts of some contexts of one function, by the law learner; none if no law holds."""
+    from perflaw.learn.series import Options as LawOptions  # the law learner takes long to import
+    from perflaw.learn.series import Series, learn
+
+    sampled = sampled_invocations(tree, heads)
+    if sampled is None or not sampled.has_callee_costs:
+        return ()
+    read = np.zeros(len(sampled), np.bool_)
+    for values in sampled.samples.features.values():
+        read |= ~np.isnan(values[sampled.places])
+    rows = np.flatnonzero(read)
+    if len(rows) < MIN_ROWS:
+        return ()
+    if len(rows) > MAX_ROWS:  # the slowest, and others spread evenly over the sorted costs
+        spread = np.linspace(0, len(rows) - 1, MAX_ROWS - MAX_SLOWEST).astype(np.intp)
+        rows = np.unique(np.concatenate([rows[-MAX_SLOWEST:], rows[spread]]))
+
+    features = {}  # those that were read in (nearly) all rows and vary; the median stands for missing values
+    for name, values in sampled.samples.features.items():
+        mine = values[sampled.places][rows]
+        read = ~np.isnan(mine)
+        if read.mean() >= MIN_READ and len(np.unique(mine[read])) > 1:
+            features[name] = np.where(read, mine, np.median(mine[read]))
+
+    parts = parts_of(tree, heads)
+    if not features or parts.total.spread <= 0:
+        return ()
+    samples = sampled.samples
+    costs = parts_matrix(tree, sampled, parts.keys, np.nan_to_num(samples.y), sampled.x)
+    calls = parts_matrix(tree, sampled, parts.keys, samples.k.astype(np.float64), np.zeros(len(sampled)))
+    metric, net = tree.call_tree.metric.name, parts.net
+    significant = [place for place, each in enumerate(net) if each >= options.theta * parts.total.spread]
+    responses = []  # what varies of each of the largest significant parts, in words, and its values (n,)
+    for place in sorted(significant, key=lambda place: -net[place])[:MAX_PARTS]:
+        mechanism, name = parts.mechanism(place), tree.name(parts.keys[place][1])
+        if parts.keys[place] == OWN:
+            responses.append((f"own {metric}", costs[:, place]))
+        elif mechanism == "cost per call":
+            responses.append((f"{metric} in {name}", costs[:, place]))
+        else:
+            responses.append((f"calls of {name}", calls[:, place]))
+
+    series = [Series(name, y[rows], features, weights=sampled.weight[rows]) for name, y in responses]
+    laws = [one.law for one in learn(series, options=LawOptions(several=False, regimes=False))] if series else []
+    found: list[Driver | None] = []
+    for one, law in zip(series, laws, strict=True):
+        if law.verdict == "law" and law.features and law.r2 is not None and law.r2 >= MIN_R2:
+            found.append(Driver(law.features[0], one.name, law.r2, learnt_text(law.expression)))
+        else:
+            found.append(_driver_by_value(one.name, one.y, sampled.weight[rows], features))
+    return tuple(driver for driver in found if driver)
+
+
+def _driver_by_value(response: str, y: Floats, weight: Floats, features: dict[str, Floats]) -> Driver | None:
+    """A feature with too few values for a law, whose means at each value explain most of the variance."""
+    best: Driver | None = None
+    for name, x in features.items():
+        values, group = np.unique(x, return_inverse=True)
+        if len(values) > MAX_VALUES or np.bincount(group).min() < MIN_PER_VALUE:
+            continue
+        means = np.bincount(group, weight * y) / np.bincount(group, weight)
+        centred = y - weight @ y / weight.sum()
+        whole = float(weight @ centred**2)
+        r2 = 1 - float(weight @ (y - means[group]) ** 2) / whole if whole > 0 else 0.0
+        if r2 >= MIN_R2 and (best is None or r2 > best.r2):
+            words = ", ".join(f"{mean:.3g} at {value:g}" for value, mean in zip(values, means, strict=True))
+            best = Driver(name, response, r2, words)
+    return best

@@ -220,8 +220,14 @@ class SharedVariation:
         span = sum(float(np.ptp(started[run == each])) for each in np.unique(run))
         round_ns = max(span / float(calls.min()), 1.0) if len(calls) else 1.0
         base = np.arange(0, len(places), max(1, len(places) // MAX_BASES))
+        lags: set[int] = set()  # distances, in samples, that cover LAG_ROUNDS
+        if len(places) > 1:
+            gap = max(float(np.median(np.diff(started))), 1.0)
+            longest = int(min(LAG_ROUNDS[1] * round_ns / gap * 2, len(places) - 1))
+            lags = {int(lag) for lag in np.linspace(1, max(longest, 1), MAX_LAGS)}
+
         covariance = total_share = 0.0
-        for lag in _lags(started, round_ns):
+        for lag in sorted(lags):
             here = base[base + lag < len(places)]
             there = here + lag
             apart = (started[there] - started[here]) / round_ns
@@ -245,15 +251,6 @@ def _steadiest(squares: Floats, function: NDArray[np.int64]) -> float:
     if len(squares) < MIN_CONTEXTS or len(np.unique(function)) < MIN_FUNCTIONS:
         return 1.0
     return float(np.quantile(squares, STEADY_QUANTILE))
-
-
-def _lags(started: NDArray[np.int64], round_ns: float) -> list[int]:
-    """Distances, in samples, that cover LAG_ROUNDS."""
-    if len(started) < 2:
-        return []
-    gap = max(float(np.median(np.diff(started))), 1.0)
-    most = int(min(LAG_ROUNDS[1] * round_ns / gap * 2, len(started) - 1))
-    return sorted({int(lag) for lag in np.linspace(1, max(most, 1), MAX_LAGS)})
 
 
 COLD_CACHE_NS: Final = 50_000

@@ -1,219 +1,493 @@
-"""Patterns as they are reported: numbered nodes and back-edges with their shares; and patterns of two recordings compared."""
+"""Labels of calling contexts, the patterns extracted from them, and how these are merged (§4; §5; §7, steps 2 to 4).
+
+A context is labelled by whether its own cost is of high variance and by the linear segments that it lies on: paths from a
+head of high variance to an underlier, where that variance comes from. Labelled contexts become the vertices of patterns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop
+from itertools import combinations
+from math import erf, isclose, log, sqrt
 from typing import Final
 
-from perflaw.learn.variance.cause import find_cause, off_cpu_share, stats_by_metric
-from perflaw.learn.variance.labels import SegmentsByNode, Vertex
-from perflaw.learn.variance.moments import Stats, pooled
-from perflaw.learn.variance.options import Options
-from perflaw.learn.variance.tree import Tree
-from perflaw.types.variance import (
-    Contribution,
-    Pattern,
-    PatternChange,
-    PatternNode,
-    ShareChange,
-    Step,
-    Variance,
-)
+from perflaw.learn.variance.moments import Link, Stats, pooled
+from perflaw.learn.variance.tree import Options, Tree, is_high
+from perflaw.types.variance import Kind
+
+Group = tuple[tuple[int, int], ...]
+"""Pairs of a head and a node below it: one relative call path below every head that has it."""
+PAPER_ONCE: Final = 0.95
+"""Probability of exactly one call from which on the paper descends into a callee."""
 
 
-def patterns_of(
-    tree: Tree, vertices: Sequence[Vertex], segments: SegmentsByNode, options: Options
-) -> tuple[Pattern, ...]:
-    """The patterns in the order given, their nodes numbered depth first."""
-    lines = {(tree.component[tree.parent[node]], tree.site[node]): tree.line[node] for node in range(1, tree.size)}
-    result: list[Pattern] = []
-    numbers: dict[Vertex, int] = {}
-    for root in vertices:
-        rows = list(_with_parents(root, None))
-        numbers |= {vertex: number for number, (vertex, _) in enumerate(rows, len(numbers))}
-        nodes = tuple(_node(tree, lines, numbers, vertex, parent, options) for vertex, parent in rows)
-        edges = [edge for vertex, _ in rows for edge in _back_edges(tree, vertex, numbers, segments, options.paper)]
-        result.append(Pattern(nodes, tuple(edges)))
-    return tuple(result)
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A linear segment: the path from a head to what underlies it (§5)."""
+
+    groups: tuple[Group, ...]
+    """The path below the head, one group for each call; the last is the underlier."""
+    sums: Link
+    """Sums of the underlier within the heads' invocations."""
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Nodes of the path below a single head."""
+        return tuple(group[0][1] for group in self.groups)
 
 
-def _with_parents(vertex: Vertex, parent: Vertex | None) -> Iterator[tuple[Vertex, Vertex | None]]:
-    yield vertex, parent
-    for child in vertex.children:
-        yield from _with_parents(child, vertex)
+def underliers(tree: Tree, heads: Sequence[int], options: Options) -> list[Segment]:
+    """Segments from heads, contexts of one function, to their underliers; no two end on one path (§2.2).
 
-
-def _node(
-    tree: Tree,
-    lines: dict[tuple[int, int], int],
-    numbers: dict[Vertex, int],
-    vertex: Vertex,
-    parent: Vertex | None,
-    options: Options,
-) -> PatternNode:
-    """The node of a vertex; ``lines`` are source lines by caller and call site."""
-    stats, heads = vertex.stats, sorted(vertex.members)
-    contexts = [
-        tuple(Step(tree.name(caller), lines.get((caller, site), 0), site, tree.name(to)) for caller, site, to in path)
-        for path in vertex.contexts
-    ]
-    contexts.sort(key=lambda path: [(step.caller, step.site, step.callee) for step in path])
-    by_metric = stats_by_metric(tree, heads)
-    off_cpu = off_cpu_share(tree, heads, by_metric, options)
-    return PatternNode(
-        numbers[vertex],
-        None if parent is None else numbers[parent],
-        tree.call_tree.components[vertex.function],
-        vertex.kind,
-        stats.n,
-        stats.mean,
-        stats.cov,
-        float(stats.x),
-        vertex.vim,
-        tuple(contexts),
-        find_cause(by_metric, tree.call_tree.metric.name, off_cpu, options, tree.noise),
-        off_cpu,
-    )
-
-
-def _back_edges(
-    tree: Tree, head: Vertex, numbers: dict[Vertex, int], segments: SegmentsByNode, paper: bool
-) -> list[Contribution]:
-    """Back-edges to a vertex: how much of its variance comes from each vertex below, the largest share first (§6.1)."""
-
-    def paths_below(vertex: Vertex, above: tuple[Vertex, ...]) -> Iterator[tuple[Vertex, ...]]:
-        for child in vertex.children:
-            yield (*above, child)
-            yield from paths_below(child, (*above, child))
-
-    found = []
-    for path in paths_below(head, (head,)):
-        end = path[-1]
-        ending = ((start, node) for node in end.members for start, last in segments.get(node, ()) if last == node)
-        if any(start in head.members for start, _ in ending):
-            heads, ends = sorted(head.members), sorted(end.members)
-            total = tree.total(heads)
-            sums = pooled(tree.links[node][inner] for node in heads for inner in ends if inner in tree.links[node])
-            within = pooled_cost(tree, heads, ends) if paper else cost_within(tree, heads, ends)
-            cf_self = within.variance * total.n**2 / total.spread if within else None
-            cf_net = sums.net(total) / total.spread
-            ids = tuple(numbers[each] for each in path)
-            found.append(Contribution(numbers[head], numbers[end], ids, cf_self, cf_net))
-    return sorted(found, key=lambda edge: (-edge.cf_net, edge.source))
-
-
-def cost_within(tree: Tree, heads: Sequence[int], ends: Sequence[int]) -> Stats | None:
-    """Moments of Y, the cost of all ends together in an invocation of a head; None if a product was not kept.
-
-    Contexts below one head add up to one Y, whose square contains their products. Below a head that has none of them, Y
-    is 0 in all invocations.
+    The walk goes down through calls whose share of the head's variance is significant, and ends at a node if the
+    variance that these calls leave unexplained is significant as well. This is exact and takes one pass, where the paper
+    profiles again and again.
     """
-    total = Stats(0, 0, 0)
-    for head in heads:
-        inner = [end for end in ends if end in tree.links[head]]
-        products = 0
-        for place, a in enumerate(inner):
-            for b in inner[place + 1 :]:
-                product = _product_within(tree, head, a, b)
-                if product is None:
-                    return None
-                products += 2 * product
-        sums = pooled(tree.links[head][end] for end in inner)
-        total += Stats(tree.stats[head].n, sums.y, sums.yy + products)
-    return total
+    total = tree.total(heads)
+    if total.spread <= 0:
+        return []
+    walk = _Walk(tree, total, options)
+    for group, _ in walk.significant(tuple((head, head) for head in heads)):
+        walk.visit((group,))
+    return walk.segments
 
 
-def _product_within(tree: Tree, head: int, a: int, b: int) -> int | None:
-    """ΣY_a·Y_b over the invocations of a head; None if it was not kept.
+class _Walk:
+    """A walk down from some heads."""
 
-    Products are kept of two calls of one caller, in each of the caller's invocations. They are the head's if the caller
-    is the head, or is called at most once in each of the head's invocations.
+    def __init__(self, tree: Tree, total: Stats, options: Options) -> None:
+        self.tree, self.total, self.paper = tree, total, options.paper
+        self.threshold = options.theta * total.spread
+        """N² times the variance that is significant."""
+        self.segments: list[Segment] = []
+
+    def visit(self, path: tuple[Group, ...]) -> None:
+        """Follow a path further down; record a segment if it ends here."""
+        sums, below = self._sums(path[-1]), self.significant(path[-1])
+        explained = sum(share for _, share in below)
+        # The paper walks on as long as any call is significant.
+        ends = not below if self.paper else sums.net(self.total) - explained >= self.threshold
+        if ends:
+            self.segments.append(Segment(path, sums))
+            return
+        for child, _ in below:
+            self.visit((*path, child))
+
+    def significant(self, group: Group) -> list[tuple[Group, float]]:
+        """Calls made at the end of a path with a significant share of the heads' variance, and N²·share.
+
+        The paper's share is C_WW of its contribution fraction. Calls are in a canonical order.
+        """
+        calls: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for head, node in group:
+            for callee in self.tree.children[node]:
+                if callee in self.tree.links[head]:
+                    calls.setdefault(self.tree.key(callee), []).append((head, callee))
+        found: list[tuple[Group, float]] = []
+        for key in sorted(calls, key=lambda key: min(self.tree.rank[node] for _, node in calls[key])):
+            child = tuple(calls[key])
+            sums = self._sums(child)
+            share = sums.spread(self.total.n) if self.paper else sums.net(self.total)
+            if share >= self.threshold and self._descends(group, child):
+                found.append((child, share))
+        return found
+
+    def _sums(self, group: Group) -> Link:
+        return pooled(self.tree.links[head][node] for head, node in group)
+
+    def _descends(self, group: Group, child: Group) -> bool:
+        """The paper's heuristic: below the first call the walk goes on only where callees are called once."""
+        if not self.paper or all(head == node for head, node in group):
+            return True
+        links, parents = self.tree.links, [self.tree.parent[node] for _, node in child]
+        ends = zip(parents, (node for _, node in child), strict=True)
+        once = sum(links[parent][node].once for parent, node in ends if node in links[parent])
+        return once >= PAPER_ONCE * sum(self.tree.stats[parent].n for parent in parents)
+
+
+SegmentsByNode = Mapping[int, frozenset[tuple[int, int]]]
+"""Node → head and end of each linear segment that it lies on; heads are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels of a tree's nodes."""
+
+    segments: dict[int, tuple[tuple[int, ...], ...]]
+    """Head → the paths of its linear segments, the head itself left out."""
+    kinds: dict[int, Kind]
+    """Node → its type; nodes without a label are missing."""
+
+    def segments_by_node(self) -> SegmentsByNode:
+        """Linear segments by the nodes that lie on them."""
+        found: dict[int, set[tuple[int, int]]] = {}
+        for head, paths in self.segments.items():
+            for path in paths:
+                for node in path:
+                    found.setdefault(node, set()).add((head, path[-1]))
+        return {node: frozenset(segments) for node, segments in found.items()}
+
+
+def label(tree: Tree, options: Options) -> Labels:
+    """Segments and types of all nodes: independent flags first, then Task, Contributor and Contrast derived from them.
+
+    High variance needs at least ``options.least`` invocations, and so do heads of segments and contrasts.
     """
-    caller = tree.parent[a]
-    if tree.parent[b] != caller:
+    high = {node for node in range(1, tree.size) if is_high(tree, (node,), tree.stats[node], options)}
+    segments = {node: tuple(one.nodes for one in underliers(tree, (node,), options)) for node in sorted(high)}
+    segments = {node: paths for node, paths in segments.items() if paths}
+    underlie = {path[-1] for paths in segments.values() for path in paths}
+    transmit = {node for paths in segments.values() for path in paths for node in path[:-1]}
+    functions = {tree.component[node] for node in high | underlie}
+    kinds: dict[int, Kind] = {}
+    for node in range(1, tree.size):
+        # High variance that a node only passes on is observed principally at the head; the paper's list of types (§5)
+        # makes every such node a contrast.
+        ends_segment = not options.paper and (node in segments or node in underlie)
+        if node in high and (node not in transmit or ends_segment):
+            kinds[node] = "Task"
+        elif node in underlie and node not in high:
+            kinds[node] = "Contributor"
+        elif node in transmit or (tree.component[node] in functions and tree.stats[node].n >= options.least):
+            kinds[node] = "Contrast"
+    return Labels(segments, kinds)
+
+
+Call = tuple[int, int, int]
+"""Caller's function, call site, callee."""
+CallPath = tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vertex:
+    """A node of a pattern with all below it: a set of calling contexts.
+
+    Its statistics are sums over these contexts, so merging is union: exact, and in any order. Linear segments stay those
+    between calling contexts: a vertex lies on every segment that one of its contexts lies on.
+    """
+
+    function: int
+    """Number of the function."""
+    kind: Kind
+    """Its type, which never changes after extraction."""
+    members: frozenset[int]
+    """Nodes of the tree."""
+    contexts: frozenset[CallPath]
+    """Call-context set: paths from the pattern's parent, or from the root of the tree."""
+    stats: Stats
+    """Moments over the members."""
+    order: int
+    """Smallest rank of the members, which breaks ties."""
+    children: tuple[Vertex, ...] = ()
+    """Vertices right below."""
+
+    def walk(self) -> Iterator[Vertex]:
+        """The vertex and all below it, depth first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def vim(self) -> float:
+        """Variance impact: σN, summed over the vertex and all below it (§4)."""
+        return sum(one.stats.sigma * one.stats.n for one in self.walk())
+
+
+def in_order(vertices: Iterable[Vertex]) -> list[Vertex]:
+    """Vertices by the smallest rank of their members."""
+    return sorted(vertices, key=lambda vertex: vertex.order)
+
+
+def extract(tree: Tree, labels: Labels) -> list[Vertex]:
+    """The labelled nodes as trees: a node's parent is its nearest labelled ancestor."""
+    below: dict[int, list[Vertex]] = {}
+    roots = below[0] = []
+    # Children have greater ranks than their parents: going backwards, all below a node is ready.
+    for node in sorted(labels.kinds, key=lambda node: -tree.rank[node]):
+        above = tree.parent[node]
+        while above > 0 and above not in labels.kinds:
+            above = tree.parent[above]
+        path = tree.path(node, above)
+        context = tuple((tree.component[tree.parent[one]], tree.site[one], tree.component[one]) for one in path)
+        vertex = Vertex(
+            tree.component[node],
+            labels.kinds[node],
+            frozenset((node,)),
+            frozenset((context,)),
+            tree.stats[node],
+            tree.rank[node],
+            tuple(in_order(below.pop(node, []))),
+        )
+        below.setdefault(above, []).append(vertex)
+    return in_order(roots)
+
+
+# ---- Merging within and across patterns: hierarchical agglomeration in layers (§4; §7, step 4).
+
+
+def difference(one: Stats | None, two: Stats | None) -> float:
+    """Kolmogorov–Smirnov difference D of the costs of two nodes, 0 to 1; a missing node has a constant cost of 0 (§6)."""
+    (mean, sigma), (other, width) = ((stats.mean, stats.sigma) if stats else (0.0, 0.0) for stats in (one, two))
+    return gaussian_difference((mean, sigma), (other, width))
+
+
+def gaussian_difference(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """The supremum of |F_a − F_b| of two Gaussians, given by mean and standard deviation.
+
+    In closed form: the difference of two distribution functions is largest where the densities cross.
+
+    >>> [round(gaussian_difference(x, y), 6) for x, y in (((10, 4), (14, 4)), ((10, 4), (14, 8)), ((10, 4), (10, 8)))]
+    [0.382925, 0.345144, 0.161337]
+    >>> [round(gaussian_difference(x, (0, 0)), 6) for x in ((10, 4), (10, 20))]
+    [0.99379, 0.691462]
+    """
+    (mean, sigma), (other, width) = a, b
+    if sigma == 0 and width == 0:
+        return float(mean != other)
+    if sigma == 0 or width == 0:
+        z = (mean - other) / width if sigma == 0 else (other - mean) / sigma
+        return max(_phi(z), 1 - _phi(z))
+    if isclose(sigma, width, rel_tol=1e-9):
+        return 2 * _phi(abs(mean - other) / (2 * sigma)) - 1
+    # In z = (x − mean)/sigma, which keeps the numbers near 1, densities cross at z² = ((z − shift)/ratio)² + 2·log(ratio).
+    shift, ratio = (other - mean) / sigma, width / sigma
+    square, linear, constant = 1 - ratio**-2, 2 * shift / ratio**2, -((shift / ratio) ** 2) - 2 * log(ratio)
+    root = sqrt(max(linear * linear - 4 * square * constant, 0.0))
+    far = -(linear + (root if linear >= 0 else -root)) / 2
+    near = constant / far if far else 0.0
+    crossings = mean + sigma * far / square, mean + sigma * near
+    return max(abs(_phi((x - mean) / sigma) - _phi((x - other) / width)) for x in crossings)
+
+
+def _phi(z: float) -> float:
+    """Standard normal distribution function."""
+    return (1 + erf(z / sqrt(2))) / 2
+
+
+# ---- Two patterns laid over each other: whether they fit, what merging them costs, and the merged pattern (§6).
+
+MergedAncestors = Mapping[int, int]
+"""Nodes of the vertices above those that are merged → number of the vertex, counted from the root."""
+Pair = tuple[Vertex | None, Vertex | None]
+"""Corresponding children; one may be missing."""
+
+
+@dataclass(slots=True)
+class Overlay:
+    """A place of the merged pattern, with a vertex of either side or of both."""
+
+    sides: Pair
+    """The vertices that correspond; one may be missing."""
+    children: list[Overlay] = field(default_factory=list)
+    """Places below."""
+
+    @property
+    def vertices(self) -> list[Vertex]:
+        """The vertices that are present."""
+        return [one for one in self.sides if one is not None]
+
+    def walk(self) -> Iterator[Overlay]:
+        """All places from here down, depth first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def overlay(one: Vertex | None, two: Vertex | None, paper: bool = False) -> Overlay | None:
+    """Two patterns laid over each other; None if they do not fit.
+
+    They do not fit if functions or types differ, or if a child would correspond to several children. ``paper``: children
+    correspond as in Function MergePatternTrees. One of the patterns may be missing.
+    """
+    if one is None or two is None:
+        alone: list[Pair] = [(child, None) for child in one.children] if one else []
+        pairs: list[Pair] | None = alone + ([(None, child) for child in two.children] if two else [])
+    elif (one.function, one.kind) != (two.function, two.kind):
         return None
-    within = tree.links[head].get(caller)
-    if caller == head or (within is not None and within.once == within.n):
-        return tree.product(caller, a, b)
-    return None
+    else:
+        pairs = (corresponding_as_printed if paper else corresponding)(one.children, two.children)
+    if pairs is None:
+        return None
+    place = Overlay((one, two))
+    for pair in pairs:
+        child = overlay(*pair, paper)
+        if child is None:
+            return None
+        place.children.append(child)
+    return place
 
 
-def pooled_cost(tree: Tree, heads: Sequence[int], ends: Sequence[int]) -> Stats:
-    """The paper's formula of §6.1, applied within one head as well: the head's invocations count once for each end."""
-    total = Stats(0, 0, 0)
-    for head in heads:
-        for sums in (tree.links[head][end] for end in ends if end in tree.links[head]):
-            total += Stats(tree.stats[head].n, sums.y, sums.yy)
-    return total
+def corresponding(ones: Sequence[Vertex], twos: Sequence[Vertex]) -> list[Pair] | None:
+    """Children correspond if their call-context sets intersect; None if one would correspond to several."""
+    partner: dict[int, int] = {}
+    for i, one in enumerate(ones):
+        for j, two in enumerate(twos):
+            if not one.contexts.isdisjoint(two.contexts):
+                if i in partner or j in partner.values():
+                    return None
+                partner[i] = j
+    return _pairs(ones, twos, partner)
 
 
-# ---- Two recordings compared.
+def corresponding_as_printed(ones: Sequence[Vertex], twos: Sequence[Vertex]) -> list[Pair] | None:
+    """Correspondence by lines 8 to 36 of Function MergePatternTrees (§6), which visits the contexts in sorted order.
 
-MIN_SHARE_CHANGE: Final = 0.1
-"""Change of a share of the variance from which on it matters."""
-MIN_COV_RATIO: Final = 1.5
-"""Ratio of two coefficients of variation from which on they differ."""
-
-
-def compare(old: Variance, new: Variance) -> tuple[PatternChange, ...]:
-    """Which patterns appeared, went, or changed where their variance comes from.
-
-    The patterns of the new recording come first, in their order.
+    The result depends on that order: a context that is visited first may give a child a place of its own, with which
+    another child's contexts then conflict.
     """
-    left, changes = list(old.patterns), []
-    for pattern in new.patterns:
-        counterpart = _counterpart(pattern, left)
-        if counterpart is not None:
-            left.remove(counterpart)
-        changes.append(_change(counterpart, pattern))
-    return (*changes, *(_change(pattern, None) for pattern in left))
+    sides = [
+        {context: place for place, child in enumerate(children) for context in child.contexts}
+        for children in (ones, twos)
+    ]
+    assigned: dict[CallPath, int] = {}
+    for number, context in enumerate(sorted({**sides[0], **sides[1]})):
+        mine = assigned.setdefault(context, number)
+        for side, children in zip(sides, (ones, twos), strict=True):
+            for other in children[side[context]].contexts if context in side else ():
+                if assigned.setdefault(other, mine) != mine:
+                    return None
+    first, second = ({assigned[context]: place for context, place in side.items()} for side in sides)
+    return _pairs(ones, twos, {place: second[number] for number, place in first.items() if number in second})
 
 
-def _counterpart(pattern: Pattern, candidates: Sequence[Pattern]) -> Pattern | None:
-    """The candidate with the same root; of several the one with most call paths and functions in common."""
+def _pairs(ones: Sequence[Vertex], twos: Sequence[Vertex], partner: Mapping[int, int]) -> list[Pair]:
+    """All children of both sides, paired where they have a partner."""
+    taken = set(partner.values())
+    pairs: list[Pair] = [(one, twos[partner[i]] if i in partner else None) for i, one in enumerate(ones)]
+    return pairs + [(None, two) for j, two in enumerate(twos) if j not in taken]
 
-    def root(one: Pattern) -> tuple[str, str]:
-        return one.nodes[0].component.name, one.nodes[0].kind
 
-    def functions(one: Pattern) -> set[str]:
-        return {node.component.name for node in one.nodes}
+def contributions_fit(root: Overlay, segments: SegmentsByNode, ancestors: MergedAncestors) -> bool:
+    """Whether both sides have the same linear segments through every place that both have.
 
-    def call_paths(one: Pattern) -> set[tuple[str, ...]]:
-        # Paths are compared by names, because call sites move where code is edited.
-        return {tuple(step.callee for step in path) for path in one.nodes[0].contexts}
+    Segments are compared by the places of their ends; places above the overlay count from -1 downwards.
+    """
+    places: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    for number, place in enumerate(root.walk()):
+        for side, vertex in enumerate(place.sides):
+            if vertex is not None:
+                places[side].update(dict.fromkeys(vertex.members, number))
 
-    return max(
-        (one for one in candidates if root(one) == root(pattern)),
-        key=lambda one: (len(call_paths(one) & call_paths(pattern)), len(functions(pattern) & functions(one))),
-        default=None,
+    def through(vertex: Vertex, here: Mapping[int, int]) -> set[tuple[int, int]]:
+        found = set()
+        for head, end in (segment for member in vertex.members for segment in segments.get(member, ())):
+            start = here.get(head, -1 - ancestors[head] if head in ancestors else None)
+            if start is not None:
+                found.add((start, here[end]))
+        return found
+
+    both = [place.vertices for place in root.walk() if all(place.sides)]
+    return all(through(one, places[0]) == through(two, places[1]) for one, two in both)
+
+
+def merge_cost(root: Overlay, pressure: float = 1.0) -> float | None:
+    """Differences averaged breadth first, weighted by cost; None if the average exceeds τ_S after a level (§6)."""
+    averages = running_averages(root, pressure)
+    return averages[-1] if averages[-1] <= pressure else None
+
+
+def running_averages(root: Overlay, pressure: float = 1.0) -> list[float]:
+    """The average difference after each place, until a level ends above τ_S.
+
+    The order of the places within a level matters only to the values within that level.
+    """
+    level, averages = [root], list[float]()
+    total = total_weight = 0.0
+    while level:
+        for place in level:
+            one, two = (vertex.stats if vertex else None for vertex in place.sides)
+            weight = float(sum(vertex.stats.x for vertex in place.vertices))
+            total += weight * difference(one, two)
+            total_weight += weight
+            averages.append(total / total_weight if total_weight else 0.0)
+        if averages[-1] > pressure:
+            break
+        level = [child for place in level for child in place.children]
+    return averages
+
+
+def merged(place: Overlay) -> Vertex:
+    """The merged pattern: contexts, members and moments of both sides together."""
+    one, *others = place.vertices
+    if not others:
+        return one
+    two = others[0]
+    return Vertex(
+        one.function,
+        one.kind,
+        one.members | two.members,
+        one.contexts | two.contexts,
+        one.stats + two.stats,
+        min(one.order, two.order),
+        tuple(in_order(merged(child) for child in place.children)),
     )
 
 
-def _change(old: Pattern | None, new: Pattern | None) -> PatternChange:
-    """The change of a pattern, of which one side may be missing."""
-    pattern = new or old
-    assert pattern is not None
-    component = pattern.nodes[0].component
-    roots = (old.nodes[0] if old else None, new.nodes[0] if new else None)
-    before, now = (_shares_by_path(one) if one else {} for one in (old, new))
-    moved = tuple(
-        ShareChange(path, before.get(path), now.get(path))
-        for path in sorted({**before, **now})
-        if abs(now.get(path, 0.0) - before.get(path, 0.0)) >= MIN_SHARE_CHANGE
-    )
-    if old is None or new is None:
-        own = tuple(change for change in moved if change.path[0] == component.name)
-        return PatternChange(component, "appeared" if new else "went", *roots, own)
-    low, high = sorted((old.nodes[0].cov, new.nodes[0].cov))
-    differs = bool(moved) or high >= MIN_COV_RATIO * low > 0
-    return PatternChange(component, "changed" if differs else "stays", *roots, moved)
+@dataclass(slots=True)
+class Merger:
+    """Merges patterns of one program under one pressure.
 
+    In every layer the cheapest pair merges first and both are consumed; the merged pattern belongs to the next layer. The
+    canonical order of contexts breaks ties, so the order of the input never matters.
+    """
 
-def _shares_by_path(pattern: Pattern) -> dict[tuple[str, ...], float]:
-    """Names along a segment → share of the variance; shares of segments with the same names add up."""
-    names = {node.id: node.component.name for node in pattern.nodes}
-    found: dict[tuple[str, ...], float] = {}
-    for edge in pattern.contributions:
-        path = tuple(names[one] for one in edge.path)
-        found[path] = found.get(path, 0.0) + edge.cf_net
-    return found
+    segments: SegmentsByNode
+    """Linear segments by node."""
+    pressure: float
+    """τ_S."""
+    paper: bool = False
+    """Whether children correspond as printed in the paper."""
+
+    def merge(self, patterns: Sequence[Vertex]) -> list[Vertex]:
+        """Merge inside each pattern, then across patterns."""
+        return self._agglomerate([self._merge_inside(pattern, {}) for pattern in patterns], {})
+
+    def _merge_inside(self, vertex: Vertex, ancestors: MergedAncestors) -> Vertex:
+        """Merge among the vertices below, from the bottom up."""
+        if not vertex.children:
+            return vertex
+        here = {**ancestors, **dict.fromkeys(vertex.members, len(set(ancestors.values())))}
+        children = self._agglomerate([self._merge_inside(child, here) for child in vertex.children], here)
+        return replace(vertex, children=tuple(in_order(children)))
+
+    def _agglomerate(self, vertices: Sequence[Vertex], ancestors: MergedAncestors) -> list[Vertex]:
+        """Merge vertices that stand side by side, layer by layer, until no two merge."""
+        groups: dict[tuple[int, str], list[Vertex]] = {}
+        for vertex in vertices:
+            groups.setdefault((vertex.function, vertex.kind), []).append(vertex)
+        result: list[Vertex] = []
+        for layer in groups.values():
+            # Most pairs stay unmerged over many layers. Vertices are compared by identity and stay alive in the values.
+            known: dict[tuple[Vertex, Vertex], tuple[float, Overlay] | None] = {}
+            while len(layer) > 1:
+                heap = []
+                for one, two in combinations(in_order(layer), 2):
+                    if (one, two) not in known:
+                        known[one, two] = self._cost(one, two, ancestors)
+                    if (found := known[one, two]) is not None:
+                        heap.append((found[0], one.order, two.order, one, two, found[1]))
+                heapify(heap)
+                consumed: set[Vertex] = set()
+                created: list[Vertex] = []
+                while heap:
+                    _, _, _, one, two, place = heappop(heap)
+                    if one not in consumed and two not in consumed:
+                        consumed |= {one, two}
+                        created.append(self._merge_inside(merged(place), ancestors))
+                if not created:
+                    break
+                layer = [one for one in layer if one not in consumed] + created
+            result += layer
+        return result
+
+    def _cost(self, one: Vertex, two: Vertex, ancestors: MergedAncestors) -> tuple[float, Overlay] | None:
+        """Merge cost and overlay of two vertices; None if they do not fit or the cost exceeds τ_S."""
+        if difference(one.stats, two.stats) > self.pressure:  # the first running average already exceeds τ_S
+            return None
+        place = overlay(one, two, self.paper)
+        if place is None or not contributions_fit(place, self.segments, ancestors):
+            return None
+        cost = merge_cost(place, self.pressure)
+        return None if cost is None else (cost, place)

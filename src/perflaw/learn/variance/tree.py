@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -10,10 +11,29 @@ from numpy.typing import NDArray
 
 from perflaw.learn.variance.machine import SharedVariation, disturbed, slowdowns
 from perflaw.learn.variance.moments import Floats, Link, Stats, context_weights
-from perflaw.learn.variance.options import Options
 from perflaw.types.call_trees import OTHER, CallTree
 from perflaw.types.recordings import CPU
 from perflaw.types.variance import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The thresholds, under the paper's names."""
+
+    high: float = 0.4
+    """Coefficient of variation from which on a cost is of high variance (§2.1)."""
+    theta: float = 0.10
+    """Share of the variance from which on a part is significant."""
+    pressure: float = 0.4
+    """Summarization pressure τ_S: the merge cost up to which patterns merge (§4)."""
+    trim: float = 0.1
+    """β: vertices with less than this fraction of the largest VIM are left out (§4)."""
+    least: int = 30
+    """Number of invocations from which on a node gets a label."""
+    paper: bool = False
+    """Whether to use the paper's own choices where ours differ."""
+    probabilities: tuple[float, ...] = (0.25, 0.04, 0.01)
+    """Probabilities for which the deadline that is exceeded is computed."""
 
 
 class Tree:

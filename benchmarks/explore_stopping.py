@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.exploring.stopping import Stopper, steady_from, usually_steady
+from perflaw.learn.exploring.racing import Stopper, steady_from, usually_steady
 from perflaw.types.studies import Goal
 
 Array = NDArray[np.float64]

@@ -20,9 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.learn.path_data import planted
 
-from perflaw.learn.paths.edges import edge_table, soft_columns
+from perflaw.learn.paths.edges import edge_table, exact_columns, soft_columns
 from perflaw.learn.paths.grouping import group_paths, paper_groups
-from perflaw.learn.paths.hitting import exact_columns
 
 
 def timed(run, *arguments):

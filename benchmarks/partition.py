@@ -36,10 +36,9 @@ from tests.learn.duration_data import (
 )
 
 from perflaw.learn.modes import find_borders
-from perflaw.learn.paths.borders import borders_of, paper_borders
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.borders import borders_of, distinct_shares, paper_borders
 from perflaw.learn.paths.durations import batches_of, histogram_of, independent_calls
-from perflaw.learn.paths.observations import distinct_shares
-from perflaw.learn.paths.options import MiningOptions
 from perflaw.learn.paths.stable import stable_borders
 
 Found = Callable[[np.random.Generator, np.ndarray, float], np.ndarray]

@@ -7,8 +7,8 @@ import pytest
 
 from perflaw.check.spec_calls import SpecOptions, group_of, tallies_of
 from perflaw.check.spec_judge import judge_specs
+from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.mine import mine
-from perflaw.learn.paths.options import MiningOptions
 from perflaw.specs.call_paths import expression_text
 from perflaw.types import Platform
 from perflaw.types.specifications import MinedSpec

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import MeanShift
 
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.borders import distinct_shares
 from perflaw.learn.paths.durations import total
-from perflaw.learn.paths.observations import distinct_shares
-from perflaw.learn.paths.options import MiningOptions
 from perflaw.learn.paths.stable import mean_shift, stable_borders, utility
 from perflaw.types import Observed
 from tests.learn.observing import observe

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.learn.paths.edges import assess, edge_table, holds, soft_columns, table_of
-from perflaw.learn.paths.explaining import shortest_expression
+from perflaw.learn.paths.edges import assess, edge_table, exact_columns, holds, soft_columns, table_of
 from perflaw.learn.paths.grouping import group_paths
-from perflaw.learn.paths.hitting import exact_columns
+from perflaw.learn.paths.mine import shortest_expression
 from tests.conftest import examples
 from tests.learn.path_data import planted
 

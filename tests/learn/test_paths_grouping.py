@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.grouping import group_paths, paper_groups
 from perflaw.learn.paths.mine import mine
-from perflaw.learn.paths.options import MiningOptions
 from tests.conftest import examples
 from tests.learn.path_data import planted
 from tests.learn.path_models import QUICK, SEMOP, observed

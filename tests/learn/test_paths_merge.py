@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
-from perflaw.learn.paths.compare import agreeing, consistency
-from perflaw.learn.paths.merge import aligned_borders, merge
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.merge import agreeing, aligned_borders, consistency, merge
 from perflaw.learn.paths.mine import mine
-from perflaw.learn.paths.options import MiningOptions
 from tests.conftest import examples
 from tests.learn.path_data import planted
 from tests.learn.path_models import SEMOP, model, observed

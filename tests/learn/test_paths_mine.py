@@ -6,11 +6,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.edges import holds
-from perflaw.learn.paths.explaining import explain_groups
 from perflaw.learn.paths.grouping import PathCounts, count_calls, group_paths
-from perflaw.learn.paths.mine import group_and_explain, mine
-from perflaw.learn.paths.options import MiningOptions
+from perflaw.learn.paths.mine import explain_groups, group_and_explain, mine
 from perflaw.learn.paths.stable import stable_borders
 from perflaw.types import Observed, Platform
 from tests.learn.observing import observe

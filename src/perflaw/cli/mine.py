@@ -41,7 +41,7 @@ def command(
     edges that distinguish the groups. COMPONENT is the name of a function or the end of it.
     """
     from perflaw.cli.mining import MiningRequest, merge_specs, mine_specs
-    from perflaw.learn.paths.options import MiningOptions
+    from perflaw.learn.paths import MiningOptions
 
     files = [word for word in arguments if word.endswith((".yaml", ".yml"))]
     runs = tuple(word for word in arguments if word.isdigit())

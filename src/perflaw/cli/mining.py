@@ -12,7 +12,7 @@ from perflaw.errors import StoreError, UsageError
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
 if TYPE_CHECKING:
-    from perflaw.learn.paths.options import MiningOptions
+    from perflaw.learn.paths import MiningOptions
     from perflaw.store.experiment import Recording
     from perflaw.types import Observed, PathSpec
 
@@ -142,8 +142,7 @@ def _merge_step(merged: SpecFile, name: str, file: SpecFile) -> tuple[SpecFile, 
 
     Functions of which only one side has borders are merged, but their consistency is not compared.
     """
-    from perflaw.learn.paths.compare import consistency
-    from perflaw.learn.paths.merge import merge
+    from perflaw.learn.paths.merge import consistency, merge
 
     left = {(each.spec.component, each.spec.metric): each for each in merged.specs}
     right = {(each.spec.component, each.spec.metric): each for each in file.specs}

@@ -83,7 +83,7 @@ def write_page(output: str, page: Page) -> int:
 def mine_view(recordings: Sequence[Recording], experiment: str, metric: str) -> MineView:
     """Specifications of all functions whose call paths were collected, by wall time unless the metric is CPU time."""
     from perflaw.cli.mining import MiningRequest, mine_specs
-    from perflaw.learn.paths.options import MiningOptions
+    from perflaw.learn.paths import MiningOptions
     from perflaw.report.mine.words import MineView
 
     runs, clock = tuple(one.run.id for one in recordings), metric if metric == "cpu" else "time"

@@ -36,7 +36,7 @@ from perflaw.explore.trials import (
     mark_run,
     write_run,
 )
-from perflaw.learn.exploring.stopping import steady_from, usually_steady
+from perflaw.learn.exploring.racing import steady_from, usually_steady
 from perflaw.store.experiment import Experiment, discard
 from perflaw.types.studies import Configuration, Reading, Study, Trial
 from perflaw.wire.channel import WireError

@@ -14,8 +14,7 @@ from typing import Final
 from perflaw.explore.policy import Steering
 from perflaw.explore.target.proc import TICK_S
 from perflaw.learn.exploring.observations import usable
-from perflaw.learn.exploring.racing import run_scatter
-from perflaw.learn.exploring.stopping import Stopper
+from perflaw.learn.exploring.racing import Stopper, run_scatter
 from perflaw.types.studies import Configuration, Knob, Reading, Study, Trial, configuration_key
 
 _SWITCH_COSTS: Final = {"none": 0, "restart": 1, "rebuild": 10}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perflaw.learn.exploring.stopping import BATCHES, Batches, Stopper, halfwidth, inflation, slope, steady_from
+from perflaw.learn.exploring.racing import BATCHES, Batches, Stopper, halfwidth, inflation, slope, steady_from
 
 READINGS = 128
 TIMES = (np.arange(READINGS) + 1) / READINGS * 10.0

@@ -11,8 +11,14 @@ from perflaw.learn.exploring.acquisition import (
     reference,
     validity,
 )
-from perflaw.learn.exploring.gaussian_process import Hyperparameters, covariance, distances, prior_variance
-from perflaw.learn.exploring.surrogate import fit_surrogate, scale_of
+from perflaw.learn.exploring.gaussian_process import (
+    Hyperparameters,
+    covariance,
+    distances,
+    fit_surrogate,
+    prior_variance,
+    scale_of,
+)
 
 ORDERED = np.array([True, True, False])
 GRID = np.array([(a, b, c) for a in np.linspace(0, 1, 5) for b in np.linspace(0, 1, 5) for c in (0.0, 1.0)])

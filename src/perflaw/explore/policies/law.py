@@ -15,9 +15,8 @@ import numpy as np
 from perflaw.explore.policy import Policy, Proposal
 from perflaw.explore.space import Space
 from perflaw.learn.exploring.acquisition import acquisition, certainty, fill_space, reference, validity
-from perflaw.learn.exploring.gaussian_process import one_thread
+from perflaw.learn.exploring.gaussian_process import fit_surrogate, one_thread
 from perflaw.learn.exploring.observations import Array, Evidence, evidence_of, units, usable
-from perflaw.learn.exploring.surrogate import fit_surrogate
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value, configuration_key
 
 FEWEST_AT_START, MOST_AT_START = 4, 7

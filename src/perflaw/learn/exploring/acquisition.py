@@ -10,10 +10,11 @@ from perflaw.learn.exploring.gaussian_process import (
     Array,
     Hyperparameters,
     Mask,
+    Surrogate,
     covariance,
     distances,
+    fit_surrogate,
 )
-from perflaw.learn.exploring.surrogate import Surrogate, fit_surrogate
 
 REFERENCES = 400
 """Largest number of points at which the remaining uncertainty of a start is computed."""

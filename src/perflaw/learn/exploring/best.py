@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from perflaw.confidence import HIGH, LOW
 from perflaw.learn.exploring.acquisition import supported
+from perflaw.learn.exploring.gaussian_process import Surrogate, fit_surrogate
 from perflaw.learn.exploring.importance import main_knobs
 from perflaw.learn.exploring.observations import (
     Array,
@@ -27,7 +28,6 @@ from perflaw.learn.exploring.observations import (
     units,
     usable,
 )
-from perflaw.learn.exploring.surrogate import Surrogate, fit_surrogate
 from perflaw.types.explored import Choice, Estimate, FrontPoint, Importance, Surface, TriedConfiguration
 from perflaw.types.studies import Configuration, Knob, StudyMetric, Trial, Value, configuration_key
 

@@ -14,6 +14,7 @@ from functools import cache
 
 import numpy as np
 
+from perflaw.learn.exploring.gaussian_process import fit_surrogate
 from perflaw.learn.exploring.importance import dependence, levels_in_cube
 from perflaw.learn.exploring.observations import (
     Array,
@@ -23,7 +24,6 @@ from perflaw.learn.exploring.observations import (
     units,
     usable,
 )
-from perflaw.learn.exploring.surrogate import fit_surrogate
 from perflaw.types.studies import Configuration, Knob, StudyMetric, Trial, Value, configuration_key
 
 LIKE_THREADS = re.compile(r"thread|worker|proc|client|conn|pool|job|parallel|concurren|core|cpu", re.IGNORECASE)
@@ -176,7 +176,15 @@ class KnobCurves:
 
         def curve(held: Configuration) -> Array:
             rng = np.random.default_rng([self._seed, len(self._rows)])
-            complete = self._complete_rows(logarithms, held)
+            # Mean logarithms of configurations that were tried at every level of the knob, (rows, L).
+            found: dict[str, dict[float, list[float]]] = {}
+            for trial, value in zip(self._rows, logarithms, strict=True):
+                if held.items() <= trial.configuration.items():
+                    others = {name: setting for name, setting in trial.configuration.items() if name != self._knob.name}
+                    level = float(trial.configuration[self._knob.name])
+                    found.setdefault(configuration_key(others), {}).setdefault(level, []).append(float(value))
+            rows = [row for row in found.values() if len(row) == self.levels.size]
+            complete = np.array([[np.mean(row[level]) for level in self.levels] for row in rows])
             if len(complete) >= MIN_ROWS:
                 picks = rng.integers(len(complete), size=(DRAWS, len(complete)))
                 return np.asarray(complete[picks].mean(axis=1))
@@ -189,17 +197,6 @@ class KnobCurves:
             return np.asarray(drawn.reshape(len(drawn), len(contexts), len(levels)).mean(axis=1))
 
         return curve
-
-    def _complete_rows(self, logarithms: Array, held: Configuration) -> Array:
-        """Return the mean logarithms of configurations that were tried at every level of the knob, (rows, L)."""
-        found: dict[str, dict[float, list[float]]] = {}
-        for trial, value in zip(self._rows, logarithms, strict=True):
-            if held.items() <= trial.configuration.items():
-                others = {name: setting for name, setting in trial.configuration.items() if name != self._knob.name}
-                level = float(trial.configuration[self._knob.name])
-                found.setdefault(configuration_key(others), {}).setdefault(level, []).append(float(value))
-        complete = [row for row in found.values() if len(row) == self.levels.size]
-        return np.array([[np.mean(row[level]) for level in self.levels] for row in complete])
 
     def contexts(self) -> list[dict[str, Value]]:
         """Return what is held while the knob varies: nothing, then each setting of each knob without an order."""

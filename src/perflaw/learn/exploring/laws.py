@@ -97,31 +97,9 @@ def _as_law(
         seen = f"of those it was learnt from {r2 * 100:.0f} %"
         share = f"of trials left out it foresees {max(foreseen, 0) * 100:.0f} % of the variance"
         doubt = f"{share}, {seen}: try more configurations"
-    predictions: tuple[Prediction, ...] = ()
-    if known := [point for point in points if all(feature in point for feature in found.features)]:
-        columns = {feature: np.array([point[feature] for point in known]) for feature in found.features}
-        rows = zip(*(np.clip(each, 0, 1e300).tolist() for each in found.limits(columns, len(known))), strict=True)
-        predictions = tuple(Prediction(dict(point), *row) for point, row in zip(known, rows, strict=True))
-    return new_law(
-        Series(name, y, features),
-        int(np.unique(groups).size),
-        family="loglinear",
-        mean=found.expression(),
-        noise=Noise("lognormal", found.scale),
-        slopes=_slopes(found, features),
-        features=found.features,
-        verdict=("inconclusive" if doubt else "law", doubt),
-        r2=r2,
-        coefficient=float(np.exp(found.coefficients[0] + found.scale**2 / 2)),
-        predictions=predictions,
-    )
 
-
-def _slopes(
-    found: LogLinear, features: Mapping[str, Array]
-) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
-    """Local exponents d log y / d log x at the upper end of the data, and the ends of their intervals."""
-    top = {name: float(values.max()) for name, values in features.items()}
+    # Local exponents d log y / d log x at the upper end of the data, and the ends of their intervals.
+    top = {feature: float(values.max()) for feature, values in features.items()}
     reach = normal_quantile(2)
     slope, low, high = {}, {}, {}
     for feature in found.features:
@@ -133,7 +111,25 @@ def _slopes(
                     gradient[place] += factor.slope(top[feature]) * float(np.prod(others))
         value, error = float(gradient @ found.coefficients), float(np.sqrt(gradient @ found.covariance @ gradient))
         slope[feature], low[feature], high[feature] = value, value - reach * error, value + reach * error
-    return slope, low, high
+
+    predictions: tuple[Prediction, ...] = ()
+    if known := [point for point in points if all(feature in point for feature in found.features)]:
+        columns = {feature: np.array([point[feature] for point in known]) for feature in found.features}
+        rows = zip(*(np.clip(each, 0, 1e300).tolist() for each in found.limits(columns, len(known))), strict=True)
+        predictions = tuple(Prediction(dict(point), *row) for point, row in zip(known, rows, strict=True))
+    return new_law(
+        Series(name, y, features),
+        int(np.unique(groups).size),
+        family="loglinear",
+        mean=found.expression(),
+        noise=Noise("lognormal", found.scale),
+        slopes=(slope, low, high),
+        features=found.features,
+        verdict=("inconclusive" if doubt else "law", doubt),
+        r2=r2,
+        coefficient=float(np.exp(found.coefficients[0] + found.scale**2 / 2)),
+        predictions=predictions,
+    )
 
 
 # ---- Terms of the logarithm of a response: logarithms of numbers, bends in them, settings without order, and products of

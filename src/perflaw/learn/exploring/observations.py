@@ -144,24 +144,22 @@ def responses(trials: Sequence[Trial], space: ConfigurationSpace, metric: str) -
     y = np.log(values) if logarithm else values
     keys = [configuration_key(trial.configuration) for trial in rows]
     groups = [np.array([i for i, other in enumerate(keys) if other == key]) for key in dict.fromkeys(keys)]
-    weight = _weights(rows)
+
+    # A trial weighs 1, less where it was ended early (its part of the time) or disturbed.
+    complete = [trial.measured_s for trial in rows if not trial.stopped and trial.measured_s > 0]
+    usual = float(np.median(complete)) if complete else 0.0
+    weights = []
+    for trial in rows:
+        part = min(1.0, trial.measured_s / usual) if trial.stopped and usual else 1.0
+        weights.append(max(SHORT_TRIAL, part * (CONTAMINATED_TRIAL if trial.contaminated else 1.0)))
+    weight = np.array(weights)
+
     means = np.array([np.average(y[group], weights=weight[group]) for group in groups])
     within = sum(float(weight[group] @ (y[group] - mean) ** 2) for group, mean in zip(groups, means, strict=True))
     configurations = tuple(rows[group[0]].configuration for group in groups)
     totals = np.array([weight[group].sum() for group in groups])
     x = units(configurations, space)
     return Responses(metric, logarithm, configurations, x, means, totals, within, len(rows) - len(groups))
-
-
-def _weights(trials: Sequence[Trial]) -> Array:
-    """Return the weight of each trial: 1, less where it was ended early (its part of the time) or disturbed."""
-    complete = [trial.measured_s for trial in trials if not trial.stopped and trial.measured_s > 0]
-    usual = float(np.median(complete)) if complete else 0.0
-    weights = []
-    for trial in trials:
-        part = min(1.0, trial.measured_s / usual) if trial.stopped and usual else 1.0
-        weights.append(max(SHORT_TRIAL, part * (CONTAMINATED_TRIAL if trial.contaminated else 1.0)))
-    return np.array(weights)
 
 
 def units(configurations: Sequence[Configuration], space: ConfigurationSpace) -> Array:

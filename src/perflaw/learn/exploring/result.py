@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -146,7 +146,22 @@ def notices(
     locks: Sequence[Collapse],
 ) -> tuple[Notice, ...]:
     """Return the warnings, the most serious first."""
-    found = [*_invalid(trials), *map(_collapse, locks)]
+    found = []
+    begun = [trial for trial in trials if trial.started or trial.reason]
+    reasons: dict[str, list[int]] = {}
+    for trial in begun:
+        if not trial.valid and trial.reason:
+            reasons.setdefault(trial.reason, []).append(trial.number)
+    several = sorted(reasons.items(), key=lambda pair: (-len(pair[1]), pair[1][0]))
+    for reason, numbers in several[:MAX_REASONS]:
+        verb = "is" if len(numbers) == 1 else "are"
+        words = f"{len(numbers)} of {_trials(len(begun))} {verb} invalid: {reason}"
+        found.append(Notice("invalid", words, tuple(numbers)))
+    if others := tuple(number for _, numbers in several[MAX_REASONS:] for number in numbers):
+        words = f"{len(others)} more are invalid, for {len(several) - MAX_REASONS} other reasons"
+        found.append(Notice("invalid", words, others))
+
+    found += map(_collapse, locks)
     if objective is None:
         found.append(Notice("other", "no metric has a goal (goal: max or goal: min), so no configuration is the best"))
     if importance and importance.reason:
@@ -162,24 +177,21 @@ def notices(
         count, verb = _trials(len(stopped)), "was" if len(stopped) == 1 else "were"
         words = f"{count} {verb} ended early, since no longer able to win; this saved about {saved:,.0f} s"
         found.append(Notice("stopped", words, tuple(trial.number for trial in stopped)))
-    return (*found, *(_at_limits(best, space, importance) if best else ()))
 
-
-def _invalid(trials: Sequence[Trial]) -> Iterator[Notice]:
-    """Give a notice for each reason of invalid trials, the most frequent first."""
-    begun = [trial for trial in trials if trial.started or trial.reason]
-    reasons: dict[str, list[int]] = {}
-    for trial in begun:
-        if not trial.valid and trial.reason:
-            reasons.setdefault(trial.reason, []).append(trial.number)
-    several = sorted(reasons.items(), key=lambda pair: (-len(pair[1]), pair[1][0]))
-    for reason, numbers in several[:MAX_REASONS]:
-        verb = "is" if len(numbers) == 1 else "are"
-        yield Notice("invalid", f"{len(numbers)} of {_trials(len(begun))} {verb} invalid: {reason}", tuple(numbers))
-    others = tuple(number for _, numbers in several[MAX_REASONS:] for number in numbers)
-    if others:
-        words = f"{len(others)} more are invalid, for {len(several) - MAX_REASONS} other reasons"
-        yield Notice("invalid", words, others)
+    # Knobs that matter whose best setting is a limit of their range.
+    matter = {name for share in (importance.shares if importance else ()) if share.sure for name in share.knobs}
+    limits = []
+    for knob in space.knobs:
+        if best is None or knob.name not in matter or knob.workload or not knob.ordered:
+            continue
+        ends = [float(value) for value in knob.values] or [float(knob.low or 0), float(knob.high or 0)]
+        value = float(best.configuration[knob.name])
+        if len(set(ends)) > 1 and value in (min(ends), max(ends)):
+            limits.append(f"{knob.name} at its {'lower' if value == min(ends) else 'upper'} limit")
+    if limits:
+        words = f"the best configuration has {', '.join(limits)}; a wider range may hold a better one"
+        found.append(Notice("other", words))
+    return tuple(found)
 
 
 def _collapse(collapse: Collapse) -> Notice:
@@ -201,22 +213,6 @@ def _collapse(collapse: Collapse) -> Notice:
         waiting = f"threads wait for processors for {collapse.delay[1] * 100:.0f} % of their CPU time"
         return Notice("other", f"{effect}; {waiting}: there are more threads than processors", collapse.trials)
     return Notice("other", f"{effect}; context switches do not rise with it, so no lock explains it", collapse.trials)
-
-
-def _at_limits(best: Choice, space: ConfigurationSpace, importance: Importance | None) -> Iterator[Notice]:
-    """Give a notice of knobs that matter whose best setting is a limit of their range."""
-    matter = {name for share in (importance.shares if importance else ()) if share.sure for name in share.knobs}
-    limits = []
-    for knob in space.knobs:
-        if knob.name not in matter or knob.workload or not knob.ordered:
-            continue
-        numbers = [float(value) for value in knob.values] or [float(knob.low or 0), float(knob.high or 0)]
-        value = float(best.configuration[knob.name])
-        if len(set(numbers)) > 1 and value in (min(numbers), max(numbers)):
-            limits.append(f"{knob.name} at its {'lower' if value == min(numbers) else 'upper'} limit")
-    if limits:
-        words = f"the best configuration has {', '.join(limits)}; a wider range may hold a better one"
-        yield Notice("other", words)
 
 
 def _trials(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Borders between clusters of durations in a histogram (Brünink & Rosenblum, §3.2; specs/mining.md, "Borders").
+"""Borders between clusters of durations, in a histogram and in each observation (Brünink & Rosenblum, §3.2).
 
 Buckets are equal cells on the logarithm, where densities are estimated. If the clock's step is wider than a bucket, only
 buckets that contain a multiple of the step hold calls. Such a comb is spread over the step, so that its teeth are no modes.
@@ -6,12 +6,17 @@ buckets that contain a multiple of the step hold calls. Such a comb is spread ov
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from perflaw.learn.modes import MIN_Z, Mass, borders_of_mass, distinct_borders, grown_cells, local_minima, mass_of_cells
-from perflaw.learn.paths.durations import EXPONENTS, edges, quantile, total
-from perflaw.types import Histogram
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.durations import EXPONENTS, autocorrelation_time, cdf, edges, merged, quantile, total
+from perflaw.types import Histogram, Observation, Observed
 
 Array = NDArray[np.float64]
 Cells = tuple[Array, Array, Array]
@@ -75,7 +80,10 @@ def _mass(h: Histogram, tick: float) -> Mass:
     by_bucket = (*grown_cells(low, high), calls) if held.size > 1 else (low, high, calls)
     by_step, direction = by_bucket, 0j
     if tick > 0:
-        direction = _tooth_direction(low, high, calls, tick)
+        # Where within a step the calls of fine buckets lie, as a direction; its length, 0 to 1, tells how far they agree.
+        fine = high - low < tick * FINE_STEPS
+        turns = np.exp(2j * np.pi * (low + high)[fine] / 2 / tick)
+        direction = complex(calls[fine] @ turns) / max(float(calls[fine].sum()), 1.0)
         by_step = _cells_by_step(low, high, calls, tick, direction)
     # A quick function shows few teeth, and steep ones: on a comb, cells by the step may be rougher.
     ratio = MAX_COMB_ROUGHNESS_RATIO if abs(direction) > MIN_AGREEMENT else MAX_ROUGHNESS_RATIO
@@ -85,7 +93,15 @@ def _mass(h: Histogram, tick: float) -> Mass:
         # Calls that took no time are shorter than half a step; if it is unknown, the first cell's width stands for it.
         least = min(tick / 2 if uses_step else float(high[0] - low[0]) / 2 or np.inf, float(low[0]))
         low, high, calls = np.r_[least / ZERO_RATIO, low], np.r_[least, high], np.r_[float(h.zeros), calls]
-    return mass_of_cells(*_pieces(low, high, calls), float(total(h)))
+
+    # Cells are cut into pieces of equal ratio.
+    extent = np.log(high / low)
+    parts = np.clip(np.ceil(extent / PIECE_RATIO), 1, MAX_PIECES).astype(np.intp)
+    cell = np.repeat(np.arange(low.size), parts)
+    place = np.arange(cell.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    step = (extent / parts)[cell]
+    below, above = low[cell] * np.exp(place * step), low[cell] * np.exp((place + 1) * step)
+    return mass_of_cells(below, np.minimum(above, high[cell]), (calls / parts)[cell], float(total(h)))
 
 
 def _roughness(low: Array, high: Array, calls: Array) -> float:
@@ -103,13 +119,6 @@ def _roughness(low: Array, high: Array, calls: Array) -> float:
     density = calls / width
     expected = width[1:-1] * (density[:-2] + density[2:]) / 2
     return float(np.mean((calls[1:-1] - expected) ** 2 / (calls[1:-1] + expected + 1)))
-
-
-def _tooth_direction(low: Array, high: Array, calls: Array, tick: float) -> complex:
-    """Where within a step the calls of fine buckets lie, as a direction; its length, 0 to 1, tells how far they agree."""
-    fine = high - low < tick * FINE_STEPS
-    turns = np.exp(2j * np.pi * (low + high)[fine] / 2 / tick)
-    return complex(calls[fine] @ turns) / max(float(calls[fine].sum()), 1.0)
 
 
 def _cells_by_step(low: Array, high: Array, calls: Array, tick: float, direction: complex) -> Cells:
@@ -133,12 +142,140 @@ def _cells_by_step(low: Array, high: Array, calls: Array, tick: float, direction
     return low[starts], np.maximum.reduceat(high, starts), np.add.reduceat(calls, starts)
 
 
-def _pieces(low: Array, high: Array, calls: Array) -> Cells:
-    """Cells cut into pieces of equal ratio."""
-    ratio = np.log(high / low)
-    parts = np.clip(np.ceil(ratio / PIECE_RATIO), 1, MAX_PIECES).astype(np.intp)
-    cell = np.repeat(np.arange(low.size), parts)
-    place = np.arange(cell.size) - np.repeat(np.cumsum(parts) - parts, parts)
-    step = (ratio / parts)[cell]
-    below, above = low[cell] * np.exp(place * step), low[cell] * np.exp((place + 1) * step)
-    return below, np.minimum(above, high[cell]), (calls / parts)[cell]
+# ---- The borders that each observation shows on its own, and the share of the calls below them.
+
+MIN_INDEPENDENT_CALLS = 200.0
+"""Number of independent calls from which on borders are found as a rule; below, hardly any is found."""
+MIN_TICK_NS = 1.0
+"""Step of recorded durations, which are whole ns however fine the clock is."""
+
+
+def without_perturbed(observed: Observed, options: MiningOptions) -> Observed:
+    """The observations whose durations recording itself did not lengthen, with a note of those left out.
+
+    Probes of nested calls may take at most ``options.perturbed`` of the median duration (§4, RQ5; specs/mining.md,
+    "Nesting").
+    """
+
+    def perturbed(one: Observation) -> bool:
+        durations = merged(list(one.paths.values()))
+        calls = total(durations)
+        if calls == 0 or one.nested == 0 or observed.probe_ns <= 0:
+            return False
+        return one.nested * observed.probe_ns / calls > options.perturbed * float(quantile(durations, 0.5))
+
+    kept = tuple(one for one in observed.observations if not perturbed(one))
+    left_out = len(observed.observations) - len(kept)
+    if left_out == 0:
+        return observed
+    note = (
+        f"perturbed: in {left_out} of {len(observed.observations)} observations the probes of calls within take more than "
+        f"{options.perturbed:.0%} of the median duration; these are left out: "
+        f"record it alone, `perflaw record --collect paths --select {observed.component} -- …`"
+    )
+    return replace(observed, observations=kept, notes=(*observed.notes, note))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledObservation:
+    """An observation with enough calls, or several of one platform that have enough together."""
+
+    platform: int
+    """Place of its platform in ``Observed.platforms``."""
+    start_ns: int
+    """When it began."""
+    end_ns: int
+    """When it was closed."""
+    durations: Histogram
+    """Durations of all calls, whatever their path."""
+    observations: tuple[Observation, ...]
+    """The observations that it consists of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObservedBorder:
+    """A border that one pooled observation shows."""
+
+    observation: int
+    """Number of the pooled observation."""
+    platform: int
+    """Its platform."""
+    place: float
+    """The border, ns."""
+    own: float
+    """Share of the observation's calls below it."""
+    common: float
+    """Share of the calls of all observations below it."""
+    sure: bool
+    """Whether this observation alone is sufficient evidence."""
+
+
+def pool_observations(observed: Observed, fewest: int) -> list[PooledObservation]:
+    """Observations in order; one that is too small is put together with the following ones on its platform.
+
+    A pooled observation has at least ``fewest`` calls and, if the platform has so many, as many as are worth
+    ``MIN_INDEPENDENT_CALLS`` independent ones.
+    """
+    calls = [sum(total(h) for h in one.paths.values()) for one in observed.observations]
+    on_platform: dict[int, int] = {}
+    for one, n in zip(observed.observations, calls, strict=True):
+        on_platform[one.platform] = on_platform.get(one.platform, 0) + n
+    wanted = MIN_INDEPENDENT_CALLS * autocorrelation_time([one.batches for one in observed.observations])
+    pooled: list[PooledObservation] = []
+    waiting: dict[int, list[int]] = {}
+    for number, one in enumerate(observed.observations):
+        together = waiting.setdefault(one.platform, [])
+        together.append(number)
+        if sum(calls[each] for each in together) >= max(fewest, min(wanted, on_platform[one.platform])):
+            some = tuple(observed.observations[each] for each in waiting.pop(one.platform))
+            durations = merged([h for each in some for h in each.paths.values()])
+            end_ns = max(each.end_ns for each in some)
+            pooled.append(PooledObservation(one.platform, some[0].start_ns, end_ns, durations, some))
+    return pooled
+
+
+def observed_borders(
+    pooled: Sequence[PooledObservation], observed: Observed, options: MiningOptions
+) -> list[ObservedBorder]:
+    """Borders of each observation on its own; of borders that match, the leftmost (§3.2).
+
+    A border that many observations show need not be sure in each: z of m observations adds up to √m·z (Stouffer 1949).
+    """
+    everything = merged([each.durations for each in pooled])
+    time = autocorrelation_time([one.batches for each in pooled for one in each.observations])
+    least = max(options.sure, MIN_Z / math.sqrt(max(len(pooled), 1)))
+
+    def borders(one: PooledObservation, min_z: float) -> NDArray[np.float64]:
+        if options.paper:
+            return paper_borders(one.durations)
+        tick = observed.platforms[one.platform].tick if one.platform < len(observed.platforms) else 0.0
+        step = max(tick, MIN_TICK_NS) if tick > 0 else 0.0
+        return borders_of(one.durations, step, total(one.durations) / time, min_z)
+
+    found = []
+    for number, one in enumerate(pooled):
+        places = borders(one, least)
+        own, common = cdf(one.durations, places), cdf(everything, places)
+        sure = cdf(one.durations, borders(one, MIN_Z)) if places.size else own
+        for i in distinct_shares(own, options.epsilon):
+            is_sure = bool(np.abs(sure - own[i]).min(initial=1.0) < options.epsilon)
+            row = ObservedBorder(number, one.platform, float(places[i]), float(own[i]), float(common[i]), is_sure)
+            found.append(row)
+    return found
+
+
+def distinct_shares(shares: ArrayLike, epsilon: float) -> NDArray[np.intp]:
+    """Places of the borders that stay, (k,), given the increasing shares F (m,) of the mass below each border.
+
+    Scanned from the left, the leftmost of the borders that match it is kept, so matches form no chains. A border with less
+    than ε of the mass on one side is dropped (Definition 1).
+
+    >>> distinct_shares([0.01, 0.3, 0.34, 0.38, 0.97], 0.05)
+    array([1, 3])
+    """
+    share = np.asarray(shares, dtype=np.float64)
+    kept: list[int] = []
+    for place in np.flatnonzero((share >= epsilon) & (share <= 1.0 - epsilon)):
+        if not kept or share[place] - share[kept[-1]] >= epsilon:
+            kept.append(int(place))
+    return np.array(kept, dtype=np.intp)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, gammaln
 
 from perflaw.errors import UsageError
+from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.durations import autocorrelation_time, clusters
-from perflaw.learn.paths.options import MiningOptions
 from perflaw.learn.paths.stable import StableBorders
 from perflaw.types import Batches, Observed
 from perflaw.types.specifications import CallPath
@@ -260,35 +260,27 @@ def paper_groups(counts: Ints) -> Labels:
     labels = np.full(len(counts), -1, dtype=np.intp)
     if used.size == 0:
         return labels
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.metrics import adjusted_mutual_info_score
+    except ImportError as error:
+        raise UsageError("--paper needs scikit-learn", str(error), "pip install 'perflaw[paper]'") from error
     shares = counts[used] / calls[used][:, None]
     labels[used], best = 0, 0.0
     for k in range(2, min(MAX_GROUPS, len(np.unique(np.round(shares, 12), axis=0))) + 1):
-        candidate = _k_means(shares, k)
-        information = _mutual_information(counts[used], candidate)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            means = KMeans(k, n_init=STARTS, random_state=SEED).fit(shares)
+        candidate = np.asarray(means.labels_, dtype=np.intp)
+        table = np.zeros((int(candidate.max()) + 1, counts.shape[1]))
+        np.add.at(table, candidate, counts[used])
+        times = np.rint(table * min(1.0, MAX_COMPARED_CALLS / max(table.sum(), 1.0))).astype(np.int64).ravel()
+        group, cluster = np.indices(table.shape)
+        information = float(
+            adjusted_mutual_info_score(np.repeat(group.ravel(), times), np.repeat(cluster.ravel(), times))
+        )
         if information <= best + 1e-9:
             break
         labels[used], best = candidate, information
     return _numbered_by_calls(labels, calls)
-
-
-def _k_means(shares: Array, k: int) -> Labels:
-    """k-means of the shares (P, C), every path with the same weight."""
-    try:
-        from sklearn.cluster import KMeans
-        from sklearn.exceptions import ConvergenceWarning
-    except ImportError as error:
-        raise UsageError("--paper needs scikit-learn", str(error), "pip install 'perflaw[paper]'") from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(KMeans(k, n_init=STARTS, random_state=SEED).fit(shares).labels_, dtype=np.intp)
-
-
-def _mutual_information(counts: Ints, labels: Labels) -> float:
-    """Adjusted mutual information of the paths' group (P,) and the cluster, over calls (P, C)."""
-    from sklearn.metrics import adjusted_mutual_info_score
-
-    table = np.zeros((int(labels.max()) + 1, counts.shape[1]))
-    np.add.at(table, labels, counts)
-    calls = np.rint(table * min(1.0, MAX_COMPARED_CALLS / max(table.sum(), 1.0))).astype(np.int64).ravel()
-    group, cluster = np.indices(table.shape)
-    return float(adjusted_mutual_info_score(np.repeat(group.ravel(), calls), np.repeat(cluster.ravel(), calls)))

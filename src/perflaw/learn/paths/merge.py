@@ -1,4 +1,4 @@
-"""Specifications of one function from several runs, builds and machines as one (Brünink & Rosenblum, RQ1, RQ2).
+"""Specifications of one function from several runs, builds and machines: as one, and compared (Brünink & Rosenblum).
 
 Counts are added, platform by platform, over the borders that all have and the call paths without inlined functions; groups
 and expressions are found again in the sums. A path is quarantined if models put it into groups that do not match and its
@@ -8,23 +8,21 @@ calls differ between the models: nothing is claimed of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Final
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from perflaw.errors import DataError
-from perflaw.learn.paths.compare import (
-    QUARANTINED,
-    agreeing,
-    group_of_paths,
-    inlined_functions,
-    without_functions,
-)
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.edges import Bools
 from perflaw.learn.paths.grouping import Array, Ints, Labels, PathCounts, differ, group_paths, table_rows
 from perflaw.learn.paths.mine import group_and_explain
-from perflaw.learn.paths.options import MiningOptions
-from perflaw.types import PathSpec, Platform
+from perflaw.types import Consistency, PathSpec, Platform
+from perflaw.types.specifications import CallPath
 
 
 def merge(specs: Sequence[PathSpec], options: MiningOptions | None = None) -> PathSpec:
@@ -73,7 +71,14 @@ class _Models:
 def _merge_models(specs: Sequence[PathSpec], notes: tuple[str, ...], options: MiningOptions) -> PathSpec:
     """One specification from at least two that have calls."""
     aligned = aligned_borders(specs, options.epsilon)
-    platforms, places = _common_platforms(specs)
+    # A host and a build are one platform; ``places`` are those of each specification's platforms among all, by name.
+    ticks: dict[tuple[str, str], float] = {}
+    for spec in specs:
+        for one in spec.platforms:
+            ticks[one.host, one.build] = max(ticks.get((one.host, one.build), 0.0), one.tick)
+    names = sorted(ticks)
+    places = [{k: names.index((one.host, one.build)) for k, one in enumerate(spec.platforms)} for spec in specs]
+    platforms = tuple(Platform(*name, ticks[name]) for name in names)
     models = _models(specs, aligned, places)
     data = models.total
     name = f"{specs[0].component} {specs[0].metric}"
@@ -207,17 +212,6 @@ def _borders_on(spec: PathSpec, platform: int) -> tuple[float, ...]:
     return (spec.platform_borders or {}).get(platform, spec.borders)
 
 
-def _common_platforms(specs: Sequence[PathSpec]) -> tuple[tuple[Platform, ...], list[dict[int, int]]]:
-    """All platforms, by name, and the place of each specification's among them. A host and a build are one platform."""
-    ticks: dict[tuple[str, str], float] = {}
-    for spec in specs:
-        for one in spec.platforms:
-            ticks[one.host, one.build] = max(ticks.get((one.host, one.build), 0.0), one.tick)
-    names = sorted(ticks)
-    places = [{k: names.index((one.host, one.build)) for k, one in enumerate(spec.platforms)} for spec in specs]
-    return tuple(Platform(host, build, ticks[host, build]) for host, build in names), places
-
-
 def _common_borders(
     specs: Sequence[PathSpec], aligned: Sequence[tuple[int, ...]], places: Sequence[Mapping[int, int]]
 ) -> dict[int, tuple[float, ...]]:
@@ -255,3 +249,116 @@ def _calls_by_platform(spec: PathSpec) -> dict[int, Ints]:
                 below = np.rint(calls * np.cumsum(shares)).astype(np.int64)
                 tables[place][path] = np.diff(below, prepend=0)
     return tables
+
+
+# ---- How far two specifications of a function agree on which call paths behave alike (RQ1, RQ2).
+
+PERMUTATIONS: Final = 200
+"""Number of random groupings by which chance is simulated, with a fixed seed."""
+QUARANTINED: Final = -1
+"""Group of a quarantined path, which agrees with nothing."""
+
+
+def consistency(a: PathSpec, b: PathSpec) -> Consistency:
+    """Share of the call paths on which two specifications agree, and of the calls that came by these paths.
+
+    Only paths that both have in a group count. Groups of the one are matched with groups of the other so that as many
+    calls as possible come by paths of matched groups; on those paths they agree. Chance is the mean over random groupings
+    of the same sizes (simulated, fixed seed). Functions that either build inlined are left out first. DataError for
+    different functions.
+    """
+    if (a.component, a.metric) != (b.component, b.metric):
+        raise DataError(f"{a.component} ({a.metric}) and {b.component} ({b.metric})", "models of one function compare")
+    names = inlined_functions([a, b])
+    first, second = group_of_paths(a, names), group_of_paths(b, names)
+    common = sorted(first.keys() & second.keys())
+    if not common:
+        return Consistency(a.component, 1.0, 1.0, 1.0, 1.0, 0)
+    one = np.array([first[path][0] for path in common], dtype=np.intp)
+    other = np.array([second[path][0] for path in common], dtype=np.intp)
+    calls = np.array([first[path][1] + second[path][1] for path in common], dtype=np.float64)
+
+    def shares(other: Labels) -> tuple[float, float]:
+        agree = agreeing(one, other, calls)
+        return float(agree.mean()), float(calls[agree].sum() / max(calls.sum(), 1e-300))
+
+    rng = np.random.default_rng(0)
+    chance = np.mean([shares(rng.permutation(other)) for _ in range(PERMUTATIONS)], axis=0)
+    return Consistency(a.component, *shares(other), float(chance[0]), float(chance[1]), len(common))
+
+
+def agreeing(one: Labels, other: Labels, calls: Array) -> Bools:
+    """Whether each path (P,) is in groups that are matched: maximum-weight matching on the contingency table.
+
+    The weight is calls, then paths; groups below 0 are not matched.
+
+    >>> agreeing(np.array([0, 0, 1]), np.array([1, 0, 0]), np.array([9.0, 1.0, 5.0])).tolist()
+    [True, False, True]
+    """
+    inside = (one >= 0) & (other >= 0)
+    if not inside.any():
+        return np.zeros(one.size, dtype=bool)
+    table = np.zeros((int(one.max()) + 1, int(other.max()) + 1))
+    np.add.at(table, (one[inside], other[inside]), calls[inside] + 0.5 / one.size)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    match = np.full(len(table), QUARANTINED - 1)
+    match[rows] = columns
+    return np.asarray(inside & (match[one] == other))
+
+
+def group_of_paths(spec: PathSpec, names: frozenset[str] = frozenset()) -> dict[CallPath, tuple[int, int]]:
+    """Call path without the functions ``names`` → its group and its calls; unknown paths are missing.
+
+    If several paths become one, its group is that of most of its calls.
+    """
+    calls: dict[CallPath, dict[int, int]] = {}
+    for number, group in enumerate(spec.groups):
+        label = QUARANTINED if group.standing == "quarantined" else number
+        for place in group.paths:
+            here = calls.setdefault(without_functions(spec.paths[place], names), {})
+            here[label] = here.get(label, 0) + sum(spec.path_counts[place])
+    return {
+        path: (max(sorted(here), key=lambda label: here[label]), sum(here.values())) for path, here in calls.items()
+    }
+
+
+# ---- Functions that are on the call paths of one build and not on those of another, which inlined them into their callers
+# (RQ2).
+
+
+def inlined_functions(specs: Sequence[PathSpec]) -> frozenset[str]:
+    """Names to leave out of all paths: a specification lacks them, and has the other's paths without them.
+
+    A name stays if it is missing only because no call came that way: then the other specification has no such path
+    without it. Specifications of the same builds are not compared.
+    """
+
+    def functions(paths: Iterable[CallPath]) -> set[str]:
+        return {name for path in paths for name in path[:-1]}
+
+    found: set[str] = set()
+    for one, other in permutations(specs, 2):
+        here, there = ({platform.build for platform in spec.platforms} for spec in (one, other))
+        if here == there and here and "" not in here:
+            continue
+        missing = frozenset(functions(one.paths) - functions(other.paths))
+        extra = frozenset(functions(other.paths) - functions(one.paths))
+        bare = {without_functions(path, extra) for path in other.paths}
+        for path in one.paths:
+            names = missing.intersection(path[:-1])
+            if names and (short := without_functions(path, missing)) in bare and short not in one.paths:
+                found |= names
+    return frozenset(found)
+
+
+def without_functions(path: CallPath, names: frozenset[str]) -> CallPath:
+    """The path without some functions, with recursion folded; the function itself stays.
+
+    >>> without_functions(("main", "helper", "main", "work"), frozenset({"helper"}))
+    ('main', 'work')
+    """
+    kept: list[str] = []
+    for name in path[:-1]:
+        if name not in names and kept[-1:] != [name]:
+            kept.append(name)
+    return (*kept, path[-1])

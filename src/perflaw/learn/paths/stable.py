@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.borders import ObservedBorder, PooledObservation, observed_borders, pool_observations
 from perflaw.learn.paths.durations import cdf, merged, quantile, total
-from perflaw.learn.paths.observations import ObservedBorder, PooledObservation, observed_borders, pool_observations
-from perflaw.learn.paths.options import MiningOptions
 from perflaw.types import Histogram, Observed
 
 Array = NDArray[np.float64]

@@ -129,3 +129,29 @@ def test_advice_names_a_placeholder_of_the_command(rng):
     reasons = {scope.law.reason for scope in learn_one(made).scopes}
     assert not [reason for reason in reasons if "self.a" in reason]
     assert [reason for reason in reasons if "--vary rows=…" in reason]
+
+
+def numbered(rng, count, growth, name="run.index"):
+    """Runs whose costs grow with their number: of a machine that becomes slower, say."""
+    number = np.arange(1.0, count + 1)
+    runs = [run(i + 1, {name: float(i + 1)}) for i in range(count)]
+    y = 1e6 * growth(number) * np.exp(0.01 * rng.normal(size=count))
+    made = evidence(y, {name: number}, run=[one.id for one in runs])
+    return replace(made, runs=tuple(RunCost(one, 1, int(c), 0, int(c)) for one, c in zip(runs, y, strict=True)))
+
+
+@pytest.mark.parametrize("count", [5, 10, 40])
+@pytest.mark.parametrize("growth", [lambda i: 1.0 + 0.0 * i, lambda i: 1.0 + 0.05 * i, lambda i: i])
+def test_the_number_of_a_run_is_never_a_law(rng, count, growth):
+    assert one_law(learn_one(numbered(rng, count, growth))) == set()
+    assert one_law(learn_one(numbered(rng, count, lambda i: i, "rows"))) == {"rows"}
+
+
+def test_the_number_of_a_run_splits_nothing(rng):
+    assert not any(scope.condition for scope in learn_one(numbered(rng, 40, lambda i: 1.0 + 9.0 * (i > 20))).scopes)
+
+
+def test_a_number_of_runs_that_a_person_varies_is_a_law_if_it_explains_much(rng):
+    made = numbered(rng, 20, lambda i: i, "seed")
+    varied = tuple(replace(one, run=replace(one.run, configuration={"seed": "1"})) for one in made.runs)
+    assert one_law(learn_one(replace(made, runs=varied))) == {"seed"}

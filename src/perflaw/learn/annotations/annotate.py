@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from perflaw.learn.annotations.call_laws import as_small, cell_series, learn_relevant
 from perflaw.learn.annotations.options import AnnotationOptions
+from perflaw.learn.annotations.plausibility import without_run_numbers
 from perflaw.learn.annotations.records import RecordTable, record_table, representative
 from perflaw.learn.annotations.scopes import ComponentScopes, Point, component_scopes
 from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
@@ -45,7 +46,7 @@ def annotate(
     ``model`` of the program. The result is deterministic. Components without a completed call are left out.
     """
     options = options or AnnotationOptions()
-    evidence = [one for one in evidence if one.cost.size]
+    evidence = [one if options.paper else without_run_numbers(one) for one in evidence if one.cost.size]
     run_laws = RunLaws(model, at) if model is not None and model.runs else None
     whole = float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
     ranked = sorted(evidence, key=lambda one: sum(cost.total for cost in one.runs), reverse=True)

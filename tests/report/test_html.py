@@ -103,6 +103,9 @@ def test_predictions_are_of_one_kind() -> None:
     there = page_data(page(asked, at={"n": 1e6}))
     assert there["predicted"] == {"heading": "run at n = 1,000,000", "scope": "at"}
     assert there["rows"][0]["text"]["predicted"] == "41 s (33–49)"
+    vague = replace(factory.prediction({"n": 1e6}, 41e9), mean_low=1e6, mean_high=9e20)
+    there = page_data(page([replace(factory.linear(), predicted=vague)], at={"n": 1e6}))
+    assert there["rows"][0]["text"]["predicted"] == "unknown"
     default = page_data(page([factory.linear()]))
     assert default["predicted"]["heading"] == "run at n = 100,000"
     alone = page_data(page([replace(factory.linear(), run_law=None)]))

@@ -23,7 +23,7 @@ from perflaw.report.law_words import (
     steepest,
     verdict,
 )
-from perflaw.report.quantity import NOTHING, counted, estimate, interval, number, percent, quantity
+from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, interval, is_known, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, WIDTH, broken, printable, text_table, width
 from perflaw.types import Annotation, Forecast, Law, Prediction, ProgramForecast, Run
 
@@ -183,10 +183,7 @@ def fit_table(laws: Sequence[tuple[str, Law]], colour: bool) -> str:
         )
     if len(laws) == 1:
         [(_, law)] = laws
-        predictions = [
-            [_point(law, one), _estimate(one), f"{_three_digits(one.new_low)}–{_three_digits(one.new_high)}"]
-            for one in law.predictions
-        ]
+        predictions = [[_point(law, one), _estimate(one), _new_run(one)] for one in law.predictions]
         evidence = f"distribution {short(learnt_text(law.expression))}, "
         evidence += f"from {counted(law.n, 'row')}, {counted(law.runs, 'run')}"
         text = text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + "\n"
@@ -215,8 +212,16 @@ def _point(law: Law, prediction: Prediction) -> str:
 
 
 def _estimate(prediction: Prediction) -> str:
+    if not is_known(prediction.mean, prediction.mean_low, prediction.mean_high):
+        return UNKNOWN
     low, high = _three_digits(prediction.mean_low), _three_digits(prediction.mean_high)
     return f"{_three_digits(prediction.mean)} ({low}–{high})"
+
+
+def _new_run(prediction: Prediction) -> str:
+    if not is_known(prediction.mean, prediction.mean_low, prediction.mean_high):
+        return UNKNOWN
+    return f"{_three_digits(prediction.new_low)}–{_three_digits(prediction.new_high)}"
 
 
 def _three_digits(value: float) -> str:
@@ -262,7 +267,9 @@ def forecast_table(forecasts: Sequence[Forecast], colour: bool, every: bool = Fa
                 if low is not None and high is not None:
                     expected = estimate(one.mean, low, high, unit)
                 low, high = one.new_low, one.new_high
-                new = NOTHING if low is None or high is None else interval(low, high, unit)
+                new = UNKNOWN if expected == UNKNOWN else NOTHING
+                if low is not None and high is not None and expected != UNKNOWN:
+                    new = interval(low, high, unit)
             rows.append([name, expected, new])
             if one.message:
                 messages.setdefault(one.message, []).append(one.component.name)

@@ -6,6 +6,10 @@ import math
 
 NOTHING = "—"
 """What stands where there is no number."""
+UNKNOWN = "unknown"
+"""What stands in the place of a number whose interval says nothing."""
+MAX_FACTOR = 100.0
+"""From this ratio of its ends on, an interval for the mean says nothing."""
 
 # (from this value on, size of the unit, its name). A unit starts slightly under its size, because 999.6 ns rounds to
 # 1.0 µs and not to 1,000 ns; minutes and longer start late, because "90 s" reads better than "1.5 min".
@@ -142,12 +146,23 @@ def interval(low: float, high: float, unit: str) -> str:
     return f"{quantity(low, unit)}–{quantity(high, unit)}"
 
 
-def estimate(mean: float, low: float, high: float, unit: str) -> str:
-    """A value with its interval, in the value's unit where that reads well.
+def is_known(mean: float, low: float, high: float) -> bool:
+    """Whether the interval for a mean says where it is; one that reaches down to 0 does by its upper end.
 
-    >>> estimate(41e9, 34e9, 50e9, "ns"), estimate(41e9, 2e6, 900e9, "ns")
-    ('41 s (34–50)', '41 s (2.0 ms–15 min)')
+    >>> is_known(3.0, 1.0, 90.0), is_known(3.0, 1.0, 110.0), is_known(3.0, 0.0, 9.0), is_known(3.0, 0.0, 90.0)
+    (True, False, True, False)
     """
+    return high <= (MAX_FACTOR * low if low > 0 else math.sqrt(MAX_FACTOR) * mean)
+
+
+def estimate(mean: float, low: float, high: float, unit: str) -> str:
+    """A value with the interval for it, in the value's unit where that reads well; no number if it is not known.
+
+    >>> estimate(41e9, 34e9, 50e9, "ns"), estimate(41e9, 90e6, 8e9, "ns"), estimate(41e9, 2e6, 9e20, "ns")
+    ('41 s (34–50)', '41 s (90 ms–8.0 s)', 'unknown')
+    """
+    if not is_known(mean, low, high):
+        return UNKNOWN
     size, _ = _unit(mean, unit)
     if mean and (low == 0 or abs(low) >= size / 10) and abs(high) < size * 1000:
         return f"{quantity(mean, unit)} ({significant(low / size)}–{significant(high / size)})"

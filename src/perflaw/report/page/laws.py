@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from perflaw.laws.tree import distribution_tree, expression_tree
 from perflaw.report import law_words as words
 from perflaw.report.page import curve_columns, flat, packed, shortened
-from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity
+from perflaw.report.quantity import NOTHING, UNKNOWN, count, counted, interval, is_known, number, percent, quantity
 from perflaw.types import Annotation, Law, Prediction
 from perflaw.types.documents import Document, document, finite
 
@@ -149,9 +149,15 @@ def prediction_rows(predictions: Iterable[Prediction], unit: str) -> list[list[s
     rows = {
         (
             words.features_text(one.features) or "anywhere",
-            quantity(one.mean, unit),
-            interval(one.mean_low, one.mean_high, unit),
-            interval(one.new_low, one.new_high, unit),
+            *(
+                (
+                    quantity(one.mean, unit),
+                    interval(one.mean_low, one.mean_high, unit),
+                    interval(one.new_low, one.new_high, unit),
+                )
+                if is_known(one.mean, one.mean_low, one.mean_high)
+                else (UNKNOWN, NOTHING, NOTHING)
+            ),
         ): None
         for one in predictions
     }

@@ -198,7 +198,10 @@ function answerFor(data, model, values) {
   const mean = means.reduce((sum, value, i) => sum + value * holding[i].probability, 0) / (whole || 1);
   const parts = holding.length > 1 ? [element("ul", null, holding.map((scope, i) => element("li", null, swatch(scope), `${percentText(scope.probability)}: `,
     element("b", null, quantity(means[i], data.document.unit)), element("span", { class: "quiet" }, ` (${span(...noiseAt(scope.law, values), data.document.unit)} of calls)`))))] : [];
-  return [element("p", null, element("b", { class: "asked" }, quantity(mean, data.document.unit)), " ", intervalWords(data, model, holding, values)), ...parts, ...farWords(holding, values)];
+  const ends = intervalAt(data, model, values);
+  const known = !ends || isKnown(mean, ends.mean_low, ends.mean_high);
+  const answer = element("b", { class: "asked" }, known ? quantity(mean, data.document.unit) : "unknown");
+  return [element("p", null, answer, " ", known ? intervalWords(data, ends, holding, values) : ""), ...parts, ...farWords(holding, values)];
 }
 
 const swatch = (scope) => {
@@ -207,8 +210,7 @@ const swatch = (scope) => {
   return made;
 };
 
-function intervalWords(data, model, holding, values) {
-  const ends = intervalAt(data, model, values);
+function intervalWords(data, ends, holding, values) {
   const unit = data.document.unit;
   if (ends) return element("span", { class: "quiet" }, `${CONFIDENCE.words} of the mean ${span(ends.mean_low, ends.mean_high, unit)}, of a new run ${span(ends.new_low, ends.new_high, unit)}`);
   if (holding.length > 1) return element("span", { class: "quiet" }, "on average");

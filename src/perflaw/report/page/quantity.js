@@ -23,6 +23,9 @@ function twoDigits(value) {
   return String(Number(value.toPrecision(2)));
 }
 
+// Whether the interval for a mean says where it is.
+const isKnown = (mean, low, high) => high <= (low > 0 ? 100 * low : 10 * mean);
+
 const span = (low, high, unit) => `${quantity(low, unit)}–${quantity(high, unit)}`;
 
 // A number of things with their name: "1 run", "2 runs".

@@ -93,7 +93,7 @@ function markTrace(one, name) {
   const size = trendSize(name), cost = costAt(one, name, size);
   const ends = one.joint ? null : bandsAt(one.plot.curves[name], size); // the bands are those of the law in this feature alone
   const error = ends && cost != null ? { error_y: { type: "data", symmetric: false, array: [Math.max(0, ends.new_high - cost)], arrayminus: [Math.max(0, cost - ends.new_low)], color: colour("accent") } } : {};
-  const told = ends ? `<br>${CONFIDENCE.words} of the mean ${span(ends.mean_low, ends.mean_high, "")}, of a new run ${span(ends.new_low, ends.new_high, "")}` : "";
+  const told = ends && !isKnown(cost, ends.mean_low, ends.mean_high) ? "<br>its cost there is unknown" : ends ? `<br>${CONFIDENCE.words} of the mean ${span(ends.mean_low, ends.mean_high, "")}, of a new run ${span(ends.new_low, ends.new_high, "")}` : "";
   return { type: "scatter", mode: "markers", name: "asked", showlegend: false, x: cost == null ? [] : [size], y: cost == null ? [] : [cost], ...error,
     marker: { size: 11, symbol: "diamond-open", color: colour("accent"), line: { width: 2 } }, hovertemplate: `asked: %{y:.3~s} at %{x:.4~s}${told}<extra></extra>` };
 }

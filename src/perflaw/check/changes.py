@@ -79,30 +79,22 @@ def coefficients(claim: Claim, records: LawRecords) -> list[list[Coefficient]]:
     found = []
     for number, clause in enumerate(claim.clauses):
         law, here = clause.parts[0].distribution, records.take(records.clause == number)
-        found.append(_with_intervals(law, here) if len(clause.parts) == 1 else [])
+        terms = mean_terms(law) if len(clause.parts) == 1 else []
+        of_clause = [Coefficient(term.text, term.coefficient, None, None) for term in terms]
+        if 0 < len(terms) <= MAX_TERMS and len(terms) < here.cost.size:
+            columns = np.ones((len(terms), here.cost.size))
+            for row, term in enumerate(terms):
+                if term.basis is not None:
+                    columns[row] = evaluate(term.basis, here.values)
+            relative = law.name == "LogNorm"
+            half = _jackknife(columns, here, np.asarray(here.weight / (here.expected**2 if relative else 1.0)))
+            if half is not None:
+                of_clause = [
+                    replace(one, low=one.value - width, high=one.value + width)
+                    for one, width in zip(of_clause, half.tolist(), strict=True)
+                ]
+        found.append(of_clause)
     return found
-
-
-def _with_intervals(law: Distribution, records: LawRecords) -> list[Coefficient]:
-    """Coefficients of a distribution's mean, with intervals if its records allow them."""
-    terms = mean_terms(law)
-    exact = [Coefficient(term.text, term.coefficient, None, None) for term in terms]
-    count = records.cost.size
-    if not 0 < len(terms) <= MAX_TERMS or count <= len(terms):
-        return exact
-    columns = np.ones((len(terms), count))
-    for row, term in enumerate(terms):
-        if term.basis is not None:
-            columns[row] = evaluate(term.basis, records.values)
-    relative = law.name == "LogNorm"
-    weight = np.asarray(records.weight / (records.expected**2 if relative else 1.0))
-    half = _jackknife(columns, records, weight)
-    if half is None:
-        return exact
-    return [
-        replace(one, low=one.value - width, high=one.value + width)
-        for one, width in zip(exact, half.tolist(), strict=True)
-    ]
 
 
 def _jackknife(columns: Array, records: LawRecords, weight: Array) -> Array | None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from perflaw.explore.explorer import Explorer
     from perflaw.explore.studying import Wish
-    from perflaw.store.experiment import Experiment, Recording
-    from perflaw.types import Annotation, Evidence
+    from perflaw.store.experiment import Experiment
+    from perflaw.types import Evidence
     from perflaw.types.explored import StudyResult
     from perflaw.types.studies import Configuration, Reading, Study, Trial
 
@@ -198,53 +198,50 @@ def write_study_laws(path: Path, found: StudyResult, experiment: Experiment) -> 
 
     They are learnt from what the runs hold, in the runs' own units, so that later runs can be held against them.
     """
+    import numpy as np
+
     from perflaw.cli.law_files import write_laws
+    from perflaw.learn.exploring.laws import metric_law
     from perflaw.learn.exploring.observations import usable
+    from perflaw.store.evidence import by_key, find_metric, gather
+    from perflaw.types import Annotation, Scope
+    from perflaw.types.studies import configuration_key
 
     runs = tuple(one.run for one in usable(found.trials) if one.run)
     if not runs:
         raise DataError(f"{path}: no laws to write", "no trial is valid", "perflaw explore STUDY")
     recordings = experiment.recordings(runs)
     # What the runs hold of every metric that has a law, by component and metric.
-    from perflaw.store.evidence import by_key, find_metric, gather
-
     everywhere = set.intersection(*({metric.name for metric in one.run.metrics} for one in recordings))
     names = [one.metric.name for one in found.laws if one.metric.name in everywhere]
     evidence: dict[tuple[str, str], Evidence] = {}
     for metric in (find_metric(recordings, name) for name in names):
         evidence |= by_key(gather(recordings, metric), metric)
-    annotations = [_annotation(found, recordings, one) for one in evidence.items()]
+
+    # The law of each metric as an annotation of the study's component.
+    settings = {trial.run: configuration_key(trial.configuration) for trial in found.trials}
+    annotations = []
+    for (_, name), of_metric in evidence.items():
+        groups = np.array([settings[run] for run in of_metric.run.tolist()])
+        features = {feature: values for feature, values in of_metric.features.items() if np.isfinite(values).all()}
+        depends = any(one.shares for one in found.importance if one.metric == name)
+        at = next((one.law.predictions[:1] for one in found.laws if one.metric.name == name), ())
+        points = [dict(one.features) for one in at if features.keys() <= one.features.keys()]
+        law = metric_law(name, of_metric.cost, features, groups, depends, points)
+        annotations.append(
+            Annotation(
+                component=of_metric.component,
+                metric=find_metric(recordings, name),
+                features=tuple(features),
+                scopes=(Scope(None, 1.0, law),),
+                calls=sum(cost.calls for cost in of_metric.runs),
+                total=sum(cost.total for cost in of_metric.runs),
+                share=1.0,
+                self_share=1.0,
+            )
+        )
     write_laws(path, annotations, recordings, evidence)
     click.echo(f"wrote {path}: {len(annotations)} law{'s' * (len(annotations) != 1)}", err=True)
-
-
-def _annotation(found: StudyResult, recordings: list[Recording], entry: tuple[tuple[str, str], Evidence]) -> Annotation:
-    """The law of a metric as an annotation of the study's component."""
-    import numpy as np
-
-    from perflaw.learn.exploring.laws import metric_law
-    from perflaw.store.evidence import find_metric
-    from perflaw.types import Annotation, Scope
-    from perflaw.types.studies import configuration_key
-
-    (_, name), evidence = entry
-    settings = {trial.run: configuration_key(trial.configuration) for trial in found.trials}
-    groups = np.array([settings[run] for run in evidence.run.tolist()])
-    features = {feature: values for feature, values in evidence.features.items() if np.isfinite(values).all()}
-    depends = any(one.shares for one in found.importance if one.metric == name)
-    at = next((one.law.predictions[:1] for one in found.laws if one.metric.name == name), ())
-    points = [dict(one.features) for one in at if features.keys() <= one.features.keys()]
-    law = metric_law(name, evidence.cost, features, groups, depends, points)
-    return Annotation(
-        component=evidence.component,
-        metric=find_metric(recordings, name),
-        features=tuple(features),
-        scopes=(Scope(None, 1.0, law),),
-        calls=sum(cost.calls for cost in evidence.runs),
-        total=sum(cost.total for cost in evidence.runs),
-        share=1.0,
-        self_share=1.0,
-    )
 
 
 @click.command("explore", short_help="try configurations of a system and learn how its performance depends on them")

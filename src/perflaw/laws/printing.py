@@ -148,33 +148,31 @@ def _pieces(root: Expression, written: Callable[[float], str] | None = None) -> 
     waiting: list[Expression | str] = [root]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        else:
-            waiting.extend(reversed(_parts(item, written or number)))
-
-
-def _parts(node: Expression, written: Callable[[float], str]) -> list[Expression | str]:
-    """The node as texts and operands in their order, with the parentheses that the operands need."""
-    match node:
-        case ast.Number():
-            return [written(node.value)]
-        case ast.Name():
-            return [feature(node.text)]
-        case ast.Text():
-            return [quote(node.value, '"')]
-        case ast.Unary():
-            return [node.op, *_within(node.operand, _PREFIX)]
-        case ast.Binary():
-            binds = _BINDS[node.op]
-            right = _PREFIX if node.op == "^" else binds + 1
-            left = binds + 1 if node.op == "^" or node.op in _COMPARED else binds
-            between = node.op if node.op in _TIGHT else f" {node.op} "
-            return [*_within(node.left, left), between, *_within(node.right, right)]
-        case ast.Call():
-            behind: list[Expression | str] = [item for one in node.arguments for item in (", ", one)]
-            return [f"{node.function}(", *behind[1:], ")"]
-    raise TypeError(f"{type(node).__name__} is no part of a law")
+        parts: list[Expression | str]
+        match item:
+            case str():
+                yield item
+                continue
+            case ast.Number():
+                parts = [(written or number)(item.value)]
+            case ast.Name():
+                parts = [feature(item.text)]
+            case ast.Text():
+                parts = [quote(item.value, '"')]
+            case ast.Unary():
+                parts = [item.op, *_within(item.operand, _PREFIX)]
+            case ast.Binary():
+                binds = _BINDS[item.op]
+                right = _PREFIX if item.op == "^" else binds + 1
+                left = binds + 1 if item.op == "^" or item.op in _COMPARED else binds
+                between = item.op if item.op in _TIGHT else f" {item.op} "
+                parts = [*_within(item.left, left), between, *_within(item.right, right)]
+            case ast.Call():
+                behind: list[Expression | str] = [part for one in item.arguments for part in (", ", one)]
+                parts = [f"{item.function}(", *behind[1:], ")"]
+            case _:
+                raise TypeError(f"{type(item).__name__} is no part of a law")
+        waiting.extend(reversed(parts))
 
 
 def _within(node: Expression, least: int) -> list[Expression | str]:

@@ -153,29 +153,27 @@ def secure(plain: socket.socket, context: ssl.SSLContext, seconds: float, **opti
     except (OSError, ValueError):
         plain.close()
         raise
+    deadline = time.monotonic() + seconds
     try:
-        _shake_hands(secured, time.monotonic() + seconds)
+        secured.setblocking(False)
+        while True:
+            try:
+                secured.do_handshake()
+            except ssl.SSLWantReadError:
+                wanted = select.POLLIN
+            except ssl.SSLWantWriteError:
+                wanted = select.POLLOUT
+            else:
+                return secured
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("no TLS in time")
+            poll = select.poll()
+            poll.register(secured, wanted)
+            poll.poll(int(left * 1000) + 1)
     except (OSError, ValueError):
         secured.close()
         raise
-    return secured
-
-
-def _shake_hands(connection: ssl.SSLSocket, deadline: float) -> None:
-    connection.setblocking(False)
-    while True:
-        try:
-            return connection.do_handshake()
-        except ssl.SSLWantReadError:
-            wanted = select.POLLIN
-        except ssl.SSLWantWriteError:
-            wanted = select.POLLOUT
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("no TLS in time")
-        poll = select.poll()
-        poll.register(connection, wanted)
-        poll.poll(int(left * 1000) + 1)
 
 
 def trusting(authority: Path) -> ssl.SSLContext:

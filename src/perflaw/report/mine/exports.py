@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 from perflaw.errors import DataError
@@ -89,45 +88,35 @@ def mine_prometheus(file: SpecFile) -> str:
     specs = [mined.spec for mined in file.specs if mined.spec.borders]
     if not specs:
         return _HEAD.replace("groups:\n", "groups: []\n")
-    return _HEAD + "".join(line + "\n" for spec in specs for line in _rules(spec))
-
-
-def _rules(spec: PathSpec) -> Iterator[str]:
-    yield f"- name: {_quoted(f'perflaw {spec.component} {spec.metric}')}"
-    yield "  rules:"
-    for group in spec.groups:
-        if group.standing == "quarantined":
-            continue
-        yield f"  - record: {CALLS}"
-        yield f"    expr: {_quoted(f'histogram_count(sum(increase({_series(spec, group)})))')}"
-        yield f"    labels: {_labels(spec, group)}"
-        for place, border in enumerate(spec.borders):
-            yield f"  - record: {RATIO}"
-            yield f"    expr: {_quoted(f'histogram_fraction(0, {border:.9g}, sum(rate({_series(spec, group)})))')}"
-            yield f"    labels: {_labels(spec, group, border=f'{border:.9g}')}"
-            # The alert where the share differs by more than the tolerance and by more than chance explains.
-            share = sum(group.distribution[: place + 1])
-            ratio = f"{RATIO}{{{_selector(spec, group)}, border={json.dumps(f'{border:.9g}')}}} - {share:.6g}"
-            variance = SURE**2 * max(share * (1.0 - share), 1e-4)
-            chance = f"({ratio}) ^ 2 * {_ON} {CALLS}{{{_selector(spec, group)}}} > {variance:.6g}"
-            text = f"{spec.component}, group {group.id}: "
-            text += f"{{{{ $value | humanizePercentage }}}} off the {share_text(share)} of calls"
-            yield "  - alert: PerformanceSpecificationViolated"
-            yield f"    expr: {_quoted(f'abs({ratio}) > {TOLERANCE} and {_ON} {chance}')}"
-            yield f"    for: {LASTING}"
-            yield f"    labels: {_labels(spec, group, border=f'{border:.9g}', severity='warning')}"
-            yield f"    annotations: {{summary: {_quoted(f'{text} up to {quantity(border, spec.unit)}')}}}"
-
-
-def _series(spec: PathSpec, group: PathGroup) -> str:
-    return f"{METRIC}{{{_selector(spec, group)}}}[{WINDOW}]"
-
-
-def _selector(spec: PathSpec, group: PathGroup) -> str:
-    return (
-        f"code_function_name={_quoted(spec.component)}, spec_group={json.dumps(group.id)}, "
-        f"clock={json.dumps(spec.metric)}"
-    )
+    lines = []
+    for spec in specs:
+        lines += [f"- name: {_quoted(f'perflaw {spec.component} {spec.metric}')}", "  rules:"]
+        for group in spec.groups:
+            if group.standing == "quarantined":
+                continue
+            selector = f"code_function_name={_quoted(spec.component)}, spec_group={json.dumps(group.id)}, "
+            selector += f"clock={json.dumps(spec.metric)}"
+            series = f"{METRIC}{{{selector}}}[{WINDOW}]"
+            lines.append(f"  - record: {CALLS}")
+            lines.append(f"    expr: {_quoted(f'histogram_count(sum(increase({series})))')}")
+            lines.append(f"    labels: {_labels(spec, group)}")
+            for place, border in enumerate(spec.borders):
+                lines.append(f"  - record: {RATIO}")
+                lines.append(f"    expr: {_quoted(f'histogram_fraction(0, {border:.9g}, sum(rate({series})))')}")
+                lines.append(f"    labels: {_labels(spec, group, border=f'{border:.9g}')}")
+                # The alert where the share differs by more than the tolerance and by more than chance explains.
+                share = sum(group.distribution[: place + 1])
+                ratio = f"{RATIO}{{{selector}, border={json.dumps(f'{border:.9g}')}}} - {share:.6g}"
+                variance = SURE**2 * max(share * (1.0 - share), 1e-4)
+                chance = f"({ratio}) ^ 2 * {_ON} {CALLS}{{{selector}}} > {variance:.6g}"
+                text = f"{spec.component}, group {group.id}: "
+                text += f"{{{{ $value | humanizePercentage }}}} off the {share_text(share)} of calls"
+                lines.append("  - alert: PerformanceSpecificationViolated")
+                lines.append(f"    expr: {_quoted(f'abs({ratio}) > {TOLERANCE} and {_ON} {chance}')}")
+                lines.append(f"    for: {LASTING}")
+                lines.append(f"    labels: {_labels(spec, group, border=f'{border:.9g}', severity='warning')}")
+                lines.append(f"    annotations: {{summary: {_quoted(f'{text} up to {quantity(border, spec.unit)}')}}}")
+    return _HEAD + "".join(line + "\n" for line in lines)
 
 
 def _labels(spec: PathSpec, group: PathGroup, **more: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perflaw.report.variance.terminal import provenance
+from perflaw.report.variance.text import provenance
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.merge import merge
 from tests.conftest import assert_identities

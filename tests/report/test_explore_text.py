@@ -8,8 +8,7 @@ import pytest
 from perflaw.learn.exploring.result import study_result
 from perflaw.report.documents import explore_document
 from perflaw.report.explore.page import render_study
-from perflaw.report.explore.table import explore_text
-from perflaw.report.explore.words import setting_text
+from perflaw.report.explore.text import explore_text, setting_text
 from perflaw.types.documents import dumps
 from perflaw.types.studies import Knob
 from tests import studies_factory as made

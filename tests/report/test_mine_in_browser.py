@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from perflaw.report.mine.words import MineView
+from perflaw.report.mine.text import MineView
 
 from . import factory, specs_factory, variance_factory
 from .shown import Shown

@@ -17,8 +17,7 @@ from perflaw.report.documents import mine_document
 from perflaw.report.mine.call_path_graph import MAX_NODES, call_path_graph
 from perflaw.report.mine.exports import CALLS, RATIO, mine_otlp, mine_prometheus, mine_pytest
 from perflaw.report.mine.page import MAX_BARS, box, histogram_data
-from perflaw.report.mine.table import merge_text, mine_text
-from perflaw.report.mine.words import assertions
+from perflaw.report.mine.text import assertions, merge_text, mine_text
 from perflaw.types import PathGroup, PathSpec
 from perflaw.types.documents import dumps
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile

@@ -297,7 +297,7 @@ def command(
 
         click.echo(dumps(explore_document(found, agreed)))
     else:
-        from perflaw.report.explore.table import explore_text
+        from perflaw.report.explore.text import explore_text
 
         click.echo(explore_text(found, sys.stdout.isatty(), name=str(study)), nl=False)
     return 0

@@ -78,7 +78,7 @@ def command(
         steps = [step.found for step in mined.steps]
         text = dumps(mine_otlp(mined.file) if export else mine_document(mined.file, steps)) + "\n"
     else:
-        from perflaw.report.mine.table import merge_text, mine_text
+        from perflaw.report.mine.text import merge_text, mine_text
 
         colour = sys.stdout.isatty()
         text = merge_text(mined.steps, colour) + "\n" if mined.steps else ""

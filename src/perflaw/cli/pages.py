@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perflaw.cli.mining import MinedSpecs
     from perflaw.learn.variance.analyse import Survey
     from perflaw.learn.variance.tree import Options
-    from perflaw.report.mine.words import MineView
+    from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page
     from perflaw.report.variance.page import Since, VarianceView
     from perflaw.store.experiment import Recording
@@ -84,7 +84,7 @@ def mine_view(recordings: Sequence[Recording], experiment: str, metric: str) -> 
     """Specifications of all functions whose call paths were collected, by wall time unless the metric is CPU time."""
     from perflaw.cli.mining import MiningRequest, mine_specs
     from perflaw.learn.paths import MiningOptions
-    from perflaw.report.mine.words import MineView
+    from perflaw.report.mine.text import MineView
 
     runs, clock = tuple(one.run.id for one in recordings), metric if metric == "cpu" else "time"
     return MineView(mine_specs(MiningRequest(experiment, clock, runs, (), MiningOptions(), time.time_ns())).file)
@@ -92,7 +92,7 @@ def mine_view(recordings: Sequence[Recording], experiment: str, metric: str) -> 
 
 def write_mine(output: str, experiment: str, mined: MinedSpecs) -> None:
     """Write a page of specifications alone."""
-    from perflaw.report.mine.words import MineView
+    from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page
     from perflaw.report.quantity import counted
 

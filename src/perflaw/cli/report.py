@@ -19,7 +19,7 @@ from perflaw.errors import DataError, StoreError, UsageError
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from perflaw.report.mine.words import MineView
+    from perflaw.report.mine.text import MineView
     from perflaw.report.trend.view import TrendView
     from perflaw.report.variance.page import VarianceView
 

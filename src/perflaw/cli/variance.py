@@ -120,7 +120,7 @@ def command(
 
         click.echo(dumps(variance_document(found, [each.run for each in recordings], changes)))
         return 0
-    from perflaw.report.variance.terminal import changes_text, provenance, variance_screen, variance_table
+    from perflaw.report.variance.text import changes_text, provenance, variance_screen, variance_table
 
     colour = sys.stdout.isatty()
     if changes is not None:

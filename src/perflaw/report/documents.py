@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from perflaw.report.mine.words import assertions
+from perflaw.report.mine.text import assertions
 from perflaw.report.trend.view import TrendView, places_of
 from perflaw.specs.call_paths import expression_text
 from perflaw.types import (

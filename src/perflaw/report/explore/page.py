@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 
 from perflaw.laws.tree import distribution_tree
-from perflaw.report.explore import words
+from perflaw.report.explore import text as words
 from perflaw.report.page.page import as_json, asset, encodable, filled, program
 from perflaw.report.quantity import NOTHING, counted
 from perflaw.types.documents import Document, document

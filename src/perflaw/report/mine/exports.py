@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from perflaw.errors import DataError
-from perflaw.report.mine.words import share_text
+from perflaw.report.mine.text import share_text
 from perflaw.report.quantity import quantity
 from perflaw.specs.call_paths import expression_text
 from perflaw.specs.files import spec_yaml

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from perflaw.report.mine.call_path_graph import call_path_graph
-from perflaw.report.mine.words import (
+from perflaw.report.mine.text import (
     MineView,
     borders_text,
     cluster_texts,

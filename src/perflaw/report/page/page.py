@@ -14,7 +14,7 @@ from perflaw.confidence import WORDS, normal_quantile
 from perflaw.laws.distributions import FAMILIES
 from perflaw.report import law_words as words
 from perflaw.report.mine.page import mine_data
-from perflaw.report.mine.words import MineView
+from perflaw.report.mine.text import MineView
 from perflaw.report.page.laws import laws_data
 from perflaw.report.quantity import count, duration
 from perflaw.report.trend.page import trend_data

@@ -13,7 +13,7 @@ from perflaw.report.law_words import short_path
 from perflaw.report.page import flat, packed, shortened
 from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity, significant
 from perflaw.report.variance.graphs import perfetto
-from perflaw.report.variance.words import (
+from perflaw.report.variance.text import (
     RELATIONS,
     call_path,
     cause_text,

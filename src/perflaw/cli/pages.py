@@ -16,11 +16,10 @@ from perflaw.cli.options import write_text
 
 if TYPE_CHECKING:
     from perflaw.cli.mining import MinedSpecs
-    from perflaw.learn.variance.analyse import Survey
     from perflaw.learn.variance.tree import Options
     from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page
-    from perflaw.report.variance.page import Since, VarianceView
+    from perflaw.report.variance.page import VarianceView
     from perflaw.store.experiment import Recording
     from perflaw.types import Annotation, Component
 
@@ -115,15 +114,18 @@ def variance_views(
     Functions that vary in one metric are explained in all metrics, the function ``asked`` for first. Each view holds
     what changed since the experiment ``against``.
     """
-    from perflaw.learn.variance.analyse import survey
-    from perflaw.report.variance.page import VarianceView
+    from perflaw.learn.variance.analyse import compare, survey
+    from perflaw.report.variance.page import Since, VarianceView
     from perflaw.store.call_trees import read_call_tree
     from perflaw.store.evidence import find_metric
+    from perflaw.store.experiment import open_experiment
 
     known = [{one.name for one in recording.run.metrics} for recording in recordings]
     recorded = [name for name in _SIDE_BY_SIDE if all(name in names for names in known)]
     metrics = dict.fromkeys([metric, *recorded])
     surveys = [survey(read_call_tree(recordings, find_metric(recordings, name)), options) for name in metrics]
+    before = open_experiment(against).recordings() if against is not None else []
+    measured_before = [{one.name for one in recording.run.metrics} for recording in before]
     first = [asked] if asked else []
     # Functions of the patterns, the most important patterns first, one of each metric by turns.
     lists = [[node.component for pattern in one.variance.patterns for node in pattern.nodes] for one in surveys]
@@ -134,24 +136,13 @@ def variance_views(
     for one in surveys:
         explained = {component: one.explain_with_curve(component, component in driven) for component in chosen}
         explanations = {component: value for component, value in explained.items() if value is not None}
-        views.append(VarianceView(one.variance, explanations, driven, _since(against, one)))
+        since, now = None, one.variance
+        # Recordings that lack the metric tell nothing of what changed in it.
+        if against is not None and all(now.metric.name in names for names in measured_before):
+            earlier = survey(read_call_tree(before, now.metric), one.options).variance
+            since = Since(against, compare(earlier, now))
+        views.append(VarianceView(now, explanations, driven, since))
     return tuple(views)
-
-
-def _since(against: str | None, now: Survey) -> Since | None:
-    """What changed since the recordings of another experiment; None without one, or where it lacks the metric."""
-    from perflaw.learn.variance.analyse import compare, survey
-    from perflaw.report.variance.page import Since
-    from perflaw.store.call_trees import read_call_tree
-    from perflaw.store.experiment import open_experiment
-
-    if against is None:
-        return None
-    recordings, metric = open_experiment(against).recordings(), now.variance.metric
-    if not all(metric.name in (known.name for known in one.run.metrics) for one in recordings):
-        return None
-    before = survey(read_call_tree(recordings, metric), now.options).variance
-    return Since(against, compare(before, now.variance))
 
 
 def write_variance(

@@ -51,28 +51,24 @@ def show(node: object) -> str:
         case ast.Binding():
             return f"{node.type} {node.name} = {node.expression}".lstrip()
         case ast.Block():
-            return _block(node)
+            unit = f" [{node.unit}]" if node.unit else ""
+            parameters = ", ".join(one if fits("PARAMETER", one) else quote(one, "`") for one in node.parameters)
+            header = f"{component(node.component)}.{node.metric}({parameters}){unit} {{"
+            # The statements, comments before and beside them.
+            body: list[str] = []
+            lone = len(node.clauses) == 1 and node.clauses[0].condition is None and not plain(node.clauses[0])
+            statements = [*map(show, node.bindings), *map(show, node.clauses[0].parts if lone else node.clauses)]
+            for place, statement in enumerate([*statements, None]):
+                about = [one for one in node.remarks if one.statement == place]
+                body += [f"  {comment(one.text)}" for one in about if not one.beside]
+                beside = " ".join(one.text for one in about if one.beside)
+                if statement is not None:
+                    body.append(f"  {statement};" + (f"  {comment(beside)}" if beside else ""))
+            return "\n".join([*map(comment, node.comments), header, *body, "}"])
         case ast.LawFile():
             closing = "".join(f"{comment(one)}\n" for one in node.closing)
             return "\n".join([*(f"{show(one)}\n" for one in node.blocks), *([closing] if closing else [])])
     raise TypeError(f"{type(node).__name__} is no part of a law")
-
-
-def _block(node: ast.Block) -> str:
-    unit = f" [{node.unit}]" if node.unit else ""
-    parameters = ", ".join(one if fits("PARAMETER", one) else quote(one, "`") for one in node.parameters)
-    header = f"{component(node.component)}.{node.metric}({parameters}){unit} {{"
-    # The statements, comments before and beside them.
-    body: list[str] = []
-    lone = len(node.clauses) == 1 and node.clauses[0].condition is None and not plain(node.clauses[0])
-    statements = [*map(show, node.bindings), *map(show, node.clauses[0].parts if lone else node.clauses)]
-    for number, statement in enumerate([*statements, None]):
-        about = [one for one in node.remarks if one.statement == number]
-        body += [f"  {comment(one.text)}" for one in about if not one.beside]
-        beside = " ".join(one.text for one in about if one.beside)
-        if statement is not None:
-            body.append(f"  {statement};" + (f"  {comment(beside)}" if beside else ""))
-    return "\n".join([*map(comment, node.comments), header, *body, "}"])
 
 
 def learnt_text(node: Expression | ast.Distribution) -> str:

@@ -264,13 +264,13 @@ def judge_specs(
     options = options or SpecOptions()
     known = components or {}
     named = {one.spec.component: known.get(one.spec.component, Component(one.spec.component)) for one in specs}
-    refused: list[SpecVerdict] = []
+    untested: list[SpecVerdict] = []
     functions = []
     for mined in specs:
         new = observed.get((mined.spec.component, mined.spec.metric))
         reason = _incomparable(mined.spec, new, options)
         if new is None or reason:
-            refused.append(_out_of_scope(named[mined.spec.component], mined.spec.metric, "", reason))
+            untested.append(_out_of_scope(named[mined.spec.component], mined.spec.metric, "", reason))
         else:
             functions.append(group_calls(mined, new))
     factors = machine_factors(functions, options)
@@ -284,24 +284,18 @@ def judge_specs(
     ]
     rejected = e_bh(np.array([one.e for one in judged], dtype=np.float64), options.alpha)
     verdicts = [_verdict(one, bool(no), judged, options, named) for one, no in zip(judged, rejected, strict=True)]
-    untested = []
-    for case in cases:
-        if case not in testable:
-            # The verdict on a group with too few calls, or a quarantined one.
-            if case.group.standing == "quarantined":
-                untested_reason = "quarantined: the runs behind it contradict each other"
-            elif case.calls:
-                untested_reason = f"too few calls by these call paths: {case.calls:,}"
-            else:
-                untested_reason = "no call by these call paths"
-            untested.append(
-                _out_of_scope(
-                    named[case.spec.component], case.spec.metric, _group_path(case), untested_reason, case.group.id
-                )
-            )
+    for case in (case for case in cases if case not in testable):
+        if case.group.standing == "quarantined":
+            reason = "quarantined: the runs behind it contradict each other"
+        elif case.calls:
+            reason = f"too few calls by these call paths: {case.calls:,}"
+        else:
+            reason = "no call by these call paths"
+        component = named[case.spec.component]
+        untested.append(_out_of_scope(component, case.spec.metric, _group_path(case), reason, case.group.id))
     order = ("violated", "inconclusive", "out of scope", "holds")
     return sorted(
-        [*explain(verdicts, judged, options), *untested, *refused],
+        [*explain(verdicts, judged, options), *untested],
         key=lambda one: (order.index(one.verdict), -abs(one.effect or 0.0), one.component.name, one.path),
     )
 

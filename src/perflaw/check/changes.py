@@ -138,8 +138,15 @@ def _coefficient_changes(old: Claim, new: Claim) -> Iterator[Change]:
             a, b = first.value * old.factor, second.value * new.factor
             if a == b or a == 0 or b / a <= 0 or (not term and len(before) > 1):
                 continue
-            if abs(log(b / a)) >= log(MIN_RATIO):
-                yield Change("coefficient", term, f"{a:.4g}", f"{b:.4g}", b / a, *_ratio_interval(b / a, first, second))
+            ratio, low, high = b / a, None, None
+            if abs(log(ratio)) < log(MIN_RATIO):
+                continue
+            if first.low is not None and first.high is not None and second.low is not None and second.high is not None:
+                # The interval of the ratio, by the relative errors of both.
+                errors = (first.high - first.low) / first.value, (second.high - second.low) / second.value
+                half = min(hypot(*errors) / 2, 50.0)
+                low, high = ratio * exp(-half), ratio * exp(half)
+            yield Change("coefficient", term, f"{a:.4g}", f"{b:.4g}", ratio, low, high)
 
 
 def coefficients_of(claim: Claim, number: int) -> dict[str, Coefficient]:
@@ -149,14 +156,6 @@ def coefficients_of(claim: Claim, number: int) -> dict[str, Coefficient]:
         return {one["term"]: Coefficient(**one) for one in in_twin[number]}
     terms = mean_terms(claim.clauses[number].parts[0].distribution)
     return {one.text: Coefficient(one.text, one.coefficient, None, None) for one in terms}
-
-
-def _ratio_interval(ratio: float, old: Coefficient, new: Coefficient) -> tuple[float | None, float | None]:
-    """Confidence interval of a ratio of two coefficients, by their relative errors; None if one has no interval."""
-    if old.low is None or old.high is None or new.low is None or new.high is None:
-        return None, None
-    half = hypot((old.high - old.low) / (2 * abs(old.value)), (new.high - new.low) / (2 * abs(new.value)))
-    return ratio * exp(-min(half, 50.0)), ratio * exp(min(half, 50.0))
 
 
 def _family_change(old: Claim, new: Claim) -> Iterator[Change]:

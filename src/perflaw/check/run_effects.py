@@ -85,7 +85,17 @@ def views(
     ``scatter`` is the least mean squared relative deviation of an invocation: that of the law's own runs.
     """
     records = records.take(records.inside)
-    for key, since, clause, mask in _parts(claim, records, cuts):
+    # Key, size from which on, scope and records of each part.
+    parts: list[tuple[str, str, int, NDArray[np.bool_]]] = [("", "", -1, np.ones(records.cost.size, dtype=bool))]
+    if len(claim.clauses) > 1:
+        numbers = range(min(len(claim.clauses), MAX_SCOPES))
+        parts += [(f" [{number}]", "", number, records.clause == number) for number in numbers]
+    for name, values in cuts.items():
+        column = np.asarray(records.values[name], dtype=np.float64)
+        for value in values:
+            parts.append((f" {name} >= {value:.6g}", f"{name} = {value:.6g}", -1, column >= value * (1 - 1e-9)))
+
+    for key, since, clause, mask in parts:
         part = records.take(mask)
         if part.cost.size < (MIN_PART_RECORDS if key else MIN_RECORDS):
             continue
@@ -93,8 +103,8 @@ def views(
         if not since and np.mean(part.cost > 0) > 0.9:
             # Log of the factor that brings the mean probability of each run's records to one half, and its variance.
             names, run = np.unique(part.run, return_inverse=True)
-            numbers = range(names.size)
-            rows = np.concatenate([sample_rows(part.weight, np.flatnonzero(run == number)) for number in numbers])
+            of_runs = [np.flatnonzero(run == number) for number in range(names.size)]
+            rows = np.concatenate([sample_rows(part.weight, of_run) for of_run in of_runs])
             sampled, run = part.take(rows), run[rows]
             error = 0.5 / np.sqrt(3.0 * np.bincount(run, minlength=names.size))
             # A smaller divisor leaves a larger cost, and more probability below it.
@@ -102,20 +112,6 @@ def views(
             low, high = _log_factors(claim, sampled, run, targets)
             effects = Effects((low + high) / 2.0, ((high - low) / 2.0) ** 2)
             yield CostView(f"typical{key}", since, clause, effects, part.cost.size)
-
-
-def _parts(
-    claim: Claim, records: LawRecords, cuts: Mapping[str, tuple[float, ...]]
-) -> Iterator[tuple[str, str, int, NDArray[np.bool_]]]:
-    """Key, size from which on, scope and records of each part."""
-    yield "", "", -1, np.ones(records.cost.size, dtype=bool)
-    if len(claim.clauses) > 1:
-        for number in range(min(len(claim.clauses), MAX_SCOPES)):
-            yield f" [{number}]", "", number, records.clause == number
-    for name, values in cuts.items():
-        column = np.asarray(records.values[name], dtype=np.float64)
-        for value in values:
-            yield f" {name} >= {value:.6g}", f"{name} = {value:.6g}", -1, column >= value * (1 - 1e-9)
 
 
 def total_effects(records: LawRecords, scatter: float = 0.0) -> Effects:

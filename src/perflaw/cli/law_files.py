@@ -94,11 +94,18 @@ def load_laws(
 
     Raises a PerflawError that says what is wrong.
     """
+    from perflaw.store.experiment import open_experiment
+
     path = Path(source)
     if path.is_file():
         return _from_document(source, read_document(path)) if path.suffix == ".json" else _from_text(path)
-    if not path.suffix and _is_experiment(source):
-        return _from_experiment(source, metric, without, at)
+    if not path.suffix:
+        try:
+            is_experiment = bool(open_experiment(source).ids())
+        except UsageError:  # no experiment can have this name
+            is_experiment = False
+        if is_experiment:
+            return _from_experiment(source, metric, without, at)
     if path.is_dir():
         raise StoreError(f"{source} is a folder", "laws are in a file or an experiment", WRITE_LAWS)
     raise StoreError(
@@ -106,15 +113,6 @@ def load_laws(
         "laws are in a .law file, its .json twin, or an experiment",
         WRITE_LAWS,
     )
-
-
-def _is_experiment(name: str) -> bool:
-    from perflaw.store.experiment import open_experiment
-
-    try:
-        return bool(open_experiment(name).ids())
-    except UsageError:
-        return False
 
 
 def _from_text(path: Path) -> LoadedLaws:

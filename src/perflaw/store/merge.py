@@ -85,9 +85,7 @@ def canonical(tables: Tables) -> Tables:
     smaller, larger = np.minimum(i.values, j.values), np.maximum(i.values, j.values)
     pairs = pairs.replaced({"i": Column(smaller, i.rows), "j": Column(larger, i.rows)})
     tables["pairs"] = concatenated([pairs, pairs.take(twice)]) if len(twice) else pairs
-    merged = {
-        name: _summed(name, tables[name]) if name in _SUMMED else _distinct(name, tables[name]) for name in COLUMNS
-    }
+    merged = {name: _merged_rows(name, tables[name]) for name in COLUMNS}
     # Which samples are kept.
     invocations = merged["invocations"]
     uniform_size, stratum_size = sample_sizes(len(np.unique(merged["strata"]["component"])))
@@ -152,12 +150,20 @@ def _keys(name: str, table: Table) -> list[Array]:
     return [table[column] for column in list(COLUMNS[name])[: _KEY_COLUMNS[name]]]
 
 
-def _summed(name: str, table: Table) -> Table:
-    """Rows of equal key added up, sorted; the least and greatest X of moments are compared instead."""
+def _merged_rows(name: str, table: Table) -> Table:
+    """Rows sorted, those of equal key as one: added up, or in tables without sums the first of them.
+
+    The least and greatest X of moments are compared instead. Nodes and samples are identified by their keys alone.
+    """
     order, starts = grouped(_keys(name, table))
-    table = table.take(order)
     if len(starts) == len(order):
-        return table
+        return table.take(order)
+    if name not in _SUMMED:
+        order, starts = grouped([table[column] for column in COLUMNS[name]])
+        if name not in _OF_INVOCATIONS:
+            starts = np.flatnonzero(is_first(_keys(name, table), order))
+        return table.take(order[starts])
+    table = table.take(order)
     kept = _COMPONENT_IDENTITY if name == "components" else _KEY_COLUMNS[name]
     summed = list(COLUMNS[name])[kept:]
     result = table.take(starts).replaced({column: Column(group_sums(table[column], starts)) for column in summed})
@@ -168,17 +174,6 @@ def _summed(name: str, table: Table) -> Table:
     least[~np.logical_or.reduceat(called, starts)] = 0
     greatest = np.maximum.reduceat(table["max_x"], starts)
     return result.replaced({"min_x": Column(least), "max_x": Column(greatest)})
-
-
-def _distinct(name: str, table: Table) -> Table:
-    """Rows sorted, the first of those that are one. Nodes and samples are identified by their keys alone."""
-    order, starts = grouped(_keys(name, table))
-    if len(starts) < len(order):
-        order, starts = grouped([table[column] for column in COLUMNS[name]])
-        if name not in _OF_INVOCATIONS:
-            starts = np.flatnonzero(is_first(_keys(name, table), order))
-        order = order[starts]
-    return table.take(order)
 
 
 def _smallest(groups: list[Array], priority: Array, size: int) -> NDArray[np.intp]:

@@ -163,10 +163,17 @@ def _observations(
     def place(path: int) -> int:
         return places.setdefault(paths[path], len(places))
 
-    histograms, batches = _histograms(tables, function, metric), _batches(tables, function, metric)
+    histograms = _histograms(tables, function, metric)
+    # Observation → path, or WHOLE → its batches at each level.
+    levels: dict[int, dict[int, list[tuple[int, int, int]]]] = {}
+    table = tables["path_batches"]
+    for _, number, path, _, _, count, total, squares in table.take(_rows_of(table, function, metric)):
+        levels.setdefault(number, {}).setdefault(path, []).append((count, total, squares))
+
     rows = tables["path_observations"]
     for _, number, begin, end, _, nested in rows.take(np.flatnonzero(rows["function"] == function)):
-        sums = batches.get(number, {})
+        by_path = levels.get(number, {}).items()
+        sums = {path: Batches(*map(tuple, zip(*of_path, strict=True))) for path, of_path in by_path}
         yield Observation(
             begin,
             end,
@@ -205,15 +212,3 @@ def _histograms(tables: Tables, function: int, metric: str) -> dict[int, dict[in
         counts[used - low] = count[begin:end]
         histograms.setdefault(observation, {})[path] = Histogram(scale, low, counts, zeros)
     return histograms
-
-
-def _batches(tables: Tables, function: int, metric: str) -> dict[int, dict[int, Batches]]:
-    """Observation → path, or ``WHOLE`` → its batches."""
-    table = tables["path_batches"]
-    levels: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-    for _, observation, path, _, _, count, total, squares in table.take(_rows_of(table, function, metric)):
-        levels.setdefault((observation, path), []).append((count, total, squares))
-    batches: dict[int, dict[int, Batches]] = {}
-    for (observation, path), rows in levels.items():
-        batches.setdefault(observation, {})[path] = Batches(*(tuple(column) for column in zip(*rows, strict=True)))
-    return batches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -44,7 +45,11 @@ def trend_table(view: TrendView, colour: bool, every: bool = False) -> str:
     Clusters of small cost are counted and not listed, unless ``every`` cluster is asked for.
     """
     clusters = view.trends.clusters
-    shown = clusters if every else [one for one in clusters if _is_large(one, view)][:MAX_CLUSTERS]
+    # Worth a row is a cluster that is costly in some run, or at the point where costs are predicted.
+    later_first = clusters[view.trends.by_prediction[0] - 1].predicted if view.trends.by_prediction else None
+    enough = COSTLY * later_first.mean if later_first else math.nan
+    large = [one for one in clusters if one.costly or (one.predicted and one.predicted.mean >= enough > 0)]
+    shown = clusters if every else large[:MAX_CLUSTERS]
     head, notes = _wrapped([*view.left_out, summary(view)]), _wrapped(view.trends.notes)
     if not shown:
         return head + notes
@@ -95,14 +100,6 @@ def trend_table(view: TrendView, colour: bool, every: bool = False) -> str:
     )
     parts.append("\n" * bool(reasons) + _wrapped(f"? {n} inconclusive: {reason}" for reason, n in reasons.items()))
     return "".join(parts) + ("\n" + notes if notes else "")
-
-
-def _is_large(cluster: Cluster, view: TrendView) -> bool:
-    """Whether a cluster is worth a row: costly in some run, or at the point where costs are predicted."""
-    if cluster.costly or cluster.predicted is None or not view.trends.by_prediction:
-        return cluster.costly
-    largest = view.trends.clusters[view.trends.by_prediction[0] - 1].predicted
-    return largest is not None and cluster.predicted.mean >= COSTLY * largest.mean > 0
 
 
 def _laws_cell(cluster: Cluster) -> str:

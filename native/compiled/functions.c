@@ -64,16 +64,13 @@ static int enlarge(Thread *thread) {
     return 1;
 }
 
-/* Signals are held meanwhile, because a handler that jumped out of here would leave the lock taken. Where functions are
- * selected, the recorder may have to be waited for: the thread's CPU time leaves that out. */
-static void fetch_number(Thread *thread, KnownFunction *known) {
+/* Signals are held meanwhile, because a handler that jumped out of here would leave the lock taken. */
+static void fetch_number(KnownFunction *known) {
     sigset_t before, every;
-    int64_t wall = clock_plain_ns(), spent = recording.has_selection ? cpu_spent_ns() : 0;
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &before);
     known->number = number_of(known->function, &known->size);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (recording.has_selection) cpu_leave_out(&thread->cpu, clock_plain_ns() - wall, cpu_spent_ns() - spent);
 }
 
 static KnownFunction *add_function(Thread *thread, const void *function) {
@@ -81,9 +78,13 @@ static KnownFunction *add_function(Thread *thread, const void *function) {
     KnownFunction *known = entry_of(thread, function);
     int64_t begun = clock_ns(&recording.clock);
     *known = (KnownFunction){.function = function, .size = INT32_MAX};
-    if (function != recording.calibrated) fetch_number(thread, known);
+    if (function != recording.calibrated) fetch_number(known);
     thread->function_count++;
-    if (!recording.fake_clock) thread->overhead_ns += clock_ns(&recording.clock) - begun;
+    if (recording.fake_clock) return known;
+    int64_t now = clock_ns(&recording.clock);
+    /* All of it is overhead, so time off the CPU meanwhile (the recorder may have to be waited for) is no function's. */
+    if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock, &now);
+    thread->overhead_ns += now - begun;
     return known;
 }
 

@@ -51,9 +51,9 @@ static void classify(Function *function, const Frame *frame) {
 }
 
 static Function *create(Frame *frame) {
-    int64_t begun = overhead_begin();
     Function *function = calloc(1, sizeof *function);
     if (!function) return NULL;
+    int64_t stamp = overhead_begin();
     function->code = frame_code(frame);
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
@@ -61,7 +61,7 @@ static Function *create(Frame *frame) {
     if (!greenlets_in_use) greenlets_look();
     int error = PyUnstable_Code_SetExtra((PyObject *)function->code, function_place, function);
     PyErr_Restore(type, value, trace);
-    overhead_end(begun);
+    overhead_end(stamp);
     if (!error) return function;
     free_function(function);
     return NULL;
@@ -98,7 +98,7 @@ Function *function_of_code(PyCodeObject *code) {
 int32_t function_define(Function *function) {
     if (function->process != recording.process) {
         int is_new = 0;
-        int64_t begun = overhead_begin();
+        int64_t stamp = overhead_begin();
         function->number = function->name ? number_of_component(function, &is_new) : 0;
         function->process = recording.process;
         features_free(function->program); /* it holds numbers of features of the process before */
@@ -107,7 +107,7 @@ int32_t function_define(Function *function) {
         if (is_new) define_component(function, function->number);
         if (function->number) branches_of_function(function);
         if (function->number) lines_of_function(function);
-        overhead_end(begun);
+        overhead_end(stamp);
     }
     return function->number;
 }

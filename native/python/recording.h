@@ -54,6 +54,7 @@ typedef struct Thread {
     uint32_t lost_records; /* records that found no room in the ring */
     int64_t number;
     int64_t overhead_ns;   /* time spent by the tracer, which all stamps leave out */
+    int32_t overhead_depth; /* sections of the tracer's own work that are open (stamps.h) */
     int32_t until_measured; /* events left until the time of one is measured (costs.h) */
     int64_t last_stamp;    /* stamps never go back */
     uint64_t random_state;

@@ -6,6 +6,7 @@
 #include "python/counts/branches.h"
 #include "definitions.h"
 #include "numbers.h"
+#include "stamps.h"
 #include "threads.h"
 
 /* Reading beyond the sample takes at most a fiftieth of the time, and a function that takes less than a two-thousandth
@@ -81,7 +82,7 @@ static void write_value(void *context, int32_t feature, double value) {
 }
 
 void sampling_read(Thread *thread, Function *function, Frame *frame) {
-    int64_t begun = clock_ns(&recording.clock), overhead = thread->overhead_ns;
+    int64_t stamp = overhead_begin();
     Reading reading = {thread, function, (int64_t)(intptr_t)frame};
     FeatureSink sink = {&reading, feature_number, type_number, write_value};
     PyObject *called = frame_function(frame);
@@ -96,11 +97,7 @@ void sampling_read(Thread *thread, Function *function, Frame *frame) {
     features_read(&function->program, &entry, &sink);
     if (branches_wanted) counting_begin(function, frame);
     PyErr_Restore(type, value, trace);
-    /* Waiting for room in the ring has been added to the overhead already. */
-    int64_t now = clock_ns(&recording.clock), spent = now - begun - (thread->overhead_ns - overhead);
-    /* All of it is overhead, so time off the CPU meanwhile belongs to no call. */
-    if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock);
+    int64_t spent = overhead_end(stamp);
     function->reading_ns += spent;
     recording.reading_ns += spent;
-    thread->overhead_ns += spent;
 }

@@ -6,14 +6,20 @@ void thread_write_turn(Thread *thread) {
 }
 
 int64_t overhead_begin(void) {
-    int64_t now = clock_ns(&recording.clock);
-    if (current_thread && cpu_may_be_off(&current_thread->cpu, now)) metrics_write_off_cpu(current_thread, now);
-    return now;
+    Thread *thread = current_thread;
+    if (!thread) return 0;
+    int64_t now = clock_ns(&recording.clock), overhead_ns = thread->overhead_ns;
+    int outermost = !thread->overhead_depth++;
+    if (outermost && cpu_may_be_off(&thread->cpu, now)) now = metrics_write_off_cpu(thread, now);
+    return now - overhead_ns;
 }
 
-void overhead_end(int64_t begun) {
-    if (!current_thread) return;
-    int64_t now = clock_ns(&recording.clock);
-    if (cpu_may_be_off(&current_thread->cpu, now)) cpu_off(&current_thread->cpu, &recording.clock);
-    current_thread->overhead_ns += clock_ns(&recording.clock) - begun;
+int64_t overhead_end(int64_t stamp) {
+    Thread *thread = current_thread;
+    if (!thread || !thread->overhead_depth) return 0;
+    int64_t now = clock_ns(&recording.clock), before = thread->overhead_ns;
+    int outermost = !--thread->overhead_depth;
+    if (outermost && cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock, &now);
+    thread->overhead_ns = now - stamp;
+    return thread->overhead_ns - before;
 }

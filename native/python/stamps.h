@@ -27,8 +27,9 @@ static inline int64_t thread_stamp(Thread *thread, int64_t now) {
 }
 
 /* Around work of the tracer that takes longer than an event: its time is left out of stamps, and so is waiting for a
- * CPU meanwhile. overhead_begin gives what overhead_end wants. */
+ * CPU or for room in the ring meanwhile. overhead_begin gives the stamp that overhead_end goes on with, and
+ * overhead_end how long the work took. They may be nested. */
 int64_t overhead_begin(void);
-void overhead_end(int64_t begun);
+int64_t overhead_end(int64_t stamp);
 
 #endif

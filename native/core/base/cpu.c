@@ -51,24 +51,33 @@ void cpu_ignore(Cpu *cpu) {
     cpu->gap = INT64_MAX;
 }
 
-int64_t cpu_off(Cpu *cpu, const Clock *clock) {
+/* Both clocks at one moment, which is given. A kernel likes to switch at the end of a system call, so after the CPU
+ * clock was read: then both are read again, because what passed meanwhile is off the CPU but not in the reading. Such
+ * a switch need not clear the flag. */
+static int64_t readings(const Clock *clock, int64_t *spent) {
+    int64_t moment, after = clock_ns(clock);
+    int tries = 4;
+    do {
+        moment = after;
+        *spent = cpu_spent_ns();
+        after = clock_ns(clock);
+    } while (after - moment > CPU_GAP_NS && --tries);
+    return moment;
+}
+
+int64_t cpu_off(Cpu *cpu, const Clock *clock, int64_t *now) {
     if (cpu->flag) *cpu->flag = cpu_armed;
+    int64_t spent, moment = readings(clock, &spent);
+    if (moment - *now > CPU_GAP_NS) *now = moment;
     /* The sum since the beginning is taken, so that it never adds up that the two readings are not simultaneous. */
-    int64_t off = clock_ns(clock) - cpu->wall - (cpu_spent_ns() - cpu->spent), more = off - cpu->reported;
+    int64_t off = moment - cpu->wall - (spent - cpu->spent), more = off - cpu->reported;
     if (more <= 0) return 0;
     cpu->reported = off;
     return more;
 }
 
 int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now) {
-    int64_t off = 0, later;
-    int tries = 4;
-    do { /* again if the thread was switched out while the clocks were read: that is before `later`, and counts */
-        off += cpu_off(cpu, clock);
-        later = clock_ns(clock);
-    } while (cpu->flag && *cpu->flag != cpu_armed && --tries);
-    if (later - *now > CPU_GAP_NS) *now = later;
-    int64_t passed = *now > last ? *now - last : 0;
+    int64_t off = cpu_off(cpu, clock, now), passed = *now > last ? *now - last : 0;
     return off < passed ? off : passed;
 }
 

@@ -30,11 +30,11 @@ extern const uint64_t cpu_armed; /* what the flag holds as long as the thread is
 const char *cpu_start(Cpu *cpu, const Clock *clock);
 /* Take the thread for one that is never off the CPU, as with a fake clock. */
 void cpu_ignore(Cpu *cpu);
-/* ns off the CPU since the last call, never negative. Arms the flag again. */
-int64_t cpu_off(Cpu *cpu, const Clock *clock);
-/* The same up to *now, which moves on if it is long past, and no more than has passed since `last`. What was off
- * before that, in time that was left out, or unseen (interrupts, other guests of a hypervisor), thus makes no later
- * CPU time negative. */
+/* ns off the CPU since the last call up to *now, never negative; *now moves on to the moment of the readings if it is
+ * long past. Arms the flag again. */
+int64_t cpu_off(Cpu *cpu, const Clock *clock, int64_t *now);
+/* The same, but no more than has passed since `last`. What was off before that, in time that was left out, or unseen
+ * (interrupts, other guests of a hypervisor), thus makes no later CPU time negative. */
 int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now);
 /* Leave out what passed between two readings, as if the thread had not existed meanwhile. */
 void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent);

@@ -5,6 +5,7 @@
 
 #include "python/definitions.h"
 #include "python/numbers.h"
+#include "python/stamps.h"
 #include "python/threads.h"
 #include "python/interpreter/watching.h"
 
@@ -130,15 +131,11 @@ static void write_all(Thread *thread, const Counting *counting) {
 void counting_write(Thread *thread, const Frame *frame) {
     Counting **place = open_count ? place_of(frame) : NULL;
     if (!place || !*place) return;
-    int64_t begun = clock_ns(&recording.clock), overhead = thread->overhead_ns;
+    int64_t stamp = overhead_begin();
     Function *function = (*place)->function;
     forget_numbers(function->branches);
     if (!(*place)->is_incomplete) write_all(thread, *place);
     else define_note(&notes, "branches", "not counted while the program traced itself (sys.settrace)");
     forget(place);
-    /* Waiting for room in the ring has been added to the overhead already. */
-    int64_t now = clock_ns(&recording.clock), spent = now - begun - (thread->overhead_ns - overhead);
-    if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock);
-    function->reading_ns += spent;
-    thread->overhead_ns += spent;
+    function->reading_ns += overhead_end(stamp);
 }

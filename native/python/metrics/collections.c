@@ -16,11 +16,11 @@ static int64_t begun_ns;
 
 static void define(void) {
     int is_new;
-    int64_t begun = overhead_begin();
+    int64_t stamp = overhead_begin();
     number = number_of_aside("(garbage collection)", &is_new);
     if (is_new) define_aside(number, "(garbage collection)");
     process = recording.process;
-    overhead_end(begun);
+    overhead_end(stamp);
 }
 
 static void on_start(int64_t now) {

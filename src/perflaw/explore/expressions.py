@@ -64,10 +64,6 @@ def _power(base: int | float, exponent: int | float) -> Any:
     return base**exponent
 
 
-def _binary(operate: Callable[..., Any]) -> Callable[[Value, Value], Value]:
-    return lambda left, right: _guarded(operate, left, right)
-
-
 def _ordered(operate: Callable[..., bool]) -> Callable[[Value, Value], bool]:
     return lambda left, right: bool(operate(_number(left), _number(right)))
 
@@ -76,24 +72,22 @@ def _function(operate: Callable[..., Any]) -> Callable[..., Value]:
     return lambda *values: _guarded(operate, *values)
 
 
-def _rounded(value: int | float, digits: int | float = 0) -> int | float:
+def _rounded(value: int | float, digits: int | float | None = None) -> int | float:
+    if digits is None:
+        return round(value)
     if not isinstance(digits, int) or abs(digits) > 30:
         raise Cannot("round takes a whole number of digits up to 30")
     return round(value, digits)
 
 
-def _round(*values: Value) -> Value:
-    return _guarded(round, *values) if len(values) == 1 else _guarded(_rounded, *values)
-
-
 OPERATORS: Final[Mapping[type[ast.operator], Callable[[Value, Value], Value]]] = {
-    ast.Add: _binary(operator.add),
-    ast.Sub: _binary(operator.sub),
-    ast.Mult: _binary(operator.mul),
-    ast.Div: _binary(operator.truediv),
-    ast.FloorDiv: _binary(operator.floordiv),
-    ast.Mod: _binary(operator.mod),
-    ast.Pow: _binary(_power),
+    ast.Add: _function(operator.add),
+    ast.Sub: _function(operator.sub),
+    ast.Mult: _function(operator.mul),
+    ast.Div: _function(operator.truediv),
+    ast.FloorDiv: _function(operator.floordiv),
+    ast.Mod: _function(operator.mod),
+    ast.Pow: _function(_power),
 }
 UNARY: Final[Mapping[type[ast.unaryop], Callable[[Value], Value]]] = {
     ast.USub: _function(operator.neg),
@@ -115,7 +109,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Callable[..., Value], int, int]]] = {
     "log2": (_function(math.log2), 1, 1),
     "ceil": (_function(math.ceil), 1, 1),
     "floor": (_function(math.floor), 1, 1),
-    "round": (_round, 1, 2),
+    "round": (_function(_rounded), 1, 2),
 }
 """Name → function, fewest and most arguments."""
 
@@ -139,28 +133,25 @@ def distance_of(node: ast.expr, step: Callable[[ast.expr, int], Step]) -> Far:
         gather = sum if isinstance(node.op, ast.And) else min
         return lambda variables: float(gather(part(variables) for part in parts))
     if isinstance(node, ast.Compare):
-        return _compared(node, [step(one, 0) for one in (node.left, *node.comparators)])
+        sides = [step(one, 0) for one in (node.left, *node.comparators)]
+        operators = [COMPARISONS[type(one)] for one in node.ops]
+
+        def far(variables: Variables) -> float:
+            values = [side(variables) for side in sides]
+            gaps = 0.0
+            for operate, left, right in zip(operators, values, values[1:], strict=False):
+                if operate(left, right):
+                    continue
+                if isinstance(left, str) or isinstance(right, str):
+                    gaps += 1.0  # texts are apart or not
+                else:
+                    size = abs(left) + abs(right)
+                    gaps += max(LEAST, min(1.0, abs(left - right) / size)) if size else LEAST
+            return gaps
+
+        return far
     run = step(node, 0)
     return lambda variables: 0.0 if run(variables) else 1.0
-
-
-def _compared(node: ast.Compare, sides: list[Step]) -> Far:
-    operators = [COMPARISONS[type(one)] for one in node.ops]
-
-    def far(variables: Variables) -> float:
-        values = [side(variables) for side in sides]
-        pairs = zip(operators, values, values[1:], strict=False)
-        return sum(0.0 if operate(left, right) else _gap(left, right) for operate, left, right in pairs)
-
-    return far
-
-
-def _gap(left: Value, right: Value) -> float:
-    """How far two sides are apart, above 0 up to 1; texts are apart or not."""
-    if isinstance(left, str) or isinstance(right, str):
-        return 1.0
-    size = abs(left) + abs(right)
-    return max(LEAST, min(1.0, abs(left - right) / size)) if size else LEAST
 
 
 MOST_CHARACTERS = 1000
@@ -234,7 +225,8 @@ class Expression:
             self.units.add(base)
             return name
 
-        return _outside_texts(self.text, lambda part: _LITERAL.sub(placeholder, part))
+        parts = re.split(f"({_TEXT.pattern})", self.text)  # every second one is quoted
+        return "".join(part if place % 2 else _LITERAL.sub(placeholder, part) for place, part in enumerate(parts))
 
     def _wrong(self, at: int, why: str) -> NoReturn:
         pointed = self.text[max(0, at - 20) : at] + "»" + self.text[at : at + 20]
@@ -339,12 +331,3 @@ class Expression:
             self._refuse(node, f"{node.func.id} takes {least}{f' to {most}' if most > least else ''} values")
         steps = [self._step(one, depth) for one in node.args]
         return lambda variables: function(*(step(variables) for step in steps))
-
-
-def _outside_texts(text: str, change: Callable[[str], str]) -> str:
-    """Change what stands outside quotes."""
-    parts, at = [], 0
-    for quoted in _TEXT.finditer(text):
-        parts += [change(text[at : quoted.start()]), quoted[0]]
-        at = quoted.end()
-    return "".join([*parts, change(text[at:])])

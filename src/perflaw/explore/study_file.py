@@ -127,9 +127,22 @@ def read_target(node: DocumentNode) -> Target:
             node.refuse(f"unknown signal {stop}{did_you_mean(stop, list(signal.Signals.__members__))}")
     else:
         stop = "SIGTERM"
+    if "ready" in keys:
+        node = keys["ready"]
+        ready_keys = node.mapping(READY)
+        if len(ready_keys) != 1:
+            node.refuse(f"one of {', '.join(READY)} was expected", "ready: {tcp: 7000}")
+        (name, value), *_ = ready_keys.items()
+        if name == "tcp":
+            _address(value, value.text())
+        if name == "output":
+            value.regex()
+        ready = {name: value.value if name == "tcp" else value.text()}
+    else:
+        ready = {}
     return Target(
         **texts,
-        ready=_ready(keys["ready"]) if "ready" in keys else {},
+        ready=ready,
         stop=stop,
         result=_result(keys["result"]) if "result" in keys else {},
         environment={name: one.text() for name, one in keys["environment"].mapping().items()}
@@ -149,18 +162,6 @@ def _command(node: DocumentNode) -> str:
     if "\0" in text:
         node.refuse("it holds a NUL character")
     return text
-
-
-def _ready(node: DocumentNode) -> dict[str, Any]:
-    keys = node.mapping(READY)
-    if len(keys) != 1:
-        node.refuse(f"one of {', '.join(READY)} was expected", "ready: {tcp: 7000}")
-    (name, value), *_ = keys.items()
-    if name == "tcp":
-        _address(value, value.text())
-    if name == "output":
-        value.regex()
-    return {name: value.value if name == "tcp" else value.text()}
 
 
 def _address(node: DocumentNode, text: str) -> None:

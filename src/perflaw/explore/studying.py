@@ -138,27 +138,26 @@ def rescore(experiment: Experiment, journal: Journal, study: Study) -> int:
         why = "more than its metrics changed, so its finished trials are not of this study"
         raise UsageError(f"experiment {experiment.name}: --rescore", why, "perflaw explore … -e ANOTHER_NAME")
     scales: dict[str, float] = {}
-    trials = [_rescored(experiment, study, trial, scales) for trial in journal.trials() if trial.run]
+    trials = []
+    for trial in journal.trials():
+        if not trial.run:
+            continue
+        folder = experiment.runs_folder / trial.run
+        raw: dict[str, Any] = {"wall_s": trial.measured_s, "conditions": asdict(trial.conditions)}
+        for name, default in (("stdout", ""), ("stderr", ""), ("result", None)):
+            path = folder / f"{name}.txt"
+            raw[name] = path.read_text() if path.is_file() else default
+        readings: tuple[Reading, ...] = ()
+        if (folder / "records.parquet").is_file():
+            readings = tuple(Reading(*row) for row in read_table(folder, "records", schema=RECORDS))
+        trials.append(scored(study, trial, raw, readings))
+        if trials[-1].valid:
+            write_run(folder, study, trials[-1], raw, readings, scales)
     with journal.step():
         for trial in trials:
             journal.change(trial)
         journal.put(digest=study.digest, scales=scales)
     return len(trials)
-
-
-def _rescored(experiment: Experiment, study: Study, trial: Trial, scales: dict[str, float]) -> Trial:
-    folder = experiment.runs_folder / trial.run
-    raw: dict[str, Any] = {"wall_s": trial.measured_s, "conditions": asdict(trial.conditions)}
-    for name, default in (("stdout", ""), ("stderr", ""), ("result", None)):
-        path = folder / f"{name}.txt"
-        raw[name] = path.read_text() if path.is_file() else default
-    readings: tuple[Reading, ...] = ()
-    if (folder / "records.parquet").is_file():
-        readings = tuple(Reading(*row) for row in read_table(folder, "records", schema=RECORDS))
-    trial = scored(study, trial, raw, readings)
-    if trial.valid:
-        write_run(folder, study, trial, raw, readings, scales)
-    return trial
 
 
 # ---- What a study would do, and what that takes; nothing is changed.

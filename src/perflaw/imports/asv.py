@@ -9,7 +9,6 @@ import ast
 import itertools
 import json
 import math
-from pathlib import Path
 from typing import Any, Final
 
 from perflaw.documents import DocumentNode
@@ -33,18 +32,15 @@ def read(file: ForeignFile) -> Benchmarks:
         raise DataError(f"{file.path}: asv results of version {version}", f"version {VERSION} is read", "asv update")
     columns = [column.text() for column in document.child("result_columns").items()]
     results = document.child("results").mapping()
-    descriptions = _descriptions(file.path)
+    try:  # without the file of descriptions, parameters have no names
+        found = json.loads((file.path.parent.parent / "benchmarks.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = {}
+    descriptions = (
+        {key: value for key, value in found.items() if isinstance(value, dict)} if isinstance(found, dict) else {}
+    )
     cases = (case for name, row in results.items() for case in _cases(name, row, columns, descriptions.get(name, {})))
     return Benchmarks(str(file.path), "asv", tuple(cases), "result")
-
-
-def _descriptions(path: Path) -> dict[str, Any]:
-    """The descriptions of all benchmarks in ``benchmarks.json``; empty where it is missing."""
-    try:
-        found = json.loads((path.parent.parent / "benchmarks.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return {key: value for key, value in found.items() if isinstance(value, dict)} if isinstance(found, dict) else {}
 
 
 def _cases(name: str, row: DocumentNode, columns: list[str], description: dict[str, Any]) -> list[Case]:
@@ -66,22 +62,16 @@ def _cases(name: str, row: DocumentNode, columns: list[str], description: dict[s
     names = description.get("param_names")
     if not isinstance(names, list) or not len(names) == len(set(map(str, names))) == len(choices):
         names = [f"param{i + 1}" for i in range(len(choices))]
-    return [
-        Case(name, dict(zip(map(str, names), combination, strict=True)), _responses(result, sample, factor), unit)
-        for combination, result, sample in zip(combinations, results, [*samples, *[None] * count], strict=False)
-    ]
-
-
-def _responses(
-    result: DocumentNode | None, samples: DocumentNode | None, factor: float
-) -> dict[str, tuple[float, ...]]:
-    """The measured values; none where the benchmark failed or was skipped, which asv writes as null or NaN."""
-    if result is None or result.value is None or not math.isfinite(result.number(finite=False)):
-        return {}
-    responses: dict[str, tuple[float, ...]] = {"result": (result.number() * factor,)}
-    if samples is not None and samples.value is not None:
-        responses["samples"] = tuple(sample.number(finite=False) * factor for sample in samples.items())
-    return responses
+    cases = []
+    for combination, result, sample in zip(combinations, results, [*samples, *[None] * count], strict=False):
+        responses: dict[str, tuple[float, ...]] = {}
+        # asv writes null or NaN where the benchmark failed or was skipped.
+        if result is not None and result.value is not None and math.isfinite(result.number(finite=False)):
+            responses["result"] = (result.number() * factor,)
+            if sample is not None and sample.value is not None:
+                responses["samples"] = tuple(each.number(finite=False) * factor for each in sample.items())
+        cases.append(Case(name, dict(zip(map(str, names), combination, strict=True)), responses, unit))
+    return cases
 
 
 def _value(text: str) -> Parameter:

@@ -72,7 +72,17 @@ def split_benchmarks(
     Raises UsageError on names that no benchmark has, DataError where nothing is left.
     """
     response = response or benchmarks.response
-    _check_names(benchmarks, response, features, by)
+    responses = benchmarks.responses()
+    if response not in responses:
+        what = f"{benchmarks.file} has no response {response!r}"
+        raise UsageError(what, f"{benchmarks.tool} gives {', '.join(responses)}", f"--response {benchmarks.response}")
+    parameters = list(dict.fromkeys(name for case in benchmarks.cases for name in (*case.parameters, *case.extra)))
+    for option, wanted in (("--features", features or ()), ("--by", (by,) if by else ())):
+        for name in wanted:
+            if name not in parameters:
+                what = f"{option} {name}: {benchmarks.file} has no such parameter"
+                raise UsageError(what, f"its parameters: {', '.join(parameters) or 'none'}")
+
     by_benchmark: dict[str, list[Case]] = {}
     for case in benchmarks.cases:
         by_benchmark.setdefault(case.benchmark, []).append(case)
@@ -93,42 +103,23 @@ def split_benchmarks(
             ]
             name = f"{case.benchmark}[{', '.join(others)}]" if others else case.benchmark
             groups.setdefault(name, []).append((case, values))
-    series = [_series(name, members, response) for name, members in groups.items()]
-    kept = [one for one in series if one is not None]
-    if not kept:
+
+    series = []
+    for name, members in groups.items():
+        common = [feature for feature in members[0][1] if all(feature in values for _, values in members)]
+        numbers = [[y for y in case.responses.get(response, ()) if math.isfinite(y)] for case, _ in members]
+        repeats = [len(ys) for ys in numbers]
+        if not any(repeats):
+            continue
+        features_of = {x: np.array([values[x] for _, values in members]).repeat(repeats) for x in common}
+        # The values of one case share the process that measured them, so they are a run.
+        runs = np.repeat([str(place) for place in range(len(members))], repeats) if max(repeats) > 1 else None
+        first = members[0][0]
+        unit = "" if response in first.extra else first.unit  # attached numbers have no unit that the tool knows
+        series.append(NumberSeries(name, np.concatenate(numbers), features_of, runs, repeats.count(0), unit))
+    if not series:
         why = "all of them failed"
         raise DataError(
             f"{benchmarks.file}: no benchmark has a number for {response!r}", why, f"perflaw fit {benchmarks.file}"
         )
-    return kept
-
-
-def _check_names(benchmarks: Benchmarks, response: str, features: Sequence[str] | None, by: str | None) -> None:
-    """Refuse names of a response or a parameter that no benchmark has."""
-    responses = benchmarks.responses()
-    if response not in responses:
-        what = f"{benchmarks.file} has no response {response!r}"
-        raise UsageError(what, f"{benchmarks.tool} gives {', '.join(responses)}", f"--response {benchmarks.response}")
-    known = list(dict.fromkeys(name for case in benchmarks.cases for name in (*case.parameters, *case.extra)))
-    for option, names in (("--features", features or ()), ("--by", (by,) if by else ())):
-        for name in names:
-            if name not in known:
-                what = f"{option} {name}: {benchmarks.file} has no such parameter"
-                raise UsageError(what, f"its parameters: {', '.join(known) or 'none'}")
-
-
-def _series(name: str, members: Sequence[tuple[Case, dict[str, float]]], response: str) -> NumberSeries | None:
-    """The series of cases with their features; None where no case has the response.
-
-    The values of one case share the process that measured them, so they are a run.
-    """
-    common = [feature for feature in members[0][1] if all(feature in values for _, values in members)]
-    numbers = [[y for y in case.responses.get(response, ()) if math.isfinite(y)] for case, _ in members]
-    repeats = [len(ys) for ys in numbers]
-    if not any(repeats):
-        return None
-    columns = {feature: np.repeat(np.array([values[feature] for _, values in members]), repeats) for feature in common}
-    runs = np.repeat([str(place) for place in range(len(members))], repeats) if max(repeats) > 1 else None
-    first = members[0][0]
-    unit = "" if response in first.extra else first.unit  # attached numbers have no unit that the tool knows
-    return NumberSeries(name, np.concatenate(numbers), columns, runs, repeats.count(0), unit)
+    return series

@@ -6,7 +6,6 @@ Their tables hold sums of whole nanoseconds, so recordings of different machines
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,7 +63,18 @@ def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
                 part = kept.with_suffix(".part")
                 shutil.copyfile(file, part)
                 part.replace(kept)
-        runs = [run for execution in executions.values() for run in _copy_execution(target, execution, ids)]
+        runs = []
+        for execution in executions.values():
+            with RunClaim(target, "") as claim:
+                for place, recording in enumerate(execution):
+                    folder = claim.child() if place else claim.folder
+                    for file in recording.folder.iterdir():
+                        if file.is_file() and file.name not in (MARK, "run.json"):
+                            shutil.copyfile(file, folder / file.name)
+                    ids[recording.run.id] = folder.name
+                    run = replace(recording.run, id=folder.name, parent=ids.get(recording.run.parent, ""), planned="")
+                    write_manifest(folder, run)
+                    runs.append(run)
     except OSError as error:
         why = f"{error.strerror} ({error.filename})"
         raise StoreError(f"{target.folder}: cannot be written", why, "df -h") from error
@@ -74,17 +84,3 @@ def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
 def _identity(run: Run) -> tuple[object, ...]:
     """Values that no two runs have in common."""
     return run.host, run.started, run.pid, run.command, run.span_ns, run.calls
-
-
-def _copy_execution(target: Experiment, execution: list[Recording], ids: dict[str, str]) -> Iterator[Run]:
-    """Copy the runs of a program and its children; their new ids are added to ``ids``."""
-    with RunClaim(target, "") as claim:
-        for place, recording in enumerate(execution):
-            folder = claim.child() if place else claim.folder
-            for file in recording.folder.iterdir():
-                if file.is_file() and file.name not in (MARK, "run.json"):
-                    shutil.copyfile(file, folder / file.name)
-            ids[recording.run.id] = folder.name
-            run = replace(recording.run, id=folder.name, parent=ids.get(recording.run.parent, ""), planned="")
-            write_manifest(folder, run)
-            yield run

@@ -31,26 +31,23 @@ def read(file: ForeignFile) -> Benchmarks:
     groups: dict[str, list[DocumentNode]] = {}
     for benchmark in document.child("benchmarks").items():
         run_name = benchmark.child("run_name")
-        name = run_name if run_name.value is not None else benchmark.child("name")
-        groups.setdefault(name.text() if name is run_name else _AGGREGATE_SUFFIX.sub("", name.text()), []).append(
-            benchmark
-        )
-    cases = tuple(_case(name, row) for name, group in groups.items() for row in _rows(group))
+        has_name = run_name.value is not None
+        name = run_name.text() if has_name else _AGGREGATE_SUFFIX.sub("", benchmark.child("name").text())
+        groups.setdefault(name, []).append(benchmark)
+    cases = []
+    for name, group in groups.items():
+        kinds: list[str | None] = []
+        for benchmark in group:
+            if benchmark.child("run_type").value == "aggregate":
+                kinds.append(benchmark.child("aggregate_name").text())
+            else:
+                suffix = _AGGREGATE_SUFFIX.search(benchmark.child("name").text())
+                kinds.append(suffix[1] if suffix and benchmark.child("run_type").value is None else None)
+        # Repetitions; where only aggregates were reported, their median, otherwise their mean.
+        wanted = next((kind for kind in (None, "median", "mean") if kind in kinds), None)
+        cases += [_case(name, row) for row, kind in zip(group, kinds, strict=True) if kind == wanted]
     version = document.child("context").child("library_version").value
-    return Benchmarks(str(file.path), f"google-benchmark {version or ''}".strip(), cases, TIMES[0])
-
-
-def _rows(group: list[DocumentNode]) -> list[DocumentNode]:
-    """Repetitions of a benchmark; where only aggregates were reported, their median, otherwise their mean."""
-    kinds: list[str | None] = []
-    for benchmark in group:
-        if benchmark.child("run_type").value == "aggregate":
-            kinds.append(benchmark.child("aggregate_name").text())
-        else:
-            suffix = _AGGREGATE_SUFFIX.search(benchmark.child("name").text())
-            kinds.append(suffix[1] if suffix and benchmark.child("run_type").value is None else None)
-    wanted = next((kind for kind in (None, "median", "mean") if kind in kinds), None)
-    return [benchmark for benchmark, kind in zip(group, kinds, strict=True) if kind == wanted]
+    return Benchmarks(str(file.path), f"google-benchmark {version or ''}".strip(), tuple(cases), TIMES[0])
 
 
 def _case(run_name: str, benchmark: DocumentNode) -> Case:

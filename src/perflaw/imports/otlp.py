@@ -91,7 +91,29 @@ class _OtlpReader:
                 pairs += [(service, span) for span in _objects(scope.get("spans"))]
         several = len({service for service, _ in pairs}) > 1
         for count, (service, fields) in enumerate(pairs, 1):
-            self._take(count, fields, f"{service}: " if several and service else "")
+            name, identity = fields.get("name"), (str(fields.get("traceId", "")), str(fields.get("spanId", "")))
+            if not isinstance(name, str) or not name or not identity[1]:
+                raise self._wrong(count, "it has no name" if identity[1] else "it has no spanId")
+            if identity in self.spans:
+                self.process.notes[DUPLICATES] += 1
+            else:
+                start, end = self._stamp(count, fields, "startTimeUnixNano"), None
+                if fields.get("endTimeUnixNano") not in (None, "", "0", 0):
+                    end = self._stamp(count, fields, "endTimeUnixNano")
+                    if end < start:
+                        raise self._wrong(count, "it ends before it begins")
+                attributes = _attributes(fields)
+                line = number(next((attributes[key] for key in LINES if key in attributes), None))
+                file = str(next((attributes[key] for key in FILES if key in attributes), "") or "")
+                shown = f"{service}: {name}" if several and service else name
+                code = self.process.component(Component(shown, file, int(line) if line is not None else 0))
+                above = (identity[0], str(fields.get("parentSpanId") or ""))
+                features = [
+                    (key, found)
+                    for key, value in attributes.items()
+                    if key not in LINES and not isinstance(value, str) and (found := number(value)) is not None
+                ]
+                self.spans[identity] = _Span(start, end, above, code, tuple(features))
         self.process.name = pairs[0][0] if pairs and not several else ""
         roots = []
         for span in self.spans.values():
@@ -105,31 +127,6 @@ class _OtlpReader:
             roots += span.choose_callees(self.process.notes)
         self._write_all(roots)
         return Trace("OTLP", (self.process,) if self.spans else (), 1, epoch=True)
-
-    def _take(self, count: int, span: Mapping[str, object], prefix: str) -> None:
-        """Note a span of the file."""
-        name, identity = span.get("name"), (str(span.get("traceId", "")), str(span.get("spanId", "")))
-        if not isinstance(name, str) or not name or not identity[1]:
-            raise self._wrong(count, "it has no name" if identity[1] else "it has no spanId")
-        if identity in self.spans:
-            self.process.notes[DUPLICATES] += 1
-            return
-        start, end = self._stamp(count, span, "startTimeUnixNano"), None
-        if span.get("endTimeUnixNano") not in (None, "", "0", 0):
-            end = self._stamp(count, span, "endTimeUnixNano")
-            if end < start:
-                raise self._wrong(count, "it ends before it begins")
-        attributes = _attributes(span)
-        line = number(next((attributes[key] for key in LINES if key in attributes), None))
-        file = str(next((attributes[key] for key in FILES if key in attributes), "") or "")
-        code = self.process.component(Component(prefix + name, file, int(line) if line is not None else 0))
-        parent = (identity[0], str(span.get("parentSpanId") or ""))
-        features = [
-            (key, found)
-            for key, value in attributes.items()
-            if key not in LINES and not isinstance(value, str) and (found := number(value)) is not None
-        ]
-        self.spans[identity] = _Span(start, end, parent, code, tuple(features))
 
     def _stamp(self, count: int, span: Mapping[str, object], name: str) -> int:
         value = number(span.get(name))

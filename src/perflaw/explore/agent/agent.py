@@ -44,6 +44,8 @@ _STOP_S: Final = 5.0
 """Time that a server has to end by itself."""
 _LOCK_S: Final = 30.0
 """Time for which an agent waits for another one that still restores the target."""
+_LOOK_S: Final = 1.0
+"""Time for which a listener waits for an explorer at once."""
 _MOST_REASON: Final = 2000
 """Characters of a reason that are passed on."""
 
@@ -194,9 +196,8 @@ class AgentServer:
                 message = self._channel.receive(3600.0)
                 if message is not None and message.kind == "bye":
                     return
-                if (
-                    message is not None and message.kind != "enough"
-                ):  # it may arrive after the trial has ended by itself
+                # "enough" may arrive after the trial has ended by itself.
+                if message is not None and message.kind != "enough":
                     self._answer(message)
         except Closed:
             pass  # the explorer has gone
@@ -232,7 +233,18 @@ class AgentServer:
         """Take the study, wait for an agent that still restores, and restore where one was killed."""
         job = job_of(document, self._root)
         job.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = _locked(job.state)
+        descriptor = os.open(job.state, os.O_RDONLY | os.O_CLOEXEC)
+        deadline = time.monotonic() + _LOCK_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    os.close(descriptor)
+                    raise Refused("another agent works on this study's target") from None
+                time.sleep(0.01)
+        self._lock = descriptor
         self._job, self._snapshot = job, Snapshot(job.state, Path(job.folder))
         left = end_marked(job.mark)
         return {"pid": os.getpid(), "left": left, "restored": self._restore_target(), "host": dict(host())}
@@ -293,22 +305,6 @@ class AgentServer:
         return self._trial
 
 
-def _locked(state: Path) -> int:
-    """Lock the state's folder, after waiting for an agent that still restores, and return its descriptor."""
-    descriptor = os.open(state, os.O_RDONLY | os.O_CLOEXEC)
-    deadline = time.monotonic() + _LOCK_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                os.close(descriptor)
-                raise Refused("another agent works on this study's target") from None
-            time.sleep(0.01)
-        else:
-            return descriptor
-
-
 def serve(channel: Channel, root: Path | None = None) -> None:
     """Serve one explorer."""
     adopt_orphans()
@@ -324,13 +320,6 @@ def main() -> None:
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)
     serve(over(descriptor, descriptor, "explorer"))
-
-
-if __name__ == "__main__":
-    main()
-
-
-_LOOK_S: Final = 1.0
 
 
 def listen(
@@ -361,3 +350,7 @@ def listen(
                 say(f"an agent ended with status {status}; the next one restores what it left")
     finally:
         listener.close()
+
+
+if __name__ == "__main__":
+    main()

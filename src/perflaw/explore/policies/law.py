@@ -16,7 +16,7 @@ from perflaw.explore.policy import Policy, Proposal
 from perflaw.explore.space import Space
 from perflaw.learn.exploring.acquisition import acquisition, certainty, fill_space, reference, validity
 from perflaw.learn.exploring.gaussian_process import fit_surrogate, one_thread
-from perflaw.learn.exploring.observations import Array, Evidence, evidence_of, units, usable
+from perflaw.learn.exploring.observations import Array, evidence_of, units, usable
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value, configuration_key
 
 FEWEST_AT_START, MOST_AT_START = 4, 7
@@ -66,22 +66,16 @@ class Law(Policy):
             chosen = fill_space(known, at, seen.ordered, generator, usable_at)
             return Proposal(untried[chosen], f"start, trial {len(history) + 1}: least is known here")
         last = trials is not None and trials - len(history) <= max(1, round(EXPLOITED * trials))
-        chosen, gains = self._best_candidate(seen, at, usable_at, last)
-        configurations = [trial.configuration for trial in history]
-        return Proposal(untried[chosen], reason_of(gains, untried[chosen], best[0], configurations, self.space.knobs))
-
-    def _best_candidate(
-        self, seen: Evidence, at: Array, usable_at: Array, last: bool
-    ) -> tuple[int, tuple[float, float, float]]:
-        """Return the place of the best candidate ``at`` (m, d), and its relative improvement with an 80 % interval."""
         law = fit_surrogate(seen.x, seen.ordered, seen.values, seen.sign, self.seed, seen.errors)
         means, sds = law.predict(at)
-        best = reference(law, seen.x, at, seen.workload)
-        predicted = (means - best).mean(axis=0) - 1.0 / usable_at
-        criterion = predicted if last else acquisition(means, sds, best, usable_at)
+        known_best = reference(law, seen.x, at, seen.workload)
+        predicted = (means - known_best).mean(axis=0) - 1.0 / usable_at
+        criterion = predicted if last else acquisition(means, sds, known_best, usable_at)
         chosen = int(np.argmax(criterion))
-        column = min(chosen, best.shape[1] - 1)
-        return chosen, law.gains(means[:, chosen] - best[:, column], sds[:, chosen])
+        column = min(chosen, known_best.shape[1] - 1)
+        gains = law.gains(means[:, chosen] - known_best[:, column], sds[:, chosen])
+        configurations = [trial.configuration for trial in history]
+        return Proposal(untried[chosen], reason_of(gains, untried[chosen], best[0], configurations, self.space.knobs))
 
 
 def best_configurations(history: Sequence[Trial], objective: StudyMetric) -> list[Configuration]:

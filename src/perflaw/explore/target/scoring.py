@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perflaw.explore.target.outputs import document_of, matched_number, number_at
 from perflaw.types.studies import Reading, StudyMetric
@@ -47,25 +46,19 @@ def steady_mean(values: Sequence[float], weights: Sequence[float] | None = None)
     """
     series = np.asarray(values, dtype=np.float64)
     counts = np.ones(len(series)) if weights is None else np.maximum(np.asarray(weights, dtype=np.float64), 1e-12)
-    warm = _warm_up(series)
+    n, warm = len(series), 0
+    if n >= _FEWEST:
+        left = np.arange(n, 0, -1)
+        sums, squares = np.cumsum(series[::-1])[::-1], np.cumsum(np.square(series)[::-1])[::-1]
+        spread = np.maximum(squares - sums**2 / left, 0) / np.square(left.astype(np.float64))
+        warm = int(np.argmin(spread[: n // 2 + 1]))
     kept, counts = series[warm:], counts[warm:]
     error = None
     if len(kept) >= 2:
         batches = [part.mean() for part in np.array_split(kept, min(_BATCHES, len(kept)))]
         error = float(np.std(batches, ddof=1) / np.sqrt(len(batches)))
-    settled = len(series) < _FEWEST or 2 * warm < len(series) - 1
+    settled = n < _FEWEST or 2 * warm < n - 1
     return SteadyMean(float(np.average(kept, weights=counts)), error, len(kept), warm, settled)
-
-
-def _warm_up(series: NDArray[np.float64]) -> int:
-    """Return the number of values of (n,) that are warm-up."""
-    n = len(series)
-    if n < _FEWEST:
-        return 0
-    left = np.arange(n, 0, -1)
-    sums, squares = np.cumsum(series[::-1])[::-1], np.cumsum(np.square(series)[::-1])[::-1]
-    spread = np.maximum(squares - sums**2 / left, 0) / np.square(left.astype(np.float64))
-    return int(np.argmin(spread[: n // 2 + 1]))
 
 
 @dataclass(frozen=True, slots=True)

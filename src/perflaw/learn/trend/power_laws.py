@@ -197,33 +197,29 @@ def bootstrap_limits(lines: LogLines, log_points: Array, student: LineLimits, op
     """
     runs = lines.u.size
     drawn = np.random.default_rng(options.seed).multinomial(runs, np.full(runs, 1.0 / runs), options.bootstraps)
-    batches = [
-        _bootstrap(lines, log_points, drawn.astype(np.float64), slice(start, start + BATCH))
-        for start in range(0, len(lines.v), BATCH)
-    ]
+    weights = drawn.astype(np.float64)
+    batches = []  # limits of exponents (2, k), and of lines at 0 and the points (2, k, 1 + P), of k clusters each
+    for start in range(0, len(lines.v), BATCH):
+        batch = slice(start, start + BATCH)
+        used = lines.used[batch].astype(np.float64)
+        u = lines.u - lines.u.mean()
+        v = np.where(lines.used[batch], lines.v[batch] - lines.centre_v[batch, None], 0.0)
+        n = np.maximum(weights @ used.T, 1.0)
+        mean_u, mean_v = weights @ (used * u).T / n, weights @ v.T / n
+        squares = weights @ (used * u**2).T - n * mean_u**2
+        products = weights @ (v * u).T - n * mean_u * mean_v
+        # A resample of runs of one size has no slope.
+        varies = squares > 1e-9 * n * np.maximum(mean_u**2, 1.0)
+        b = np.where(varies, products / np.where(varies, squares, 1.0), np.nan)
+        at = np.concatenate([[0.0], log_points]) - lines.u.mean()
+        drawn_lines = lines.centre_v[batch, None] + mean_v[..., None] + b[..., None] * (at - mean_u[..., None])
+        batches.append((_percentiles(b), _percentiles(drawn_lines)))
     if not batches:
         return student
     exponent, line = (np.concatenate(limits, axis=1) for limits in zip(*batches, strict=True))
     coefficient, mean = line[..., 0], line[..., 1:]
     new = np.stack([np.fmin(student.new[0], mean[0]), np.fmax(student.new[1], mean[1])])
     return LineLimits(exponent, coefficient, mean, new)
-
-
-def _bootstrap(lines: LogLines, log_points: Array, weights: Array, batch: slice) -> tuple[Array, Array]:
-    """Limits of exponents (2, k), and of lines at 0 and the points (2, k, 1 + P), of a batch of k clusters."""
-    used = lines.used[batch].astype(np.float64)
-    u = lines.u - lines.u.mean()
-    v = np.where(lines.used[batch], lines.v[batch] - lines.centre_v[batch, None], 0.0)
-    n = np.maximum(weights @ used.T, 1.0)
-    mean_u, mean_v = weights @ (used * u).T / n, weights @ v.T / n
-    squares = weights @ (used * u**2).T - n * mean_u**2
-    products = weights @ (v * u).T - n * mean_u * mean_v
-    # A resample of runs of one size has no slope.
-    varies = squares > 1e-9 * n * np.maximum(mean_u**2, 1.0)
-    b = np.where(varies, products / np.where(varies, squares, 1.0), np.nan)
-    at = np.concatenate([[0.0], log_points]) - lines.u.mean()
-    line = lines.centre_v[batch, None] + mean_v[..., None] + b[..., None] * (at - mean_u[..., None])
-    return _percentiles(b), _percentiles(line)
 
 
 def _percentiles(values: Array) -> Array:

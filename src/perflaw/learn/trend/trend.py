@@ -17,8 +17,16 @@ from numpy.typing import ArrayLike
 from perflaw.learn.series.series import quiet
 from perflaw.learn.trend.clusters import Clustering, LocationCluster, find_clusters
 from perflaw.learn.trend.data import COSTLY, Array, TrendData, TrendOptions, check_data
-from perflaw.learn.trend.laws import ClusterLaws, Point, PredictionPoints, learn_laws, log_residuals, prediction_points
-from perflaw.learn.trend.overtaking import GrowthLaw, overtakes
+from perflaw.learn.trend.laws import (
+    ClusterLaws,
+    GrowthLaw,
+    Point,
+    PredictionPoints,
+    learn_laws,
+    log_residuals,
+    overtakes,
+    prediction_points,
+)
 from perflaw.learn.trend.power_laws import power_laws
 from perflaw.types import Cluster, Overtake, PowerLaw, Prediction, Trends
 
@@ -163,7 +171,12 @@ def predict_cost(
     of cost, 12 runs over two decades, predicted at 300 times the data, the worst hundredth of the predictions was
     wrong by a factor of 890; with the power law in place of inconclusive laws by 200.
     """
-    by_law, by_power = laws.predict(points.rank), _predict_power(powers, points)
+    by_law, by_power = laws.predict(points.rank), None
+    candidates = [power for name, power in powers.items() if name in points.rank]
+    if candidates:  # the power law that fits best; runs that did not execute the cluster lower its mean
+        best = max(candidates, key=lambda one: one.r2 or 0.0)
+        share, last = best.n / (best.n + best.zeros), best.predictions[-1]
+        by_power = replace(last, mean=share * last.mean, mean_low=share * last.mean_low, new_low=share * last.new_low)
     if options.paper or by_law is None:
         return by_power
     prediction, law = by_law
@@ -177,17 +190,6 @@ def predict_cost(
         min(prediction.new_low, by_power.new_low),
         max(prediction.new_high, by_power.new_high),
     )
-
-
-def _predict_power(powers: Mapping[str, PowerLaw], points: PredictionPoints) -> Prediction | None:
-    """Prediction of the power law that fits best; runs that did not execute the cluster lower its mean."""
-    candidates = [law for name, law in powers.items() if name in points.rank]
-    if not candidates:
-        return None
-    law = max(candidates, key=lambda one: one.r2 or 0.0)
-    share = law.n / (law.n + law.zeros)
-    last = law.predictions[-1]
-    return replace(last, mean=share * last.mean, mean_low=share * last.mean_low, new_low=share * last.new_low)
 
 
 def _cluster(

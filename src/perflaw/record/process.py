@@ -220,7 +220,14 @@ class KeptOutput:
         with ExitStack() as ours:
             words, passed = [], []
             for sink, name in enumerate(STREAMS, 1):
-                source, target = _channel(sink)
+                if os.isatty(sink):  # the program gets a terminal like the one on which the person sees the output
+                    source, target = os.openpty()
+                    modes = termios.tcgetattr(sink)
+                    modes[1] &= ~termios.OPOST  # the real terminal processes the output again
+                    termios.tcsetattr(target, termios.TCSANOW, modes)
+                    termios.tcsetwinsize(target, termios.tcgetwinsize(sink))
+                else:
+                    source, target = os.pipe()
                 self.targets.append(target)
                 ours.callback(os.close, source)
                 path = folder / f"{name}.part"
@@ -263,18 +270,6 @@ class KeptOutput:
                         first + f"\n[… {beyond - LAST} bytes left out …]\n".encode() + ring[turn:] + ring[:turn]
                     )
             (self.folder / f"{name}.part").unlink(missing_ok=True)
-
-
-def _channel(sink: int) -> tuple[int, int]:
-    """Two ends, the recorder's first: of a terminal like ours if the person sees the output on one, else of a pipe."""
-    if not os.isatty(sink):
-        return os.pipe()
-    ours, theirs = os.openpty()
-    modes = termios.tcgetattr(sink)
-    modes[1] &= ~termios.OPOST  # the real terminal processes the output again
-    termios.tcsetattr(theirs, termios.TCSANOW, modes)
-    termios.tcsetwinsize(theirs, termios.tcgetwinsize(sink))
-    return ours, theirs
 
 
 def printed_features(folder: Path, patterns: Sequence[OutputPattern]) -> tuple[dict[str, float], tuple[str, ...]]:

@@ -196,20 +196,15 @@ class _RunContents:
 def _contents(context: RunContext, run: Run, recorded: RecordedProcess) -> _RunContents:
     key = f"{run.id}-{secrets.token_hex(4)}"
     tables = add_calls_of_probes(key, tabulate(key, recorded.tree, recorded.definitions), recorded)
-    about = _about_paths(context, run, recorded)
+    about = None
+    if len(recorded.tree.tables[Export.PATH_CODES]):  # durations by path compare only within one build and one clock
+        build, lost = build_of(recorded.definitions), dropped(recorded.tree)
+        tick_ns = context.source.tick_ns() if run.clock.name != "fake" else None
+        if tick_ns is None:
+            tick_ns = float(run.clock.tick_ns)
+        about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
     paths = path_tables(recorded, run, context.paths, about) if about else None
     return _RunContents(tables, recorded.counted, paths, probe_tables(recorded))
-
-
-def _about_paths(context: RunContext, run: Run, recorded: RecordedProcess) -> PathsAbout | None:
-    """Where durations by call path were measured: times compare only within one build and one clock. None if none were."""
-    if not len(recorded.tree.tables[Export.PATH_CODES]):
-        return None
-    build, lost = build_of(recorded.definitions), dropped(recorded.tree)
-    tick_ns = context.source.tick_ns() if run.clock.name != "fake" else None
-    if tick_ns is None:
-        tick_ns = float(run.clock.tick_ns)
-    return PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
 
 
 def build_of(known: Definitions) -> str:

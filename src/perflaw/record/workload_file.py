@@ -193,8 +193,31 @@ def plan_workloads(file: WorkloadFile, options: RunOptions) -> Plan:
     UsageError where a workload has no command or a varied name occurs in none.
     """
     workloads = file.workloads or (file.common,)
-    words = [_command_words(workload, file, options) for workload in workloads]
-    rounds = [_round(file, workload, options, text) for workload, text in zip(workloads, words, strict=True)]
+    words = []
+    for workload in workloads:
+        # All words that may contain {name}: the command, followed by the file on standard input if there is one.
+        own = workload.command if workload is not file.common else ()
+        common = options.command or file.common.command
+        if not own and not common:
+            name = workload.name or "the file"
+            why = "neither the workload nor the file has one, and nothing follows --"
+            remedy = f"perflaw record --workloads {file.file} -- app.py"
+            raise UsageError(f"{file.file}: {name}: no command", why, remedy)
+        stdin = workload.stdin or file.common.stdin
+        command = own or (*common, *workload.args)
+        words.append((*command, str(stdin)) if stdin else command)
+    rounds = []
+    for workload, text in zip(workloads, words, strict=True):
+        for name in workload.vary if workload is not file.common else ():
+            if not stands_in(name, text):
+                _refuse_unused(workload, name)
+        varied = {**file.common.vary, **workload.vary, **options.vary}
+        features = {**file.common.features, **workload.features, **options.features}
+        stdin = workload.stdin or file.common.stdin
+        timeout = options.timeout or workload.timeout or file.common.timeout
+        command = text[:-1] if stdin else text
+        planned = PlannedRun((), {}, command, features, workload.name, timeout, stdin)
+        rounds.append(one_round(planned, {name: values for name, values in varied.items() if stands_in(name, text)}))
     for name in options.vary:
         if not any(stands_in(name, some) for some in words):
             why = f"{{{name}}} occurs nowhere in the commands of {file.file}"
@@ -207,33 +230,6 @@ def plan_workloads(file: WorkloadFile, options: RunOptions) -> Plan:
         runs for turn in range(max(repeats)) for runs, times in zip(rounds, repeats, strict=True) if turn < times
     )
     return Plan(tuple(runs), file.outputs)
-
-
-def _round(file: WorkloadFile, workload: Workload, options: RunOptions, words: tuple[str, ...]) -> list[PlannedRun]:
-    """One run of a workload for every combination of its values."""
-    for name in workload.vary if workload is not file.common else ():
-        if not stands_in(name, words):
-            _refuse_unused(workload, name)
-    varied = {**file.common.vary, **workload.vary, **options.vary}
-    features = {**file.common.features, **workload.features, **options.features}
-    stdin = workload.stdin or file.common.stdin
-    timeout = options.timeout or workload.timeout or file.common.timeout
-    command = words[:-1] if stdin else words
-    planned = PlannedRun((), {}, command, features, workload.name, timeout, stdin)
-    return one_round(planned, {name: values for name, values in varied.items() if stands_in(name, words)})
-
-
-def _command_words(workload: Workload, file: WorkloadFile, options: RunOptions) -> tuple[str, ...]:
-    """All words that may contain ``{name}``: the command, followed by the file on standard input if there is one."""
-    own = workload.command if workload is not file.common else ()
-    common = options.command or file.common.command
-    if not own and not common:
-        name = workload.name or "the file"
-        why = "neither the workload nor the file has one, and nothing follows --"
-        raise UsageError(f"{file.file}: {name}: no command", why, f"perflaw record --workloads {file.file} -- app.py")
-    stdin = workload.stdin or file.common.stdin
-    command = own or (*common, *workload.args)
-    return (*command, str(stdin)) if stdin else command
 
 
 def _refuse_unused(workload: Workload, name: str) -> None:

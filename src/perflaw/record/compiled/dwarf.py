@@ -69,7 +69,11 @@ def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode
         missing = [offset for offset in offsets if offset not in known]
         if missing:
             known.update(_read(elf, missing))
-            _write_cache(place, known)
+            with suppress(OSError):  # nobody may write to the cache: the next recording reads the DWARF again
+                place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                part = place.with_suffix(".part")
+                part.write_text(json.dumps({str(offset): asdict(code) for offset, code in known.items()}))
+                part.replace(place)
     return {offset: known[offset] for offset in offsets if offset in known}
 
 
@@ -95,14 +99,6 @@ def _read_cache(place: Path) -> dict[int, FunctionCode]:
             place.touch()
         return codes
     return {}
-
-
-def _write_cache(place: Path, codes: Mapping[int, FunctionCode]) -> None:
-    with suppress(OSError):  # nobody may write to the cache: the next recording reads the DWARF again
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part = place.with_suffix(".part")
-        part.write_text(json.dumps({str(offset): asdict(code) for offset, code in codes.items()}))
-        part.replace(place)
 
 
 def _read(elf: Elf, offsets: Sequence[int]) -> dict[int, FunctionCode]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -200,28 +200,22 @@ def read_counts(folder: Path, tracer: GcovTracer, problems: FileProblems) -> Exe
             built.update({file: max(made, built.get(file, 0)) for file in sums.add(document)})
     if not built:
         raise problems.error(tracer.places)
-    sources = _sources(built, problems)
+    sources: dict[str, str] = {}  # source file → its text
+    for file, made in sorted(built.items()):
+        path = Path(file)
+        try:
+            sources[file] = path.read_bytes().decode(errors="replace")
+        except OSError:
+            problems.absent.append(file)
+            continue
+        if path.stat().st_mtime > made + _SLACK_S:
+            problems.changed.append(file)
     counts = sums.counts()
     if tracer.select or tracer.exclude:
         locations = counts.locations
         kept = [at for at, place in enumerate(locations) if _wanted(place.function, tracer.select, tracer.exclude)]
         counts = Counts(tuple(locations[at] for at in kept), counts.counts[kept])
     return ExecutionCounts(counts, sources)
-
-
-def _sources(built: Mapping[str, float], problems: FileProblems) -> dict[str, str]:
-    """Texts of the source files. ``built``: source file → time of its newest object file."""
-    texts: dict[str, str] = {}
-    for file, made in sorted(built.items()):
-        path = Path(file)
-        try:
-            texts[file] = path.read_bytes().decode(errors="replace")
-        except OSError:
-            problems.absent.append(file)
-            continue
-        if path.stat().st_mtime > made + _SLACK_S:
-            problems.changed.append(file)
-    return texts
 
 
 def _wanted(function: str, select: tuple[str, ...], exclude: tuple[str, ...]) -> bool:

@@ -96,7 +96,14 @@ class CountSums:
             for line in source["lines"]:
                 function = known.get(line.get("function_name", ""), SourceFunction(0, "", language))
                 part = self.lines.setdefault((file, line["line_number"]), {}).setdefault(function, _LinePart())
-                part.add(_whole(line["count"]), _outcomes(line["branches"]))
+                # The outcomes without those of calls that may throw, which gcov also lists as branches.
+                branches = list(line["branches"])
+                kept = [not branch["throw"] for branch in branches]
+                for at, branch in enumerate(branches):
+                    if branch["throw"] and at and kept[at - 1] and branches[at - 1]["fallthrough"]:
+                        kept[at - 1] = False
+                outcomes = [_whole(branch["count"]) for branch, stays in zip(branches, kept, strict=True) if stays]
+                part.add(_whole(line["count"]), outcomes)
         return files
 
     def counts(self) -> Counts:
@@ -120,16 +127,6 @@ class CountSums:
             locations += [Location("block", f"{name} branch {at}", *place) for at in range(1, len(outcomes) + 1)]
             counts += outcomes
         return Counts(tuple(locations), np.array(counts, dtype=np.int64))
-
-
-def _outcomes(branches: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Counts of the outcomes without those of calls that may throw, which gcov also lists as branches."""
-    branches = list(branches)
-    kept = [not branch["throw"] for branch in branches]
-    for at, branch in enumerate(branches):
-        if branch["throw"] and at and kept[at - 1] and branches[at - 1]["fallthrough"]:
-            kept[at - 1] = False
-    return [_whole(branch["count"]) for branch, stays in zip(branches, kept, strict=True) if stays]
 
 
 def _whole(count: int) -> int:

@@ -164,26 +164,25 @@ class NotesFinder:
     def find(self, data: str, stamp: int | None) -> tuple[Path | None, bool]:
         """Notes for the data file of that original path, and whether they are of another build (no stamp: any will do)."""
         stale = None
-        for path in self._candidates(data.removesuffix(".gcda") + ".gcno"):
+        name = data.removesuffix(".gcda") + ".gcno"
+        if "#" in Path(name).name:  # with -fprofile-dir the name is the path, mangled
+            name = Path(name).name.replace("#", "/")
+        if self.places.notes is None:
+            usual = [Path(name), Path(self.places.now(name)), self.beside / Path(name).name]
+            likely = list(dict.fromkeys(usual))
+        else:
+            if self._index is None:
+                self._index = {}
+                for each in sorted(self.places.notes.rglob("*.gcno")):
+                    self._index.setdefault(each.name, []).append(each)
+            same = self._index.get(Path(name).name, [])
+            likely = sorted(same, key=lambda path: -_common_parts(path.absolute(), PurePath(name)))
+        for path in likely:
             header = read_header(path)
             if header and (stamp is None or header.stamp == stamp):
                 return path, False
             stale = stale or (path if header else None)
         return stale, stale is not None
-
-    def _candidates(self, name: str) -> Sequence[Path]:
-        """Places where notes of that original path may be, the likeliest first."""
-        if "#" in Path(name).name:  # with -fprofile-dir the name is the path, mangled
-            name = Path(name).name.replace("#", "/")
-        if self.places.notes is None:
-            usual = [Path(name), Path(self.places.now(name)), self.beside / Path(name).name]
-            return list(dict.fromkeys(usual))
-        if self._index is None:
-            self._index = {}
-            for path in sorted(self.places.notes.rglob("*.gcno")):
-                self._index.setdefault(path.name, []).append(path)
-        same = self._index.get(Path(name).name, [])
-        return sorted(same, key=lambda path: -_common_parts(path.absolute(), PurePath(name)))
 
 
 def _common_parts(path: PurePath, other: PurePath) -> int:

@@ -109,8 +109,14 @@ class HooksReader(NativeReader):
         """See :class:`~perflaw.record.reader.Reader`."""
         for recorded in super().finish(pid):
             _name_functions(recorded.definitions)
-            if recorded.tree.is_empty:
-                _name_unselected(recorded.definitions)
+            known = recorded.definitions
+            if recorded.tree.is_empty and known.ended and known.unselected:
+                # Name some of the functions that were left out, for a person who selected none by mistake.
+                named = {module: functions(Path(module)) for module, _ in known.unselected}
+                names = [
+                    min(named[module].get(at, NAMELESS)[1], key=len, default="") for module, at in known.unselected
+                ]
+                known.ended = replace(known.ended, names=tuple(filter(None, names)))
             yield recorded
 
 
@@ -128,11 +134,3 @@ def _name_functions(known: Definitions) -> None:
             if code.file.startswith(_HEADERS):
                 component = replace(component, origin="library")
             known.define(number, component, code.lines)
-
-
-def _name_unselected(known: Definitions) -> None:
-    """Name some of the functions that were left out, for a person who selected none by mistake."""
-    if known.ended and known.unselected:
-        named = {module: functions(Path(module)) for module, _ in known.unselected}
-        names = [min(named[module].get(at, NAMELESS)[1], key=len, default="") for module, at in known.unselected]
-        known.ended = replace(known.ended, names=tuple(filter(None, names)))

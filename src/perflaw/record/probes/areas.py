@@ -71,7 +71,14 @@ class AttachedArea:
         if not found:
             raise _refused(path, "its name is not that of an area")
         self.pid, self.started = int(found[1]), int(found[2])
-        self._descriptor = _open(path)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise _refused(path, error.strerror or str(error)) from error
+        if os.fstat(descriptor).st_uid not in (os.geteuid(), 0) and os.geteuid() != 0:
+            os.close(descriptor)
+            raise _refused(path, "it belongs to somebody else")
+        self._descriptor = descriptor
         try:
             self._check_head()
             size = layout.ring_offset(self.rings, self.ring_records)
@@ -155,17 +162,6 @@ class AttachedArea:
             self._map.close()
         with suppress(OSError):
             os.close(self._descriptor)
-
-
-def _open(path: Path) -> int:
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        raise _refused(path, error.strerror or str(error)) from error
-    if os.fstat(descriptor).st_uid not in (os.geteuid(), 0) and os.geteuid() != 0:
-        os.close(descriptor)
-        raise _refused(path, "it belongs to somebody else")
-    return descriptor
 
 
 def _probe(number: int, entry: np.void) -> RegisteredProbe:

@@ -91,20 +91,17 @@ class Batch:
 
 def as_message(batch: Batch, known: Mapping[int, ProbeProcess]) -> tuple[dict[str, Any], bytes]:
     """Document and payload of a batch, for a receiver with these ``known`` processes: only changes of them are sent."""
-    changes = [_changes(one, known.get(number)) for number, one in batch.sources.items() if known.get(number) != one]
+    changes = []
+    for number, one in batch.sources.items():
+        before = known.get(number)
+        if before != one:
+            names = [each.name for each in fields(ProbeProcess)]
+            same = [name for name in names if before and getattr(one, name) == getattr(before, name)]
+            changed = {name: value for name, value in asdict(one).items() if name not in same}
+            changes.append({"number": one.number} | changed)
     pieces = [(piece.source, piece.ring, len(piece.records)) for piece in batch.pieces]
     document = {"sources": changes, "pieces": pieces, "at_ns": batch.at_ns}
     return document, b"".join(piece.records.tobytes() for piece in batch.pieces)
-
-
-def _changes(source: ProbeProcess, before: ProbeProcess | None) -> dict[str, Any]:
-    """The fields of a process that have changed, with its number."""
-    same = (
-        ()
-        if before is None
-        else [one.name for one in fields(ProbeProcess) if getattr(source, one.name) == getattr(before, one.name)]
-    )
-    return {"number": source.number} | {name: value for name, value in asdict(source).items() if name not in same}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,24 @@ THIS_MACHINE: Final = Sender()
 def from_message(message: Message, known: Mapping[int, ProbeProcess], sender: Sender = THIS_MACHINE) -> Batch:
     """The batch in a message; WireError if the message is inconsistent."""
     try:
-        told = [_source(one, known, sender) for one in message.document["sources"]]
+        told = []
+        for one in message.document["sources"]:
+            news = {**one, "host": sender.host, "number": one["number"] + sender.base}
+            if "probes" in news:
+                news["probes"] = tuple(
+                    RegisteredProbe(**{**each, "fields": tuple(each["fields"])}) for each in news["probes"]
+                )
+            if "command" in news:
+                news["command"] = tuple(news["command"])
+            news |= {
+                name: kind(**news[name])
+                for name, kind in (("clock", TickClock), ("tally", RecordAccount))
+                if name in news
+            }
+            if "clock" in news:
+                news["clock"] = replace(news["clock"], ns0=news["clock"].ns0 + sender.ahead_ns)
+            before = known.get(news["number"])
+            told.append(replace(before, **news) if before else ProbeProcess(**news))
         records = np.frombuffer(message.payload, layout.RECORD)
         pieces, at = [], 0
         for source, ring, count in message.document["pieces"]:
@@ -137,21 +151,6 @@ def from_message(message: Message, known: Mapping[int, ProbeProcess], sender: Se
         return Batch(tuple(pieces), sources, int(message.document["at_ns"]) + sender.ahead_ns)
     except (KeyError, TypeError, ValueError) as error:
         raise WireError("a batch of records that cannot be read", str(error)) from error
-
-
-def _source(document: Mapping[str, Any], known: Mapping[int, ProbeProcess], sender: Sender) -> ProbeProcess:
-    news = {**document, "host": sender.host, "number": document["number"] + sender.base}
-    if "probes" in news:
-        news["probes"] = tuple(RegisteredProbe(**{**one, "fields": tuple(one["fields"])}) for one in news["probes"])
-    if "command" in news:
-        news["command"] = tuple(news["command"])
-    news |= {
-        name: kind(**news[name]) for name, kind in (("clock", TickClock), ("tally", RecordAccount)) if name in news
-    }
-    if "clock" in news:
-        news["clock"] = replace(news["clock"], ns0=news["clock"].ns0 + sender.ahead_ns)
-    before = known.get(news["number"])
-    return replace(before, **news) if before else ProbeProcess(**news)
 
 
 MOST: Final = 2048

@@ -78,7 +78,22 @@ class ProbeMetrics:
         self.window_s = window_s
         self.missing: dict[str, str] = {}
         """Metric → why it has no reading, or no reliable one: no such probe or field, or an id that is used twice."""
-        self._windows = [_window(metric) for metric in metrics if "probe" in metric.source]
+        self._windows: list[_MetricWindow] = []
+        for metric in metrics:
+            source = metric.source
+            if "probe" not in source:
+                continue
+            statistics = [name for name in source if name == "rate" or name in _STATISTICS]
+            if len(statistics) != 1 or not isinstance(source["probe"], str):
+                known = ", ".join(["rate", *_STATISTICS])
+                raise UsageError(f"metric {metric.name}: {dict(source)}", f"a probe's name and one of {known}", _NEXT)
+            statistic = statistics[0]
+            of = str(source[statistic])
+            if statistic == "rate" and of not in ("count", "sum"):
+                raise UsageError(f"metric {metric.name}: rate: {of}", "count or sum", _NEXT)
+            if statistic == "rate" and of == "sum":
+                of = str(source.get("field", ""))
+            self._windows.append(_MetricWindow(metric, source["probe"], statistic, of))
         self._begin: int | None = None
         self._last = 0
 
@@ -102,8 +117,16 @@ class ProbeMetrics:
                 counted = window.of in ("", "count")
                 places = {probe.id: 0 if counted else _place(probe.fields, window.of) for probe in probes}
                 window.take(records, {number: place for number, place in places.items() if place is not None})
+        known = {probe.name: probe for source in batch.sources.values() for probe in source.probes}
         for window in self._windows:
-            self._look_for(window, batch)
+            name, probe = window.metric.name, known.get(window.probe)
+            self.missing.pop(name, None)
+            if probe is None:
+                self.missing[name] = f"no probe {window.probe!r}; there are {', '.join(sorted(known)) or 'none'}"
+            elif probe.conflict:
+                self.missing[name] = f"probe id {probe.id} is used twice: by {probe.name} and another"
+            elif window.of not in ("", "count") and _place(probe.fields, window.of) is None:
+                self.missing[name] = f"{probe.name} has the fields {', '.join(probe.fields)}"
         return self.flush(batch.at_ns) if (batch.at_ns - self._last) / 1e9 >= self.window_s else []
 
     def flush(self, at_ns: int) -> list[Reading]:
@@ -116,19 +139,6 @@ class ProbeMetrics:
         found = (window.reading(at_s, seconds) for window in self._windows)
         return [reading for reading in found if reading is not None]
 
-    def _look_for(self, window: _MetricWindow, batch: Batch) -> None:
-        known = {probe.name: probe for source in batch.sources.values() for probe in source.probes}
-        probe = known.get(window.probe)
-        self.missing.pop(window.metric.name, None)
-        if probe is None:
-            self.missing[window.metric.name] = (
-                f"no probe {window.probe!r}; there are {', '.join(sorted(known)) or 'none'}"
-            )
-        elif probe.conflict:
-            self.missing[window.metric.name] = f"probe id {probe.id} is used twice: by {probe.name} and another"
-        elif window.of not in ("", "count") and _place(probe.fields, window.of) is None:
-            self.missing[window.metric.name] = f"{probe.name} has the fields {', '.join(probe.fields)}"
-
 
 def _place(fields: Sequence[str], name: str) -> int | None:
     """Place of a field; ``v0`` stands for the first field whatever its name, ``ns`` for the time of a span."""
@@ -137,23 +147,6 @@ def _place(fields: Sequence[str], name: str) -> int | None:
     if name == "ns" and "cycles" in fields:
         return fields.index("cycles")
     return int(name[1:]) if name[:1] == "v" and name[1:].isdigit() and int(name[1:]) < layout.FIELDS else None
-
-
-def _window(metric: StudyMetric) -> _MetricWindow:
-    source = metric.source
-    statistics = [name for name in source if name == "rate" or name in _STATISTICS]
-    if len(statistics) != 1 or not isinstance(source["probe"], str):
-        known = ", ".join(["rate", *_STATISTICS])
-        raise UsageError(f"metric {metric.name}: {dict(source)}", f"a probe's name and one of {known}", _NEXT)
-    statistic = statistics[0]
-    what = str(source[statistic])
-    if statistic == "rate" and what not in ("count", "sum"):
-        raise UsageError(f"metric {metric.name}: rate: {what}", "count or sum", _NEXT)
-    if statistic == "rate":
-        return _MetricWindow(
-            metric, source["probe"], "rate", "count" if what == "count" else str(source.get("field", ""))
-        )
-    return _MetricWindow(metric, source["probe"], statistic, what)
 
 
 VIEW_MOST: Final = 1 << 14

@@ -14,7 +14,7 @@ from typing import Any, Final
 from perflaw.errors import PerflawError
 from perflaw.record.probes.collector import MOST, Collector, ProbeProcess, as_message
 from perflaw.record.probes.control import ProbeSelection, describe, switch
-from perflaw.wire.channel import Channel, Message, WireError
+from perflaw.wire.channel import Channel, WireError
 
 LOOK_S: Final = 0.002
 """Interval of the search for new areas and rings, and for processes that have ended."""
@@ -47,7 +47,13 @@ class Service:
                 if message and message.kind == "goodbye":
                     return
                 if message:
-                    self._answer(message)
+                    try:
+                        kind, reply = "done", self._do(message.kind, message.document)
+                    except PerflawError as error:
+                        kind, reply = "failed", {"what": error.what, "why": error.why, "next": error.next_command}
+                    except (KeyError, TypeError, ValueError) as error:
+                        kind, reply = "failed", {"what": f"{message.kind}: not understood", "why": str(error)}
+                    self.channel.send(kind, reply)
                 elif self.collector:
                     now = time.monotonic()
                     if now >= self._next_look:
@@ -73,18 +79,17 @@ class Service:
             self._next_account = time.monotonic() + ACCOUNT_S
         return batch.count > 0
 
-    def _answer(self, message: Message) -> None:
-        try:
-            kind, reply = "done", self._do(message.kind, message.document)
-        except PerflawError as error:
-            kind, reply = "failed", {"what": error.what, "why": error.why, "next": error.next_command}
-        except (KeyError, TypeError, ValueError) as error:
-            kind, reply = "failed", {"what": f"{message.kind}: not understood", "why": str(error)}
-        self.channel.send(kind, reply)
-
     def _do(self, kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
         if kind == "collect":
-            return self._begin(document)
+            pids = [int(pid) for pid in document.get("pids", ())]
+            remove, from_now = (bool(document.get(name, False)) for name in ("remove", "from_now"))
+            if self.collector:
+                self.collector.close()
+            self._standing = bool(document.get("standing", False))
+            self.collector = Collector(self._places(document), pids, most=self.most, remove=remove, from_now=from_now)
+            self.known = {}
+            self.collector.look()
+            return {}
         if kind == "list":
             found = describe(self.folders(), [int(pid) for pid in document.get("pids", ())])
             return {"processes": [asdict(one) for one in found]}
@@ -96,40 +101,26 @@ class Service:
         if kind == "clock":
             return {"monotonic_ns": time.monotonic_ns()}
         if kind == "finish":
-            return self._finish(bool(document.get("stop", False)))
+            # Drain to the last record.
+            collector = self.collector
+            if collector is None:
+                return {"refused": []}
+            collector.folders = self._places({"standing": self._standing})
+            collector.look()
+            if bool(document.get("stop", False)):
+                for area in collector.areas():
+                    area.enable_all(False)
+            for _ in range(LAST_TURNS):
+                if not self._send(collector, False):
+                    break
+            self._send(collector, True)
+            refused = [f"{path.name}: {why}" for path, why in collector.refused.items()]
+            collector.close()
+            self.collector = None
+            return {"refused": refused}
         raise ValueError("no such request")
 
     def _places(self, document: Mapping[str, Any]) -> Sequence[Path]:
         """Folders of areas. ``standing``: without those of recordings on this machine, whose recorders drain them."""
         found = self.folders()
         return found[:1] if document.get("standing", False) else found
-
-    def _begin(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        pids = [int(pid) for pid in document.get("pids", ())]
-        remove, from_now = (bool(document.get(name, False)) for name in ("remove", "from_now"))
-        if self.collector:
-            self.collector.close()
-        self._standing = bool(document.get("standing", False))
-        self.collector = Collector(self._places(document), pids, most=self.most, remove=remove, from_now=from_now)
-        self.known = {}
-        self.collector.look()
-        return {}
-
-    def _finish(self, stop: bool) -> dict[str, Any]:
-        """Drain to the last record. ``stop``: disable the probes of processes that are still running."""
-        collector = self.collector
-        if collector is None:
-            return {"refused": []}
-        collector.folders = self._places({"standing": self._standing})
-        collector.look()
-        if stop:
-            for area in collector.areas():
-                area.enable_all(False)
-        for _ in range(LAST_TURNS):
-            if not self._send(collector, False):
-                break
-        self._send(collector, True)
-        refused = [f"{path.name}: {why}" for path, why in collector.refused.items()]
-        collector.close()
-        self.collector = None
-        return {"refused": refused}

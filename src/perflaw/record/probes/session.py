@@ -17,7 +17,7 @@ from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
 from perflaw.record.probes.areas import ENABLE, RECORDS, VARIABLE, recording_folder
 from perflaw.record.probes.client import CollectorConnection, Remote, reach, start_collector
-from perflaw.record.probes.collector import Batch, ProbeProcess
+from perflaw.record.probes.collector import Batch
 from perflaw.record.probes.decoding import ProbeRecords
 from perflaw.record.probes.rings import RecordAccount
 from perflaw.record.probes.tracer import KeptRecords, Tracer
@@ -135,9 +135,27 @@ class ProbeSession:
         except OSError as error:
             self._problems.append(f"records of probes are not kept: {error}")
         tally = self.tracer.tally
+        warnings = list(self.tracer.conflicts())
+        if not self.tracer.sources and not self._problems:
+            warnings.append(
+                "no process with probes ran: none includes perflaw.h or imports perflaw.probes, or /dev/shm is full"
+            )
+        else:
+            probes = [probe for source in self.tracer.sources.values() for probe in source.probes]
+            known = {"*", *(probe.name for probe in probes), *(str(probe.id) for probe in probes)}
+            if missing := [name for name in self._names if name not in known]:
+                warnings.append(f"no probe {', '.join(missing)}")
+        if self.records.left_out:
+            warnings.append(f"{self.records.left_out} records are not kept: {self.records.most} a run are")
+        warnings += self._problems
+        warnings += self.tracer.failures
+        refused = [probe for source in self.tracer.sources.values() for probe in source.probes if probe.refused]
+        if refused:
+            names = ", ".join(sorted({probe.name for probe in refused}))
+            warnings.append(f"hardware counters cannot be read: no records of {names}")
         return SessionSummary(
             RecordAccount(tally.produced, tally.received, tally.produced - tally.received),
-            tuple(self._warnings()),
+            tuple(warnings),
             tuple(self._notes),
         )
 
@@ -148,9 +166,23 @@ class ProbeSession:
             known, tree = Definitions(), self._trees[number].finish() if number in self._trees else None
             define(known, source)
             kept = self.records.kept.get(number, 0)
-            found.setdefault((source.host, source.pid), []).append(
-                ProbedProcess(known, tree, self._counts(source), self._account(source), kept)
-            )
+            received = self.tracer.received.get(source.number, np.zeros(0, np.int64))
+            counts = tuple(
+                ProbeCount(
+                    probe.id, probe.name, probe.type, probe.unit,
+                    tuple("ns" if name == "cycles" else name for name in probe.fields), probe.executions,
+                    int(received[probe.id]) if len(received) else 0,
+                )
+                for probe in source.probes
+            )  # fmt: skip
+            # What a process that lives on has written since is lost to this recording.
+            produced, taken = source.tally.produced, source.tally.received
+            account = ProbeAccount(
+                source.pid, source.parent, source.command, source.host, source.language, produced, taken,
+                produced - taken, source.clock.ns_per_tick,
+            )  # fmt: skip
+            probed = ProbedProcess(known, tree, counts, account, kept)
+            found.setdefault((source.host, source.pid), []).append(probed)
         return found
 
     def _take(self, batch: Batch) -> int:
@@ -171,45 +203,6 @@ class ProbeSession:
             if all(source.gone for source in self.tracer.sources.values() if not source.host):
                 return
             time.sleep(0.005)
-
-    def _counts(self, source: ProbeProcess) -> tuple[ProbeCount, ...]:
-        received = self.tracer.received.get(source.number, np.zeros(0, np.int64))
-        return tuple(
-            ProbeCount(
-                probe.id, probe.name, probe.type, probe.unit,
-                tuple("ns" if name == "cycles" else name for name in probe.fields), probe.executions,
-                int(received[probe.id]) if len(received) else 0,
-            )
-            for probe in source.probes
-        )  # fmt: skip
-
-    def _account(self, source: ProbeProcess) -> ProbeAccount:
-        tally = source.tally
-        whole = (
-            tally.produced - tally.received
-        )  # what a process that lives on has written since is lost to this recording
-        return ProbeAccount(
-            source.pid, source.parent, source.command, source.host, source.language, tally.produced, tally.received, whole,
-            source.clock.ns_per_tick,
-        )  # fmt: skip
-
-    def _warnings(self) -> Iterator[str]:
-        yield from self.tracer.conflicts()
-        if not self.tracer.sources and not self._problems:
-            yield "no process with probes ran: none includes perflaw.h or imports perflaw.probes, or /dev/shm is full"
-        else:
-            probes = [probe for source in self.tracer.sources.values() for probe in source.probes]
-            known = {"*", *(probe.name for probe in probes), *(str(probe.id) for probe in probes)}
-            if missing := [name for name in self._names if name not in known]:
-                yield f"no probe {', '.join(missing)}"
-        if self.records.left_out:
-            yield f"{self.records.left_out} records are not kept: {self.records.most} a run are"
-        yield from self._problems
-        yield from self.tracer.failures
-        refused = [probe for source in self.tracer.sources.values() for probe in source.probes if probe.refused]
-        if refused:
-            names = ", ".join(sorted({probe.name for probe in refused}))
-            yield f"hardware counters cannot be read: no records of {names}"
 
     def __enter__(self) -> ProbeSession:
         """Enter the session."""

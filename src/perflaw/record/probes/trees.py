@@ -220,16 +220,16 @@ class ProcessTree:
         if held and held.thread != thread:
             self._feed_tree(ring, held.spans, nest(held.spans), held.shots)
             held = None
-        self._feed_combined(ring, combined_spans_of(records))
+        combined = combined_spans_of(records)
+        if len(combined):
+            alone = np.arange(len(combined))
+            apart = SpanTree(alone, combined.begin, combined.end, alone * 0, alone * 0 - 1, alone * 0 + 1)
+            nothing = SpanFeatures(alone[:0], alone[:0], np.empty(0))
+            self._feed(_COMBINED_RINGS + ring, combined, apart, nothing, len(combined))
         spans, shots = spans_of(records), snapshots_of(records)
         if held:
             spans, shots = _joined(held.spans, spans), _joined(held.shots, shots)
-        self._waiting[ring] = self._held(ring, _HeldRecords(thread, spans, shots))
-
-    def _held(self, ring: int, waiting: _HeldRecords) -> _HeldRecords:
-        """What is still held back, after the oldest spans beyond the limit went into the tree with all that lies in them."""
-        spans, shots = waiting.spans, waiting.shots
-        if len(spans) > 2 * HELD:
+        if len(spans) > 2 * HELD:  # the oldest spans beyond the limit go into the tree with all that lies in them
             nested = nest(spans)
             tops = np.flatnonzero(nested.depth == 0)
             cut = int(next((top for top in tops if len(spans) - top <= HELD), len(spans)))
@@ -239,13 +239,8 @@ class ProcessTree:
             part = spans.take(np.sort(going))
             self._feed_tree(ring, part, nest(part), shots.take(early))
             spans, shots = spans.take(np.sort(staying)), shots.take(~early)
-        return _HeldRecords(waiting.thread, spans, shots.take(np.arange(max(0, len(shots) - 2 * HELD), len(shots))))
-
-    def _feed_combined(self, ring: int, spans: Spans) -> None:
-        if len(spans):
-            count, alone = len(spans), np.arange(len(spans))
-            apart = SpanTree(alone, spans.begin, spans.end, alone * 0, alone * 0 - 1, alone * 0 + 1)
-            self._feed(_COMBINED_RINGS + ring, spans, apart, SpanFeatures(alone[:0], alone[:0], np.empty(0)), count)
+        latest = np.arange(max(0, len(shots) - 2 * HELD), len(shots))
+        self._waiting[ring] = _HeldRecords(thread, spans, shots.take(latest))
 
     def _feed_tree(self, ring: int, spans: Spans, nested: SpanTree, shots: Snapshots) -> None:
         if len(spans):

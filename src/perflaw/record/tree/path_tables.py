@@ -65,11 +65,24 @@ def path_tables(recorded: RecordedProcess, run: Run, globs: Sequence[str], about
     used = np.unique(pieces.path[pieces.path != WHOLE]).tolist()
     steps = [(path, place, name) for path in used for place, name in enumerate(names[path])]
     path, place, name = zip(*steps, strict=True) if steps else ((), (), ())
+    seen = tree.tables[Export.PATH_SEEN]
+    seen = seen[np.isin(seen["code"], kept)]
+    clock = known.started.clock if known.started else 0
+    epoch = round(datetime.fromisoformat(run.started).timestamp() * 1e6) * 1000 - clock
     return {
         "path_about": about_table(about),
         "path_functions": Table(functions),
         "call_paths": Table({"path": _ints(path), "place": _ints(place), "name": texts(name)}),
-        "path_observations": _observations(tree, kept, run, known),
+        "path_observations": Table(
+            {
+                "function": _ints(seen["code"]),
+                "observation": _ints(seen["observation"]),
+                "begin": _ints(seen["begin"] + epoch),
+                "end": _ints(seen["end"] + epoch),
+                "calls": _ints(seen["points"]),
+                "nested": _ints(seen["nested"]),
+            }
+        ),
         **pieces.tables(),
     }
 
@@ -124,24 +137,6 @@ def _paths(tree: TreeTables, known: Definitions) -> tuple[Array, list[tuple[str,
             names.append((*((OTHER_CONTEXTS,) if elsewhere else names[above]), name))
         of_node[node] = numbers[above, name]
     return of_node, names
-
-
-def _observations(tree: TreeTables, kept: list[int], run: Run, known: Definitions) -> Table:
-    """Observations of the kept functions, their stamps as ns since 1970."""
-    seen = tree.tables[Export.PATH_SEEN]
-    seen = seen[np.isin(seen["code"], kept)]
-    clock = known.started.clock if known.started else 0
-    epoch = round(datetime.fromisoformat(run.started).timestamp() * 1e6) * 1000 - clock
-    return Table(
-        {
-            "function": _ints(seen["code"]),
-            "observation": _ints(seen["observation"]),
-            "begin": _ints(seen["begin"] + epoch),
-            "end": _ints(seen["end"] + epoch),
-            "calls": _ints(seen["points"]),
-            "nested": _ints(seen["nested"]),
-        }
-    )
 
 
 def _ints(values: Array | Sequence[int]) -> Column:
@@ -223,7 +218,20 @@ def summed_pieces(tree: TreeTables, codes: Array, paths: Array) -> SummedPieces:
     np.minimum.at(scale, group, rows["scale"][parts])
     scale, bucket_of, bucket, count = _summed_buckets(tree, parts, group, scale)
     code, observation, of_path, by_clock = (key[first] for key in keys)
-    levels = _summed_levels(tree, parts, group)
+    table = tree.tables[Export.PATH_BATCHES]
+    places, owner = _members(rows["levels"], parts)
+    level = places - (np.cumsum(rows["levels"]) - rows["levels"])[parts][owner]
+    of = group[owner]
+    if not len(of):
+        nothing = np.empty(0, np.int64)
+        levels = nothing, nothing, nothing, table["squares"][:0], table["squares"][:0]
+    else:
+        order, starts = grouped([of, level])
+        sums = np.zeros(len(places), table["squares"].dtype)
+        sums["low"] = table["sum"][places].view(np.uint64)
+        values = (table["batches"][places], sums, table["squares"][places])
+        batches, sum_b, sum_bb = (group_sums(value[order], starts) for value in values)
+        levels = of[order][starts], level[order][starts], batches, sum_b, sum_bb
     return SummedPieces(code, observation, of_path, by_clock, scale, zeros, bucket_of, bucket, count, *levels)
 
 
@@ -269,20 +277,3 @@ def _summed_buckets(tree: TreeTables, parts: Array, group: Array, scale: Array) 
     order, starts = grouped([of, index]) if len(of) else (_NO_ROWS, _NO_ROWS)
     counts = group_sums(table["count"][places][order], starts) if len(starts) else np.empty(0, np.int64)
     return scale - steps, of[order][starts], index[order][starts], counts
-
-
-def _summed_levels(tree: TreeTables, parts: Array, group: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Group, number, batches and sums of each level."""
-    rows, table = tree.tables[Export.PATH_PIECES], tree.tables[Export.PATH_BATCHES]
-    places, owner = _members(rows["levels"], parts)
-    level = places - (np.cumsum(rows["levels"]) - rows["levels"])[parts][owner]
-    of = group[owner]
-    if not len(of):
-        nothing = np.empty(0, np.int64)
-        return nothing, nothing, nothing, table["squares"][:0], table["squares"][:0]
-    order, starts = grouped([of, level])
-    sums = np.zeros(len(places), table["squares"].dtype)
-    sums["low"] = table["sum"][places].view(np.uint64)
-    values = (table["batches"][places], sums, table["squares"][places])
-    batches, sum_b, sum_bb = (group_sums(value[order], starts) for value in values)
-    return of[order][starts], level[order][starts], batches, sum_b, sum_bb

@@ -63,7 +63,12 @@ def _component_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) 
 def _node_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) -> Tables:
     nodes, links, histogram = tree.nodes, tree.tables[Export.LINKS], tree.tables[Export.HISTOGRAM]
     numbers = np.arange(len(nodes))
-    context = {"node": numbers, "component": nodes["code"], "site_line": _site_lines(nodes, definitions)}
+    sites = np.empty(len(nodes), [("code", np.int64), ("site", np.int64)])
+    sites["code"], sites["site"] = nodes["code"][nodes["parent"]], nodes["site"]
+    sites["site"][:1] = -1  # nothing calls the root
+    different, at = np.unique(sites, return_inverse=True)
+    lines = np.array([definitions.line_at(*site) for site in different.tolist()], dtype=np.int64)[at]
+    context = {"node": numbers, "component": nodes["code"], "site_line": lines}
     moments = _by_lane("moments", lanes, nodes, tree.by_lane(Export.NODE_LANES), {"node": numbers})
     # A stratum is a power of two, which has four buckets; the final merge adds rows of equal stratum.
     strata = {"component": nodes["code"][histogram["node"]], "stratum": histogram["bucket"] // 4}
@@ -94,15 +99,6 @@ def _by_lane(name: str, lanes: Lanes, rows: Array, costs: Array, given: Mapping[
     columns |= {of: Column(rows[of], shared) for of in COLUMNS[name] if of in (rows.dtype.names or ())}
     columns |= {of: Column(costs.ravel()[of], own) for of in costs.dtype.names or ()}
     return Table({of: columns[of] for of in COLUMNS[name]})
-
-
-def _site_lines(nodes: Array, definitions: Definitions) -> Array:
-    """Source line of each node's call site, 0 if unknown."""
-    sites = np.empty(len(nodes), [("code", np.int64), ("site", np.int64)])
-    sites["code"], sites["site"] = nodes["code"][nodes["parent"]], nodes["site"]
-    sites["site"][:1] = -1  # nothing calls the root
-    different, at = np.unique(sites, return_inverse=True)
-    return np.array([definitions.line_at(*site) for site in different.tolist()], dtype=np.int64)[at]
 
 
 def _waiting_rows(tree: TreeTables) -> dict[str, list[tuple[Any, ...]]]:
@@ -147,7 +143,20 @@ def _sample_tables(lanes: Lanes, run: str, tree: TreeTables, definitions: Defini
         "y": callees["time"],
         "y_cpu": _measured(with_cpu, callees["cpu"]),
     }
-    feature_rows = {"sequence": _sequence_of(samples, "features"), **_feature_columns(features, definitions)}
+    # The value of a dynamic type is its number, which becomes its name.
+    numbers, at = np.unique(features["number"], return_inverse=True)
+    names = [definitions.features.get(number, "(unknown)") for number in numbers.tolist()]
+    typed = np.array([name.endswith(".type") for name in names], np.bool_)[at]
+    named, text = texts(names), np.full(len(features), -1, np.int32)
+    types, which = np.unique(features["value"][typed], return_inverse=True)
+    type_names = texts([definitions.types.get(int(number), "?") for number in types.tolist()])
+    text[typed] = type_names.values[which]
+    feature_rows = {
+        "sequence": _sequence_of(samples, "features"),
+        "feature": Column(named.values[at], words=named.words),
+        "value": Column(np.where(typed, np.nan, features["value"])),
+        "text": Column(text, words=type_names.words),
+    }
     return {
         "invocations": _run_table("invocations", run, rows),
         "invocation_costs": _run_table("invocation_costs", run, other_rows),
@@ -170,22 +179,6 @@ def _run_table(name: str, run: str, rows: Mapping[str, Array | Column]) -> Table
 def _sequence_of(samples: Array, counts: str) -> Column:
     """The invocation that each callee or feature belongs to; ``counts`` is the column with their number."""
     return Column(samples["sequence"], np.repeat(np.arange(len(samples), dtype=np.int32), samples[counts]))
-
-
-def _feature_columns(features: Array, definitions: Definitions) -> dict[str, Column]:
-    """Features by name. The value of a dynamic type is its number, which becomes its name."""
-    numbers, at = np.unique(features["number"], return_inverse=True)
-    names = [definitions.features.get(number, "(unknown)") for number in numbers.tolist()]
-    typed = np.array([name.endswith(".type") for name in names], np.bool_)[at]
-    named, text = texts(names), np.full(len(features), -1, np.int32)
-    types, which = np.unique(features["value"][typed], return_inverse=True)
-    type_names = texts([definitions.types.get(int(number), "?") for number in types.tolist()])
-    text[typed] = type_names.values[which]
-    return {
-        "feature": Column(named.values[at], words=named.words),
-        "value": Column(np.where(typed, np.nan, features["value"])),
-        "text": Column(text, words=type_names.words),
-    }
 
 
 def _span_tables(lanes: Lanes, run: str, tree: TreeTables) -> Tables:

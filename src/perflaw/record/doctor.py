@@ -44,7 +44,40 @@ def examine() -> list[Finding]:
         tracer, why = foresee(interpreter)
         detail = f"tracer {tracer}: {why} ({interpreter.path})"
         findings.append(Finding(f"calls of functions in Python {interpreter.version}", True, detail))
-    return [*findings, _compiler(), _default_python(), *_clocks(), _store(), _compiled_calls(), _gcov(), _counters()]
+
+    what, command = "building the native core", " ".join(compiler())
+    detail = "no C compiler found (CC, cc, gcc, clang); apt-get install -y gcc libc6-dev"
+    findings.append(Finding(what, bool(command), f"{command}; kept in {cache_folder()}" if command else detail))
+    findings += [_default_python(), *_clocks()]
+
+    what, place = "keeping recordings here", Path(STORE) if Path(STORE).exists() else Path()
+    free = shutil.disk_usage(place).free
+    if os.access(place, os.W_OK):
+        findings.append(Finding(what, free > 1 << 27, f"{place.resolve()}, {free / 1e9:.1f} GB free"))
+    else:
+        findings.append(Finding(what, False, f"{place.resolve()} cannot be written"))
+
+    what = "calls of C and C++ functions"
+    if sys.platform != "linux":
+        findings.append(Finding(what, False, f"compiled programs are recorded on Linux; this is {platform.system()}"))
+    elif not command:
+        detail = "no C compiler found for the hooks' library; apt-get install -y gcc libc6-dev"
+        findings.append(Finding(what, False, detail))
+    else:
+        findings.append(Finding(what, True, "programs built with -finstrument-functions (gcc, clang)"))
+
+    what, gcov = "executions of C and C++ lines", installed_gcov()
+    if gcov is None:
+        detail = f"no gcov of gcc {OLDEST} or newer found (GCOV, gcov); apt-get install -y gcc"
+    else:
+        detail = f"programs built by gcc {gcov.major} with --coverage, by record --collect lines ({gcov.path})"
+    findings.append(Finding(what, gcov is not None, detail))
+
+    detail = "only probes read hardware counters (LLC_PROBE, PERFCNTR_PROBE)"
+    if sys.platform == "linux" and not PERF_PARANOID.exists():
+        detail += "; this kernel offers none (no perf_event)"
+    findings.append(Finding("cycles, instructions, cache misses", False, detail))
+    return findings
 
 
 def pythons() -> Iterator[Interpreter]:
@@ -69,13 +102,6 @@ def _candidates() -> Iterator[Path]:
             yield from (Path(folder, name) for name in names)
     root = os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()
     yield from sorted(Path(root, "versions").glob("*/bin/python"))
-
-
-def _compiler() -> Finding:
-    what, command = "building the native core", " ".join(compiler())
-    if not command:
-        return Finding(what, False, "no C compiler found (CC, cc, gcc, clang); apt-get install -y gcc libc6-dev")
-    return Finding(what, True, f"{command}; kept in {cache_folder()}")
 
 
 def _default_python() -> Finding:
@@ -103,36 +129,3 @@ def _clocks() -> list[Finding]:
         return [Finding("wall time", True, wall), Finding("CPU time", False, cpu)]
     names = {"wall time": "clock", "CPU time": "cpu"}
     return [Finding(name, True, clock_words(library, clock)) for name, clock in names.items()]
-
-
-def _store() -> Finding:
-    place = Path(STORE) if Path(STORE).exists() else Path()
-    free = shutil.disk_usage(place).free
-    if not os.access(place, os.W_OK):
-        return Finding("keeping recordings here", False, f"{place.resolve()} cannot be written")
-    return Finding("keeping recordings here", free > 1 << 27, f"{place.resolve()}, {free / 1e9:.1f} GB free")
-
-
-def _compiled_calls() -> Finding:
-    """Hooks need Linux and a compiler for the library that is preloaded."""
-    what = "calls of C and C++ functions"
-    if sys.platform != "linux":
-        return Finding(what, False, f"compiled programs are recorded on Linux; this is {platform.system()}")
-    if not compiler():
-        return Finding(what, False, "no C compiler found for the hooks' library; apt-get install -y gcc libc6-dev")
-    return Finding(what, True, "programs built with -finstrument-functions (gcc, clang)")
-
-
-def _gcov() -> Finding:
-    what, gcov = "executions of C and C++ lines", installed_gcov()
-    if gcov is None:
-        return Finding(what, False, f"no gcov of gcc {OLDEST} or newer found (GCOV, gcov); apt-get install -y gcc")
-    detail = f"programs built by gcc {gcov.major} with --coverage, by record --collect lines ({gcov.path})"
-    return Finding(what, True, detail)
-
-
-def _counters() -> Finding:
-    detail = "only probes read hardware counters (LLC_PROBE, PERFCNTR_PROBE)"
-    if sys.platform == "linux" and not PERF_PARANOID.exists():
-        detail += "; this kernel offers none (no perf_event)"
-    return Finding("cycles, instructions, cache misses", False, detail)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -213,36 +214,22 @@ def build_of(known: Definitions) -> str:
     Durations compare only within one build. A program's modules are its own files whose top level was executed; if that
     was not recorded, all its own files.
     """
-    if known.addresses:
-        return _joint(
-            _build_id(Path(module)) for module in sorted({module for module, _, _ in known.addresses.values()})
-        )
-    own = [component for component in known.components.values() if component.origin == "own" and component.file]
-    modules = {one.file for one in own if one.name.endswith("<module>")} or {one.file for one in own}
-    return _joint(map(_digest, sorted(modules)))
-
-
-def _joint(identities: Iterable[str]) -> str:
-    """A single identity as it is; a digest of several."""
-    known = [identity for identity in identities if identity]
-    if len(known) < 2:
-        return "".join(known)
-    return blake2b("\n".join(known).encode(), digest_size=20).hexdigest()
-
-
-def _build_id(module: Path) -> str:
-    elf = open_elf(module)
-    if elf is None:
-        return ""
-    with elf:
-        return elf.identity
-
-
-def _digest(file: str) -> str:
-    try:
-        return blake2b(Path(file).read_bytes(), digest_size=20).hexdigest()
-    except OSError:
-        return ""  # code made by the program, or a file removed since
+    identities = []
+    for module in sorted({module for module, _, _ in known.addresses.values()}):
+        elf = open_elf(Path(module))
+        if elf is not None:
+            with elf:
+                identities.append(elf.identity)
+    if not known.addresses:
+        own = [component for component in known.components.values() if component.origin == "own" and component.file]
+        modules = {one.file for one in own if one.name.endswith("<module>")} or {one.file for one in own}
+        for file in sorted(modules):
+            with suppress(OSError):  # code made by the program, or a file removed since
+                identities.append(blake2b(Path(file).read_bytes(), digest_size=20).hexdigest())
+    identities = [identity for identity in identities if identity]
+    if len(identities) < 2:
+        return "".join(identities)
+    return blake2b("\n".join(identities).encode(), digest_size=20).hexdigest()
 
 
 def _save(folder: Path, run: Run, contents: _RunContents) -> Path:

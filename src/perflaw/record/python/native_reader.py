@@ -163,20 +163,19 @@ def _with_parents(processes: list[ProcessSpool], pid: int) -> list[tuple[Process
     root = min(processes, key=lambda one: (one.pid != pid, *one.began, one.serial))
     order: list[tuple[ProcessSpool, int | None]] = [(root, None)]
     left = sorted((one for one in processes if one is not root), key=lambda one: one.began)
-    parents = {id(one): _parent(one, processes) or root for one in left}
+    parents = {}
+    for child in left:
+        if child.serial > 1:  # the process as it was before exec
+            earlier = [one for one in processes if (one.pid, one.serial) == (child.pid, child.serial - 1)]
+        else:
+            identity = child.definitions.definitions.process
+            earlier = [one for one in processes if identity and one.pid == identity.ppid and one.began <= child.began]
+        # A child whose parent was not recorded belongs to the program.
+        parents[id(child)] = max(earlier, key=lambda one: one.began, default=root)
     for place, (parent, _) in enumerate(order):  # the list grows during the loop
         order += [(one, place) for one in left if parents[id(one)] is parent]
     known = {id(one) for one, _ in order}
     return order + [(one, 0) for one in left if id(one) not in known]  # reused process ids can form a circle
-
-
-def _parent(child: ProcessSpool, processes: list[ProcessSpool]) -> ProcessSpool | None:
-    """The process that started this one, or was it before exec; None if it was not recorded itself."""
-    if child.serial > 1:
-        return next((one for one in processes if (one.pid, one.serial) == (child.pid, child.serial - 1)), None)
-    identity = child.definitions.definitions.process
-    before = [one for one in processes if identity and one.pid == identity.ppid and one.began <= child.began]
-    return max(before, key=lambda one: one.began, default=None)
 
 
 def is_running(pid: int) -> bool:

@@ -33,6 +33,15 @@ class _Counters:
     involuntary: int
 
 
+def stat_of(pid: int) -> list[str]:
+    """Fields of ``/proc/PID/stat`` behind the process's name: state, parent and so on (proc(5)); none if it does not exist."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return []
+    return text[text.rindex(b")") + 2 :].decode().split()
+
+
 class MachineMeter:
     """The kernel's counters over one run of a program. Made just before the program starts."""
 

@@ -20,6 +20,7 @@ from types import FrameType, TracebackType
 from typing import IO, Any, Final
 
 from perflaw.errors import DataError, StoreError
+from perflaw.record.machine import stat_of
 from perflaw.record.output_tee import FIRST, LAST
 from perflaw.record.plan import OutputPattern
 from perflaw.store.features import STREAMS, find_number, output_path, read_output
@@ -56,6 +57,8 @@ class SignalRelay:
 
 GRACE_S = 3.0
 """Seconds between SIGTERM and SIGKILL."""
+_PARENT, _BEGAN = 1, 19
+"""Places of a process's parent and start among the fields of its state."""
 ProcessStarts = dict[int, str]
 """Process id → when the process began; the system gives an id to another process later."""
 
@@ -87,14 +90,14 @@ class TimeLimit:
         if self.sent is None and passed >= self.seconds:
             # A process and its descendants.
             pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-            everyone = {number: state for number in pids if (state := _state(number))}
+            everyone = {number: fields for number in pids if (fields := stat_of(number))}
             family: ProcessStarts = {}
             waiting = [process.pid]
             while waiting:
                 number = waiting.pop()
                 if number in everyone and number not in family:
-                    family[number] = everyone[number][1]
-                    waiting += [child for child, (parent, _, _) in everyone.items() if parent == number]
+                    family[number] = everyone[number][_BEGAN]
+                    waiting += [child for child, fields in everyone.items() if fields[_PARENT] == str(number)]
             self.family = family
             self._send(signal.SIGTERM)
         elif self.sent is signal.SIGTERM and passed >= self.seconds + GRACE_S:
@@ -115,18 +118,8 @@ class TimeLimit:
 
     def _alive(self) -> list[int]:
         """Ids of the processes that are still the same and have not ended."""
-        states = ((pid, began, _state(pid)) for pid, began in self.family.items())
-        return [pid for pid, began, state in states if state and state[1] == began and state[2] != "Z"]
-
-
-def _state(pid: int) -> tuple[int, str, str] | None:
-    """Parent, start and state of a process; None if there is no such process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    fields = text[text.rindex(b")") + 2 :].split()
-    return int(fields[1]), fields[19].decode(), fields[0].decode()
+        states = ((pid, began, stat_of(pid)) for pid, began in self.family.items())
+        return [pid for pid, began, fields in states if fields and fields[_BEGAN] == began and fields[0] != "Z"]
 
 
 class StandardInput:

@@ -135,7 +135,14 @@ def blocks(covariance: Matrix, net: Sequence[int], n: int, theta: float) -> tupl
         variance, share = _variance(covariance, members), sum(net[i] for i in members)
         minimal = _minimal(covariance, members) if whole > 0 and share >= theta * whole else None
         net_share = share / whole if whole else 0.0
-        relation = _relation(covariance, minimal or members)
+        # Whether the products of the members are (nearly) all negative, all positive, or both.
+        products = [covariance[i][j] or 0 for i, j in combinations(minimal or members, 2)]
+        negative, positive = -sum(p for p in products if p < 0), sum(p for p in products if p > 0)
+        relation: Relation = "cancel" if negative > positive else "in step"
+        if not products:
+            relation = "alone"
+        elif min(negative, positive) > TOLERANCE * max(negative, positive):
+            relation = "mixed"
         found.append(Block(members, variance / (n * n), net_share, minimal, relation))
     return tuple(found)
 
@@ -168,17 +175,6 @@ def _minimal(covariance: Matrix, members: tuple[int, ...]) -> tuple[int, ...]:
         variance = without[best]
         del kept[best]
     return tuple(kept)
-
-
-def _relation(covariance: Matrix, members: tuple[int, ...]) -> Relation:
-    """Whether the products of the members are (nearly) all negative, all positive, or both."""
-    if len(members) == 1:
-        return "alone"
-    products = [covariance[i][j] or 0 for i, j in combinations(members, 2)]
-    negative, positive = -sum(p for p in products if p < 0), sum(p for p in products if p > 0)
-    if min(negative, positive) > TOLERANCE * max(negative, positive):
-        return "mixed"
-    return "cancel" if negative > positive else "in step"
 
 
 # ---- Invocations to look at.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import StoreError
+from perflaw.record.machine import stat_of
 from perflaw.record.probes import layout
 
 VARIABLE: Final = "PERFLAW_PROBES"
@@ -192,12 +193,8 @@ def _refused(path: Path, why: str) -> StoreError:
 
 def start_time(pid: int) -> int:
     """Start of a process, in the system's ticks since it was booted; -1 if it has ended."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return -1
-    fields = text[text.rfind(")") + 2 :].split()
-    return -1 if fields[0] in "ZX" else int(fields[19])
+    fields = stat_of(pid)
+    return -1 if not fields or fields[0] in "ZX" else int(fields[19])
 
 
 _SHARED: Final = Path("/dev/shm")

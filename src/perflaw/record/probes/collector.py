@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from perflaw.errors import StoreError
+from perflaw.record.machine import stat_of
 from perflaw.record.probes import layout
 from perflaw.record.probes.areas import AttachedArea, RegisteredProbe, area_files
 from perflaw.record.probes.rings import RecordAccount, Records, RingReader, TickClock, clock_of, moment
@@ -278,20 +279,13 @@ class Collector:
             return
         self.refused.pop(path, None)
         self._known.add(path)
+        parent, words = 0, b""
+        with suppress(OSError, IndexError):  # of a process that has ended neither is known
+            parent = int(stat_of(area.pid)[1])
+            words = Path(f"/proc/{area.pid}/cmdline").read_bytes()[: 1 << 16]
+        command = tuple(word.decode("utf-8", "backslashreplace") for word in words.split(b"\0")[:-1])
         number = len(self.sources)
-        source = ProbeProcess(
-            number, area.pid, area.started, *_origin(area.pid), area.language, (), clock_of(True, 0, 0, None)
-        )
+        clock = clock_of(True, 0, 0, None)
+        source = ProbeProcess(number, area.pid, area.started, parent, command, area.language, (), clock)
         self.sources[number] = source
         self._attached[number] = _Attached(area, source)
-
-
-def _origin(pid: int) -> tuple[int, tuple[str, ...]]:
-    """Parent and command line of a process; 0 and empty if it has ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-        words = Path(f"/proc/{pid}/cmdline").read_bytes()[: 1 << 16].split(b"\0")
-    except OSError:
-        return 0, ()
-    parent = int(stat[stat.rfind(")") + 2 :].split()[1])
-    return parent, tuple(word.decode("utf-8", "backslashreplace") for word in words[:-1])

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from perflaw.record.machine import stat_of
 from perflaw.record.reader import ExecutionCounts, RecordedProcess, empty_tree
 from perflaw.record.tree.core import Core
 from perflaw.record.tree.records import CPU_LANE, CountedCode, Definitions, DefinitionsReader
@@ -180,11 +181,7 @@ def _with_parents(processes: list[ProcessSpool], pid: int) -> list[tuple[Process
 
 def is_running(pid: int) -> bool:
     """Whether a process runs; a zombie, which only waits for its parent to read its status, does not."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return text[text.rfind(")") + 2 :][:1] not in ("Z", "X")
+    return stat_of(pid)[:1] not in ([], ["Z"], ["X"])
 
 
 def _names(folder: Path) -> list[str]:

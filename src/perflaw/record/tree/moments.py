@@ -47,28 +47,17 @@ class MomentSums:
         parts.sort()
         for index, (i, y_i) in enumerate(parts):
             for j, y_j in parts[index:]:
-                products = node.pairs.get((i, j))
-                weight = 1
-                if products is None:
-                    products, weight = self._new_pair(node, i, j)
+                pair, weight = (i, j), 1
+                if pair not in node.pairs:
+                    if pair != (LOCAL, LOCAL) and self.pairs >= self.limits.pairs:
+                        # A product of two different parts counts twice in the sums of the others, so that ΣΣP == ΣX².
+                        pair, weight = (OTHER, OTHER), 1 if i == j else 2
+                    if pair not in node.pairs:
+                        node.pairs[pair] = [0] * self.lanes
+                        self.pairs += pair != (LOCAL, LOCAL)
+                products = node.pairs[pair]
                 for lane in range(self.lanes):
                     products[lane] += weight * y_i[lane] * y_j[lane]
-
-    def _new_pair(self, node: TreeNode, i: int, j: int) -> tuple[list[int], int]:
-        """The sums of a pair that is new to its node, and the weight of its products.
-
-        Beyond the limit the sums are those of (OTHER, OTHER). A product of two different parts counts twice there, so
-        that ΣΣP == ΣX² still holds.
-        """
-        weight = 1
-        if (i, j) != (LOCAL, LOCAL) and self.pairs >= self.limits.pairs:
-            weight = 1 if i == j else 2
-            i = j = OTHER
-        products = node.pairs.get((i, j))
-        if products is None:
-            products = node.pairs[i, j] = [0] * self.lanes
-            self.pairs += (i, j) != (LOCAL, LOCAL)
-        return products, weight
 
     def _add_links(self, node: TreeNode, x: list[int], below: WorkBelow) -> None:
         """Add an invocation of the ancestor ``node`` with costs ``x`` to the sums of each descendant that it called."""

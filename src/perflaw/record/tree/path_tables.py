@@ -60,7 +60,21 @@ def path_tables(recorded: RecordedProcess, run: Run, globs: Sequence[str], about
     ]
     share = np.array([shares.own.get(code, 0.0) for code in kept], np.float64)
     functions = {"function": _ints(kept), "name": texts([_name(known, code) for code in kept]), "share": Column(share)}
-    paths, names = _paths(tree, known)
+
+    # Number of the call path of each node, and the names on each path by number.
+    numbers: dict[tuple[int, str], int] = {}
+    names: list[tuple[str, ...]] = [()]
+    paths = np.zeros(len(tree.nodes), np.int64)
+    rows = zip(*(tree.nodes[field].tolist() for field in ("parent", "site", "code")), strict=True)
+    for node, (parent, site, code) in enumerate(rows):
+        if node:
+            elsewhere = site == ELSEWHERE and not parent
+            key = (-1 if elsewhere else int(paths[parent]), _name(known, code))
+            if key not in numbers:
+                numbers[key] = len(names)
+                names.append((*((OTHER_CONTEXTS,) if elsewhere else names[key[0]]), key[1]))
+            paths[node] = numbers[key]
+
     pieces = summed_pieces(tree, np.array(kept, np.int64), paths)
     used = np.unique(pieces.path[pieces.path != WHOLE]).tolist()
     steps = [(path, place, name) for path in used for place, name in enumerate(names[path])]
@@ -119,24 +133,6 @@ def wilson(share: float, n: float) -> float:
 def _name(known: Definitions, code: int) -> str:
     component = known.components.get(code)
     return component.name if component else "(unknown)"
-
-
-def _paths(tree: TreeTables, known: Definitions) -> tuple[Array, list[tuple[str, ...]]]:
-    """Number of the call path of each node, and the names on each path by number."""
-    numbers: dict[tuple[int, str], int] = {}
-    names: list[tuple[str, ...]] = [()]
-    of_node = np.zeros(len(tree.nodes), np.int64)
-    rows = zip(*(tree.nodes[field].tolist() for field in ("parent", "site", "code")), strict=True)
-    for node, (parent, site, code) in enumerate(rows):
-        if not node:
-            continue
-        elsewhere = site == ELSEWHERE and not parent
-        name, above = _name(known, code), -1 if elsewhere else int(of_node[parent])
-        if (above, name) not in numbers:
-            numbers[above, name] = len(names)
-            names.append((*((OTHER_CONTEXTS,) if elsewhere else names[above]), name))
-        of_node[node] = numbers[above, name]
-    return of_node, names
 
 
 def _ints(values: Array | Sequence[int]) -> Column:

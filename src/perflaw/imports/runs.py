@@ -21,7 +21,7 @@ from perflaw.record.reader import RecordedProcess
 from perflaw.record.saving import RunContext, save_recording
 from perflaw.record.tree.builder import TreeBuilder
 from perflaw.record.tree.call_tree import to_tables
-from perflaw.record.tree.core import Core, TreeTables
+from perflaw.record.tree.core import RING_CAPACITY, Core, RingWriter, TreeTables
 from perflaw.record.tree.records import ENTER, FEATURE, RECORD, THREAD, Event, ProcessIdentity, TracerEnd, TracerStart
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
@@ -29,33 +29,7 @@ from perflaw.store.columns import Array
 from perflaw.store.experiment import Experiment
 from perflaw.types import Clock, Run
 
-RING_MAGIC: Final = 0x31474E4952465250
-RING_VERSION: Final = 1
-RING_RECORDS: Final = 4096
-"""Offset of the records in a ring file (native/core/base/ring.h)."""
-RING_WRITTEN: Final = 64
-"""Offset of the number of written records."""
-RING_CAPACITY: Final = 1 << 14
-"""Records that a ring holds, a power of two."""
 _KEYS: Final = (1 << 31) - 1
-
-
-class RingWriter:
-    """The writer's end of a ring file, for a reader that takes all records between two calls of ``append``."""
-
-    def __init__(self, path: Path) -> None:
-        """Make the file."""
-        self.path, self.count = path, 0
-        head = np.array([RING_MAGIC], "<u8").tobytes() + np.array([RING_VERSION, RING_CAPACITY], "<u4").tobytes()
-        path.write_bytes(head.ljust(RING_RECORDS + RING_CAPACITY * RECORD.itemsize, b"\0"))
-        self.bytes = np.memmap(path, np.uint8, "r+")
-
-    def append(self, rows: Array) -> None:
-        """Write records, at most as many as the ring holds; the reader has taken all earlier ones."""
-        places = np.arange(self.count, self.count + len(rows)) % RING_CAPACITY
-        self.bytes[RING_RECORDS:].view(RECORD)[places] = rows
-        self.count += len(rows)
-        self.bytes[RING_WRITTEN : RING_WRITTEN + 8].view("<u8")[0] = self.count
 
 
 def core_file(tell: Tell) -> Path | None:

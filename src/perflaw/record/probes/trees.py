@@ -6,7 +6,6 @@ ends later. Older spans stand by themselves, so memory is bounded.
 
 from __future__ import annotations
 
-import mmap
 import re
 import tempfile
 from dataclasses import dataclass, fields
@@ -34,18 +33,12 @@ from perflaw.record.probes.decoding import (
 from perflaw.record.probes.rings import TickClock
 from perflaw.record.tree.builder import TreeBuilder
 from perflaw.record.tree.call_tree import to_tables
-from perflaw.record.tree.core import Core, TreeTables
+from perflaw.record.tree.core import Core, RingWriter, TreeTables
 from perflaw.record.tree.records import DEFAULT_LANES, ENTER, EXIT, FEATURE, RECORD, THREAD, Definitions
 from perflaw.types import Component
 
 CAPACITY: Final = 1 << 13
 """Events that a ring file holds: 256 kB."""
-_START: Final = 4096
-_HEAD: Final = np.dtype(
-    {"names": ["magic", "version", "capacity", "written"], "formats": ["<u8", "<u4", "<u4", "<u8"], "offsets": [0, 8, 12, 64]}
-)  # fmt: skip
-"""The head of a ring file (native/core/base/ring.h)."""
-_MAGIC: Final = int.from_bytes(b"PRFRING1"[::-1], "big")
 
 
 class Builder(Protocol):
@@ -64,16 +57,19 @@ class CoreBuilder:
     def __init__(self, library: Path, seed: int) -> None:
         self._core = Core(library, seed, DEFAULT_LANES)
         self._folder = tempfile.TemporaryDirectory(prefix="perflaw-")
-        self._rings: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
+        self._rings: dict[int, RingWriter] = {}
 
     def feed(self, ring: int, events: NDArray[Any]) -> None:
         """See :class:`Builder`."""
-        head, records = self._rings.get(ring) or self._new(ring)
+        writer = self._rings.get(ring)
+        if writer is None:
+            writer = self._rings[ring] = RingWriter(Path(self._folder.name, f"{ring}.ring"), CAPACITY)
+            self._core.attach(writer.path)
+            begun = np.zeros(1, RECORD)
+            begun["kind"], begun["value"] = THREAD, ring
+            events = np.concatenate([begun, events])
         for at in range(0, len(events), CAPACITY):
-            some = events[at : at + CAPACITY]
-            position = int(head["written"][0])
-            records[(position + np.arange(len(some))) & (CAPACITY - 1)] = some
-            head["written"][0] = position + len(some)
+            writer.append(events[at : at + CAPACITY])
             while self._core.step():
                 pass
 
@@ -83,21 +79,6 @@ class CoreBuilder:
         self._rings.clear()
         self._folder.cleanup()
         return tree
-
-    def _new(self, ring: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        path = Path(self._folder.name, f"{ring}.ring")
-        with path.open("w+b") as file:
-            file.write(bytes(_START + CAPACITY * RECORD.itemsize))
-            file.flush()
-            shared = mmap.mmap(file.fileno(), 0)
-        head = np.frombuffer(shared, _HEAD, 1)
-        head["magic"], head["version"], head["capacity"] = _MAGIC, 1, CAPACITY
-        self._core.attach(path)
-        made = self._rings[ring] = head, np.frombuffer(shared, RECORD, CAPACITY, _START)
-        begun = np.zeros(1, RECORD)
-        begun["kind"], begun["value"] = THREAD, ring
-        self.feed(ring, begun)
-        return made
 
 
 class TwinBuilder:

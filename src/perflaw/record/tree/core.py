@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from perflaw.record.tree.records import DEFAULT_LANES, MAX_DISTANCE, TreeLimits
+from perflaw.record.tree.records import DEFAULT_LANES, MAX_DISTANCE, RECORD, TreeLimits
 from perflaw.store.columns import WIDE, Array, Column
 
 
@@ -241,3 +241,31 @@ class Core:
         """Free everything; nothing else may be called afterwards."""
         self._library.core_close(self._handle)
         self._handle = None
+
+
+_RING_MAGIC: Final = int.from_bytes(b"PRFRING1", "little")
+_RING_VERSION: Final = 1
+_RING_RECORDS: Final = 4096
+"""Offset of the records in a ring file (native/core/base/ring.h)."""
+_RING_WRITTEN: Final = 64
+"""Offset of the number of written records."""
+RING_CAPACITY: Final = 1 << 14
+"""Records that a ring holds by default, a power of two."""
+
+
+class RingWriter:
+    """The writer's end of a ring file, for a core that takes all records between two calls of ``append``."""
+
+    def __init__(self, path: Path, capacity: int = RING_CAPACITY) -> None:
+        """Make the file."""
+        self.path, self.capacity, self.count = path, capacity, 0
+        head = np.array([_RING_MAGIC], "<u8").tobytes() + np.array([_RING_VERSION, capacity], "<u4").tobytes()
+        path.write_bytes(head.ljust(_RING_RECORDS + capacity * RECORD.itemsize, b"\0"))
+        self.bytes = np.memmap(path, np.uint8, "r+")
+
+    def append(self, rows: Array) -> None:
+        """Write records, at most as many as the ring holds; the reader has taken all earlier ones."""
+        places = np.arange(self.count, self.count + len(rows)) % self.capacity
+        self.bytes[_RING_RECORDS:].view(RECORD)[places] = rows
+        self.count += len(rows)
+        self.bytes[_RING_WRITTEN : _RING_WRITTEN + 8].view("<u8")[0] = self.count

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import TargetError, UsageError
-from perflaw.record.compiled.gcov_counts import CountSums, SourceFunction
+from perflaw.record.compiled.gcov import CountSums, SourceFunction
 from perflaw.record.compiled.gcov_files import (
     BuildPlaces,
     CoverageHeader,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,11 +37,22 @@ def run_features(
 def argument_features(template: Sequence[str], arguments: Sequence[str]) -> dict[str, float]:
     """Features of a program's arguments.
 
-    ``size`` of ``--size 5``, ``argv1`` of a positional number, ``input.bytes`` and ``input.lines`` of ``--input FILE``.
+    ``size`` of ``--size 5``, ``argv1`` of a number in the first place, ``input.bytes`` and ``input.lines`` of ``--input FILE``.
     An argument that is just ``{name}`` of ``--vary`` is a feature already and does not give a second one.
     """
     features: dict[str, float] = {}
-    for name, value in _named(template, arguments):
+    option = ""
+    for position, (pattern, argument) in enumerate(zip(template, arguments, strict=True), 1):
+        match, is_number = _OPTION.fullmatch(argument), as_number(argument) is not None
+        if match and not is_number:
+            option = match[1] if match[2] is None else ""
+            if match[2] is None or _is_placeholder(pattern.partition("=")[2]):
+                continue
+            name, value = match[1], match[2]
+        else:
+            name, value, option = option or f"argv{position}", argument, ""
+            if is_number and _is_placeholder(pattern):
+                continue
         if is_secret(name) or name in OUTPUTS:
             continue
         number = as_number(value)
@@ -50,21 +61,6 @@ def argument_features(template: Sequence[str], arguments: Sequence[str]) -> dict
         else:
             features.update({f"{name}.{kind}": size for kind, size in file_features(Path(value)).items()})
     return features
-
-
-def _named(template: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs (name, value) of the arguments: options by name, the others by position as ``argv1``, ``argv2`` and so on."""
-    option = ""
-    for position, (pattern, argument) in enumerate(zip(template, arguments, strict=True), 1):
-        match = _OPTION.fullmatch(argument)
-        if match and as_number(argument) is None:
-            option = match[1] if match[2] is None else ""
-            if match[2] is not None and not _is_placeholder(pattern.partition("=")[2]):
-                yield match[1], match[2]
-            continue
-        if not (_is_placeholder(pattern) and as_number(argument) is not None):
-            yield option or f"argv{position}", argument
-        option = ""
 
 
 def _is_placeholder(pattern: str) -> bool:

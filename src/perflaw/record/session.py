@@ -12,11 +12,11 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
@@ -193,23 +193,19 @@ def record_all(
     for planned in plan.runs:
         try:
             launch, tracer = tracers.for_command(planned.command, settings)
-            if planned.stdin is None:
-                outcome = record_run(experiment, planned, launch, tracer, settings, stdin)
-            else:
-                with _open_input(planned.stdin) as file:
-                    own = StandardInput(file.fileno())
-                    outcome = record_run(experiment, planned, launch, tracer, settings, own)
+            with ExitStack() as stack:
+                given = stdin
+                if planned.stdin is not None:
+                    try:
+                        given = StandardInput(stack.enter_context(planned.stdin.open("rb")).fileno())
+                    except OSError as error:
+                        problem = f"{planned.stdin}: cannot be read as standard input"
+                        why = (error.strerror or str(error)).lower()
+                        raise TargetError(problem, why, f"ls -l {planned.stdin}") from error
+                outcome = record_run(experiment, planned, launch, tracer, settings, given)
         except TargetError as error:
             yield Attempt(planned, None, error)
             continue
         yield Attempt(planned, outcome)
         if outcome.interrupted is not None:
             return
-
-
-def _open_input(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise TargetError(f"{path}: cannot be read as standard input", why, f"ls -l {path}") from error

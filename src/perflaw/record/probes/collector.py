@@ -216,8 +216,24 @@ class Collector:
     def look(self) -> None:
         """Attach new areas, and new rings in attached areas."""
         for path in area_files(self.folders):
-            if path not in self._known:
-                self._attach(path)
+            pid, _, _ = path.name.partition(".")
+            if path in self._known or (self.pids and int(pid) not in self.pids):
+                continue
+            try:
+                area = AttachedArea(path)
+            except StoreError as error:
+                self.refused[path] = error.why  # usually it is not complete yet, and is tried again
+                continue
+            self.refused.pop(path, None)
+            self._known.add(path)
+            parent, words = 0, b""
+            with suppress(OSError, IndexError):  # of a process that has ended neither is known
+                parent = int(stat_of(area.pid)[1])
+                words = Path(f"/proc/{area.pid}/cmdline").read_bytes()[: 1 << 16]
+            command = tuple(word.decode("utf-8", "backslashreplace") for word in words.split(b"\0")[:-1])
+            number, clock = len(self.sources), clock_of(True, 0, 0, None)
+            source = ProbeProcess(number, area.pid, area.started, parent, command, area.language, (), clock)
+            self.sources[number], self._attached[number] = source, _Attached(area, source)
         for one in self._attached.values():
             one.look(self._from_now)
         self._from_now = False
@@ -267,25 +283,3 @@ class Collector:
             one.rings.clear()
             one.area.close()
         self._attached.clear()
-
-    def _attach(self, path: Path) -> None:
-        pid, _, _ = path.name.partition(".")
-        if self.pids and int(pid) not in self.pids:
-            return
-        try:
-            area = AttachedArea(path)
-        except StoreError as error:
-            self.refused[path] = error.why  # usually it is not complete yet, and is tried again
-            return
-        self.refused.pop(path, None)
-        self._known.add(path)
-        parent, words = 0, b""
-        with suppress(OSError, IndexError):  # of a process that has ended neither is known
-            parent = int(stat_of(area.pid)[1])
-            words = Path(f"/proc/{area.pid}/cmdline").read_bytes()[: 1 << 16]
-        command = tuple(word.decode("utf-8", "backslashreplace") for word in words.split(b"\0")[:-1])
-        number = len(self.sources)
-        clock = clock_of(True, 0, 0, None)
-        source = ProbeProcess(number, area.pid, area.started, parent, command, area.language, (), clock)
-        self.sources[number] = source
-        self._attached[number] = _Attached(area, source)

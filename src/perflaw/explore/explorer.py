@@ -108,7 +108,15 @@ class Explorer:
             if to_run[trial.number] > self.journal.attempts(trial.number):
                 return trial  # it was begun and did not come to its end
         numbers = random_numbers(self._seed, self.journal.made())
-        proposing = self._can_propose(trials)
+        if not self.ended:
+            budget = self.study.budget
+            if not trials_left(budget.trials, len(trials), self.study.repetitions):
+                self.ended = f"all {budget.trials} trials are done" if budget.trials != 1 else "its one trial is done"
+            elif budget.minutes is not None and self.journal.get("seconds", 0.0) >= 60 * budget.minutes:
+                self.ended = f"the time of {budget.minutes:g} minutes is used up"
+            else:
+                self.ended = self.steering.done(list(trials)) or self._margin_reached(trials)
+        proposing = not self.ended
         if not repeats_now(len(waiting), self.study.repetitions, proposing, numbers) and proposing:
             planned = self._propose(trials)
             if planned is not None:
@@ -120,19 +128,6 @@ class Explorer:
             (trial for trial in trials if trial.number in order), key=lambda trial: order[trial.number], default=None
         )
         return choose_waiting(waiting, last.configuration if last else None, self.study.knobs, numbers)
-
-    def _can_propose(self, trials: Sequence[Trial]) -> bool:
-        """Return whether a new configuration may be proposed; else ``ended`` says why not."""
-        if self.ended:
-            return False
-        budget = self.study.budget
-        if not trials_left(budget.trials, len(trials), self.study.repetitions):
-            self.ended = f"all {budget.trials} trials are done" if budget.trials != 1 else "its one trial is done"
-        elif budget.minutes is not None and self.journal.get("seconds", 0.0) >= 60 * budget.minutes:
-            self.ended = f"the time of {budget.minutes:g} minutes is used up"
-        else:
-            self.ended = self.steering.done(list(trials)) or self._margin_reached(trials)
-        return not self.ended
 
     def _margin_reached(self, trials: Sequence[Trial]) -> str:
         """Return in words that nothing untried can be better by more than the budget's margin; empty where it may be."""
@@ -189,22 +184,18 @@ class Explorer:
         with self.journal.step():
             self.journal.write(trial, again)
             self.journal.put(seconds=self.journal.get("seconds", 0.0) + time.monotonic() - began)
-            self.journal.put(state=self.steering.state(), steady=self._steady_times(trial, finished.readings))
+            steady: list[float] = self.journal.get("steady", [])  # when each complete trial had become so, in seconds
+            objective = self.study.objective
+            if objective is not None and trial.valid and not trial.stopped and finished.readings:
+                series = [reading for reading in finished.readings if reading.metric == objective.name]
+                at_s, values = [reading.at_s for reading in series], [reading.value for reading in series]
+                steady = [*steady, steady_from(at_s, values, objective.goal) if series else 0.0]
+            self.journal.put(state=self.steering.state(), steady=steady)
         if folder is not None:
             finish_run(folder)
         if replaced is not None:
             discard(replaced)
         return trial
-
-    def _steady_times(self, trial: Trial, readings: Sequence[Reading]) -> list[float]:
-        """Return when each complete trial so far had become steady, in seconds."""
-        known: list[float] = self.journal.get("steady", [])
-        objective = self.study.objective
-        if objective is None or not trial.valid or trial.stopped or not readings:
-            return known
-        series = [reading for reading in readings if reading.metric == objective.name]
-        at_s, values = [reading.at_s for reading in series], [reading.value for reading in series]
-        return [*known, steady_from(at_s, values, objective.goal) if series else 0.0]
 
     def _attempt(self, planned: Trial) -> FinishedTrial:
         """Make the trial with the agent, or with a new one where that is lost. WireError where none can be reached."""

@@ -38,24 +38,21 @@ class Journal:
             try:
                 self._database.execute("PRAGMA journal_mode=WAL")
                 self._database.execute("PRAGMA synchronous=FULL")
-                self._make_tables()
+                version = self._database.execute("PRAGMA user_version").fetchone()[0]
+                if version == 0:
+                    with self.step():
+                        self._database.execute(f"PRAGMA user_version={VERSION}")
+                        for statement in filter(None, map(str.strip, _TABLES.split(";"))):
+                            self._database.execute(statement)
+                elif version != VERSION:
+                    why = f"it has version {version}, this perflaw writes version {VERSION}"
+                    raise StoreError(f"{path}: a journal of another version", why, "perflaw explore STUDY -e NEW_NAME")
             except BaseException:
                 self._database.close()
                 raise
         except sqlite3.Error as error:
             raise StoreError(f"{path}: cannot be read", str(error), "perflaw explore STUDY -e NEW_NAME") from error
         path.chmod(0o600)
-
-    def _make_tables(self) -> None:
-        version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            with self.step():
-                self._database.execute(f"PRAGMA user_version={VERSION}")
-                for statement in filter(None, map(str.strip, _TABLES.split(";"))):
-                    self._database.execute(statement)
-        elif version != VERSION:
-            why = f"it has version {version}, this perflaw writes version {VERSION}"
-            raise StoreError(f"{self.path}: a journal of another version", why, "perflaw explore STUDY -e NEW_NAME")
 
     @contextmanager
     def step(self) -> Iterator[None]:

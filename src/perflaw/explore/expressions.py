@@ -34,21 +34,26 @@ def _number(value: Value) -> int | float:
     return value
 
 
-def _guarded(operate: Callable[..., Any], *values: Value) -> Value:
-    try:
-        value = operate(*map(_number, values))
-        if isinstance(value, complex):
-            raise Cannot("a root of a negative number has no value")
-        if isinstance(value, int) and value.bit_length() > MOST_BITS:
-            raise Cannot("a number became too large")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise Cannot("a number became too large")
-        number: int | float = value
-        return number
-    except ZeroDivisionError:
-        raise Cannot("division by zero") from None
-    except (OverflowError, ValueError):
-        raise Cannot(f"{', '.join(map(repr, values))}: no value there") from None
+def _function(operate: Callable[..., Any]) -> Callable[..., Value]:
+    """An operation of Python on numbers, for values that may be texts and results that must stay small."""
+
+    def guarded(*values: Value) -> Value:
+        try:
+            value = operate(*map(_number, values))
+            if isinstance(value, complex):
+                raise Cannot("a root of a negative number has no value")
+            if isinstance(value, int) and value.bit_length() > MOST_BITS:
+                raise Cannot("a number became too large")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise Cannot("a number became too large")
+            number: int | float = value
+            return number
+        except ZeroDivisionError:
+            raise Cannot("division by zero") from None
+        except (OverflowError, ValueError):
+            raise Cannot(f"{', '.join(map(repr, values))}: no value there") from None
+
+    return guarded
 
 
 def _power(base: int | float, exponent: int | float) -> Any:
@@ -66,10 +71,6 @@ def _power(base: int | float, exponent: int | float) -> Any:
 
 def _ordered(operate: Callable[..., bool]) -> Callable[[Value, Value], bool]:
     return lambda left, right: bool(operate(_number(left), _number(right)))
-
-
-def _function(operate: Callable[..., Any]) -> Callable[..., Value]:
-    return lambda *values: _guarded(operate, *values)
 
 
 def _rounded(value: int | float, digits: int | float | None = None) -> int | float:

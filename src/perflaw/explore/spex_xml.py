@@ -34,7 +34,14 @@ def knob_of(attributes: Mapping[str, str]) -> dict[str, Any]:
     for name in attributes:
         if name not in ATTRIBUTES:
             raise ValueError(f"unknown attribute {name!r}{did_you_mean(name, ATTRIBUTES)}")
-    knob: dict[str, Any] = {"type": attributes.get("type") or _type(attributes)}
+    kind = attributes.get("type")
+    if not kind and "values" in attributes:
+        numbers = all(quantity(one) for one in attributes["values"].split(",") if one.strip())
+        kind = "ordinal" if numbers else "categorical"
+    elif not kind:
+        ends = [quantity(attributes[name]) for name in ("min", "max") if name in attributes]
+        kind = "int" if all(end and isinstance(end.value, int) for end in ends) else "float"
+    knob: dict[str, Any] = {"type": kind}
     if "values" in attributes:
         knob["values"] = [one.strip() for one in attributes["values"].split(",") if one.strip()]
     if "min" in attributes or "max" in attributes:
@@ -54,14 +61,6 @@ def knob_of(attributes: Mapping[str, str]) -> dict[str, Any]:
     if apply:
         found["apply"] = apply if len(apply) == 1 else [{name: value} for name, value in apply.items()]
     return {**knob, **({**found, "verify": verify} if verify else found)}
-
-
-def _type(attributes: Mapping[str, str]) -> str:
-    """The kind where none is said: ranges of whole numbers are int, lists of numbers ordinal, other lists categorical."""
-    if "values" not in attributes:
-        ends = [quantity(attributes[name]) for name in ("min", "max") if name in attributes]
-        return "int" if all(end and isinstance(end.value, int) for end in ends) else "float"
-    return "ordinal" if all(quantity(one) for one in attributes["values"].split(",") if one.strip()) else "categorical"
 
 
 def _truth(text: str) -> Any:

@@ -117,7 +117,13 @@ class _ChromeReader:
                     module = file.rpartition("/")[2].removesuffix(".py")
                     component = Component(f"{module}.{function}", file, int(line), "python")
                 self.codes[pid, name] = process.component(component)
-            code, numbers = self.codes[pid, name], _numbers(event)
+            # Arguments that are numbers; viztracer writes those of the function as texts.
+            args = mapping(event.get("args"))
+            given = [pair for pair in args.items() if not isinstance(pair[1], str)] + [
+                *mapping(args.get("func_args")).items()
+            ]
+            numbers = tuple((key, found) for key, value in given if (found := number(value)) is not None)
+            code = self.codes[pid, name]
             if phase == "B":
                 thread.marks.append(Mark(stamp, code, name, numbers))
             else:
@@ -199,14 +205,6 @@ def _ended(stack: list[tuple[str, int]], name: str) -> int | None:
     """Place on the stack of the call that an end event ends: the innermost call of its name, if it has a name."""
     places = range(len(stack) - 1, -1, -1)
     return next((place for place in places if not name or stack[place][0] == name), None)
-
-
-def _numbers(event: Mapping[str, object]) -> tuple[tuple[str, Number], ...]:
-    """Arguments of an event that are numbers; viztracer writes those of the function as texts."""
-    args = mapping(event.get("args"))
-    arguments = [(name, value) for name, value in args.items() if not isinstance(value, str)]
-    arguments += mapping(args.get("func_args")).items()
-    return tuple((name, found) for name, value in arguments if (found := number(value)) is not None)
 
 
 def recognises(file: ForeignFile) -> bool:

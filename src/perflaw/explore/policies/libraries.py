@@ -152,7 +152,13 @@ class Smac(LibraryPolicy):
             facade = self.library.HyperparameterOptimizationFacade
             optimizer = facade(scenario, _no_function, overwrite=True, logging_level=False)
             for trial, cost in zip(history, costs, strict=True):
-                config = self.spaces.Configuration(space, values=self._values(trial))
+                values = {}
+                for knob in self.space.knobs:
+                    setting = trial.configuration[knob.name]
+                    values[knob.name] = setting if knob.kind in ("int", "float") else str(setting)
+                    if knob.kind == "ordinal":
+                        values[knob.name] = knob.values.index(setting)
+                config = self.spaces.Configuration(space, values=values)
                 value = results.TrialValue(cost=worst if cost is None else cost)
                 optimizer.tell(results.TrialInfo(config, seed=0), value)
             for _ in range(SMAC_PROPOSALS):
@@ -169,15 +175,6 @@ class Smac(LibraryPolicy):
         if knob.kind in ("int", "float"):
             return value
         return next(level for level in self.space.levels(knob) if str(level) == str(value))
-
-    def _values(self, trial: Trial) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for knob in self.space.knobs:
-            value = trial.configuration[knob.name]
-            values[knob.name] = value if knob.kind in ("int", "float") else str(value)
-            if knob.kind == "ordinal":
-                values[knob.name] = knob.values.index(value)
-        return values
 
 
 def _no_function(config: object, seed: int = 0) -> float:

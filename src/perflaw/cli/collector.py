@@ -10,9 +10,6 @@ import click
 from perflaw.cli.options import note, server_options
 
 if TYPE_CHECKING:
-    from threading import Semaphore
-
-    from perflaw.record.probes.service import Service
     from perflaw.wire.tls import Listener
 
 
@@ -50,6 +47,13 @@ def _serve(listener: Listener, once: bool) -> None:
     from perflaw.record.probes.service import Service
 
     free, reported = threading.Semaphore(8), 0
+
+    def serve_one(service: Service) -> None:
+        try:
+            service.run()
+        finally:
+            free.release()
+
     while True:
         channel = listener.accept(1.0)
         for why in list(listener.refused)[-(listener.refusals - reported) :] if listener.refusals > reported else ():
@@ -60,14 +64,7 @@ def _serve(listener: Listener, once: bool) -> None:
         if once:
             return Service(channel, folders).run()
         if free.acquire(blocking=False):
-            threading.Thread(target=_serve_one, args=(Service(channel, folders), free), daemon=True).start()
+            threading.Thread(target=serve_one, args=(Service(channel, folders),), daemon=True).start()
         else:
             note("refused a client: eight clients are being served already")
             channel.close()
-
-
-def _serve_one(service: Service, free: Semaphore) -> None:
-    try:
-        service.run()
-    finally:
-        free.release()

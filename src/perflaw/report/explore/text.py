@@ -270,17 +270,16 @@ def _maps(result: StudyResult) -> str:
         column = max(6, max(map(len, heads)) + 1)
         columns = max(1, (WIDTH - margin - 4) // column)
         for name, row in reversed(list(zip(names, rows, strict=True))):
-            shown = "".join(_cell(value, measured, best).rjust(column) for value, measured in row[:columns])
+            # How good a value is beside the best, in percent, with a shade; ~ marks values that are expected.
+            shown = ""
+            for value, measured in row[:columns]:
+                cell = "·"
+                if value is not None and value > 0:
+                    share = min(value / best, best / value)
+                    shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))] if measured else "~"
+                    cell = f"{shade}{share * 100:.0f}"
+                shown += cell.rjust(column)
             text += f"  {name[:margin].rjust(margin)}{shown}".rstrip() + "\n"
         text += f"  {'':{margin}}{''.join(head[: column - 1].rjust(column) for head in heads[:columns])}\n"
     left = len(surface.facet_values) - MAX_MAPS
     return text + (f" {left} more on the page\n" if left > 0 else "")
-
-
-def _cell(value: float | None, measured: bool, best: float) -> str:
-    """How good a value is beside the best, in percent, with a shade; ``~`` marks values that are expected."""
-    if value is None or value <= 0:
-        return "·"
-    share = min(value / best, best / value)
-    shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))] if measured else "~"
-    return f"{shade}{share * 100:.0f}"

@@ -57,3 +57,15 @@ def test_counts_that_hardly_vary_establish_no_law():
     columns = rng.integers(3, 6, (12, 200)).astype(float)
     laws, _ = learn_counts(columns, {"n": N})
     assert np.mean([at(law, n=30000.0) > 20 or at(law, n=30000.0) < 1 for law in laws]) < 0.05
+
+
+@pytest.mark.parametrize("calls", [lambda k: 2.0**k, lambda k: np.round(1.618 ** (2 * k) / 2.236)])
+def test_calls_of_a_recursion_that_branches_are_an_exponential(calls):
+    k = np.arange(3.0, 9.0)
+    [law], _ = learn_counts(calls(k)[:, None], {"k": k})
+    assert at(law, k=12.0) == pytest.approx(calls(12.0), rel=0.2)
+
+
+def test_counts_that_begin_at_the_largest_sizes_are_no_exponential():
+    [law], _ = learn_counts(np.where(N < 800, 0.0, np.round(np.exp(N / 300)))[:, None], {"n": N})
+    assert at(law, n=30000.0) < 1e3 * np.exp(10)

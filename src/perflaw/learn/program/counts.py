@@ -29,6 +29,8 @@ STEEPEST: Final = 3.0
 """Exponent that they are taken to have at most then."""
 _WIDTH: Final = 2.0 * 1.96 if LEVEL == 0.95 else 4.0
 """Width of a confidence interval in standard deviations."""
+MIN_EXPONENTIAL_SIZES: Final = 5
+"""Sizes with calls that an exponential needs: counts that begin at the largest sizes grow as fast as any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +79,8 @@ def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:
     law = learnt.law
     if not law.segments:
         terms = _plain_terms(law, features)
-        return _bounded(learnt, law.features[0], features) if len(law.features) == 1 and _too_steep(terms) else terms
+        steep = len(law.features) == 1 and _too_steep(terms, _positive_sizes(learnt, features))
+        return _bounded(learnt, law.features[0], features) if steep else terms
     terms = {}
     for place, segment in enumerate(law.segments):
         piece: TermSum = _plain_terms(segment, features)
@@ -86,15 +89,21 @@ def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:
         for breakpoint_ in law.breakpoints[place : place + 1]:
             piece = restricted(piece, breakpoint_.feature, "<=", breakpoint_.value)
         terms.update(piece)
-    if len(law.features) == 1 and _too_steep(terms):
+    if len(law.features) == 1 and _too_steep(terms, _positive_sizes(learnt, features)):
         return _bounded(learnt, law.features[0], features)
     return terms
 
 
-def _too_steep(terms: TermSum) -> bool:
-    """Whether a power of a feature, or an exponential, grows faster than calls do."""
+def _positive_sizes(learnt: Learnt, features: Mapping[str, Array]) -> int:
+    """Number of sizes of the law's feature at which there are calls."""
+    return int(np.unique(features[learnt.law.features[0]][learnt.rows.series.y > 0]).size)
+
+
+def _too_steep(terms: TermSum, sizes: int) -> bool:
+    """Whether a power of a feature grows faster than calls do, or an exponential rests on fewer than so many sizes."""
+    few = sizes < MIN_EXPONENTIAL_SIZES
     return any(
-        power > MAX_EXPONENT if isinstance(base, Name) else isinstance(base, Call) and base.function == "exp"
+        power > MAX_EXPONENT if isinstance(base, Name) else isinstance(base, Call) and base.function == "exp" and few
         for key in terms
         for base, power in key
     )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from perflaw.learn.series.blends import blend
 from perflaw.learn.series.candidates import choose, fit_candidates
 from perflaw.learn.series.collinear import ReducedSeries, reduce_collinear, restore_collinear, warn_missing_feature
 from perflaw.learn.series.describe import describe
@@ -157,7 +158,9 @@ def _complete(
     learnt = piecewise
     if len(smooth.law.features) < 2:
         of_one_feature = (smooth,) if laws[0] is laws[1] else (smooth, piecewise)
-        learnt = several_features(of_one_feature, at, options) or piecewise
+        several = several_features(of_one_feature, at, options)
+        blended = blend(piecewise, at, options) if several is None else None
+        learnt = several or blended or piecewise
     law = restore_collinear(learnt.law, series, reduced)
     law = warn_missing_feature(law, reduced.series, learnt.residuals)
     if at is None and any(one.features.keys() != series.features.keys() for one in law.predictions):

@@ -91,7 +91,7 @@ def several_features(
         known = [Selection.of(law) for law in learnt]
         start = min(known, key=lambda law: law.deviance + law.parameters * np.log(rows.y.size))
         selection = _forward_select(rows, start, options, [law for law in known if law is not start])
-        return None if selection is None else _learnt(rows, selection, at, options)
+        return None if selection is None else law_of_selection(rows, selection, at, options)
 
 
 def several_features_at_once(
@@ -119,7 +119,7 @@ def several_features_at_once(
             return None
         start = _best_law(rows, (first,))
         selection = None if start is None else _forward_select(rows, replace(start, finalists=()), options)
-        return None if selection is None else _learnt(rows, selection, at, options)
+        return None if selection is None else law_of_selection(rows, selection, at, options)
 
 
 def _has_several(rows: Rows, options: Options) -> bool:
@@ -233,7 +233,9 @@ def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:
     return Selection(tuple(places), first.deviance, first.sum.parameters, first.residual, tuple(ranked))
 
 
-def _learnt(rows: Rows, selection: Selection, at: Sequence[Mapping[str, float]] | None, options: Options) -> Learnt:
+def law_of_selection(
+    rows: Rows, selection: Selection, at: Sequence[Mapping[str, float]] | None, options: Options
+) -> Learnt:
     """The law of a selection with those that fit equally well; its verdict is the worst of its features."""
     first, *others = selection.finalists
     sample = Sample.of(rows, selection.features)

@@ -210,26 +210,20 @@ def steady_from(at_s: Sequence[float], values: Sequence[float], goal: Goal | Non
     means = (-1.0 if goal == "min" else 1.0) * batches.complete()
     start = 0
     for _ in range(MAX_WARM_UPS):
-        length = _warm_up(means[start:], goal is None)
+        rest, length, greatest = means[start:], 0, WARM_UP_T
+        for cut in range(1, rest.size - 3):
+            before, after = rest[:cut], rest[cut:]
+            gap = float(after.mean() - before.mean())
+            gap = abs(gap) if goal is None else gap
+            residuals = np.concatenate([before - before.mean(), after - after.mean()])
+            sd = float(np.sqrt(residuals @ residuals / max(1, rest.size - 2) * inflation(residuals)))
+            t = gap / max(sd * np.sqrt(1 / cut + 1 / after.size), 1e-300)
+            if gap > WARM_UP_STEP * abs(float(after.mean())) and t > greatest:
+                length, greatest = cut, t
         if not length:
             break
         start += length
     return start / max(1, means.size) * total
-
-
-def _warm_up(means: Array, both_sides: bool) -> int:
-    """Return the number of leading batches that belong to a warm-up; 0 for none."""
-    best, greatest = 0, WARM_UP_T
-    for cut in range(1, means.size - 3):
-        before, after = means[:cut], means[cut:]
-        gap = float(after.mean() - before.mean())
-        gap = abs(gap) if both_sides else gap
-        residuals = np.concatenate([before - before.mean(), after - after.mean()])
-        sd = float(np.sqrt(residuals @ residuals / max(1, means.size - 2) * inflation(residuals)))
-        t = gap / max(sd * np.sqrt(1 / cut + 1 / after.size), 1e-300)
-        if gap > WARM_UP_STEP * abs(float(after.mean())) and t > greatest:
-            best, greatest = cut, t
-    return best
 
 
 def usually_steady(known: Sequence[float]) -> float:

@@ -105,23 +105,20 @@ def _slowdown_by_window(samples: Samples, places: NDArray[np.intp], factor: Floa
     firsts = range(0, max(len(places) - size, 0) + 1, max(size // WINDOW_STEPS, 1))
     windows = [slice(first, first + size) for first in firsts]
     times = [float(np.median(samples.started[places[window]])) for window in windows]
-    found = [
-        _agreed_factor(factor[window], samples.weight[places[window]], samples.node[places[window]])
-        for window in windows
-    ]
+    found = []
+    for window in windows:
+        ratio, weight, node = factor[window], samples.weight[places[window]], samples.node[places[window]]
+        order = np.lexsort((ratio, node))
+        rows = np.split(order, np.flatnonzero(np.diff(node[order])) + 1)
+        agreed = 1.0  # as long as the contexts of the window do not agree on a factor
+        if len(rows) >= MIN_CONTEXTS:
+            medians = np.sort([quantile(ratio[row], weight[row], 0.5) for row in rows])
+            low, median, high = np.quantile(medians, [OUTER_FRACTION, 0.5, 1 - OUTER_FRACTION])
+            if high <= MAX_FACTOR_RATIO * low:
+                agreed = float(np.clip(median, 1 / MAX_SLOWDOWN, MAX_SLOWDOWN))
+        found.append(agreed)
     distinct, kept = np.unique(np.array(times), return_index=True)
     return distinct, np.array(found)[kept]
-
-
-def _agreed_factor(factor: Floats, weight: Floats, node: NDArray[np.int64]) -> float:
-    """The factor that the contexts of a window agree on; 1 if they do not agree."""
-    order = np.lexsort((factor, node))
-    rows = np.split(order, np.flatnonzero(np.diff(node[order])) + 1)
-    if len(rows) < MIN_CONTEXTS:
-        return 1.0
-    medians = np.sort([quantile(factor[row], weight[row], 0.5) for row in rows])
-    low, median, high = np.quantile(medians, [OUTER_FRACTION, 0.5, 1 - OUTER_FRACTION])
-    return float(np.clip(median, 1 / MAX_SLOWDOWN, MAX_SLOWDOWN)) if high <= MAX_FACTOR_RATIO * low else 1.0
 
 
 # ---- Variation common to all code of about the same length. Where caches, the core's other thread or a hypervisor make

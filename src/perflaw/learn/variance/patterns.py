@@ -90,21 +90,20 @@ class _Walk:
             child = tuple(calls[key])
             sums = self._sums(child)
             share = sums.spread(self.total.n) if self.paper else sums.net(self.total)
-            if share >= self.threshold and self._descends(group, child):
-                found.append((child, share))
+            if share < self.threshold:
+                continue
+            if self.paper and any(head != node for head, node in group):
+                # The paper's heuristic: below the first call the walk goes on only where callees are called once.
+                links, parents = self.tree.links, [self.tree.parent[node] for _, node in child]
+                ends = zip(parents, (node for _, node in child), strict=True)
+                once = sum(links[parent][node].once for parent, node in ends if node in links[parent])
+                if once < PAPER_ONCE * sum(self.tree.stats[parent].n for parent in parents):
+                    continue
+            found.append((child, share))
         return found
 
     def _sums(self, group: Group) -> Link:
         return pooled(self.tree.links[head][node] for head, node in group)
-
-    def _descends(self, group: Group, child: Group) -> bool:
-        """The paper's heuristic: below the first call the walk goes on only where callees are called once."""
-        if not self.paper or all(head == node for head, node in group):
-            return True
-        links, parents = self.tree.links, [self.tree.parent[node] for _, node in child]
-        ends = zip(parents, (node for _, node in child), strict=True)
-        once = sum(links[parent][node].once for parent, node in ends if node in links[parent])
-        return once >= PAPER_ONCE * sum(self.tree.stats[parent].n for parent in parents)
 
 
 SegmentsByNode = Mapping[int, frozenset[tuple[int, int]]]

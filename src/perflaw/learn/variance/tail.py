@@ -50,9 +50,16 @@ def budget(tree: Tree, parts: Parts, sampled: SampledInvocations | None, sources
     tail, median = (float(mean) for mean in _group_means(groups, sampled.weight, sampled.x))
     if not tail > median:
         return None
-    known = sampled.has_callee_costs
+    if sampled.has_callee_costs:
+        direct = _sampled_rows(tree, parts, sampled)
+    else:
+        direct = []  # by the regression line of Y_i on X: E[Y_i | X] = E[Y_i] + cf_net·(X − E[X])
+        for key, sums, net in zip(parts.keys, parts.sums, parts.net, strict=True):
+            share, mean = net / parts.total.spread, sums.y / parts.total.n
+            low, high = (mean + share * (x - parts.total.mean) for x in (median, tail))
+            direct.append(_row(tree, parts, key, (high, low, share, None, None, None), estimated=True))
     rows: list[BudgetRow] = []
-    for row in _sampled_rows(tree, parts, sampled) if known else _estimated_rows(tree, parts, tail, median):
+    for row in direct:
         deeper = [source for source in sources if len(source.path) > 1 and source.path[:1] == row.path]
         rows += _split_by_source(row, deeper, parts, tail - median) if deeper and row.cf_net > 0 else [row]
     rows.sort(key=lambda row: -row.share)
@@ -115,16 +122,6 @@ def _sampled_rows(tree: Tree, parts: Parts, sampled: SampledInvocations) -> list
         interval = bootstrap_interval(drawn[:, place].tolist())
         result.append(_row(tree, parts, key, (float(tail[place]), float(median[place]), share, *interval, wait)))
     return result
-
-
-def _estimated_rows(tree: Tree, parts: Parts, tail: float, median: float) -> list[BudgetRow]:
-    """Rows by the regression line of Y_i on X: E[Y_i | X] = E[Y_i] + cf_net·(X − E[X])."""
-    rows = []
-    for key, sums, net in zip(parts.keys, parts.sums, parts.net, strict=True):
-        share, mean = net / parts.total.spread, sums.y / parts.total.n
-        low, high = (mean + share * (x - parts.total.mean) for x in (median, tail))
-        rows.append(_row(tree, parts, key, (high, low, share, None, None, None), estimated=True))
-    return rows
 
 
 _Figures = tuple[float, float, float, float | None, float | None, float | None]

@@ -79,8 +79,13 @@ def one_round(planned: PlannedRun, varied: Mapping[str, Sequence[str]]) -> list[
         if name in planned.declared:
             remedy = f"--feature other={planned.declared[name]:g}"
             raise UsageError(f"--vary {name} and --feature {name}", "the feature would have two values", remedy)
-    combinations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
-    return [_filled(planned, values) for values in combinations]
+    runs = []
+    for combination in itertools.product(*varied.values()):
+        values = dict(zip(varied, combination, strict=True))
+        command = tuple(_fill(word, values) for word in planned.template)
+        stdin = planned.stdin and Path(_fill(str(planned.stdin), values))
+        runs.append(replace(planned, command=command, varied=values, stdin=stdin))
+    return runs
 
 
 def stands_in(name: str, words: Sequence[str]) -> bool:
@@ -88,9 +93,6 @@ def stands_in(name: str, words: Sequence[str]) -> bool:
     return any("{" + name + "}" in word for word in words)
 
 
-def _filled(planned: PlannedRun, values: Mapping[str, str]) -> PlannedRun:
-    def fill(text: str) -> str:
-        return re.sub(r"\{([^{}]+)\}", lambda match: values.get(match[1], match[0]), text)
-
-    stdin = planned.stdin and Path(fill(str(planned.stdin)))
-    return replace(planned, command=tuple(map(fill, planned.template)), varied=values, stdin=stdin)
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    """A text with each ``{name}`` of these values replaced."""
+    return re.sub(r"\{([^{}]+)\}", lambda match: values.get(match[1], match[0]), text)

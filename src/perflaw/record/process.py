@@ -174,7 +174,11 @@ class Feeder:
             self.kept.seek(0)
             while block := self.kept.read(1 << 16):
                 self._give(block)
-            while block := self._next():
+            while True:
+                ready, _, _ = select.select([self.source.descriptor, self.stopped], [], [])
+                block = b"" if self.stopped in ready else os.read(self.source.descriptor, 1 << 16)
+                if not block:  # the end of the session's standard input, or of the run
+                    break
                 self.kept.write(block)
                 self._give(block)
         os.close(self.writing)
@@ -185,11 +189,6 @@ class Feeder:
             written = os.write(self.writing, view)
             self.count += written
             view = view[written:]
-
-    def _next(self) -> bytes:
-        """The next block of the session's standard input; empty at its end or when the run is over."""
-        ready, _, _ = select.select([self.source.descriptor, self.stopped], [], [])
-        return b"" if self.stopped in ready else os.read(self.source.descriptor, 1 << 16)
 
 
 TEE: Final = Path(__file__).parent / "output_tee.py"

@@ -161,7 +161,13 @@ class Measurement:
         result = None
         if self._result_file:
             result = self._result_file.read_text(errors="replace") if self._result_file.is_file() else ""
-        if why := why or self._verify(printed, result, stopped):
+        if not why:  # what the target says with its result can be read back now
+            context = self._settings.context
+            context.output = printed.stdout + "\n" + printed.stderr
+            context.document = self._streamed or document_of(printed.stdout if result is None else result)
+            why = self._settings.verify("after")
+            why += f" (it was ended early: {stopped})" if why and stopped else ""
+        if why:
             raise Refused(why)
         texts = [text.encode()[:_MOST_BYTES] for text in (printed.stdout, printed.stderr, result) if text is not None]
         return {
@@ -181,14 +187,6 @@ class Measurement:
             self._send(self._probes.readings())
         message = self._channel.receive(0)
         return str(message.document.get("why", "requested")) if message and message.kind == "enough" else ""
-
-    def _verify(self, printed: PrintedOutput, result: str | None, stopped: str) -> str:
-        """Read back what the target says with its result; return why the trial is no data point."""
-        context = self._settings.context
-        context.output = printed.stdout + "\n" + printed.stderr
-        context.document = self._streamed or document_of(printed.stdout if result is None else result)
-        why = self._settings.verify("after")
-        return f"{why} (it was ended early: {stopped})" if why and stopped else why
 
     def _take_line(self, line: str) -> None:
         """Pass on the readings of a streamed line; all objects that are streamed are together the result's document."""

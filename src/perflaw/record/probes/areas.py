@@ -81,7 +81,22 @@ class AttachedArea:
             raise _refused(path, "it belongs to somebody else")
         self._descriptor = descriptor
         try:
-            self._check_head()
+            data = os.pread(self._descriptor, layout.HEAD_BYTES, 0)
+            if len(data) < layout.HEAD_BYTES:
+                raise _refused(path, "it is shorter than its head")
+            head = np.frombuffer(data, layout.HEAD)[0]
+            if head["magic"] != layout.MAGIC:
+                raise _refused(path, "its first bytes are not an area's")
+            if head["version"] != layout.VERSION or head["probes"] != layout.PROBES:
+                raise _refused(path, f"it is of version {head['version']}, this perflaw reads {layout.VERSION}")
+            self.rings, self.ring_records = int(head["rings"]), int(head["ring_records"])
+            records = self.ring_records
+            if not 0 < self.rings <= _MOST_RINGS or not 0 < records <= _MOST_RECORDS or records & (records - 1):
+                raise _refused(path, f"{self.rings} rings of {records} records cannot be")
+            if head["clock"] not in (layout.TSC, layout.NANOSECONDS):
+                raise _refused(path, f"its clock {head['clock']} is unknown")
+            self.clock, self.tsc0, self.ns0 = int(head["clock"]), int(head["tsc0"]), int(head["ns0"])
+            self.language = _text(head["language"])
             size = layout.ring_offset(self.rings, self.ring_records)
             if os.fstat(self._descriptor).st_size < size:
                 raise _refused(path, f"it is shorter than its {self.rings} rings")
@@ -91,24 +106,6 @@ class AttachedArea:
             raise error if isinstance(error, StoreError) else _refused(path, str(error)) from error
         self.head = np.frombuffer(self._map, layout.HEAD, 1)[0:1]
         self.entries = np.frombuffer(self._map, layout.ENTRY, layout.PROBES, layout.HEAD_BYTES)
-
-    def _check_head(self) -> None:
-        data = os.pread(self._descriptor, layout.HEAD_BYTES, 0)
-        if len(data) < layout.HEAD_BYTES:
-            raise _refused(self.path, "it is shorter than its head")
-        head = np.frombuffer(data, layout.HEAD)[0]
-        if head["magic"] != layout.MAGIC:
-            raise _refused(self.path, "its first bytes are not an area's")
-        if head["version"] != layout.VERSION or head["probes"] != layout.PROBES:
-            raise _refused(self.path, f"it is of version {head['version']}, this perflaw reads {layout.VERSION}")
-        self.rings, self.ring_records = int(head["rings"]), int(head["ring_records"])
-        records = self.ring_records
-        if not 0 < self.rings <= _MOST_RINGS or not 0 < records <= _MOST_RECORDS or records & (records - 1):
-            raise _refused(self.path, f"{self.rings} rings of {records} records cannot be")
-        if head["clock"] not in (layout.TSC, layout.NANOSECONDS):
-            raise _refused(self.path, f"its clock {head['clock']} is unknown")
-        self.clock, self.tsc0, self.ns0 = int(head["clock"]), int(head["tsc0"]), int(head["ns0"])
-        self.language = _text(head["language"])
 
     def used_rings(self, first: int = 0) -> Iterator[int]:
         """Numbers, from ``first`` on, of the rings that threads have taken so far; those before were taken earlier.
@@ -129,7 +126,26 @@ class AttachedArea:
     def probes(self) -> list[RegisteredProbe]:
         """The registered probes, by id."""
         entries = self.entries.copy()
-        return [_probe(int(number), entries[number]) for number in np.flatnonzero(entries["registered"])]
+        probes = []
+        for number in np.flatnonzero(entries["registered"]).tolist():
+            entry = entries[number]
+            kind = int(entry["type"])
+            names = tuple(filter(None, (part.strip() for part in _text(entry["fields"]).split(","))))
+            probes.append(
+                RegisteredProbe(
+                    number,
+                    _text(entry["name"]) or f"probe{number}",
+                    layout.TYPES.get(kind, f"type {kind}"),
+                    _text(entry["unit"]),
+                    (names + layout.FIELD_NAMES.get(kind, ())[len(names) :])[: layout.FIELDS],
+                    bool(entry["enabled"]),
+                    int(entry["subsample"]),
+                    bool(entry["conflict"]),
+                    max(int(entry["every"]), 1),
+                    int(entry["refused"]),
+                )
+            )
+        return probes
 
     def enable(self, ids: Iterable[int], on: bool = True) -> None:
         """Enable or disable probes, from their next execution on."""
@@ -163,23 +179,6 @@ class AttachedArea:
             self._map.close()
         with suppress(OSError):
             os.close(self._descriptor)
-
-
-def _probe(number: int, entry: np.void) -> RegisteredProbe:
-    kind = int(entry["type"])
-    names = tuple(filter(None, (part.strip() for part in _text(entry["fields"]).split(","))))
-    return RegisteredProbe(
-        number,
-        _text(entry["name"]) or f"probe{number}",
-        layout.TYPES.get(kind, f"type {kind}"),
-        _text(entry["unit"]),
-        (names + layout.FIELD_NAMES.get(kind, ())[len(names) :])[: layout.FIELDS],
-        bool(entry["enabled"]),
-        int(entry["subsample"]),
-        bool(entry["conflict"]),
-        max(int(entry["every"]), 1),
-        int(entry["refused"]),
-    )
 
 
 def _text(raw: Any) -> str:

@@ -126,11 +126,6 @@ def _name_child(settings: dict[str, str]) -> None:
 _HELPER, _WORKERS = "from multiprocessing.resource_tracker", "from multiprocessing."
 
 
-def _is_helper() -> bool:
-    """Whether multiprocessing started this process for itself; none of the program's code runs in it."""
-    return sys.argv[:1] == ["-c"] and any(word.startswith(_HELPER) for word in sys.orig_argv)
-
-
 def _hand_over() -> None:
     """Import the program's own sitecustomize instead; raises the ImportError that ``site`` expects if there is none."""
     from _frozen_importlib import module_from_spec
@@ -148,7 +143,8 @@ def _begin() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     settings = _restore_environment(here)
     name = settings.get("PERFLAW_TARGET_TRACER")
-    if not name or _is_helper():
+    # Multiprocessing starts a helper for itself, in which none of the program's code runs.
+    if not name or (sys.argv[:1] == ["-c"] and any(word.startswith(_HELPER) for word in sys.orig_argv)):
         return
     if "PERFLAW_TARGET_PARENT" in settings:
         _name_child(settings)

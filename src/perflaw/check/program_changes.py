@@ -141,7 +141,18 @@ class _Comparison:
 
     def result(self) -> ProgramComparison:
         """The changes of all functions."""
-        speeds = self._speeds()
+        # Logarithm of the new runs' speed relative to the old ones, (G,): the median over functions that matter.
+        difference = self.unit[1] - self.unit[0]
+        usable = np.isfinite(difference) & (self.share > 0.001) & self.program
+        speeds = np.zeros(len(difference))
+        self.speed_error = 0.0
+        if self.clock:
+            for g, row in enumerate(usable):
+                if row.sum() >= MIN_FUNCTIONS:
+                    speeds[g] = np.median(difference[g, row])
+                    scatter = 1.4826 * np.median(np.abs(difference[g, row] - speeds[g]))
+                    error = 1.25 * float(scatter) / np.sqrt(row.sum() * len(difference))
+                    self.speed_error = max(self.speed_error, error)
         self._test_units(speeds)
         self._test_calls()
         roots = self._roots()
@@ -155,21 +166,6 @@ class _Comparison:
         return ProgramComparison(
             {name: one for name, one in changes.items() if name in both}, float(np.exp(np.median(speeds)))
         )
-
-    def _speeds(self) -> Array:
-        """Logarithm of the new runs' speed relative to the old ones, (G,): the median over functions that matter."""
-        difference = self.unit[1] - self.unit[0]
-        usable = np.isfinite(difference) & (self.share > 0.001) & self.program
-        speeds = np.zeros(len(difference))
-        self.speed_error = 0.0
-        if self.clock:
-            for g, row in enumerate(usable):
-                if row.sum() >= MIN_FUNCTIONS:
-                    speeds[g] = np.median(difference[g, row])
-                    scatter = 1.4826 * np.median(np.abs(difference[g, row] - speeds[g]))
-                    error = 1.25 * float(scatter) / np.sqrt(row.sum() * len(difference))
-                    self.speed_error = max(self.speed_error, error)
-        return speeds
 
     def _test_units(self, speeds: Array) -> None:
         """Change of the logarithm of each unit cost, (F,), with its standard error, degrees of freedom and p."""
@@ -267,7 +263,9 @@ class _Comparison:
             if calls_text:
                 words.append(calls_text)
             if self.unit_violated[f]:
-                words.append(f"own cost of a call of `{self.names[f]}` {_percent(self.unit_change[f])}")
+                ratio = exp(min(self.unit_change[f], MAX_LOG))
+                size = f"{100.0 * (ratio - 1.0):+.0f} %" if ratio < 2.0 else _times(ratio)
+                words.append(f"own cost of a call of `{self.names[f]}` {size}")
             if self.unit_violated[f] and not (entry >= 0 and abs(self.calls_change[f]) > abs(self.unit_change[f])):
                 ends = exp(self.unit_low[f]), exp(self.unit_high[f])
                 effect = exp(self.unit_change[f])
@@ -328,7 +326,10 @@ class _Comparison:
         count = len(self.names)
         inclusive = np.array([before, after])
         causes: dict[int, list[int]] = {}
-        shares = [_by_pair(*one) for one in self.above]
+        shares = [
+            {(ancestor, f): share for ancestor, f, share in zip(*(column.tolist() for column in one), strict=True)}
+            for one in self.above
+        ]
         for ancestor, f in {**shares[0], **shares[1]}:
             old = shares[0].get((ancestor, f), 0.0)
             new = shares[1].get((ancestor, f), 0.0)
@@ -360,24 +361,12 @@ class _Comparison:
         return found
 
 
-def _by_pair(ancestors: Places, functions: Places, shares: Array) -> dict[tuple[int, int], float]:
-    """Share by ancestor and function."""
-    pairs = zip(ancestors.tolist(), functions.tolist(), strict=True)
-    return dict(zip(pairs, shares.tolist(), strict=True))
-
-
 def _medians(values: Array) -> Array:
     """Medians of the known values of each column, NaN without any."""
     out = np.full(values.shape[1], np.nan)
     some = np.isfinite(values).any(axis=0)
     out[some] = np.nanmedian(values[:, some], axis=0)
     return out
-
-
-def _percent(change: float) -> str:
-    """A change of the logarithm: ``+31 %``, from a doubling on ``3.1x``."""
-    ratio = exp(min(change, MAX_LOG))
-    return f"{100.0 * (ratio - 1.0):+.0f} %" if ratio < 2.0 else _times(ratio)
 
 
 def _times(ratio: float) -> str:

@@ -87,11 +87,23 @@ def summarize(costs: ProgramCosts) -> ProgramSummary | None:
     number = {name: place for place, name in enumerate(names)}
     of = np.array([number[one.name] for one in costs.components], dtype=np.intp)
     calls, own = _by_name(costs.calls, of, len(names)), _by_name(costs.own, of, len(names))
-    sizes, group = _groups([run.features for run in costs.runs])
+    numbers: dict[tuple[tuple[str, float], ...], int] = {}
+    keys = [tuple(sorted(run.features.items())) for run in costs.runs]
+    group = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+    sizes = [dict(key) for key in numbers]
     used = (calls > 0) & (own > 0)
     unit = np.where(used, np.log(np.where(used, own, 1.0) / np.maximum(calls, 1.0)), np.nan)
     program = np.array([name not in PSEUDO for name in names]) & (costs.metric.unit == "ns")
-    speed = _speeds(unit, own, group, program)
+    # Logarithm of each run's speed relative to the runs of its size, (R,): the median over functions that matter.
+    share = own.sum(axis=0) / max(float(own.sum()), 1e-300)
+    usable = np.isfinite(unit).all(axis=0) & (share > MIN_SHARE) & program
+    speed = np.zeros(len(unit))
+    if usable.sum() >= MIN_FUNCTIONS:
+        for g in np.unique(group):
+            runs = np.flatnonzero(group == g)
+            of_group = unit[np.ix_(runs, np.flatnonzero(usable))]
+            speed[runs] = np.median(of_group - np.median(of_group, axis=0), axis=1)
+            speed[runs] -= np.median(speed[runs])
     mean, variance, freedom = _robust_means(unit - speed[:, None], group, len(sizes))
     mean_calls = _means(calls, group, len(sizes))
     log_calls = np.log(np.maximum(calls, 0.5))
@@ -127,14 +139,6 @@ def _by_name(values: Array, of: Places, count: int) -> Array:
     return out
 
 
-def _groups(features: Sequence[Mapping[str, float]]) -> tuple[list[Mapping[str, float]], Places]:
-    """The distinct features, and the number of each run's."""
-    numbers: dict[tuple[tuple[str, float], ...], int] = {}
-    keys = [tuple(sorted(one.items())) for one in features]
-    group = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
-    return [dict(key) for key in numbers], group
-
-
 def _means(values: Array, group: Places, count: int) -> Array:
     """Means by group, (G, n), of (R, n)."""
     out = np.zeros((count, values.shape[1]))
@@ -152,21 +156,6 @@ def _exact(calls: Array, group: Places, means: Array, features: Sequence[Mapping
     if not varied:
         return np.zeros(calls.shape[1], dtype=np.bool_)
     return np.array([law is not None for law in exact_laws(calls, varied)], dtype=np.bool_)
-
-
-def _speeds(unit: Array, own: Array, group: Places, program: NDArray[np.bool_]) -> Array:
-    """Logarithm of each run's speed relative to the runs of its size, (R,): the median over functions that matter."""
-    share = own.sum(axis=0) / max(float(own.sum()), 1e-300)
-    usable = np.isfinite(unit).all(axis=0) & (share > MIN_SHARE) & program
-    speed = np.zeros(len(unit))
-    if usable.sum() < MIN_FUNCTIONS:
-        return speed
-    for g in np.unique(group):
-        runs = np.flatnonzero(group == g)
-        of_group = unit[np.ix_(runs, np.flatnonzero(usable))]
-        speed[runs] = np.median(of_group - np.median(of_group, axis=0), axis=1)
-        speed[runs] -= np.median(speed[runs])
-    return speed
 
 
 def _robust_means(unit: Array, group: Places, count: int) -> tuple[Array, Array, Array]:

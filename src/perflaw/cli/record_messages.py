@@ -166,12 +166,7 @@ def _summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
         steal = statistics.median(machine.steal_share(wall_ns) for machine, wall_ns in busy)
         taken = f", {steal:.0%} taken by the hypervisor" if steal > MOST_STEAL else ""
         notes.append(f"busy machine: {queued:.0%} of the time without a CPU{taken}".replace("%", " %"))
-    notes += [_missing(runs, every), str(folder)]
-    return f"recorded {', '.join([recorded, *parts])} · {' · '.join(notes)}"
-
-
-def _missing(runs: list[Run], every: list[Run]) -> str:
-    """What is missing, in words, with exact numbers. How a child ended is its parent's affair: only programs are incomplete."""
+    # What is missing, with exact numbers. How a child ended is its parent's affair: only programs are incomplete.
     lost = [run.lost for run in every]
     incomplete = sum(not run.complete for run in runs)
     opened, missed = sum(each.open_invocations for each in lost), sum(each.missed_calls for each in lost)
@@ -183,7 +178,8 @@ def _missing(runs: list[Run], every: list[Run]) -> str:
         f"{records} record{'s' * (records != 1)} of probes lost" * bool(records),
         f"contexts of {folded} call{'s' * (folded != 1)} not kept apart" * bool(folded),
     ]
-    return ", ".join(filter(None, messages)) or "nothing lost"
+    notes += [", ".join(filter(None, messages)) or "nothing lost", str(folder)]
+    return f"recorded {', '.join([recorded, *parts])} · {' · '.join(notes)}"
 
 
 class RemainingTime:

@@ -45,7 +45,13 @@ def make_cells(evidence: Evidence, preferred: Collection[str] = ()) -> Cells:
     features, present = _read_together(explaining_features(evidence, preferred), evidence.uniform)
     if present.any() and np.ptp(evidence.weight[present]) == 0:
         # All invocations have the same weight, so there is no bias to average out: only equal inputs share a cell.
-        return _cells(evidence, features, present, _equal(evidence.run, features.values(), present))
+        cell = np.zeros(int(present.sum()), dtype=np.int64)
+        for column in (evidence.run, *features.values()):
+            if cell.size and int(cell.max()) == cell.size - 1:
+                break  # every invocation has a cell of its own already
+            code = np.unique(column[present], return_inverse=True)[1].reshape(-1)
+            cell = np.unique(cell * (int(code.max()) + 1) + code, return_inverse=True)[1].reshape(-1)
+        return _cells(evidence, features, present, cell.astype(np.int64))
     near = [np.round(_log(values) * STEPS_PER_E) for values in features.values()]
     cell = _nearly_equal(evidence.run, near, present)
     if present.any() and np.unique(cell).size > present.sum() / 2:
@@ -142,17 +148,6 @@ def _nearly_equal(run: NDArray[np.str_], near: Iterable[Array], present: NDArray
         return np.zeros(0, dtype=np.int64)
     columns = [np.unique(run[present], return_inverse=True)[1], *(values[present] for values in near)]
     return np.asarray(np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].ravel(), dtype=np.int64)
-
-
-def _equal(run: NDArray[np.str_], features: Iterable[Array], present: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Number of the cell of each present invocation: equal runs and equal features."""
-    cell = np.zeros(int(present.sum()), dtype=np.int64)
-    for column in (run, *features):
-        if cell.size and int(cell.max()) == cell.size - 1:
-            break  # every invocation has a cell of its own already
-        code = np.unique(column[present], return_inverse=True)[1].reshape(-1)
-        cell = np.unique(cell * (int(code.max()) + 1) + code, return_inverse=True)[1].reshape(-1)
-    return cell.astype(np.int64)
 
 
 def _cells(

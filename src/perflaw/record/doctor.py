@@ -48,7 +48,14 @@ def examine() -> list[Finding]:
     what, command = "building the native core", " ".join(compiler())
     detail = "no C compiler found (CC, cc, gcc, clang); apt-get install -y gcc libc6-dev"
     findings.append(Finding(what, bool(command), f"{command}; kept in {cache_folder()}" if command else detail))
-    findings += [_default_python(), *_clocks()]
+    what = "scripts named without python"
+    try:
+        usual = understand(("-m", "this")).interpreter
+        assert usual is not None
+        findings.append(Finding(what, True, f"run by {usual.path} (Python {usual.version})"))
+    except PerflawError as error:
+        findings.append(Finding(what, False, str(error)))
+    findings += _clocks()
 
     what, place = "keeping recordings here", Path(STORE) if Path(STORE).exists() else Path()
     free = shutil.disk_usage(place).free
@@ -102,16 +109,6 @@ def _candidates() -> Iterator[Path]:
             yield from (Path(folder, name) for name in names)
     root = os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()
     yield from sorted(Path(root, "versions").glob("*/bin/python"))
-
-
-def _default_python() -> Finding:
-    what = "scripts named without python"
-    try:
-        interpreter = understand(("-m", "this")).interpreter
-    except PerflawError as error:
-        return Finding(what, False, str(error))
-    assert interpreter is not None
-    return Finding(what, True, f"run by {interpreter.path} (Python {interpreter.version})")
 
 
 def _clocks() -> list[Finding]:

@@ -183,7 +183,11 @@ def fit_table(laws: Sequence[tuple[str, Law]], colour: bool) -> str:
         )
     if len(laws) == 1:
         [(_, law)] = laws
-        predictions = [[_point(law, one), _estimate(one), _new_run(one)] for one in law.predictions]
+        predictions = []
+        for one in law.predictions:
+            known = is_known(one.mean, one.mean_low, one.mean_high)
+            new_run = f"{_three_digits(one.new_low)}–{_three_digits(one.new_high)}" if known else UNKNOWN
+            predictions.append([_point(law, one), _estimate(one), new_run])
         evidence = f"distribution {short(learnt_text(law.expression))}, "
         evidence += f"from {counted(law.n, 'row')}, {counted(law.runs, 'run')}"
         text = text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + "\n"
@@ -216,12 +220,6 @@ def _estimate(prediction: Prediction) -> str:
         return UNKNOWN
     low, high = _three_digits(prediction.mean_low), _three_digits(prediction.mean_high)
     return f"{_three_digits(prediction.mean)} ({low}–{high})"
-
-
-def _new_run(prediction: Prediction) -> str:
-    if not is_known(prediction.mean, prediction.mean_low, prediction.mean_high):
-        return UNKNOWN
-    return f"{_three_digits(prediction.new_low)}–{_three_digits(prediction.new_high)}"
 
 
 def _three_digits(value: float) -> str:

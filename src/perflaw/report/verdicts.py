@@ -66,7 +66,21 @@ def spec_verdicts_text(verdicts: Sequence[SpecVerdict], colour: bool = False, ev
 def describe(verdict: AnyVerdict) -> str:
     """A verdict in one line, without the word of the verdict."""
     if isinstance(verdict, SpecVerdict):
-        return _describe_spec(verdict)
+        text = f"{_subject(verdict)}, {verdict.metric.name}"
+        expected, border = verdict.expected, verdict.border
+        if verdict.effect is not None and expected is not None and border is not None:
+            share = _shifted(expected, verdict.effect)
+            interval = ""
+            if verdict.effect_low is not None and verdict.effect_high is not None:
+                low, high = _shifted(expected, verdict.effect_low), _shifted(expected, verdict.effect_high)
+                interval = f" ({low * 100:.0f}–{high * 100:.0f})"
+            above = f"of the calls above {quantity(border, verdict.metric.unit)}"
+            text += f": {percent(share)}{interval} {above}, {percent(expected)} specified"
+        if verdict.verdict == "violated":
+            text += f", {counted(verdict.runs, 'run')}"
+        if verdict.outside >= 0.01:
+            text += f"; {percent(verdict.outside)} of its calls come by unknown call paths"
+        return f"{text}: {verdict.message}" if verdict.message else text
     component = verdict.component
     parameters = f"({', '.join(component.parameters)})" if component.parameters else ""
     text = f"{component.name}{parameters}  {verdict.metric.name}"
@@ -136,24 +150,6 @@ def _with_tally(lines: Sequence[str], numbers: Counter[Outcome], nothing: str) -
 
 def _subject(verdict: SpecVerdict) -> str:
     return f"{verdict.component.name} where {verdict.path}" if verdict.path else verdict.component.name
-
-
-def _describe_spec(verdict: SpecVerdict) -> str:
-    text = f"{_subject(verdict)}, {verdict.metric.name}"
-    expected, border = verdict.expected, verdict.border
-    if verdict.effect is not None and expected is not None and border is not None:
-        share = _shifted(expected, verdict.effect)
-        interval = ""
-        if verdict.effect_low is not None and verdict.effect_high is not None:
-            low, high = _shifted(expected, verdict.effect_low), _shifted(expected, verdict.effect_high)
-            interval = f" ({low * 100:.0f}–{high * 100:.0f})"
-        above = f"of the calls above {quantity(border, verdict.metric.unit)}"
-        text += f": {percent(share)}{interval} {above}, {percent(expected)} specified"
-    if verdict.verdict == "violated":
-        text += f", {counted(verdict.runs, 'run')}"
-    if verdict.outside >= 0.01:
-        text += f"; {percent(verdict.outside)} of its calls come by unknown call paths"
-    return f"{text}: {verdict.message}" if verdict.message else text
 
 
 def _shifted(share: float, difference: float) -> float:

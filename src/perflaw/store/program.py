@@ -62,16 +62,6 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     )
 
 
-def _outside(run: Run, metric: Metric) -> int:
-    """CPU time of a run's process before its tracer began and after the recording ended; 0 where it is unknown.
-
-    Of wall time the same is taken, for a process does not wait while it starts and ends.
-    """
-    if run.machine is None or metric not in (CPU, TIME):
-        return 0
-    return run.machine.before_ns + run.machine.after_ns
-
-
 def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:
     """The program's own run of the execution that a run belongs to, or the uppermost one that has not been removed."""
     while run.parent in runs:
@@ -134,7 +124,11 @@ class _ContextReader:
             calls.append((numbers[number], ended + still_open))
         costs = read_table(recording.folder, "component_costs")
         own = [(numbers[row[0]], row[3]) for row in costs if row[1] == metric.name]
-        if (outside := _outside(recording.run, metric)) > 0:
+        # CPU time of the process before its tracer began and after the recording ended, where it is known. Of wall time the
+        # same is taken, for a process does not wait while it starts and ends.
+        machine = recording.run.machine
+        outside = machine.before_ns + machine.after_ns if machine and metric in (CPU, TIME) else 0
+        if outside > 0:
             # Nothing is called there: it has no context but its own, and stands beside the program's first functions.
             number = self._component_numbers.setdefault(("", "", 0), len(self.components))
             self.components.setdefault(("", "", 0), Component(OUTSIDE))
@@ -161,9 +155,9 @@ class _ContextReader:
         place = {node: row for row, node in enumerate(tree["node"].tolist())}
         values = np.zeros((2, len(place)))
         parent_row = np.array([place.get(parent, -1) for parent in tree["parent"].tolist()], dtype=np.intp)
-        of_metric = moments.take(
-            np.flatnonzero(moments["metric"] == _code(moments.columns["metric"].words, metric.name))
-        )
+        words = list(moments.columns["metric"].words or ())
+        code = words.index(metric.name) if metric.name in words else -2
+        of_metric = moments.take(np.flatnonzero(moments["metric"] == code))
         rows = np.array([place[node] for node in of_metric["node"].tolist()], dtype=np.intp)
         inclusive = np.zeros(len(place))
         inclusive[rows] = np.array(of_metric.columns["sum_x"].plain(), dtype=np.float64)
@@ -183,22 +177,15 @@ class _ContextReader:
                 edges[row] = self.edges.setdefault((caller, known), len(self.edges))
                 contexts[row] = self.contexts.setdefault((known, over), len(self.contexts))
                 callers[row] = contexts[parent] if parent >= 0 else -1
-                above[row] = self._with(over, known)
+                # Number of the set with the component added.
+                with_known = self._extended.get((over, known))
+                if with_known is None:
+                    extended = self.sets[over] | {known}
+                    with_known = self._set_numbers.setdefault(extended, len(self.sets))
+                    if with_known == len(self.sets):
+                        self.sets.append(extended)
+                    self._extended[over, known] = with_known
+                above[row] = with_known
         kept = contexts >= 0
         self.edge_calls.append((execution, edges[kept], values[0, kept]))
         return contexts[kept], values[:, kept], callers[kept]
-
-    def _with(self, number: int, component: int) -> int:
-        """Number of the set with a component added."""
-        known = self._extended.get((number, component))
-        if known is None:
-            extended = self.sets[number] | {component}
-            known = self._set_numbers.setdefault(extended, len(self.sets))
-            if known == len(self.sets):
-                self.sets.append(extended)
-            self._extended[number, component] = known
-        return known
-
-
-def _code(words: Sequence[str] | None, name: str) -> int:
-    return list(words or ()).index(name) if name in (words or ()) else -2

@@ -124,17 +124,15 @@ class TrialSettings:
 
     def apply(self, when: Literal["before", "running"]) -> None:
         """Apply what is applied before the target starts, or while its server runs. TargetError names what failed."""
-        chosen = [
-            replace(knob, apply=tuple(how for how in knob.apply if self._when(how) == when)) for knob in self._job.knobs
-        ]
-        apply_all(chosen, self._configuration, self.context)
+        server_runs = bool(self._job.target.start)
+        in_server = {*_OF_SERVERS, *(("sql", "pragma") if "{}" in self._job.target.sql else ())}
 
-    def _when(self, how: Mapping[str, Any]) -> str:
-        if "when" in how:
-            return str(how["when"])
-        name = name_of(how)
-        needs_server = name in _OF_SERVERS or (name in ("sql", "pragma") and "{}" in self._job.target.sql)
-        return "running" if self._job.target.start and needs_server else "before"
+        def is_due(how: Mapping[str, Any]) -> bool:
+            usual = "running" if server_runs and name_of(how) in in_server else "before"
+            return bool(how.get("when", usual) == when)
+
+        chosen = [replace(knob, apply=tuple(filter(is_due, knob.apply))) for knob in self._job.knobs]
+        apply_all(chosen, self._configuration, self.context)
 
     def verify(self, phase: Phase) -> str:
         """Read back what can be read in this phase; return why the trial is no data point."""

@@ -42,7 +42,13 @@ class Argument:
         if value is None or not context.launched:
             return None
         wanted = words_of(template, value)
-        given = any(_contains(words, wanted or shlex.split(template)) for words in commands(context))
+        words = wanted or shlex.split(template)
+        # They are a part of a command, or of one of its words that is a shell script.
+        given = any(
+            any(command[at : at + len(words)] == words for at in range(len(command)))
+            or any(len(word.split()) > 1 and shlex.join(words) in word for word in command)
+            for command in commands(context)
+        )
         return value if given == bool(wanted) else None
 
 
@@ -56,12 +62,6 @@ def words_of(template: str, value: Value) -> list[str]:
     if "{}" not in template:
         return words if text_of(value).lower() not in ("false", "0", "") else []
     return [word.replace("{}", text_of(value)) for word in words]
-
-
-def _contains(words: list[str], wanted: list[str]) -> bool:
-    """Return whether the wanted words are a part of a command, or of one of its words that is a shell script."""
-    row = any(words[at : at + len(wanted)] == wanted for at in range(len(words)))
-    return row or any(len(word.split()) > 1 and shlex.join(wanted) in word for word in words)
 
 
 class Environment:

@@ -79,25 +79,17 @@ def count_calls(observed: Observed, stable: StableBorders) -> PathCounts:
     calls = counts.sum(axis=1)
     worth = np.array([n / autocorrelation_time(some) for n, some in zip(calls, batches, strict=True)], dtype=np.float64)
     observed_tables, rows = np.array(tables).reshape(len(tables), shape[1]), np.array(paths, dtype=np.int64)
-    return PathCounts(tuple(names), counts, worth / _overdispersion(observed_tables, rows, worth, counts), platforms)
-
-
-def _overdispersion(tables: Array, rows: Ints, worth: Array, counts: Ints) -> float:
-    """Pearson's statistic over its degrees of freedom, at least 1.
-
-    ``tables`` (T, C) are the calls of one path in one observation each, ``rows`` (T,) the numbers of the paths, ``worth``
-    (P,) the independent calls and ``counts`` (P, C) all calls of each path.
-    """
-    calls = counts.sum(axis=1)
+    # Calls that depend on each other are worth less: Pearson's statistic over its degrees of freedom, at least 1.
     share = counts / np.maximum(calls, 1)[:, None]
-    here = tables.sum(axis=1)
+    here = observed_tables.sum(axis=1)
     expected = here[:, None] * share[rows]
     with np.errstate(divide="ignore", invalid="ignore"):
-        cells = np.where(expected > 0, (tables - expected) ** 2 / expected, 0.0).sum(axis=1)
+        cells = np.where(expected > 0, (observed_tables - expected) ** 2 / expected, 0.0).sum(axis=1)
     statistic = float((cells * (worth / np.maximum(calls, 1))[rows]).sum())
     seen = np.bincount(rows[here > 0], minlength=calls.size)
     freedom = float(((np.count_nonzero(counts, axis=1) - 1) * np.maximum(seen - 1, 0)).sum())
-    return max(statistic / freedom, 1.0) if freedom > 0 else 1.0
+    overdispersion = max(statistic / freedom, 1.0) if freedom > 0 else 1.0
+    return PathCounts(tuple(names), counts, worth / overdispersion, platforms)
 
 
 # ---- Groups by likelihood-ratio tests.

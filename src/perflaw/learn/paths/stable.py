@@ -209,32 +209,28 @@ def utility(observed: Observed, stable: StableBorders, now_ns: int, options: Min
     """
     options = options or MiningOptions()
     pooled = pool_observations(observed, options.fewest)
-    matches = stable.matches if len(pooled) <= RECENT else _matches_of_recent(observed, pooled, options)
+    if len(pooled) <= RECENT:
+        matches = stable.matches
+    else:
+        last = tuple(one for each in pooled[-RECENT:] for one in each.observations)
+        recent = stable_borders(replace(observed, observations=last), options)
+        durations = DurationsByPlatform.of(observed)
+        known = recent.platform_borders or {pooled[-1].platform: recent.borders}
+        borders = []
+        for k, share in enumerate(recent.quantiles):
+            # On platforms that the last observations do not come from, the border lies at the same share of the calls.
+            places = {
+                platform: known[platform][k] if platform in known else float(quantile(h, share))
+                for platform, h in durations.histograms.items()
+            }
+            borders.append(CommonBorder(places, share, RECENT))
+        matches = _matches(borders, observed_borders(pooled, observed, options), len(pooled), durations, options)
     if not matches or not matches[-1] or len(matches) != len(pooled):
         return 1.0
     # The earliest observation from which on all match (Algorithm 2).
     first = next((place + 1 for place in reversed(range(len(matches))) if not matches[place]), 0)
     start, end = pooled[first].start_ns, pooled[-1].end_ns
     return min(1.0, max(now_ns - end, 0) / (end - start)) if end > start else 1.0
-
-
-def _matches_of_recent(
-    observed: Observed, pooled: Sequence[PooledObservation], options: MiningOptions
-) -> tuple[bool, ...]:
-    """Whether each observation matches the borders that the last ten have in common."""
-    last = tuple(one for each in pooled[-RECENT:] for one in each.observations)
-    recent = stable_borders(replace(observed, observations=last), options)
-    durations = DurationsByPlatform.of(observed)
-    known = recent.platform_borders or {pooled[-1].platform: recent.borders}
-    borders = []
-    for k, share in enumerate(recent.quantiles):
-        # On platforms that the last observations do not come from, the border lies at the same share of the calls.
-        places = {
-            platform: known[platform][k] if platform in known else float(quantile(h, share))
-            for platform, h in durations.histograms.items()
-        }
-        borders.append(CommonBorder(places, share, RECENT))
-    return _matches(borders, observed_borders(pooled, observed, options), len(pooled), durations, options)
 
 
 # ---- Mean shift on a line, with a flat kernel (Comaniciu & Meer, IEEE PAMI 24, 2002).

@@ -86,20 +86,14 @@ def exact_laws(counts: Array, features: Mapping[str, Array]) -> list[TermSum | N
     True
     """
     laws = _exact(counts, features)
-    steps = np.array([_common_step(column) for column in counts.T])
+    # What is called 100 times for each of n steps is a multiple of 100, and the steps have the law.
+    whole = np.round(counts).astype(np.int64)
+    exact = np.abs(whole - counts).max(axis=0, initial=0.0) < 1e-6
+    steps = np.where(exact, np.maximum(np.gcd.reduce(whole, axis=0), 1), 1).astype(np.float64)
     stepped = np.array([place for place, law in enumerate(laws) if law is None and steps[place] > 1], dtype=np.intp)
     for place, law in zip(stepped, _exact(counts[:, stepped] / steps[stepped], features), strict=True):
         laws[place] = None if law is None else {key: c * float(steps[place]) for key, c in law.items()}
     return laws
-
-
-def _common_step(counts: Array) -> float:
-    """The largest number that all counts are multiples of; 1 if they are no whole numbers.
-
-    What is called 100 times for each of n steps is a multiple of 100, and the steps have the law.
-    """
-    whole = np.round(counts).astype(np.int64)
-    return float(np.gcd.reduce(whole)) or 1.0 if np.abs(whole - counts).max(initial=0.0) < 1e-6 else 1.0
 
 
 def _exact(counts: Array, features: Mapping[str, Array]) -> list[TermSum | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log
 from typing import Final
 
@@ -15,7 +15,7 @@ from perflaw.learn.program.counts import Point
 from perflaw.learn.program.model import CostModel, Forecasts
 from perflaw.learn.program.terms import Monomial, TermSum, expression_of, values, without_conditions
 from perflaw.learn.series.law import distribution
-from perflaw.types import Component, Law, Noise, Prediction, ProgramForecast, Verdict
+from perflaw.types import Component, Law, Noise, ProgramForecast, Verdict
 from perflaw.types.programs import OUTSIDE
 
 Array = NDArray[np.float64]
@@ -41,7 +41,13 @@ class RunLaws:
         known = [point for point in points if point is not None and model.features.keys() <= point.keys()]
         self.forecasts: list[tuple[Point, Forecasts]] = [(point, model.predict(point)) for point in known]
         self._top = {name: float(x.max()) for name, x in model.features.items()}
-        self._slopes = {name: self._slope_draws(name) for name in model.features}
+        self._slopes: dict[str, tuple[Array, Array]] = {}
+        """Interval of the local exponent of each component at the largest value of a feature, (F,) each."""
+        for name, top in self._top.items():
+            start, end = (model.predict({**self._top, name: factor * top}).draws for factor in (1.0, 1.25))
+            with np.errstate(all="ignore"):
+                slope = np.nan_to_num(np.log(end / start) / log(1.25))
+            self._slopes[name] = np.quantile(slope, 0.025, axis=1), np.quantile(slope, 0.975, axis=1)
         self._terms = model.inclusive_terms()
         self._places = {(one.name, one.file, one.line): place for place, one in enumerate(model.components)}
         self._measured = model.measured_inclusive()
@@ -61,25 +67,8 @@ class RunLaws:
         """The law of the inclusive cost of a run in a component."""
         predictions = [forecasts.of(component, point) for point, forecasts in self.forecasts]
         slopes = {name: (low[component], high[component]) for name, (low, high) in self._slopes.items()}
-        return self._law(self._terms[component], predictions, slopes, self._measured[:, component])
-
-    def _slope_draws(self, name: str) -> tuple[Array, Array]:
-        """Interval of the local exponent of each component at the largest value of a feature, (F,) each."""
-        ends = [self.model.predict({**self._top, name: factor * self._top[name]}) for factor in (1.0, 1.25)]
-        with np.errstate(all="ignore"):
-            slope = np.log(ends[1].draws / ends[0].draws) / log(1.25)
-        low, high = np.quantile(np.nan_to_num(slope), [0.025, 0.975], axis=1)
-        return low, high
-
-    def _law(
-        self,
-        terms: TermSum,
-        predictions: Sequence[Prediction],
-        slopes: Mapping[str, tuple[float, float]],
-        measured: Array,
-    ) -> Law:
         model = self.model
-        terms = self._written(terms)
+        terms = self._written(self._terms[component])
         keys = list(terms)
         coefficients = np.array([terms[key] for key in keys])
         contributions = coefficients * values(keys, {name: np.array([x]) for name, x in self._top.items()}, 1)[:, 0]
@@ -109,7 +98,7 @@ class RunLaws:
             noise=noise,
             n=len(model.runs),
             runs=len(model.runs),
-            r2=_r2(measured, composed),
+            r2=_r2(self._measured[:, component], composed),
             verdict=verdict,
             reason=reason,
             exponent=None if shape is None else shape.exponent,
@@ -137,7 +126,12 @@ class RunLaws:
         able = [key for key, part in zip(keys, parts, strict=True) if part >= LEADING * parts.sum()]
 
         def growth(key: Monomial) -> float:
-            return sum(power * _weight(base) for base, power in without_conditions(key))
+            # An exponential counts before every power, a logarithm after it.
+            ranks = {"exp": 100.0, "log": 0.01}
+            return sum(
+                power * (ranks.get(base.function, 1.0) if isinstance(base, Call) else 1.0)
+                for base, power in without_conditions(key)
+            )
 
         return max(able, key=growth)
 
@@ -168,13 +162,6 @@ def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | No
         executions=len(model.runs),
         predicted=model.predict(at).of_whole(at) if at is not None and known else None,
     )
-
-
-def _weight(base: Expression) -> float:
-    """How a power of a base counts among growths: an exponential before every power, a logarithm after it."""
-    if isinstance(base, Call) and base.function in ("exp", "log"):
-        return 100.0 if base.function == "exp" else 0.01
-    return 1.0
 
 
 def _depends(key: Monomial, name: str) -> bool:

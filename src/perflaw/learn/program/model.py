@@ -143,7 +143,9 @@ class CostModel:
 
     def own_terms(self) -> list[dict[Monomial, float]]:
         """Own cost of a run in each function, (F,), as a sum of monomials."""
-        return self._sums(self._owners().sum(self.coefficients))
+        owner = np.array([self.cells[strand.cell].component for strand in self.strands], dtype=np.intp)
+        owners = Incidence.of(owner, np.arange(owner.size), np.ones(owner.size), len(self.components))
+        return self._sums(owners.sum(self.coefficients))
 
     def whole_terms(self) -> dict[Monomial, float]:
         """Cost of a run as a sum of monomials."""
@@ -170,19 +172,9 @@ class CostModel:
         at = {name: np.array([float(value)]) for name, value in point.items()}
         basis = values(list(self.monomials), at, 1)[:, 0]
         strands = self.coefficients @ basis
-        draws = self._draws(point, strands, np.random.default_rng(0))
-        speed = np.log(self.units.speed)
-        machine = np.random.default_rng(1).normal(0.0, float(speed.std(ddof=1)) if speed.size > 1 else 0.0, DRAWS)
-        return Forecasts(
-            self.active.sum(strands), self.active.sum(draws), float(strands.sum()), draws.sum(axis=0), np.exp(machine)
-        )
-
-    def _draws(self, point: Point, strands: Array, random: np.random.Generator) -> Array:
-        """Costs of the strands at a point in each draw, (K, DRAWS).
-
-        Functions with the same law of calls share their draw, and all share the error of the runs' median speed.
-        """
-        at = {name: np.array([float(value)]) for name, value in point.items()}
+        # Costs of the strands in each draw, (K, DRAWS). Functions with the same law of calls share their draw, and all share
+        # the error of the runs' median speed.
+        random = np.random.default_rng(0)
         normal: dict[int, Array] = {}
         spread: dict[int, float] = {}
         unit: dict[int, Array] = {}
@@ -192,14 +184,22 @@ class CostModel:
         error = 1.25 * (speeds.std(ddof=1) if speeds.size > 1 else 0.0) / np.sqrt(max(speeds.size, 1))
         common = random.standard_t(max(speeds.size - 1, 1), DRAWS) * error
         sizes = self._form_sizes(at)
+        # Logarithm of how far the point is beyond the data, in the feature in which it is farthest; 0 within the data.
+        tops = {name: float(x.max()) for name, x in self.features.items()}
+        far = [log(float(at[name][0]) / top) for name, top in tops.items() if top > 0 and at[name][0] > top]
+        beyond = max(far, default=0.0)
         for k, strand in enumerate(self.strands):
             law = id(strand.count)
             if law not in normal:
                 normal[law], spread[law] = random.normal(size=DRAWS), strand.count.spread(point)
             if strand.cell not in unit:
-                unit[strand.cell] = self._unit_draws(strand.cell, sizes[strand.cell], self._beyond(at), random)
+                unit[strand.cell] = self._unit_draws(strand.cell, sizes[strand.cell], beyond, random)
             out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.cell]
-        return np.maximum(out, 0.0)
+        draws = np.maximum(out, 0.0)
+        machine = np.random.default_rng(1).normal(0.0, float(speeds.std(ddof=1)) if speeds.size > 1 else 0.0, DRAWS)
+        return Forecasts(
+            self.active.sum(strands), self.active.sum(draws), float(strands.sum()), draws.sum(axis=0), np.exp(machine)
+        )
 
     def _form_sizes(self, at: Mapping[str, Array]) -> list[Array]:
         """Cost of each cell at a point under each form of its unit cost, the chosen one first."""
@@ -222,17 +222,6 @@ class CostModel:
         forms = random.choice(sizes.size, DRAWS, p=weights / weights.sum())
         error = float(np.hypot(law.spread / np.sqrt(max(law.runs, 1)), law.drift * beyond))
         return np.asarray(np.clip(ratio, 0.01, 100.0)[forms] * np.exp(random.normal(0.0, error, DRAWS)))
-
-    def _beyond(self, at: Mapping[str, Array]) -> float:
-        """Logarithm of how far a point is beyond the data, in the feature in which it is farthest; 0 within the data."""
-        tops = {name: float(x.max()) for name, x in self.features.items()}
-        far = [log(float(at[name][0]) / top) for name, top in tops.items() if top > 0 and at[name][0] > top]
-        return max(far, default=0.0)
-
-    def _owners(self) -> Incidence:
-        """(F, K) which strand belongs to which function."""
-        owner = np.array([self.cells[strand.cell].component for strand in self.strands], dtype=np.intp)
-        return Incidence.of(owner, np.arange(owner.size), np.ones(owner.size), len(self.components))
 
     def _sums(self, coefficients: Array) -> list[dict[Monomial, float]]:
         return [{self.monomials[t]: float(row[t]) for t in np.flatnonzero(row)} for row in np.atleast_2d(coefficients)]
@@ -291,7 +280,10 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     for row, one in zip(coefficients, terms, strict=True):
         for key, coefficient in one.items():
             row[number[key]] = coefficient
-    active = _active_shares(costs, contexts)
+    shares, strand_of = contexts
+    rows = np.array([component for active in costs.active for component in active], dtype=np.intp)
+    context = np.repeat(np.arange(len(costs.active)), [len(active) for active in costs.active])
+    active = Incidence.of(rows, strand_of[context], shares[context], len(costs.components))
     return CostModel(costs, features, cells, units, strands, active, monomials, coefficients)
 
 
@@ -394,15 +386,11 @@ def _strands(
         for law, group in zip(of_groups or [whole], of_one, strict=True):
             strand_of[group] = len(strands)
             shares[group] = _context_shares(costs, group)
-            part = _part(costs.context_calls[:, group].sum(axis=1), calls[:, number]) if of_groups else 1.0
-            strands.append(Strand(number, law, part))
+            # The part of the cell's calls, at the median of the runs that have any.
+            used, made = calls[:, number] > 0, costs.context_calls[:, group].sum(axis=1)
+            part = float(np.median(made[used] / calls[used, number])) if used.any() else 0.0
+            strands.append(Strand(number, law, part if of_groups else 1.0))
     return tuple(strands), (shares, strand_of)
-
-
-def _part(calls: Array, whole: Array) -> float:
-    """Part of the calls, at the median of the runs that have any."""
-    used = whole > 0
-    return float(np.median(calls[used] / whole[used])) if used.any() else 0.0
 
 
 def _grouped(contexts: NDArray[np.intp], costs: ProgramCosts) -> list[NDArray[np.intp]]:
@@ -462,11 +450,3 @@ def _context_shares(costs: ProgramCosts, group: NDArray[np.intp]) -> Array:
     # Later runs and larger sizes weigh alike: a context that is new at the largest size counts with its share there.
     mean = np.mean(own[used] / total[used], axis=0)
     return np.asarray(mean / mean.sum())
-
-
-def _active_shares(costs: ProgramCosts, contexts: tuple[Array, NDArray[np.intp]]) -> Incidence:
-    """(F, K) share of each strand's cost that is spent while a function is active."""
-    shares, strand_of = contexts
-    rows = np.array([component for active in costs.active for component in active], dtype=np.intp)
-    context = np.repeat(np.arange(len(costs.active)), [len(active) for active in costs.active])
-    return Incidence.of(rows, strand_of[context], shares[context], len(costs.components))

@@ -61,22 +61,19 @@ def terms_from(expression: Expression) -> dict[Monomial, float]:
     for term in terms_of(expression):
         powers: dict[Expression, float] = {}
         for factor, below in term.factors:
-            base, exponent = _power(factor)
+            match factor:
+                case Binary("^", base, Number(exponent)):
+                    pass
+                case Binary("^", base, Unary("-", Number(value))):
+                    exponent = -value
+                case Call("sqrt", (base,)):
+                    exponent = 0.5
+                case base:
+                    exponent = 1.0
             powers[base] = powers.get(base, 0.0) + (-exponent if below else exponent)
         key = _ordered(powers)
         out[key] = out.get(key, 0.0) + term.coefficient
     return out
-
-
-def _power(factor: Expression) -> tuple[Expression, float]:
-    match factor:
-        case Binary("^", base, Number(value)):
-            return base, value
-        case Binary("^", base, Unary("-", Number(value))):
-            return base, -value
-        case Call("sqrt", (base,)):
-            return base, 0.5
-    return factor, 1.0
 
 
 def _ordered(powers: Mapping[Expression, float]) -> Monomial:

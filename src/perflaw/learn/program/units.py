@@ -205,7 +205,15 @@ class _Fits:
                 columns = np.concatenate([columns, 1.0 / self.calls[which, None]], axis=1)
             coefficients, mean = self._absolute(unit[which], columns, self.used[which])
         else:
-            coefficients, mean = self._median(unit)
+            # A constant: the median of the runs, weighted by the square root of their calls.
+            weights = np.where(self.used, np.sqrt(self.calls), 0.0)
+            order = np.argsort(np.where(self.used, unit, np.inf), axis=1)
+            cumulated = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+            place = (cumulated < cumulated[:, -1:] / 2).sum(axis=1)
+            middle = np.take_along_axis(order, np.minimum(place, unit.shape[1] - 1)[:, None], axis=1)
+            median = np.take_along_axis(unit, middle, axis=1)[:, 0]
+            a = np.where(self.runs >= MIN_RUNS, median, np.maximum(self.mean_unit, 0.0))
+            coefficients, mean = a[:, None], np.broadcast_to(a[:, None], unit.shape)
         runs, used = self.runs[which], self.used[which]
         possible = (runs >= MIN_RUNS) & (mean > 0).all(axis=1)
         if form.first_call:
@@ -257,17 +265,6 @@ class _Fits:
             error, drift = np.where(better, about, error), np.where(better, np.hypot(drift, slope), drift)
         return error, drift
 
-    def _median(self, unit: Array) -> tuple[Array, Array]:
-        """The constant (F, 1): the median of the runs, weighted by the square root of their calls; the mean (F, R)."""
-        weights = np.where(self.used, np.sqrt(self.calls), 0.0)
-        order = np.argsort(np.where(self.used, unit, np.inf), axis=1)
-        cumulated = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-        place = (cumulated < cumulated[:, -1:] / 2).sum(axis=1)
-        middle = np.take_along_axis(order, np.minimum(place, unit.shape[1] - 1)[:, None], axis=1)
-        median = np.take_along_axis(unit, middle, axis=1)[:, 0]
-        a = np.where(self.runs >= MIN_RUNS, median, np.maximum(self.mean_unit, 0.0))
-        return a[:, None], np.broadcast_to(a[:, None], unit.shape)
-
     def _absolute(self, unit: Array, columns: Array, used: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Coefficients (f, k) that minimize Σ |u − Σ c·column| / u over columns (f, k, R), and the mean, (f, R)."""
         top = np.maximum(np.abs(columns).max(axis=2, keepdims=True), 1e-300)
@@ -297,13 +294,8 @@ class _Fits:
         total = float(weights[kept].sum())
         forms = tuple((float(weights[m]) / total, self.forms[m], tuple(self.coefficients[m][f].tolist())) for m in kept)
         spread = min(float(self.error[chosen, f]) * np.sqrt(2.0), MAX_SPREAD)
-        return UnitLaw(forms, spread, int(self.runs[f]), float(np.hypot(DRIFT, self._trend(f, spread))))
-
-    def _trend(self, f: int, spread: float) -> float:
-        """Exponent by which the residuals of a function still grow over the larger half of the sizes, beyond noise.
-
-        It is the median slope between runs of different sizes (Theil 1950), so that a disturbed run makes no trend.
-        """
+        # Exponent by which the residuals still grow over the larger half of the sizes, beyond noise: the median slope
+        # between runs of different sizes (Theil 1950), so that a disturbed run makes no trend.
         trend = 0.0
         for x in self.features.values():
             large = np.isfinite(self.residual[f]) & (x >= np.median(x)) & (x > 0)
@@ -313,4 +305,4 @@ class _Fits:
                 slope = np.median((residual[second] - residual[first]) / (log_x[second] - log_x[first]))
                 error = spread / float(np.sqrt(((log_x - log_x.mean()) ** 2).sum()))
                 trend = max(trend, abs(float(slope)) - 2.0 * error)
-        return trend
+        return UnitLaw(forms, spread, int(self.runs[f]), float(np.hypot(DRIFT, trend)))

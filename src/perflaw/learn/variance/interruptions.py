@@ -158,22 +158,7 @@ class _Removal:
 
     def remove(self, interruption: Interruption) -> None:
         """Remove an interruption from the invocation that it hit and from all that enclose it."""
-        path = self._open_calls(interruption)
-        if self.sums:
-            for depth in range(len(path)):
-                self._remove_from_sums(self.sums, path[depth:], interruption)
-        e, times = interruption.excess, interruption.times
-        for call, inner in zip(path, [*path[1:], None], strict=True):
-            self.x[call.node] -= e * times
-            self.xx[call.node] += (e * e - 2 * e * round(call.cost)) * times
-            if call.place is not None:
-                self.cpu[call.place] -= e
-                row = self._callee_row(call, inner) if inner else None
-                if row is not None:
-                    self.y_cpu[row] -= e
-
-    def _open_calls(self, interruption: Interruption) -> list[_OpenCall]:
-        """The invocations that were open, from the outermost to the one that was hit."""
+        # The invocations that were open, from the outermost to the one that was hit.
         hit = interruption.place
         start, end = int(self.samples.started[hit]), self.samples.started[hit] + self.samples.time[hit]
         node = int(self.samples.node[hit])
@@ -186,7 +171,19 @@ class _Removal:
             else:
                 mean = self.x[node] / self.n[node] if self.n[node] else 0.0
                 path.append(_OpenCall(node, None, mean + interruption.excess))
-        return path[::-1]
+        path = path[::-1]
+        if self.sums:
+            for depth in range(len(path)):
+                self._remove_from_sums(self.sums, path[depth:], interruption)
+        e, times = interruption.excess, interruption.times
+        for call, inner in zip(path, [*path[1:], None], strict=True):
+            self.x[call.node] -= e * times
+            self.xx[call.node] += (e * e - 2 * e * round(call.cost)) * times
+            if call.place is not None:
+                self.cpu[call.place] -= e
+                row = self._callee_row(call, inner) if inner else None
+                if row is not None:
+                    self.y_cpu[row] -= e
 
     def _callee_row(self, call: _OpenCall, callee: _OpenCall) -> int | None:
         """Row of the samples with the cost of a callee in an invocation; None if there is none."""

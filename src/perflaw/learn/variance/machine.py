@@ -60,30 +60,24 @@ def slowdowns(samples: Samples) -> Floats:
     runs, short = np.array(samples.run), samples.cpu < MAX_SHORT_CALL_NS
     for run in np.unique(runs):
         here = np.flatnonzero(short & (runs == run))
-        factor = _factors(samples, here)
+        # Cost of each invocation's own code, relative to the median of its context in this run. Callees that are too
+        # short to be timed count as own code: a loop around them costs as much for each call, however many calls there
+        # are, so the cost is divided by their number. NaN where own code is too short.
+        usual_cost = _medians_by_node(samples, samples.cpu, here)
+        timed = np.array([usual_cost.get(node, np.inf) >= MIN_OWN_NS for node in samples.callee.tolist()], np.bool_)
+        calls = np.ones(len(samples.cpu))
+        np.add.at(calls, samples.of[~timed], samples.k[~timed])
+        own = own_costs(samples, samples.cpu, np.where(timed, samples.y_cpu, 0.0))
+        usual_own, usual = _medians_by_node(samples, own, here), _medians_by_node(samples, own / calls, here)
+        long_enough = {node: cost for node, cost in usual.items() if usual_own[node] >= MIN_OWN_NS}
+        expected = np.array([long_enough.get(node, np.nan) for node in samples.node[here].tolist()])
+        factor = np.asarray(own[here] / calls[here] / expected)
         known = np.flatnonzero(np.isfinite(factor) & (factor > 0))
         known = known[np.argsort(samples.started[here[known]], kind="stable")]
         times, slowdown = _slowdown_by_window(samples, here[known], factor[known])
         if len(times):
             result[here] = np.exp(np.interp(samples.started[here], times, np.log(slowdown)))
     return result
-
-
-def _factors(samples: Samples, here: NDArray[np.intp]) -> Floats:
-    """(len(here),) cost of each invocation's own code, relative to the median of its context in this run.
-
-    Callees that are too short to be timed count as own code: a loop around them costs as much for each call, however
-    many calls there are, so the cost is divided by their number. NaN where own code is too short.
-    """
-    usual_cost = _medians_by_node(samples, samples.cpu, here)
-    timed = np.array([usual_cost.get(node, np.inf) >= MIN_OWN_NS for node in samples.callee.tolist()], np.bool_)
-    calls = np.ones(len(samples.cpu))
-    np.add.at(calls, samples.of[~timed], samples.k[~timed])
-    own = own_costs(samples, samples.cpu, np.where(timed, samples.y_cpu, 0.0))
-    usual_own, usual = _medians_by_node(samples, own, here), _medians_by_node(samples, own / calls, here)
-    long_enough = {node: cost for node, cost in usual.items() if usual_own[node] >= MIN_OWN_NS}
-    expected = np.array([long_enough.get(node, np.nan) for node in samples.node[here].tolist()])
-    return np.asarray(own[here] / calls[here] / expected)
 
 
 def _medians_by_node(samples: Samples, cost: Floats, here: NDArray[np.intp]) -> dict[int, float]:

@@ -21,7 +21,6 @@ from perflaw.record.launch import Launch
 from perflaw.record.python.native_reader import NativeReader
 from perflaw.record.reader import Reader, RecordedProcess
 from perflaw.record.tree.core import clock_tick
-from perflaw.record.tree.records import Definitions
 from perflaw.types import Component
 
 _HEADERS: Final = ("/usr/include/", "/usr/lib/")
@@ -108,7 +107,19 @@ class HooksReader(NativeReader):
     def finish(self, pid: int) -> Iterator[RecordedProcess]:
         """See :class:`~perflaw.record.reader.Reader`."""
         for recorded in super().finish(pid):
-            _name_functions(recorded.definitions)
+            # Define the functions at the addresses that the hooks reported.
+            by_module: dict[str, dict[int, int]] = {}
+            for number, (module, offset, _) in recorded.definitions.addresses.items():
+                by_module.setdefault(module, {})[number] = offset
+            for module, offsets in by_module.items():
+                codes = functions_at(Path(module), sorted(set(offsets.values())))
+                for number, offset in offsets.items():
+                    symbol = recorded.definitions.addresses[number][2] or f"{Path(module).name}+{offset:#x}"
+                    code = codes.get(offset, FunctionCode(symbol))
+                    component = Component(code.name, code.file, code.line, code.language, "own", code.parameters)
+                    if code.file.startswith(_HEADERS):
+                        component = replace(component, origin="library")
+                    recorded.definitions.define(number, component, code.lines)
             known = recorded.definitions
             if recorded.tree.is_empty and known.ended and known.unselected:
                 # Name some of the functions that were left out, for a person who selected none by mistake.
@@ -118,19 +129,3 @@ class HooksReader(NativeReader):
                 ]
                 known.ended = replace(known.ended, names=tuple(filter(None, names)))
             yield recorded
-
-
-def _name_functions(known: Definitions) -> None:
-    """Define the functions at the addresses that the hooks reported."""
-    by_module: dict[str, dict[int, int]] = {}
-    for number, (module, offset, _) in known.addresses.items():
-        by_module.setdefault(module, {})[number] = offset
-    for module, offsets in by_module.items():
-        codes = functions_at(Path(module), sorted(set(offsets.values())))
-        for number, offset in offsets.items():
-            symbol = known.addresses[number][2] or f"{Path(module).name}+{offset:#x}"
-            code = codes.get(offset, FunctionCode(symbol))
-            component = Component(code.name, code.file, code.line, code.language, "own", code.parameters)
-            if code.file.startswith(_HEADERS):
-                component = replace(component, origin="library")
-            known.define(number, component, code.lines)

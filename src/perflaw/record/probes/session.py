@@ -117,7 +117,13 @@ class ProbeSession:
 
     def finish(self) -> SessionSummary:
         """Take all remaining records after the program has ended; end the collector and remove the areas."""
-        self._wait_for_others()
+        # Processes that outlive the program have some time, as tracers do.
+        deadline = time.monotonic() + GRACE_S
+        while self._collecting and time.monotonic() < deadline:
+            self.step()
+            if all(source.gone for source in self.tracer.sources.values() if not source.host):
+                break
+            time.sleep(0.005)
         ours, self._collecting = self._collecting, None
         for collecting in filter(None, (*self._others, ours)):
             try:
@@ -194,15 +200,6 @@ class ProbeSession:
         if number not in self._trees:
             self._trees[number] = ProcessTree(scramble(self._seed + number))
         self._trees[number].take(records)
-
-    def _wait_for_others(self) -> None:
-        """Give processes that outlive the program some time, as tracers do."""
-        deadline = time.monotonic() + GRACE_S
-        while self._collecting and time.monotonic() < deadline:
-            self.step()
-            if all(source.gone for source in self.tracer.sources.values() if not source.host):
-                return
-            time.sleep(0.005)
 
     def __enter__(self) -> ProbeSession:
         """Enter the session."""

@@ -105,8 +105,9 @@ static void measure_calls(const Loop *loop) {
     current_thread->until_measured = INT32_MAX;
     least_recorded(loop, &recorded, &inside);
     least_handlers(loop);
-    /* it is looked at and left alone, because its caller is not own code */
-    function_with_mode(loop->called, FROM_OWN_CODE);
+    function_with_mode(loop->called, COUNTED);
+    int64_t counted = least_ns(loop);
+    function_with_mode(loop->called, NEVER);
     int64_t other = least_ns(loop);
     events_stop();
     plain = least(plain, least_ns(loop)); /* once more, for the machine may have been busy before */
@@ -116,6 +117,7 @@ static void measure_calls(const Loop *loop) {
     costs->outside_ns = whole - enter - (costs->before.fraction_ns + costs->leave.fraction_ns) / 256;
     costs->enter_ns = enter;
     costs->exit_ns = whole - enter;
+    costs->count_ns = counted > plain ? (counted - plain) / CALLS : 0;
     costs->other_ns = other > plain ? (other - plain) / CALLS / EVENTS_PER_CALL : 0;
     costs->calibrated = 1;
     current_thread->until_measured = 0;

@@ -22,6 +22,7 @@ int function_is_direct;
 static void free_function(void *held) {
     Function *function = held;
     if (!function) return;
+    if (current_thread && current_thread->watched == function) current_thread->watched = NULL;
     features_free(function->program);
     branches_forget_function(function);
     free(function->skips);
@@ -103,7 +104,6 @@ int32_t function_define(Function *function) {
         function->process = recording.process;
         features_free(function->program); /* it holds numbers of features of the process before */
         function->program = NULL;
-        if (function->number && function->mode == FROM_OWN_CODE) recording.library_functions--;
         if (is_new) define_component(function, function->number);
         if (function->number) branches_of_function(function);
         if (function->number) lines_of_function(function);

@@ -60,18 +60,31 @@ def gather(recordings: Sequence[Recording], metric: Metric = TIME) -> list[Evide
         if metric == TIME:
             whole = max(recording.run.span_ns, whole)
         by_number: dict[int, _ComponentSamples] = {}
+        counted = _counted_calls(recording) if metric != EVENTS else {}
         for row in read_table(recording.folder, "components"):
             number, name, file, line, language, origin, parameters, calls, _ = row
             names = tuple(parameters.split(",")) if parameters else ()
             component = Component(name, file, line, language, origin, names)
             entry = samples.setdefault((name, file, line), _ComponentSamples(component))
             total, self_total = costs.get(number, (0, 0))
-            entry.runs.append(RunCost(recording.run, calls, total, self_total, whole))
+            entry.runs.append(RunCost(recording.run, calls, total, self_total, whole, counted.get(number, 0)))
             by_number[number] = entry
         invocations = _gather_invocations(recording, metric, by_number)
         _gather_features(recording, invocations, by_number)
         _gather_edges(recording, invocations, by_number)
     return [samples[key].evidence() for key in sorted(samples)]
+
+
+def _counted_calls(recording: Recording) -> dict[int, int]:
+    """Component → its calls that were counted and not timed."""
+    if not recording.run.lost.counted_functions:
+        return {}
+    calls: dict[int, int] = {}
+    nodes = read_table(recording.folder, "calltree", ("node", "component"))
+    component_of = dict(zip(nodes["node"].tolist(), nodes["component"].tolist(), strict=True))
+    for node, count in read_table(recording.folder, "counted"):
+        calls[component_of[node]] = calls.get(component_of[node], 0) + count
+    return calls
 
 
 def by_key(evidence: Iterable[Evidence], metric: Metric) -> dict[tuple[str, str], Evidence]:

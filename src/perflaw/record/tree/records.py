@@ -17,7 +17,7 @@ import numpy as np
 from perflaw.types import CPU, EVENTS, TIME, Component, Metric
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-ASIDE = 12
+ASIDE, COUNT = 12, 13
 """Kinds of records.
 
 ENTER, EXIT: a call begins, ends. YIELD, RESUME: a generator or coroutine is suspended, continued. FEATURE: a feature of
@@ -26,7 +26,9 @@ stack. CHANGE: the thread's counter of metric ``code`` rose by ``value`` since t
 records belong to the thread's stack with serial number ``frame``; 0 is its first stack. THREAD: thread ``value`` writes
 from here on. END: the thread has ended. TURN: the following records belong to turn ``frame``, a number that all threads
 share; ``value`` is the time in ns that the tracer has taken out of the thread's clock so far. ASIDE: like ENTER, for work
-of the interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled.
+of the interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled. COUNT: a
+call of a function that is counted and not timed: an event without a time, which begins and ends at once; what it took is
+its caller's own time.
 """
 
 RECORD: Final = np.dtype(
@@ -114,8 +116,6 @@ class TracerEnd:
     """Calls it missed because the program was at its recursion limit."""
     lost: str
     """Why it stopped before the program did; empty if it did not."""
-    library: int
-    """Number of library functions left out."""
     unselected: int
     """Number of functions left out by the selection."""
     names: tuple[str, ...]
@@ -237,7 +237,7 @@ class Definitions:
 def definitions_without_tracer(pid: int, parent: int = 0, command: tuple[str, ...] = ()) -> Definitions:
     """Definitions of a process without a tracer, which began and ended regularly."""
     known = Definitions(process=ProcessIdentity(pid, parent, command))
-    known.started, known.ended = TracerStart(0, 0, 0, ""), TracerEnd(0, 0, 0, "", 0, 0, ())
+    known.started, known.ended = TracerStart(0, 0, 0, ""), TracerEnd(0, 0, 0, "", 0, ())
     return known
 
 

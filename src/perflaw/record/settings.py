@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from perflaw.errors import TargetError, UsageError
 from perflaw.record.compiled.gcov_files import BuildPlaces
 from perflaw.record.plan import OutputPattern
-from perflaw.record.probes.client import Remote
+
+if TYPE_CHECKING:
+    from perflaw.record.probes.client import Remote
 
 DEFAULT_BUDGET: Final = 2.0
 CALLS: Final = "calls"

@@ -48,7 +48,8 @@ static Function *function_with_mode(PyObject *called, enum Mode mode) {
     Function *function = function_of_code(code_of(called));
     if (!function) return NULL;
     function->mode = mode;
-    function->is_own = 0;
+    function->until_timed = INT32_MAX; /* if its calls are counted, then all of them */
+    function->is_own = 1;
     function->process = recording.process;
     function->countdown = INT64_MAX; /* most calls are not sampled, as in a long run */
     return function;

@@ -33,7 +33,7 @@ static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread *
         (*thread)->overhead_ns += recording.costs.other_ns;
         return 0;
     }
-    if (function->mode == COUNTED) {
+    if (budget_counts(*thread, function)) {
         event_count(*thread, function, caller);
         return 0;
     }

@@ -19,7 +19,11 @@
 static inline int32_t event_site(const Thread *thread, Frame *linked) {
     if (!thread->height) return -1;
     const Frame *top = thread->open[thread->height - 1];
-    return linked == top || frame_visible(linked) == top ? frame_offset(top) : -1;
+    Frame *caller = linked == top ? linked : frame_visible(linked);
+    if (caller == top) return frame_offset(top);
+    Function *calling = caller ? function_of(caller) : NULL;
+    if (calling) budget_called_from(calling);
+    return -1;
 }
 
 static inline int event_push(Thread *thread, Frame *frame) {
@@ -50,10 +54,8 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, key, EVENT_ENTER);
     if (read) sampling_read(thread, function, frame);
     else if (branches_wanted) counting_forget(frame);
-    if (measured_is_plain(thread, measured)) {
-        costs_add_enter(now - measured.begun, clock_ns(&recording.clock) - now);
-        budget_watch(thread, function, frame, stamp);
-    }
+    if (measured_is_plain(thread, measured)) costs_add_enter(now - measured.begun, clock_ns(&recording.clock) - now);
+    if (measured.begun || function->mode == COUNTED) budget_watch(thread, function, frame, stamp);
     thread->overhead_ns += recording.costs.enter_ns;
     return 1;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "python/counts/branches.h"
+#include "budget.h"
 #include "definitions.h"
 #include "greenlets.h"
 #include "naming.h"
@@ -102,6 +103,7 @@ int32_t function_define(Function *function) {
         int64_t stamp = overhead_begin();
         function->number = function->name ? number_of_component(function, &is_new) : 0;
         function->process = recording.process;
+        budget_forget(function);
         features_free(function->program); /* it holds numbers of features of the process before */
         function->program = NULL;
         if (is_new) define_component(function, function->number);
@@ -114,7 +116,7 @@ int32_t function_define(Function *function) {
 
 Lines *function_find_lines(PyCodeObject *code) {
     Function *function = lines_wanted && recording.active ? known_function(code) : NULL;
-    if (!function || function->mode != ALWAYS) return NULL;
+    if (!function || !function_counts_inside(function)) return NULL;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
     int defined = thread_get() && function_define(function); /* a forked child begins its own recording here */

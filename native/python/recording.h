@@ -22,7 +22,7 @@
 #include "python/features/features.h"
 #include "text.h"
 
-/* Whether calls of a function are recorded. COUNTED: they are counted and not timed (budget.h). */
+/* Whether calls of a function are recorded. COUNTED: they are counted, and few are timed (budget.h). */
 enum Mode { NEVER, ALWAYS, COUNTED };
 enum { MAX_METRICS = 16, MAX_COMPONENTS = 1 << 16 };
 
@@ -31,7 +31,8 @@ typedef struct Function {
     enum Mode mode;
     int is_own;         /* written by the person, not part of a library */
     int may_be_counted; /* whether it is only counted if timing it costs too much; 0 once it has called others */
-    int32_t leaf_calls; /* calls that were looked at and called nothing that is recorded, and their time */
+    int32_t leaf_calls; /* calls that were looked at and called nothing that is recorded, and their time; of late */
+    int32_t until_timed; /* calls that are counted before one is timed again */
     int64_t leaf_ns;
     int32_t number;     /* of its component in this process's definitions; 0 until it is defined */
     Skips *skips;       /* NULL before the first call */
@@ -118,6 +119,11 @@ typedef struct Recording {
 } Recording;
 
 extern Recording recording;
+
+/* Whether branches and lines of a function are counted: of one's own functions, and of those that are selected. */
+static inline int function_counts_inside(const Function *function) {
+    return function->mode == ALWAYS && (function->is_own || *recording.settings.select);
+}
 extern __thread Thread *current_thread __attribute__((tls_model("initial-exec")));
 
 /* End the recording for good, for the first reason given; the program goes on. Any thread may call it. Cost: two

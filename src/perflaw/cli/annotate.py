@@ -70,7 +70,8 @@ def command(
         left_out = max(one.run.lost.library_functions for one in learnt.recordings)
         unselected = max(one.run.lost.unselected_functions for one in learnt.recordings)
         if counted:
-            click.echo(f"counted, not timed: {counted} tiny library functions, whose time is their callers' (--budget)")
+            functions = "1 tiny library function" if counted == 1 else f"{counted} tiny library functions"
+            click.echo(f"counted, few calls timed: {functions}, whose cost is estimated from these calls (--budget)")
         if left_out:
             click.echo(f"left out: {left_out} library functions that only libraries call (--select records them)")
         if unselected:

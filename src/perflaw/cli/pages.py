@@ -47,7 +47,7 @@ def page_of(
     untimed = max(run.lost.counted_functions for run in runs)
     left_out = [f"{counted(library, 'library function')} called only by libraries"] * bool(library)
     left_out += [f"{counted(unselected, 'function')} by --select or --exclude"] * bool(unselected)
-    left_out += [f"the time of {counted(untimed, 'tiny library function')}, which is their callers'"] * bool(untimed)
+    left_out += [f"the time of most calls of {counted(untimed, 'tiny library function')} (--budget)"] * bool(untimed)
     newest = runs[-1]
     return Page(
         target=newest.target,

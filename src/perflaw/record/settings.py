@@ -85,7 +85,7 @@ class RecordSettings:
     outputs: tuple[OutputPattern, ...] = ()
     """Features to be read from the program's output, which is then kept."""
     budget: float = DEFAULT_BUDGET
-    """How many times as long as without a tracer the program may take; tiny library functions are only counted beyond."""
+    """How many times as long as without a tracer the program may take; beyond it few calls of tiny functions are timed."""
 
     def described(self) -> dict[str, str]:
         """The settings for the manifest: only those that differ from the default."""

@@ -192,7 +192,7 @@ class Losses:
     reason: str = ""
     """Why the recording stopped before the program; empty if it did not."""
     counted_functions: int = 0
-    """Functions of which calls were counted and not timed, to keep to the budget; what they took is their callers' own."""
+    """Functions of which most calls were counted and not timed, to keep to the budget."""
     folded_calls: int = 0
     """Calls from contexts beyond the limit, which are put together by function."""
     unlinked: int = 0
@@ -284,7 +284,7 @@ class RunCost:
     cost: int
     """Cost of the whole run, all threads together."""
     counted: int = 0
-    """Calls among ``calls`` that were counted and not timed: their cost is their callers' own."""
+    """Calls among ``calls`` that were counted and not timed: their cost is estimated from the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,9 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     else if (branches_wanted) counting_forget(frame);
     if (measured_is_plain(thread, measured)) costs_add_enter(now - measured.begun, clock_ns(&recording.clock) - now);
     if (measured.begun || function->mode == COUNTED) budget_watch(thread, function, frame, stamp);
-    thread->overhead_ns += recording.costs.enter_ns;
+    /* What a handler takes that seldom runs is measured each time, for it stands for many calls. */
+    if (function->mode != COUNTED) thread->overhead_ns += recording.costs.enter_ns;
+    else thread->overhead_ns = clock_ns(&recording.clock) - stamp + recording.costs.inside_ns;
     return 1;
 }
 

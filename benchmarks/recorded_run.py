@@ -96,9 +96,8 @@ def saving(python: str, fixed: float, rounds: int, bars: Bars) -> None:
         whole, recording, _ = recorded_run([python, SCRIPT, "contexts", "5000000"])
         found.append(whole - recording.run.wall_ns / 1e9 - fixed)
     run, seconds = recording.run, statistics.median(found)
-    print(
-        f"saving {run.calls / 1e6:.1f} M calls in {run.nodes} contexts: {seconds:.2f} s {bars.check('saving', seconds, SAVING_S)}"
-    )
+    what = f"saving {run.calls / 1e6:.1f} M calls in {run.nodes} contexts"
+    print(f"{what}: {seconds:.2f} s {bars.check('saving', seconds, SAVING_S)}")
 
 
 def main(rounds: int = 5, *programs: str) -> None:

@@ -10,11 +10,12 @@ int budget_is_kept(void) {
            !settings->fake_clock;
 }
 
-/* Whether the tracer has taken more of this thread's CPU time than the budget allows. What the thread waited for the
- * recorder is part of what the tracer takes, and other programs are not. */
+/* Whether the tracer has taken more of this thread's time than the budget allows. What the thread waited for the recorder
+ * is part of what the tracer takes; other time off the CPU does not count. */
 static int is_exceeded(const Thread *thread) {
-    int64_t passed = cpu_spent_ns() - thread->cpu.spent;
-    return (double)thread->overhead_ns * recording.settings.budget > (double)passed * (recording.settings.budget - 1);
+    int64_t passed = cpu_spent_ns() - thread->cpu.spent + thread->waited_ns;
+    int64_t taken = thread->overhead_ns - thread->overhead_before;
+    return (double)taken * recording.settings.budget > (double)passed * (recording.settings.budget - 1);
 }
 
 /* The least own time of a call of which timing it costs no more than the budget allows. */

@@ -59,6 +59,7 @@ typedef struct Thread {
     int64_t number;
     int64_t overhead_ns;   /* time spent by the tracer, which all stamps leave out */
     int32_t overhead_depth; /* sections of the tracer's own work that are open (stamps.h) */
+    int64_t overhead_before, waited_ns; /* overhead when the thread began; part of it that is waiting for the recorder */
     int32_t until_measured; /* events left until the time of one is measured (costs.h) */
     int64_t last_stamp;    /* stamps never go back */
     Function *watched;     /* the function whose call is looked at (budget.h), NULL most of the time */

@@ -13,7 +13,7 @@ from perflaw.laws.catalogue import FAMILIES, Shape
 from perflaw.laws.tree import Call, Expression, Name
 from perflaw.learn.program.counts import Point
 from perflaw.learn.program.model import CostModel, Forecasts
-from perflaw.learn.program.terms import Monomial, TermSum, expression_of, values, without_conditions
+from perflaw.learn.program.terms import Monomial, TermSum, expression_of, joined, values, without_conditions
 from perflaw.learn.series.law import distribution
 from perflaw.types import Component, Law, Noise, ProgramForecast, Verdict
 from perflaw.types.programs import OUTSIDE
@@ -26,7 +26,7 @@ MIN_SIZES: Final = 3
 """Sizes of a feature below which a growth is a guess."""
 LEADING: Final = 0.02
 """Share of the cost at ten times the data from which a term may lead the growth."""
-NEGLIGIBLE: Final = 1e-4
+NEGLIGIBLE: Final = 2e-3
 """Share of the cost, from the smallest size to ten times the largest, below which a term is not written."""
 
 
@@ -111,6 +111,7 @@ class RunLaws:
 
     def _written(self, terms: TermSum) -> dict[Monomial, float]:
         """The terms that matter anywhere from the smallest size to ten times the largest."""
+        terms = joined(terms)
         keys = list(terms)
         if not keys:
             return {(): 0.0}

@@ -105,6 +105,27 @@ def restricted(terms: TermSum, feature: str, relation: str, limit: float) -> dic
     return product(terms, {((condition, 1.0),): 1.0})
 
 
+def joined(terms: TermSum) -> dict[Monomial, float]:
+    """The same sum, where what stands below and above one limit becomes a term everywhere and a difference above it.
+
+    >>> n = monomial("n", 1.0)
+    >>> pieces = {**restricted({n: 3.0}, "n", "<=", 64.0), **restricted({n: 3.5}, "n", ">", 64.0)}
+    >>> list(joined(pieces).values())
+    [3.0, 0.5]
+    """
+    out = dict(terms)
+    for key in terms:
+        for condition, _ in key:
+            if key in out and isinstance(condition, Binary) and condition.op == "<=":
+                everywhere = tuple(factor for factor in key if factor[0] != condition)
+                [above] = product({everywhere: 1.0}, {((Binary(">", condition.left, condition.right), 1.0),): 1.0})
+                if above in out:
+                    low, high = out.pop(key), out.pop(above)
+                    out[everywhere] = out.get(everywhere, 0.0) + low
+                    out[above] = high - low
+    return out
+
+
 def without_conditions(key: Monomial) -> Monomial:
     """The monomial where its conditions hold."""
     return tuple((base, power) for base, power in key if not _is_condition(base))

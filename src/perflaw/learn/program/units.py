@@ -141,6 +141,7 @@ class _Fits:
     ) -> None:
         self.used = ((calls > 0) & (own > 0)).T
         self.runs = self.used.sum(axis=1)
+        self.patterns, self.pattern = np.unique(self.used, axis=0, return_inverse=True)
         self.calls = np.where(self.used, calls.T, 1.0)
         self.unit = np.where(self.used, own.T / self.calls, 1.0)
         self.mean_unit = own.sum(axis=0) / np.maximum(calls.sum(axis=0), 1.0)
@@ -225,7 +226,7 @@ class _Fits:
         elif form.by_calls:
             possible &= (coefficients >= 0).all(axis=1) & ~self.accumulates[which] & self.loops[which]
         elif form.grows:
-            sizes = np.array([len(np.unique(basis[:, row], axis=1).T) for row in used])
+            sizes = np.array([np.unique(basis[:, row], axis=1).shape[1] for row in self.patterns])[self.pattern[which]]
             possible &= (coefficients >= 0).all(axis=1) & ~self.accumulates[which] & (sizes > form.parameters)
         else:
             possible |= True

@@ -26,9 +26,9 @@ MIN_UNIFORM: Final = 50
 """With fewer records in the uniform part of the sample, a chart shows all records."""
 CURVE_POINTS: Final = 61
 """Number of points of a curve."""
-MIN_SHARE: Final = 0.02
+MIN_SHARE: Final = 0.005
 """Share of the cost, now or at the largest size predicted, from which dependences of a call's cost are looked for."""
-COSTLIEST: Final = 20
+COSTLIEST: Final = 60
 """Number of the costliest components in which they are looked for, whatever their share."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
 """Reason of a constant law."""

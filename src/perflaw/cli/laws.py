@@ -146,7 +146,13 @@ def _functions_of(module: ModuleType) -> Iterator[DecoratedFunction]:
         if id(thing) in seen:
             continue
         seen.add(id(thing))
-        function = _function(thing)
+        # The function within a method, property or cached property; the thing itself if it carries the law or is none.
+        within = (
+            name for name in ("__func__", "fget", "func") if inspect.getattr_static(thing, name, None) is not None
+        )
+        attribute = None if inspect.isclass(thing) else next(within, None)
+        carries = ATTRIBUTE in getattr(thing, "__dict__", {})
+        function = getattr(thing, attribute) if attribute and not carries else thing
         if inspect.isclass(thing) and thing.__module__ == module.__name__:
             waiting += vars(thing).values()
         elif getattr(function, "__module__", None) == module.__name__:
@@ -160,12 +166,3 @@ def _functions_of(module: ModuleType) -> Iterator[DecoratedFunction]:
                     parameters = ()
                 file, line = (code.co_filename, code.co_firstlineno) if code else ("", 0)
                 yield DecoratedFunction(f"{inner.__module__}.{inner.__qualname__}", parameters, file, line, laws)
-
-
-def _function(thing: Any) -> Any:
-    """The function within a method, property or cached property; the thing itself if it carries the law or is none."""
-    for name in ("__func__", "fget", "func"):
-        inner = inspect.getattr_static(thing, name, None)
-        if inner is not None and not inspect.isclass(thing):
-            return thing if ATTRIBUTE in getattr(thing, "__dict__", {}) else getattr(thing, name)
-    return thing

@@ -38,19 +38,10 @@ class Profile:
         return UsageError(f"{file.path}: {self.name}", self.reason, self.advice.format(file=file.path))
 
 
-def _is_cprofile(file: ForeignFile) -> bool:
-    data = file.data
-    return len(data) > 1 and data[0] in _MARSHALLED_DICT and data[1] in _MARSHALLED_TUPLE
-
-
 def _first_lines(file: ForeignFile) -> list[str]:
     """The first lines of a text that is not JSON, without blank lines and comments."""
     lines = [] if file.is_json else file.text[:20000].splitlines()[:50]
     return [line for line in lines if line.strip() and not line.startswith("#")]
-
-
-def _is_callgrind(file: ForeignFile) -> bool:
-    return file.text.startswith("# callgrind format") or bool(_CALLGRIND.match("".join(_first_lines(file)[:1])))
 
 
 def _is_collapsed(file: ForeignFile) -> bool:
@@ -72,7 +63,11 @@ PROFILES: Final = (
     # Binary files come first, for the others look at the text.
     Profile("perf.data", SAMPLED, lambda file: file.data.startswith(b"PERFILE2")),
     Profile("a profile of gprof", TOTALS, lambda file: file.data.startswith(b"gmon")),
-    Profile("statistics of cProfile", TOTALS, _is_cprofile),
+    Profile(
+        "statistics of cProfile",
+        TOTALS,
+        lambda file: len(file.data) > 1 and file.data[0] in _MARSHALLED_DICT and file.data[1] in _MARSHALLED_TUPLE,
+    ),
     Profile(
         "a profile of pprof",
         SAMPLED,
@@ -84,7 +79,13 @@ PROFILES: Final = (
         lambda file: file.data[:1] == b"\x0a" and b"\0" in file.data[:4096],
         "traceconv json {file} trace.json",
     ),
-    Profile("a profile of callgrind", TOTALS, _is_callgrind),
+    Profile(
+        "a profile of callgrind",
+        TOTALS,
+        lambda file: (
+            file.text.startswith("# callgrind format") or bool(_CALLGRIND.match("".join(_first_lines(file)[:1])))
+        ),
+    ),
     Profile(
         "a report of gprof",
         TOTALS,

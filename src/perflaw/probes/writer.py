@@ -166,7 +166,8 @@ class Writer:
 
     def _claim(self, area: Area, state: ThreadState) -> Ring | None:
         """Claim the first free ring; None if there is none, or no space for it."""
-        number = next((free for free in range(area.rings) if self._take(free)), None)
+        token = object()  # check and claim are one call in C, during which no other thread runs
+        number = next((free for free in range(area.rings) if self.claimed.setdefault(free, token) is token), None)
         if number is None:
             return None
         try:
@@ -176,11 +177,6 @@ class Writer:
             return None
         area.add(places.USED)
         return state.ring
-
-    def _take(self, number: int) -> bool:
-        """Claim a ring if it is free; check and claim are one call in C, during which no other thread runs."""
-        token = object()
-        return self.claimed.setdefault(number, token) is token
 
     def tally(self, probe: int, executions: int = 1, cycles: int = 0) -> list[int]:
         """Add to the executions and ns of this thread since the last record of a probe; gives the sums, which may be reset."""

@@ -90,25 +90,21 @@ def examine() -> list[Finding]:
 def pythons() -> Iterator[Interpreter]:
     """Every different Python that perflaw can record: perflaw's own, the active environment's, those on PATH, pyenv's."""
     seen: set[Path] = set()
-    for path in _candidates():
+    found = [Path(sys.executable)]
+    if active := os.environ.get("VIRTUAL_ENV"):
+        found.append(Path(active, "bin", "python"))
+    names = ("python3", *(f"python{major}.{minor}" for major, minor in MECHANISMS))
+    for folder in os.get_exec_path():
+        if Path(folder).name != "shims":  # of pyenv: scripts that choose one of the versions below
+            found += [Path(folder, name) for name in names]
+    root = os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()
+    for path in (*found, *sorted(Path(root, "versions").glob("*/bin/python"))):
         real = path.resolve()  # the interpreter of a virtual environment is a link to that of its base
         if real in seen or not os.access(real, os.X_OK):
             continue
         seen.add(real)
         with suppress(TargetError):  # a file of that name that is no Python or does not start
             yield probe(str(path))
-
-
-def _candidates() -> Iterator[Path]:
-    yield Path(sys.executable)
-    if active := os.environ.get("VIRTUAL_ENV"):
-        yield Path(active, "bin", "python")
-    names = ("python3", *(f"python{major}.{minor}" for major, minor in MECHANISMS))
-    for folder in os.get_exec_path():
-        if Path(folder).name != "shims":  # of pyenv: scripts that choose one of the versions below
-            yield from (Path(folder, name) for name in names)
-    root = os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()
-    yield from sorted(Path(root, "versions").glob("*/bin/python"))
 
 
 def _clocks() -> list[Finding]:

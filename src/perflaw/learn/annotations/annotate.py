@@ -51,7 +51,13 @@ def annotate(
     whole = float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
     ranked = sorted(evidence, key=lambda one: sum(cost.total for cost in one.runs), reverse=True)
     costliest = {id(one) for one in ranked[:COSTLIEST]}
-    matters = [id(one) in costliest or _matters(one, run_laws, whole) for one in evidence]
+    # A law is looked for where a component has a share of the cost, now or at the largest size predicted.
+    matters = []
+    for one in evidence:
+        place = run_laws.place(one.component) if run_laws else None
+        large = run_laws is None or sum(cost.total for cost in one.runs) >= MIN_SHARE * whole
+        grows = run_laws is not None and place is not None and run_laws.largest_share(place) >= MIN_SHARE
+        matters.append(id(one) in costliest or large or grows)
     learnt = iter(_call_laws([one for one, does in zip(evidence, matters, strict=True) if does], options, at))
     minor = iter(_constants([one for one, does in zip(evidence, matters, strict=True) if not does], options, at, SMALL))
     laws = [next(learnt if does else minor) for does in matters]
@@ -64,14 +70,6 @@ def annotate(
         return -predicted, -annotation.share, annotation.component.name
 
     return sorted(annotations, key=rank)
-
-
-def _matters(evidence: Evidence, run_laws: RunLaws | None, whole: float) -> bool:
-    """Whether a component has a share of the cost, now or at the largest size predicted, that its law is looked for."""
-    if run_laws is None or sum(cost.total for cost in evidence.runs) >= MIN_SHARE * whole:
-        return True
-    place = run_laws.place(evidence.component)
-    return place is not None and run_laws.largest_share(place) >= MIN_SHARE
 
 
 def _call_laws(

@@ -105,7 +105,18 @@ def _learn(series: Series, good_r2: float) -> Learnt:
 def _eliminate(series: Series, family: Family, names: tuple[str, ...]) -> Regression:
     """The regression of a class without the features of a large p."""
     while names:
-        p = _p_values(series, family, names)
+        # Two-sided p of each coefficient, by t tests.
+        x, _ = _scaled_design(series, family, names)
+        freedom = series.y.size - x.shape[1]
+        if freedom <= 0:
+            p = [1.0] * len(names)
+        else:
+            beta, *_ = np.linalg.lstsq(x, series.y, rcond=None)
+            residual = series.y - x @ beta
+            variance = max(float(residual @ residual) / freedom, series.quantum**2 / 12.0, 1e-300)
+            error = np.sqrt(variance * np.diag(np.linalg.pinv(x.T @ x)))
+            t = np.abs(beta) / np.maximum(error, 1e-300)
+            p = [float(2.0 * stdtr(freedom, -value)) for value in t[1:]]
         if max(p) <= MAX_P:
             return _fit(series, family, names)
         names = tuple(name for i, name in enumerate(names) if i != int(np.argmax(p)))
@@ -118,20 +129,6 @@ def _scaled_design(series: Series, family: Family, names: Sequence[str]) -> tupl
     size = np.abs(columns).max(axis=0)
     size = np.where(size > 0, size, 1.0)
     return columns / size, size
-
-
-def _p_values(series: Series, family: Family, names: tuple[str, ...]) -> list[float]:
-    """Two-sided p of each coefficient, by t tests."""
-    x, _ = _scaled_design(series, family, names)
-    freedom = series.y.size - x.shape[1]
-    if freedom <= 0:
-        return [1.0] * len(names)
-    beta, *_ = np.linalg.lstsq(x, series.y, rcond=None)
-    residual = series.y - x @ beta
-    variance = max(float(residual @ residual) / freedom, series.quantum**2 / 12.0, 1e-300)
-    error = np.sqrt(variance * np.diag(np.linalg.pinv(x.T @ x)))
-    t = np.abs(beta) / np.maximum(error, 1e-300)
-    return [float(2.0 * stdtr(freedom, -value)) for value in t[1:]]
 
 
 def _fit(series: Series, family: Family, names: tuple[str, ...]) -> Regression:

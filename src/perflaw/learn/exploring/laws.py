@@ -320,7 +320,28 @@ def _choose_terms(candidates: Sequence[Term], features: Mapping[str, Array], y: 
         residuals = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
         return _score(residuals, len(places), len(candidates))
 
-    chosen = _forward_select(columns, y)
+    # Places of the columns (P, n) that explain most of the residuals, each made orthogonal to those before.
+    unexplained = y - y.mean()
+    rest = columns - columns.mean(axis=1, keepdims=True)
+    size = np.maximum((rest**2).sum(axis=1), 1e-300)
+    chosen: list[int] = []
+    best, kept = _score(unexplained, 0, len(columns)), list[int]()
+    for count in range(1, min(MAX_TERMS, y.size // MIN_PER_TERM) + 1):
+        norm = (rest**2).sum(axis=1)
+        gain = np.where(norm > 1e-8 * size, (rest @ unexplained) ** 2 / np.maximum(norm, 1e-300), -1.0)
+        place = int(np.argmax(gain))
+        if gain[place] <= 1e-12 * float(y @ y):
+            break
+        axis = rest[place] / np.sqrt(norm[place])
+        unexplained = unexplained - axis * (axis @ unexplained)
+        rest = rest - np.outer(rest @ axis, axis)
+        chosen.append(place)
+        now = _score(unexplained, count, len(columns))
+        if now < best - 1e-9:
+            best, kept = now, list(chosen)
+        elif count > len(kept) + 2:  # a term may pay off only together with another
+            break
+    chosen = kept
     best = score(chosen)
     while len(chosen) > 1:
         least, dropped = min((score([one for one in chosen if one != place]), place) for place in chosen)
@@ -328,31 +349,6 @@ def _choose_terms(candidates: Sequence[Term], features: Mapping[str, Array], y: 
             break
         best, chosen = least, [one for one in chosen if one != dropped]
     return tuple(candidates[place] for place in chosen)
-
-
-def _forward_select(columns: Array, y: Array) -> list[int]:
-    """Places of the columns (P, n) that explain most of the residuals, each made orthogonal to those before."""
-    residuals = y - y.mean()
-    rest = columns - columns.mean(axis=1, keepdims=True)
-    size = np.maximum((rest**2).sum(axis=1), 1e-300)
-    chosen: list[int] = []
-    best, kept = _score(residuals, 0, len(columns)), list[int]()
-    for count in range(1, min(MAX_TERMS, y.size // MIN_PER_TERM) + 1):
-        norm = (rest**2).sum(axis=1)
-        gain = np.where(norm > 1e-8 * size, (rest @ residuals) ** 2 / np.maximum(norm, 1e-300), -1.0)
-        place = int(np.argmax(gain))
-        if gain[place] <= 1e-12 * float(y @ y):
-            break
-        axis = rest[place] / np.sqrt(norm[place])
-        residuals = residuals - axis * (axis @ residuals)
-        rest = rest - np.outer(rest @ axis, axis)
-        chosen.append(place)
-        score = _score(residuals, count, len(columns))
-        if score < best - 1e-9:
-            best, kept = score, list(chosen)
-        elif count > len(kept) + 2:  # a term may pay off only together with another
-            break
-    return kept
 
 
 def _score(residuals: Array, terms: int, candidates: int) -> float:

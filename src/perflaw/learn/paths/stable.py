@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.paths import MiningOptions
-from perflaw.learn.paths.borders import ObservedBorder, PooledObservation, observed_borders, pool_observations
+from perflaw.learn.paths.borders import ObservedBorder, observed_borders, pool_observations
 from perflaw.learn.paths.durations import cdf, merged, quantile, total
 from perflaw.types import Histogram, Observed
 
@@ -89,7 +89,16 @@ def stable_borders(observed: Observed, options: MiningOptions) -> StableBorders:
     found = observed_borders(pooled, observed, options)
     least = options.found_again * len(pooled)
     if options.paper:
-        borders = _paper_common_borders(found, pooled, durations, least, options.epsilon)
+        # Algorithm 1 to the letter: borders, not observations, are counted; only the merged distribution matches them.
+        everything = merged([each.durations for each in pooled])
+        borders = []
+        for cluster in _clusters(found, "common", options.epsilon):
+            if len(cluster) >= least - 1e-9:
+                centre = float(quantile(everything, np.mean([one.common for one in cluster])))
+                places = dict.fromkeys(durations.histograms, centre)
+                shown_by = len({one.observation for one in cluster})
+                borders.append(CommonBorder(places, durations.share_below(places), shown_by))
+        borders = sorted(borders, key=lambda one: one.share)
     else:
         borders = _common_borders(found, durations, least, options.epsilon)
     matches = _matches(borders, found, len(pooled), durations, options)
@@ -141,25 +150,6 @@ def _common_borders(
         if inside and all(compatible(border, other) for other in kept):
             kept.append(border)
     return sorted(kept, key=lambda one: one.share)
-
-
-def _paper_common_borders(
-    found: Sequence[ObservedBorder],
-    pooled: Sequence[PooledObservation],
-    durations: DurationsByPlatform,
-    least: float,
-    epsilon: float,
-) -> list[CommonBorder]:
-    """Algorithm 1 to the letter: borders, not observations, are counted, and only the merged distribution matches them."""
-    everything = merged([each.durations for each in pooled])
-    borders = []
-    for cluster in _clusters(found, "common", epsilon):
-        if len(cluster) >= least - 1e-9:
-            centre = float(quantile(everything, np.mean([one.common for one in cluster])))
-            places = dict.fromkeys(durations.histograms, centre)
-            shown_by = len({one.observation for one in cluster})
-            borders.append(CommonBorder(places, durations.share_below(places), shown_by))
-    return sorted(borders, key=lambda one: one.share)
 
 
 def _clusters(found: Sequence[ObservedBorder], share: str, epsilon: float) -> list[list[ObservedBorder]]:

@@ -81,7 +81,10 @@ class RunLaws:
         leading = self._leading(keys, coefficients)
         shape = _shape(without_conditions(leading))
         growing = [key for key in keys if without_conditions(key)]
-        family = "constant" if not growing else _family(shape) if len(growing) == 1 else "sum"
+        family = "constant" if not growing else "sum"
+        if len(growing) == 1:
+            named = (one.name for one in FAMILIES if not one.free and one.shape == shape)
+            family = "product" if shape is None else next(named, "power")
         verdict, reason = self._verdict(features)
         mean = expression_of(terms)
         speeds = np.log(model.units.speed)
@@ -196,14 +199,6 @@ def _shape(key: Monomial) -> Shape | None:
         powers = {isinstance(base, Name): power for base, power in key}
         return Shape(powers.get(True, 0.0), powers.get(False, 0.0))
     return None
-
-
-def _family(shape: Shape | None) -> str:
-    """The family with that one term."""
-    if shape is None:
-        return "product"
-    named = next((one.name for one in FAMILIES if not one.free and one.shape == shape), None)
-    return named or "power"
 
 
 def _r2(measured: Array, composed: Array) -> float | None:

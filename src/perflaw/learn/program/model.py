@@ -272,7 +272,14 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     own = np.array([cell.own for cell in cells]).reshape(calls.T.shape).T
     units = learn_units(calls, made, own, features, accumulates)
     strands, contexts = _strands(costs, cells, calls, features)
-    strands = _with_made(strands, contexts[1], costs, units, features)
+    # Laws of the calls that are made from the strands, where their cost may follow these.
+    depends = [k for k, one in enumerate(strands) if any(form.by_calls for _, form, _ in units.laws[one.cell].forms)]
+    made_from = np.zeros((len(costs.runs), len(strands)))
+    for of_strands, of_run in zip(made_from, costs.context_made, strict=True):
+        of_strands += np.bincount(contexts[1], of_run, minlength=len(strands))
+    laws, places = learn_counts(made_from[:, depends], features)
+    law_of = {k: laws[place] for k, place in zip(depends, places, strict=True)}
+    strands = tuple(replace(one, made=law_of.get(k)) for k, one in enumerate(strands))
     terms = [_cost_terms(strand, units) for strand in strands]
     monomials = tuple(dict.fromkeys(key for one in terms for key in one))
     number = {key: place for place, key in enumerate(monomials)}
@@ -310,7 +317,15 @@ def _cells(costs: ProgramCosts) -> tuple[Cell, ...]:
         calls, own = costs.calls[:, f], costs.own[:, f]
         apart = np.zeros(contexts.size, dtype=np.bool_)
         if contexts.size > 1 and costs.components[f].name != COLLECTING:  # collections happen wherever they happen
-            apart = _unlike(costs, contexts, calls, own, whole)
+            # Contexts that matter and whose unit cost differs from that of the whole function in most runs.
+            own_of_contexts = costs.context_own[:, contexts]
+            share = own_of_contexts.sum(axis=0)
+            for place in np.flatnonzero((share >= MIN_CELL_OF_WHOLE * whole) & (share >= MIN_STRAND * own.sum())):
+                used = (own_of_contexts[:, place] > 0) & (own > 0) & (costs.context_calls[:, contexts[place]] > 0)
+                if used.sum() >= MIN_RUNS:
+                    unit = own_of_contexts[used, place] / costs.context_calls[used, contexts[place]]
+                    ratio = np.abs(np.log(unit * calls[used] / own[used]))
+                    apart[place] = np.median(ratio) > UNLIKE
         for context in contexts[apart]:
             of_context = costs.context_calls[:, context], costs.context_own[:, context]
             cells.append(Cell(f, np.array([context]), of_context[0], costs.context_made[:, context], of_context[1]))
@@ -319,22 +334,6 @@ def _cells(costs: ProgramCosts) -> tuple[Cell, ...]:
             made = costs.context_made[:, contexts[~apart]].sum(axis=1)
             cells.append(Cell(f, contexts[~apart], np.maximum(calls, 0.0), made, np.maximum(own, 0.0)))
     return tuple(cells)
-
-
-def _unlike(
-    costs: ProgramCosts, contexts: NDArray[np.intp], calls: Array, own: Array, whole: float
-) -> NDArray[np.bool_]:
-    """Contexts that matter and whose unit cost differs from that of the whole function in most runs, (c,) of bool."""
-    of_context = costs.context_own[:, contexts]
-    share = of_context.sum(axis=0)
-    unlike = np.zeros(contexts.size, dtype=np.bool_)
-    for place in np.flatnonzero((share >= MIN_CELL_OF_WHOLE * whole) & (share >= MIN_STRAND * own.sum())):
-        used = (of_context[:, place] > 0) & (own > 0) & (costs.context_calls[:, contexts[place]] > 0)
-        if used.sum() >= MIN_RUNS:
-            unit = of_context[used, place] / costs.context_calls[used, contexts[place]]
-            ratio = np.abs(np.log(unit * calls[used] / own[used]))
-            unlike[place] = np.median(ratio) > UNLIKE
-    return unlike
 
 
 def _cost_terms(strand: Strand, units: UnitCosts) -> dict[Monomial, float]:
@@ -346,23 +345,6 @@ def _cost_terms(strand: Strand, units: UnitCosts) -> dict[Monomial, float]:
     for key, coefficient in (strand.made.terms if strand.made and step else {}).items():
         out[key] = out.get(key, 0.0) + step * coefficient
     return out
-
-
-def _with_made(
-    strands: Sequence[Strand],
-    strand_of: NDArray[np.intp],
-    costs: ProgramCosts,
-    units: UnitCosts,
-    features: Mapping[str, Array],
-) -> tuple[Strand, ...]:
-    """The strands with laws of the calls that are made from them, where their cost may follow these."""
-    depends = [k for k, one in enumerate(strands) if any(form.by_calls for _, form, _ in units.laws[one.cell].forms)]
-    made = np.zeros((len(costs.runs), len(strands)))
-    for row, of_run in zip(made, costs.context_made, strict=True):
-        row += np.bincount(strand_of, of_run, minlength=len(strands))
-    laws, places = learn_counts(made[:, depends], features)
-    law_of = {k: laws[place] for k, place in zip(depends, places, strict=True)}
-    return tuple(replace(one, made=law_of.get(k)) for k, one in enumerate(strands))
 
 
 def _strands(

@@ -59,7 +59,19 @@ def learn(
     options = options or Options()
     reduced = [reduce_collinear(one) for one in series]
     rows = [prepare(one.series) for one in reduced]
-    established = _established(rows, options)
+    # Features for which the null control rejects independence, (F,) for each series. If features vary within runs,
+    # permutations within runs and of whole runs share the error (Bonferroni).
+    between = p_values([row.units for row in rows], options.permutations)
+    established = []
+    for row, p in zip(rows, between, strict=True):
+        if row.clusters is None:
+            established.append(np.full(len(row.x), p <= critical_p(options.alpha, row.units.y.size)))
+            continue
+        both = row.runs >= FEWEST_RUNS
+        alpha = options.alpha / 2.0 if both else options.alpha
+        log_y = row.log_y if row.positive else None
+        within = p_within_runs(row.x[row.varying], row.y, log_y, row.clusters, options.permutations, alpha)
+        established.append((row.varying & (within <= alpha)) | (both and p <= alpha))
     focus = [_focus(row, one) for row, one in zip(rows, established, strict=True)]
     laws: dict[int, tuple[Learnt, Learnt]] = {}
     for i, row in enumerate(rows):
@@ -75,25 +87,6 @@ def learn(
             laws.update(zip(members, zip(smooth, piecewise, strict=True), strict=True))
     complete = [_complete(series[i], reduced[i], rows[i], laws[i], at, options) for i in range(len(rows))]
     return two_parts(complete, learn, at, options)
-
-
-def _established(rows: Sequence[Rows], options: Options) -> list[NDArray[np.bool_]]:
-    """Features for which the null control rejects independence, (F,) for each series.
-
-    If features vary within runs, permutations within runs and of whole runs share the error (Bonferroni).
-    """
-    between = p_values([row.units for row in rows], options.permutations)
-    out = []
-    for row, p in zip(rows, between, strict=True):
-        if row.clusters is None:
-            out.append(np.full(len(row.x), p <= critical_p(options.alpha, row.units.y.size)))
-            continue
-        both = row.runs >= FEWEST_RUNS
-        alpha = options.alpha / 2.0 if both else options.alpha
-        log_y = row.log_y if row.positive else None
-        within = p_within_runs(row.x[row.varying], row.y, log_y, row.clusters, options.permutations, alpha)
-        out.append((row.varying & (within <= alpha)) | (both and p <= alpha))
-    return out
 
 
 def _focus(rows: Rows, established: NDArray[np.bool_]) -> tuple[list[int], Rows]:

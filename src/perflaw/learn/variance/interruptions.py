@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.variance.machine import MIN_INTERRUPTION_NS, own_costs
-from perflaw.learn.variance.moments import ContextWeights, Floats, Stats, context_weights, quantile
-from perflaw.types.call_trees import LOCAL, CallTree, LinkMoments, NodeMoments, PairMoments, Samples
+from perflaw.learn.variance.moments import Floats, Stats, context_weights, quantile
+from perflaw.types.call_trees import LOCAL, CallTree, LinkMoments, NodeMoments, PairMoments
 from perflaw.types.recordings import CPU
 
 MAX_FRACTION: Final = 0.005
@@ -62,31 +62,25 @@ def find_interruptions(tree: CallTree) -> list[Interruption]:
     for places in np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1):
         if len(places) and (n := int(moments.n[samples.node[places[0]]])) >= MIN_CALLS:
             leaf = bool(leaves[samples.node[places[0]]])
-            found += _interruptions_of_context(samples, weights, own, places, n, leaf)
+            # Interruptions of one context with n invocations, of which those at these places are sampled.
+            weight = weights.weight[places]
+            # A leaf's own cost is its whole cost, so the histogram tells it for invocations that no sample stands for.
+            unsampled = np.flatnonzero(weights.node == samples.node[places[0]]) if leaf else np.empty(0, np.intp)
+            costs = np.concatenate([own[places], weights.value[unsampled]])
+            invocations = np.concatenate([weight, weights.count[unsampled]])
+            context_order = np.argsort(costs, kind="stable")
+            costs, invocations = costs[context_order], invocations[context_order]
+            usual = quantile(costs, invocations, 0.5)
+            most = max(MAX_FEW, np.ceil(MAX_FRACTION * n), np.ceil(PER_NS * usual * n))
+            largest_other = quantile(costs, invocations, max(0.5, 1 - (most + 0.5) / invocations.sum()))
+            by_events = places[np.argsort(samples.events[places], kind="stable")]
+            usual_events = quantile(samples.events[by_events], samples.weight[by_events], 0.5)
+            far = own[places] > max(OUTLIER_RATIO * largest_other, MIN_INTERRUPTION_NS + usual)
+            far &= samples.events[places] <= MAX_EVENTS_RATIO * usual_events
+            outliers = np.flatnonzero(far)[np.argsort(-own[places][far], kind="stable")]
+            rows = zip(places[outliers].tolist(), own[places][outliers], whole_weights(weight[outliers]), strict=True)
+            found += [Interruption(int(place), round(float(cost - usual)), times) for place, cost, times in rows]
     return sorted(found, key=lambda each: each.place)
-
-
-def _interruptions_of_context(
-    samples: Samples, weights: ContextWeights, own: Floats, places: NDArray[np.intp], n: int, leaf: bool
-) -> list[Interruption]:
-    """Interruptions of one context with ``n`` invocations, of which those at ``places`` are sampled."""
-    weight = weights.weight[places]
-    # A leaf's own cost is its whole cost, so the histogram tells it for invocations that no sample stands for.
-    unsampled = np.flatnonzero(weights.node == samples.node[places[0]]) if leaf else np.empty(0, np.intp)
-    costs = np.concatenate([own[places], weights.value[unsampled]])
-    invocations = np.concatenate([weight, weights.count[unsampled]])
-    order = np.argsort(costs, kind="stable")
-    costs, invocations = costs[order], invocations[order]
-    usual = quantile(costs, invocations, 0.5)
-    most = max(MAX_FEW, np.ceil(MAX_FRACTION * n), np.ceil(PER_NS * usual * n))
-    largest_other = quantile(costs, invocations, max(0.5, 1 - (most + 0.5) / invocations.sum()))
-    by_events = places[np.argsort(samples.events[places], kind="stable")]
-    usual_events = quantile(samples.events[by_events], samples.weight[by_events], 0.5)
-    far = own[places] > max(OUTLIER_RATIO * largest_other, MIN_INTERRUPTION_NS + usual)
-    far &= samples.events[places] <= MAX_EVENTS_RATIO * usual_events
-    outliers = np.flatnonzero(far)[np.argsort(-own[places][far], kind="stable")]
-    rows = zip(places[outliers].tolist(), own[places][outliers], whole_weights(weight[outliers]), strict=True)
-    return [Interruption(int(place), round(float(cost - usual)), times) for place, cost, times in rows]
 
 
 def whole_weights(weight: Floats) -> list[int]:

@@ -162,7 +162,12 @@ class SharedVariation:
         function = self.tree.component[self._constant]
         shorter = cost <= mean * MAX_LENGTH_RATIO
         near = shorter & (cost >= mean / MAX_LENGTH_RATIO)
-        similar, any_length = (_steadiest(squares[those], function[those]) for those in (near, shorter))
+        similar, any_length = (  # of the steadier contexts; 1 if there are too few contexts or functions
+            float(np.quantile(squares[those], STEADY_QUANTILE))
+            if np.count_nonzero(those) >= MIN_CONTEXTS and len(np.unique(function[those])) >= MIN_FUNCTIONS
+            else 1.0
+            for those in (near, shorter)
+        )
         if any_length == 1 or self._lasting < MIN_LASTING_FRACTION * (any_length - 1):
             return 1.0
         return max(similar, 1 + self._lasting)
@@ -235,13 +240,6 @@ def _mean_and_squares(sums: NodeMoments) -> tuple[Floats, Floats]:
     n = np.maximum(sums.n.astype(float), 1)
     mean = sums.sum_x.astype(float) / n
     return mean, np.divide(sums.sum_xx.astype(float) / n, mean**2, out=np.zeros_like(mean), where=mean > 0)
-
-
-def _steadiest(squares: Floats, function: NDArray[np.int64]) -> float:
-    """E[x²]/E[x]² of the steadier contexts; 1 if there are too few contexts or functions."""
-    if len(squares) < MIN_CONTEXTS or len(np.unique(function)) < MIN_FUNCTIONS:
-        return 1.0
-    return float(np.quantile(squares, STEADY_QUANTILE))
 
 
 COLD_CACHE_NS: Final = 50_000

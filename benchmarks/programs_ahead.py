@@ -41,7 +41,7 @@ SIZES = {
     "pygments": ((20, 60, 150, 300, 600), 5000),
     "pyparsing": ((20, 60, 150, 300, 600), 5000),
     "simpy": ((200, 600, 1500, 3000, 6000), 50000),
-    "sqlparse": ((3, 6, 12, 30, 60), 300),
+    "sqlparse": ((2, 5, 10, 20, 36), 200),
     "tinydb": ((30, 80, 200, 400, 800), 4800),
 }
 """Program → sizes that are recorded, and the size that is predicted."""

@@ -75,10 +75,15 @@ def explaining_features(evidence: Evidence, preferred: Collection[str] = ()) -> 
         values = next((one for one in columns if one is not None and _mostly_read(one, evidence.uniform)), None)
         if values is None or np.ptp(values[~np.isnan(values)]) == 0:
             continue
-        logs = _scale(values)
-        if not any(_collinear(logs, other) for other in scaled):
+        logs = _log(values)
+        direction = None
+        if not np.isnan(logs).any():
+            centred = logs - logs.mean()
+            length = float(np.sqrt(centred @ centred))
+            direction = centred / length if length > 0 and np.ptp(logs) > 0 else np.zeros_like(centred)
+        if not any(_collinear((logs, direction), other) for other in scaled):
             kept[name] = values
-            scaled.append(logs)
+            scaled.append((logs, direction))
     return kept
 
 
@@ -115,16 +120,6 @@ def _read_together(
 
 _Scaled = tuple[Array, Array | None]
 """Logarithms of a feature, and the same centred and of unit length; None for a feature with missing values."""
-
-
-def _scale(values: Array) -> _Scaled:
-    logs = _log(values)
-    if np.isnan(logs).any():
-        return logs, None
-    centred = logs - logs.mean()
-    length = float(np.sqrt(centred @ centred))
-    varies = length > 0 and np.ptp(logs) > 0
-    return logs, centred / length if varies else np.zeros_like(centred)
 
 
 def _collinear(a: _Scaled, b: _Scaled) -> bool:

@@ -19,8 +19,7 @@ import re
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,6 +28,7 @@ import numpy as np
 from perflaw.confidence import WORDS
 from perflaw.errors import UsageError
 from perflaw.learn.series import Series, learn
+from perflaw.learn.series.series import without_garbage_collection
 from perflaw.report.law_words import law_text
 from perflaw.report.quantity import duration, number
 from perflaw.types import Law
@@ -113,7 +113,7 @@ class Sample:
 def measure(subject: Subject, sizes: Sequence[int], rounds: int) -> Sample:
     """Measure every size once in each round."""
     fresh = subject.changes_arguments(sizes[len(sizes) // 2])
-    with _no_garbage_collection():
+    with without_garbage_collection():
         calls = {}
         for n in sizes:
             # Number of calls in a block of this size.
@@ -143,18 +143,6 @@ def measure(subject: Subject, sizes: Sequence[int], rounds: int) -> Sample:
                         break
                 measurements.append(Measurement(n, best, calls[n]))
     return Sample(tuple(measurements), fresh)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """While entered, there is no automatic garbage collection, which would strike large sizes more often."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _block(subject: Subject, prepared: list[tuple[object, ...]]) -> int:

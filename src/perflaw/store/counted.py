@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perflaw.store.columns import Array, Table
+from perflaw.store.columns import Array
 from perflaw.store.experiment import Recording
 from perflaw.store.tables import read_table
 from perflaw.types import EVENTS, Metric
@@ -50,26 +50,18 @@ def read_counted(recording: Recording, metric: Metric) -> CountedCalls | None:
     parent, component = np.full((2, size), -1, np.int64)
     parent[tree["node"]], component[tree["node"]] = tree["parent"], tree["component"]
     timed, inclusive = np.zeros((2, size))
-    timed[moments["node"]], inclusive[moments["node"]] = moments["n"], _floats(moments, "sum_x")
+    timed[moments["node"]] = moments["n"]
+    inclusive[moments["node"]] = np.array(moments.columns["sum_x"].plain(), dtype=np.float64)
     own = inclusive.copy()
     np.subtract.at(own, parent[:-1][parent[:-1] >= 0], inclusive[:-1][parent[:-1] >= 0])
-    unit = _unit_costs(component, timed, own)
+    # Own cost of a timed call by component, 0 where no call was timed; the last is that of no component.
+    components, known = int(component.max(initial=0)) + 2, component >= 0
+    timed_calls = np.bincount(component[known], timed[known], minlength=components)
+    timed_cost = np.maximum(np.bincount(component[known], own[known], minlength=components), 0.0)
+    unit = np.divide(timed_cost, timed_calls, out=np.zeros(components), where=timed_calls > 0)
     node, calls = counted["node"].astype(np.int64), counted["calls"].astype(np.int64)
     caller, cost = parent[node], calls * unit[component[node]]
     asked = np.bincount(caller[caller >= 0], cost[caller >= 0], minlength=size)
     part = np.divide(np.maximum(own, 0.0), asked, out=np.ones(size), where=asked > 0)
     cost *= np.where(caller >= 0, np.minimum(part, 1.0)[caller], 0.0)
     return CountedCalls(node, caller, component[node], component[caller], calls, cost)
-
-
-def _floats(table: Table, column: str) -> Array:
-    """Exact sums, as numbers that can be calculated with."""
-    return np.array(table.columns[column].plain(), dtype=np.float64)
-
-
-def _unit_costs(component: Array, timed: Array, own: Array) -> Array:
-    """Own cost of a timed call by component, 0 where no call was timed; the last is that of no component."""
-    size, known = int(component.max(initial=0)) + 2, component >= 0
-    calls = np.bincount(component[known], timed[known], minlength=size)
-    cost = np.bincount(component[known], own[known], minlength=size)
-    return np.divide(np.maximum(cost, 0.0), calls, out=np.zeros(size), where=calls > 0)

@@ -85,7 +85,12 @@ class RunLaws:
         if len(growing) == 1:
             named = (one.name for one in FAMILIES if not one.free and one.shape == shape)
             family = "product" if shape is None else next(named, "power")
-        verdict, reason = self._verdict(features)
+        verdict: Verdict = "law" if features else "none"
+        reason = "" if features else "the cost of a run depends on none of its features"
+        for name, sizes in [(name, np.unique(model.features[name]).size) for name in features]:
+            if sizes < MIN_SIZES:
+                verdict = "inconclusive"
+                reason = reason or f"{sizes} sizes of {name} were recorded, a growth needs at least {MIN_SIZES}"
         mean = expression_of(terms)
         speeds = np.log(model.units.speed)
         composed = coefficients @ values(keys, model.features, len(model.runs)) * model.units.speed
@@ -138,13 +143,6 @@ class RunLaws:
             )
 
         return max(able, key=growth)
-
-    def _verdict(self, features: Sequence[str]) -> tuple[Verdict, str]:
-        for name in features:
-            sizes = np.unique(self.model.features[name]).size
-            if sizes < MIN_SIZES:
-                return "inconclusive", f"{sizes} sizes of {name} were recorded, a growth needs at least {MIN_SIZES}"
-        return ("law", "") if features else ("none", "the cost of a run depends on none of its features")
 
 
 def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | None:

@@ -8,7 +8,9 @@ discounted by Moulton's factor (Moulton 1986), and intervals come from the sprea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,6 +37,21 @@ def quiet() -> np.errstate:
     to finite numbers.
     """
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """While entered, cycles are not collected by themselves.
+
+    That takes a sixth of the time on laws, none of which is in a cycle, and strikes large sizes more often.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)

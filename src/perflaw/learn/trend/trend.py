@@ -6,15 +6,13 @@ paper's power laws → laws of the law learner → overtaking points → the res
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from perflaw.learn.series.series import quiet
+from perflaw.learn.series.series import quiet, without_garbage_collection
 from perflaw.learn.trend.clusters import Clustering, LocationCluster, find_clusters
 from perflaw.learn.trend.data import COSTLY, Array, TrendData, TrendOptions, check_data
 from perflaw.learn.trend.laws import (
@@ -53,7 +51,7 @@ def trend(
     data = check_data(counts, names, features, options)
     points = prediction_points(data, at, options)
     clustering = find_clusters(data, options)
-    with quiet(), _without_garbage_collection():
+    with quiet(), without_garbage_collection():
         ranked = _rank_clusters(data, clustering, points, options)
         totals = data.counts.sum(axis=0)
         whole = float(totals.sum()) or 1.0
@@ -82,18 +80,6 @@ def trend(
             at=dict(points.rank),
             notes=data.notes,
         )
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Pause the collector of cycles: it spends a sixth of the time on laws, none of which is in a cycle."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

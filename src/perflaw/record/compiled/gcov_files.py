@@ -176,19 +176,19 @@ class NotesFinder:
                 for each in sorted(self.places.notes.rglob("*.gcno")):
                     self._index.setdefault(each.name, []).append(each)
             same = self._index.get(Path(name).name, [])
-            likely = sorted(same, key=lambda path: -_common_parts(path.absolute(), PurePath(name)))
+
+            def common_parts(path: Path) -> int:
+                """Number of last parts that the path has in common with the name."""
+                pairs = list(zip(reversed(path.absolute().parts), reversed(PurePath(name).parts), strict=False))
+                return next((count for count, (mine, its) in enumerate(pairs) if mine != its), len(pairs))
+
+            likely = sorted(same, key=common_parts, reverse=True)
         for path in likely:
             header = read_header(path)
             if header and (stamp is None or header.stamp == stamp):
                 return path, False
             stale = stale or (path if header else None)
         return stale, stale is not None
-
-
-def _common_parts(path: PurePath, other: PurePath) -> int:
-    """Number of equal last parts of two paths."""
-    pairs = list(zip(reversed(path.parts), reversed(other.parts), strict=False))
-    return next((count for count, (mine, its) in enumerate(pairs) if mine != its), len(pairs))
 
 
 @dataclass(frozen=True, slots=True)

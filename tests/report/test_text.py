@@ -85,7 +85,7 @@ def test_growth_of_the_leading_term(family: str, more: dict[str, Any], words: st
             "quadratic",
             "3*n^2",
             {"verdict": "inconclusive", "slope_low": {"n": -4.0}, "slope_high": {"n": 46.0}},
-            "open ?",
+            "undecided ?",
         ),
     ],
 )

@@ -84,12 +84,12 @@ def _vanishes(factor: Expression, below: bool) -> bool:
     return below
 
 
-_WORDS = {"levels off", "falls", "open"}
+_WORDS = {"levels off", "falls", "undecided"}
 """Growths that say no exponent."""
 _SMALL_TERM = 0.01
 """Share of the cost below which a term of a run's law is left out of a table."""
-_OPEN = 3.0
-"""A growth whose exponent's interval is as wide as that is open."""
+_UNDECIDED = 3.0
+"""Width of the interval of an exponent from which the data do not decide how the cost grows."""
 
 
 def law_text(law: Law, unit: str) -> str:
@@ -106,7 +106,7 @@ def law_text(law: Law, unit: str) -> str:
 def grows_as(law: Law) -> str:
     """Growth of the leading term in ``n``; with several features the local exponent of each.
 
-    ``levels off``, ``falls`` where it does not grow; ``open`` where the data allow anything. A question mark follows where
+    ``levels off``, ``falls`` where it does not grow; ``undecided`` where the data allow anything. A question mark follows where
     they cannot say.
     """
     return _growth(law) + (" ?" if law.verdict == "inconclusive" else "")
@@ -118,8 +118,8 @@ def _growth(law: Law) -> str:
         return joint.join(f"{name}^{law.slope[name]:.1f}" for name in law.features if name in law.slope)
     if law.segments:
         return _growth(law.segments[-1])
-    if law.verdict == "inconclusive" and any(law.slope_high[one] - law.slope_low[one] > _OPEN for one in law.slope_low):
-        return "open"
+    if law.verdict == "inconclusive" and any(law.slope_high[one] - law.slope_low[one] > _UNDECIDED for one in law.slope_low):
+        return "undecided"
     if law.features and dies_out(law.mean):
         if law.intercept or isinstance(family_named(law.family), Exponential):
             return "levels off" if law.intercept else "falls"

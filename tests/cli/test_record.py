@@ -107,7 +107,9 @@ def test_what_had_completed_is_kept(perflaw, tmp_path, ending, status, ended):
     [row] = [line.split() for line in rows if " app.f " in line]
     assert int(row[8]) == calls
     if ending.startswith("os."):
-        assert run["lost"]["open_invocations"] == 2  # main and the module
+        opened = [line.split() for line in rows if " app." in line and line.split()[-1] != "0"]
+        assert [row[-1] for row in opened] == ["1", "1"]  # main and the module
+        assert run["lost"]["open_invocations"] >= 2  # on 3.13 also generators that a library dropped
 
 
 def test_a_kill_from_outside_keeps_what_had_completed(app):

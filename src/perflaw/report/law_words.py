@@ -118,7 +118,9 @@ def _growth(law: Law) -> str:
         return joint.join(f"{name}^{law.slope[name]:.1f}" for name in law.features if name in law.slope)
     if law.segments:
         return _growth(law.segments[-1])
-    if law.verdict == "inconclusive" and any(law.slope_high[one] - law.slope_low[one] > _UNDECIDED for one in law.slope_low):
+    if law.verdict == "inconclusive" and any(
+        law.slope_high[one] - law.slope_low[one] > _UNDECIDED for one in law.slope_low
+    ):
         return "undecided"
     if law.features and dies_out(law.mean):
         if law.intercept or isinstance(family_named(law.family), Exponential):

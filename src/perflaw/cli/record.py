@@ -44,13 +44,6 @@ if TYPE_CHECKING:
 @click.option("--select", multiple=True, metavar="GLOB", help="Record these functions only, wherever they are.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Never record these functions.")
 @click.option(
-    "--budget",
-    default="2x",
-    show_default=True,
-    metavar="TIMES",
-    help="How many times as long a run may take: tiny library functions are counted, not timed, beyond it.",
-)
-@click.option(
     "--metric",
     multiple=True,
     metavar="NAME,…",
@@ -89,7 +82,6 @@ def command(
     feature: tuple[str, ...],
     select: tuple[str, ...],
     exclude: tuple[str, ...],
-    budget: str,
     metric: tuple[str, ...],
     collect: tuple[str, ...],
     paths: tuple[str, ...],
@@ -143,7 +135,6 @@ def command(
         remotes=remotes(remote, token_file, ca),
         places=build_places(notes, source_map),
         keep_output=keep_output,
-        budget=_times(budget),
     )
     if workloads is None:
         plan = make_plan(options.command, options.vary, options.repeat or 1, options.features, options.timeout)
@@ -168,15 +159,3 @@ def command(
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
     advise_sizes(done, filter(None, map(target.manifest, target.ids())))
     return status
-
-
-def _times(budget: str) -> float:
-    """The number of ``2x`` or ``1.5``; UsageError if it is none, or not above 1."""
-    try:
-        times = float(budget.removesuffix("x"))
-    except ValueError:
-        times = math.nan
-    if not 1 < times < math.inf:
-        why = "it says how many times as long a recorded run may take, a number above 1"
-        raise UsageError(f"--budget {budget}", why, "--budget 2x")
-    return times

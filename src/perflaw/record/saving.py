@@ -15,6 +15,7 @@ from typing import Final
 from perflaw.errors import StoreError, TargetError
 from perflaw.record.compiled.elf import open_elf
 from perflaw.record.manifest import Execution, child_execution, describe
+from perflaw.record.probes.session import add_calls_of_probes, probe_tables
 from perflaw.record.reader import ExecutionCounts, RecordedProcess, RecordingSource
 from perflaw.record.tree.core import Export
 from perflaw.record.tree.path_tables import dropped, path_tables
@@ -195,11 +196,7 @@ class _RunContents:
 
 def _contents(context: RunContext, run: Run, recorded: RecordedProcess) -> _RunContents:
     key = f"{run.id}-{secrets.token_hex(4)}"
-    tables, probes = tabulate(key, recorded.tree, recorded.definitions), None
-    if recorded.probed:
-        from perflaw.record.probes.session import add_calls_of_probes, probe_tables
-
-        tables, probes = add_calls_of_probes(key, tables, recorded), probe_tables(recorded)
+    tables = add_calls_of_probes(key, tabulate(key, recorded.tree, recorded.definitions), recorded)
     about = None
     if len(recorded.tree.tables[Export.PATH_CODES]):  # durations by path compare only within one build and one clock
         build, lost = build_of(recorded.definitions), dropped(recorded.tree)
@@ -208,7 +205,7 @@ def _contents(context: RunContext, run: Run, recorded: RecordedProcess) -> _RunC
             tick_ns = float(run.clock.tick_ns)
         about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
     paths = path_tables(recorded, run, context.paths, about) if about else None
-    return _RunContents(tables, recorded.counted, paths, probes)
+    return _RunContents(tables, recorded.counted, paths, probe_tables(recorded))
 
 
 def build_of(known: Definitions) -> str:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,13 +16,14 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
 from perflaw.record.machine import MachineMeter
 from perflaw.record.manifest import Execution, masked
 from perflaw.record.plan import Plan, PlannedRun
+from perflaw.record.probes.session import EVERYTHING, ProbeSession, with_probes
 from perflaw.record.process import KeptOutput, SignalRelay, StandardInput, TimeLimit, printed_features
 from perflaw.record.run_features import run_features
 from perflaw.record.saving import Outcome, RunContext, save_recording
@@ -32,10 +32,6 @@ from perflaw.record.tracers import Tracer, TracerChoice
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim, discard_unfinished
 from perflaw.store.experiment import Experiment, discard
-from perflaw.store.tables import connect
-
-if TYPE_CHECKING:
-    from perflaw.record.probes.session import ProbeSession
 
 FEW: Final = 4096
 """Fewer new records than this are left to accumulate: reading right behind the writer would slow the program down."""
@@ -93,11 +89,7 @@ def record_run(
             paths=settings.paths,
         )
         processes = reader.finish(pid)
-        if probes:
-            from perflaw.record.probes.session import with_probes
-
-            processes = with_probes(processes, probes, pid)
-        outcome = save_recording(context, execution, processes)
+        outcome = save_recording(context, execution, with_probes(processes, probes, pid) if probes else processes)
         return replace(outcome, interrupted=relay.received, over=bool(execution.over), problems=problems)
 
 
@@ -105,8 +97,6 @@ def _probe_session(folder: Path, seed: int, settings: RecordSettings) -> Abstrac
     """Collects probes if that is asked for; TargetError if it is impossible, and nothing is kept then."""
     if PROBES not in settings.collect:
         return nullcontext()
-    from perflaw.record.probes.session import EVERYTHING, ProbeSession
-
     try:
         return ProbeSession(folder, seed, settings.probes or EVERYTHING, settings.remotes)
     except TargetError:
@@ -140,14 +130,11 @@ def _execute(
         os.close(descriptor)
     if output:
         output.started()
-    opening = threading.Thread(target=connect, name="open the tables", daemon=True)
-    opening.start()  # while the program's interpreter starts
     while not meter.wait(process, idle_s if sum(step() for step in steps) < FEW else 0):
         limit.enforce(process)
     wall_ns = time.perf_counter_ns() - begun
     machine = meter.read()
     limit.finish()
-    opening.join()
     if output:
         output.finish()
     fed = feeder.finish() if feeder else stdin.size

@@ -53,9 +53,6 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "ancestor": INT, "descendant": INT, "metric": TEXT, "n": INT, "n_once": INT, "sum_k": SUM, "sum_kk": SUM,
         "sum_ky": SUM, "sum_y": SUM, "sum_yy": SUM, "sum_yx": SUM,
     },
-    # Calls of a node that were counted and not timed: in the moments of events, and in those of no other metric. What they
-    # took is their callers' own cost.
-    "counted": {"node": INT, "calls": INT},
     # Log histogram of the time X per node: four buckets for each power of two.
     "histograms": {"node": INT, "bucket": INT, "count": INT},
     # Completed invocations per component and power-of-two stratum of the time X, from which the samples' weights follow.
@@ -81,7 +78,7 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     # for the invocation itself; started: ns after its start; y: time. A generator's segments are spans of whoever resumed it.
     "spans": {"run": TEXT, "sequence": INT, "span": INT, "parent": INT, "node": INT, "started": INT, "y": INT},
 }  # fmt: skip
-ADDED_SINCE: Final = frozenset({"worst", "spans", "counted"})
+ADDED_SINCE: Final = frozenset({"worst", "spans"})
 """Tables that recordings of earlier versions of perflaw do not have."""
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +17,6 @@ from perflaw.store.schema import ADDED_SINCE, COLUMNS, SUM, TEXT, Schema, table_
 
 if TYPE_CHECKING:
     import duckdb
-
-
-WRITERS: Final = 2
-"""Tables that are written at once."""
 
 
 @lru_cache(maxsize=1)
@@ -43,30 +38,24 @@ def private_files() -> Iterator[None]:
 
 
 def write_tables(folder: Path, tables: Tables, schema: Schema = COLUMNS) -> None:
-    """Write one Parquet file for each table into ``folder``, the user's alone; OSError if the disk refuses.
-
-    Two tables are written at once, the largest first. The bytes of each do not depend on that.
-    """
+    """Write one Parquet file for each table into ``folder``, the user's alone; OSError if the disk refuses."""
     import duckdb
 
     connection = connect()
-    largest_first = sorted(tables, key=lambda name: -len(tables[name]))
     try:
-        with private_files(), ThreadPoolExecutor(WRITERS) as pool:
-            for _ in pool.map(lambda name: _write_table(connection, folder, name, tables[name], schema), largest_first):
-                pass
+        with private_files():
+            for name, table in tables.items():
+                arrays, expressions = _source(table)
+                connection.register("source", arrays)
+                kinds = schema[name].items()
+                casts = ", ".join(f'CAST({expressions[column]} AS {kind}) AS "{column}"' for column, kind in kinds)
+                target = escaped(folder / f"{name}.parquet")
+                connection.execute(
+                    f"COPY (SELECT {casts} FROM source) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+                )
+                connection.unregister("source")
     except duckdb.Error as error:
         raise OSError(str(error)) from error
-
-
-def _write_table(connection: duckdb.DuckDBPyConnection, folder: Path, name: str, table: Table, schema: Schema) -> None:
-    arrays, expressions = _source(table)
-    kinds = schema[name].items()
-    casts = ", ".join(f'CAST({expressions[column]} AS {kind}) AS "{column}"' for column, kind in kinds)
-    target = escaped(folder / f"{name}.parquet")
-    with connection.cursor() as cursor:
-        cursor.register("source", arrays)
-        cursor.execute(f"COPY (SELECT {casts} FROM source) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 
 
 def _source(table: Table) -> tuple[dict[str, Array], dict[str, str]]:

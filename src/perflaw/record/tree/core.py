@@ -50,7 +50,7 @@ class Export(IntEnum):
 
 _COLUMNS: Final[dict[Export, str]] = {
     Export.HEAD: "lanes calls seen first last folded links_left_out pairs_left_out lost full memory",
-    Export.NODES: "parent site code depth n open counted",
+    Export.NODES: "parent site code depth n open",
     Export.NODE_LANES: "sum_x: sum_xx: min_x max_x",
     Export.PAIRS: "node i j",
     Export.PAIR_LANES: "sum_yy:",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -106,9 +107,10 @@ def random_program(rng: np.random.Generator, functions: int = 30) -> Program:
     for i in range(functions):
         count = COUNTS[str(rng.choice(list(COUNTS), p=[0.3, 0.4, 0.2, 0.1]))]
         level = float(np.exp(rng.uniform(np.log(80), np.log(5000))))
-        unit: Count = lambda n, level=level: np.full_like(n, level)  # noqa: E731
-        if rng.random() < 0.1:
-            count, unit = COUNTS["constant"], (lambda n, level=level: level * n)
+        grows = rng.random() < 0.1
+        unit: Count = partial(np.multiply, level) if grows else partial(np.full_like, fill_value=level)
+        if grows:
+            count = COUNTS["constant"]
         caller = int(rng.integers(len(nodes)))
         nodes.append(Node(f"f{i}", caller, count, unit))
         if rng.random() < 0.3:

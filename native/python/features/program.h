@@ -1,9 +1,9 @@
 /* A feature program: the places from which the features of one function are read, found during its first calls.
  *
  * The places form a forest: a root is a parameter, a global or a closure cell, and a child is an attribute of its
- * parent's value, or an item of a dictionary. Parents stand before their children, so one pass over the array reads all. What a place remembers of
- * the type that it saw last is only a cache: a value of another type is read as if it were the first, so exploring and
- * running agree.
+ * parent's value, or an item of a dictionary. Parents stand before their children, so one pass over the array reads
+ * all. What a place remembers of the type that it saw last is only a cache: a value of another type is read as if it
+ * were the first, so exploring and running agree.
  *
  *     features_read -> explore (may append places) -> look, measure (per place) -> differences
  *

@@ -80,7 +80,7 @@ class Area:
         """The program ends: remove an area without records, unless ``$PERFLAW_PROBES`` asked for it."""
         self.add(88, -1)
         if not struct.unpack_from("<I", self.map, USED)[0] and not os.environ.get("PERFLAW_PROBES"):
-            with suppress(OSError):
+            with suppress(OSError):  # another process removed it first
                 os.unlink(self.path)
 
 
@@ -90,7 +90,7 @@ def make_area() -> Area | None:
         # The default folder lies where every user may write: it must be ours.
         told = os.environ.get("PERFLAW_PROBES")
         folder = os.path.abspath(told) if told else f"/dev/shm/perflaw-{os.geteuid()}"
-        with suppress(FileExistsError):
+        with suppress(FileExistsError):  # made before, by this program or another
             os.mkdir(folder, 0o700)
         about = os.lstat(folder)
         if not told and (not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077):
@@ -108,7 +108,7 @@ def make_area() -> Area | None:
             name = f"{folder}/{_identity()}"
             for more in range(100):
                 path = f"{name}.{more}" if more else name
-                with suppress(FileExistsError):
+                with suppress(FileExistsError):  # the name is taken: the next one is tried
                     os.link(area.path, path)
                     area.path = path
                     return area

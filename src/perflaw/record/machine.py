@@ -65,7 +65,7 @@ class MachineMeter:
             os.close(self._pidfd)
             self._pidfd = -1
             self._queued_ns = _queued_ns(process.pid)
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(subprocess.TimeoutExpired):  # it still runs, which the caller is told
             process.wait(seconds)
         return process.returncode is not None
 
@@ -89,7 +89,7 @@ class MachineMeter:
 
 def _counters() -> _Counters:
     columns = [0] * (_STEAL + 1)
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError):  # no /proc: the counters stay 0
         columns = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     children, own = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
     return _Counters(
@@ -105,6 +105,6 @@ def _counters() -> _Counters:
 
 def _queued_ns(pid: int) -> int:
     """Time that the main thread of a process, which may have ended, waited for a CPU; 0 if the kernel does not say."""
-    with suppress(OSError, ValueError, IndexError):
+    with suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel keeps no such account
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
     return 0

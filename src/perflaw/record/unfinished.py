@@ -81,7 +81,7 @@ class RunClaim:
 
 def remove_mark(folder: Path) -> None:
     """Remove the mark of a run that is kept; if that fails, a stale mark costs at most a second attempt."""
-    with suppress(OSError):
+    with suppress(OSError):  # a mark that stays costs a second attempt
         (folder / MARK).unlink(missing_ok=True)
 
 
@@ -90,7 +90,7 @@ def exclusive(experiment: Experiment) -> Iterator[None]:
     """While entered, no other recorder makes or removes folders of runs; without effect on a file system without locks."""
     descriptor = os.open(experiment.runs_folder, os.O_RDONLY)
     try:
-        with suppress(OSError):
+        with suppress(OSError):  # no locks on this file system
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

@@ -308,7 +308,7 @@ class AgentServer:
 def serve(channel: Channel, root: Path | None = None) -> None:
     """Serve one explorer."""
     adopt_orphans()
-    with suppress(WireError):
+    with suppress(WireError):  # the explorer has gone
         AgentServer(channel, root).serve()
 
 

@@ -58,7 +58,7 @@ class AgentConnection:
 
     def close(self) -> None:
         """Let the agent go, and wait until it has ended the target, restored it and ended itself."""
-        with suppress(WireError):
+        with suppress(WireError):  # the agent has gone already
             self.channel.send("bye")
         self.channel.close()
         if self.process:

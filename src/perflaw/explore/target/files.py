@@ -121,7 +121,7 @@ class Snapshot:
 
     def drop(self) -> None:
         """Remove the copies, when the study is over and the target is restored."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):  # dropped before
             self._folder.rename(self._folder.with_suffix(".part"))
         shutil.rmtree(self._folder.with_suffix(".part"), ignore_errors=True)
 
@@ -229,7 +229,7 @@ class DiskWatch:
         ours, large = set(opened), max(self.limit // 10, 1 << 20)
         for path, size in _files(self.folder):
             if path not in self._files_before and (path in ours or size >= large):
-                with suppress(OSError):
+                with suppress(OSError):  # removed by the target meanwhile
                     Path(path).unlink()
 
 
@@ -237,9 +237,9 @@ def opened_by(pids: Iterable[int]) -> set[str]:
     """Return the files that these processes have open."""
     found: set[str] = set()
     for pid in pids:
-        with suppress(OSError):
+        with suppress(OSError):  # the process has ended
             for link in Path(f"/proc/{pid}/fd").iterdir():
-                with suppress(OSError):
+                with suppress(OSError):  # the file was closed meanwhile
                     found.add(str(link.readlink()))
     return found
 
@@ -257,7 +257,7 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
             folders.remove(_STORE)
         for name in names:
             path = f"{here}/{name}"
-            with suppress(OSError):
+            with suppress(OSError):  # the file was removed meanwhile
                 yield path, os.lstat(path).st_blocks * 512
             count += 1
         if count >= _MOST_FILES:

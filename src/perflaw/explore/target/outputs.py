@@ -118,7 +118,7 @@ class PrintedOutput:
     def read(self) -> None:
         """Read what is there."""
         for place, (descriptor, stream) in enumerate(self._streams):
-            with suppress(BlockingIOError):
+            with suppress(BlockingIOError):  # nothing more is there for now
                 for _ in range(_READS):
                     if stream.ended:
                         break

@@ -149,7 +149,7 @@ def end(started: StartedCommand, signal_name: str, helpers: Iterable[int], grace
     """Send a command a signal, then kill what is left of it and what it started; ``helpers`` are left alone."""
     number = getattr(signal, signal_name, signal.SIGTERM)
     for pid in [] if started.gone() else [started.pid] if not started.ended() else started.session():
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
             os.kill(pid, number)
     until = time.monotonic() + grace_s
     while not started.gone() and time.monotonic() < until:
@@ -160,7 +160,7 @@ def end(started: StartedCommand, signal_name: str, helpers: Iterable[int], grace
 def end_alone(started: StartedCommand) -> None:
     """Kill a command and its children, and nothing else."""
     for pid in ([] if started.ended() else [started.pid]) + family(started.pid):
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
             os.kill(pid, signal.SIGKILL)
     while not started.ended():
         time.sleep(0.001)
@@ -172,7 +172,7 @@ def end_family(helpers: Iterable[int], known: Sequence[StartedCommand] = ()) -> 
     for _ in range(_ROUNDS):
         left = family(os.getpid(), spared)
         for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):  # ended, or another user by now
                 os.kill(pid, signal.SIGKILL)
         for pid in left:
             if pid in commands:
@@ -193,7 +193,7 @@ def end_marked(mark: str) -> int:
         if not left:
             break
         for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):  # ended, or another user by now
                 os.kill(pid, signal.SIGKILL)
                 ended.add(pid)
         time.sleep(0.002)

@@ -26,7 +26,7 @@ QUANTUM: Final = 1.0
 MAX_EXPONENT: Final = 4.0
 """Calls grow no faster unless they follow a law exactly: a few counts that begin at the largest sizes look steeper."""
 STEEPEST: Final = 3.0
-"""Exponent that they are taken to have at most then."""
+"""Largest exponent that such counts are given."""
 _WIDTH: Final = 2.0 * 1.96 if LEVEL == 0.95 else 4.0
 """Width of a confidence interval in standard deviations."""
 MIN_EXPONENTIAL_SIZES: Final = 5

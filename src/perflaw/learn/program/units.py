@@ -141,6 +141,7 @@ class _Fits:
     ) -> None:
         self.used = ((calls > 0) & (own > 0)).T
         self.runs = self.used.sum(axis=1)
+        # The sets of runs in which functions have a cost are few: what depends on the set alone is found once a set.
         self.patterns, self.pattern = np.unique(self.used, axis=0, return_inverse=True)
         self.calls = np.where(self.used, calls.T, 1.0)
         self.unit = np.where(self.used, own.T / self.calls, 1.0)

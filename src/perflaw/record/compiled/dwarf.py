@@ -89,7 +89,7 @@ def _code_version() -> str:
 
 def _read_cache(place: Path) -> dict[int, FunctionCode]:
     """The functions of a cache file by offset; empty if there is no such file, or it is damaged."""
-    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):  # DWARF is read again
         cached: Mapping[str, Mapping[str, Any]] = json.loads(place.read_text())
         codes = {}
         for offset, fields in cached.items():

@@ -173,11 +173,11 @@ class AttachedArea:
 
     def close(self) -> None:
         """Let go of it. Views of its rings must not be used any more."""
-        with suppress(AttributeError):
+        with suppress(AttributeError):  # closed before
             del self.head, self.entries
         with suppress(BufferError):  # a view is still held somewhere: the map goes with it
             self._map.close()
-        with suppress(OSError):
+        with suppress(OSError):  # closed before
             os.close(self._descriptor)
 
 
@@ -230,7 +230,7 @@ def recording_folder(spool: Path) -> Path:
 def folders(base: Path | None = None) -> list[Path]:
     """The standing folder and those of present recordings."""
     base = base or standing_folder()
-    with suppress(OSError):
+    with suppress(OSError):  # no program with probes has run: there is no folder
         return [base, *sorted(path for path in base.iterdir() if path.is_dir() and not path.is_symlink())]
     return [base]
 
@@ -239,6 +239,6 @@ def area_files(places: Iterable[Path]) -> list[Path]:
     """Files in these folders that have the name of an area."""
     found: list[Path] = []
     for folder in places:
-        with suppress(OSError):
+        with suppress(OSError):  # the recording of this folder has ended
             found += (path for path in folder.iterdir() if path.name.replace(".", "").isdigit() and path.name[0] != ".")
     return sorted(found)

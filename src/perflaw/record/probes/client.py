@@ -65,7 +65,7 @@ class CollectorConnection:
 
     def close(self) -> None:
         """Say goodbye. A process that this one started is waited for, and killed if it does not end."""
-        with suppress(WireError):
+        with suppress(WireError):  # the other end has gone already
             self.channel.send("goodbye")
         self.channel.close()
         if self.process:

@@ -269,7 +269,7 @@ class Collector:
                 area.close()
                 del self._attached[number]
                 if self.remove:
-                    with suppress(OSError):
+                    with suppress(OSError):  # the folder belongs to another user: the file stays
                         area.path.unlink(missing_ok=True)
         return Batch(tuple(pieces), dict(self.sources), time.monotonic_ns())
 

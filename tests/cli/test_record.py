@@ -62,9 +62,11 @@ def test_what_the_program_got_of_the_machine_is_kept(perflaw, app):
     [run] = runs(perflaw)
     machine = run["machine"]
     assert machine["cpus"] == len(os.sched_getaffinity(0))
-    assert machine["user_ns"] + machine["system_ns"] >= 100_000_000
+    # How the kernel divides CPU time into user and system depends on where its ticks fall: only the sum is exact.
+    cpu_ns = machine["user_ns"] + machine["system_ns"]
+    assert cpu_ns >= 100_000_000
     assert machine["before_ns"] > 0
-    assert 0 < machine["before_ns"] + machine["tracer_start_ns"] + machine["after_ns"] < machine["user_ns"]
+    assert 0 < machine["before_ns"] + machine["tracer_start_ns"] + machine["after_ns"] < cpu_ns
     assert machine["voluntary_switches"] + machine["involuntary_switches"] > 0
 
 

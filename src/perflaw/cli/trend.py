@@ -207,7 +207,7 @@ def _first(names: Iterable[str]) -> str:
 def _read_experiment(request: TrendRequest) -> TrendInput:
     """Counts of an experiment's lines and blocks; without counted lines those of functions and calls."""
     from perflaw.store.counts import has_counts, read_matrix, read_sources
-    from perflaw.store.experiment import open_experiment
+    from perflaw.store.experiment import execution_of, open_experiment
 
     kinds = tuple(dict.fromkeys(kind.strip() for kind in (request.kinds or "").split(",") if kind.strip()))
     for kind in kinds:
@@ -220,15 +220,9 @@ def _read_experiment(request: TrendRequest) -> TrendInput:
     used = list(recordings)
     if {"line", "block"} & set(kinds):
         # Recordings with counted lines, with all processes of the same run, whether these counted lines or not.
-        by_id = {one.run.id: one for one in recordings}
-
-        def root(recording: Recording) -> str:
-            while recording.run.parent in by_id:
-                recording = by_id[recording.run.parent]
-            return recording.run.id
-
-        roots = {root(one) for one in counted} | {one.run.id for one in counted}
-        used = [one for one in recordings if root(one) in roots]
+        runs = {one.run.id: one.run for one in recordings}
+        programs = {execution_of(one.run, runs).id for one in counted}
+        used = [one for one in recordings if execution_of(one.run, runs).id in programs]
     matrix = read_matrix(used or recordings, kinds)
     left_out = _left_out(recordings, used, matrix)
     if instead:

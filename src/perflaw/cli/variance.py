@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import (
-    experiment_option,
-    find_component,
-    json_option,
-    metric_option,
-    parse_number,
-    write_text,
-)
+from perflaw.cli.options import experiment_option, find_component, json_option, metric_option, parse_number, write_text
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:

@@ -56,9 +56,7 @@ def read_budget(keys: dict[str, DocumentNode]) -> Budget:
         if not 0 < margin < 1:
             node.refuse(f"{node.text()} is no share between 0 and 1", "margin: 5 %")
     return Budget(
-        trials=read_whole(keys["trials"], 1, 10_000_000) if "trials" in keys else None,
-        minutes=minutes,
-        margin=margin,
+        trials=read_whole(keys["trials"], 1, 10_000_000) if "trials" in keys else None, minutes=minutes, margin=margin
     )
 
 

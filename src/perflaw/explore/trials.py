@@ -7,7 +7,6 @@ journal.
 
 from __future__ import annotations
 
-import os
 import socket
 import tempfile
 import time
@@ -22,12 +21,12 @@ import numpy as np
 
 from perflaw.explore.agent.client import AgentConnection, InvalidTrial
 from perflaw.explore.target.scoring import RawResult, score
-from perflaw.record.unfinished import MARK, exclusive, mark_of
+from perflaw.record.unfinished import MARK, mark_of
 from perflaw.store.columns import Column, Table, Tables, texts
-from perflaw.store.experiment import Experiment, discard, save
+from perflaw.store.experiment import Experiment, discard, locked, save
 from perflaw.store.merge import merge
 from perflaw.store.schema import COLUMNS, LOCAL, REAL, TEXT, table_of
-from perflaw.store.tables import write_tables
+from perflaw.store.tables import private_files, write_tables
 from perflaw.types import CPU, EVENTS, TIME, Clock, Component, Losses, Metric, Run
 from perflaw.types.studies import Conditions, Reading, Study, Trial
 from perflaw.wire.channel import Message
@@ -164,7 +163,7 @@ def key_of(study: Study, trial: Trial) -> str:
 def begin_run(experiment: Experiment, key: str) -> Path:
     """Make a folder for the run, marked as unfinished: if perflaw is killed, the folder is found and removed."""
     experiment.make()
-    with exclusive(experiment):
+    with locked(experiment.runs_folder):
         folder = experiment.new_run()
         (folder / MARK).write_text(key)
     return folder
@@ -238,8 +237,7 @@ def write_run(
                 _EMPTY[name] = (Path(scratch) / f"{name}.parquet").read_bytes()
         (folder / f"{name}.parquet").write_bytes(_EMPTY[name])
     save(folder, _manifest(folder.name, study, trial, tuple(metrics), features, raw), tables)
-    previous = os.umask(0o077)
-    try:
+    with private_files():
         if readings:
             write_tables(
                 folder,
@@ -258,8 +256,6 @@ def write_run(
         for name in ("stdout", "stderr", "result"):
             if raw.get(name):
                 (folder / f"{name}.txt").write_text(str(raw[name]))
-    finally:
-        os.umask(previous)
 
 
 _EMPTY: Final[dict[str, bytes]] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perflaw.errors import DataError, StoreError
 from perflaw.record.unfinished import MARK, RunClaim
-from perflaw.store.experiment import Experiment, Recording, write_manifest
+from perflaw.store.experiment import Experiment, Recording, execution_of, write_manifest
 from perflaw.types import Run
 
 
@@ -49,10 +49,8 @@ def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
     known = len(ids)
     executions: dict[str, list[Recording]] = {}  # by the run of the program, which is the first of its recordings
     for recording in sorted(new.values(), key=lambda recording: int(recording.run.id)):
-        root = recording.run
-        while root.parent in new:
-            root = new[root.parent].run
-        executions.setdefault(root.id, []).append(recording)
+        program = execution_of(recording.run, {run: one.run for run, one in new.items()})
+        executions.setdefault(program.id, []).append(recording)
     try:
         # Copy the source texts that execution counts refer to.
         for file in sorted((source.folder / "sources").glob("*.txt")):

@@ -28,12 +28,7 @@ _FUNCTIONS: dict[str, np.ufunc] = {
     "abs": np.abs,
 }
 _CHOICES: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
-_ARITHMETIC: dict[str, np.ufunc] = {
-    "+": np.add,
-    "-": np.subtract,
-    "/": np.divide,
-    "^": np.power,
-}
+_ARITHMETIC: dict[str, np.ufunc] = {"+": np.add, "-": np.subtract, "/": np.divide, "^": np.power}
 _COMPARISONS: dict[str, np.ufunc] = {
     "<": np.less,
     "<=": np.less_equal,

@@ -44,11 +44,7 @@ PAPER_POINTS, PAPER_GRID = 1000, 512
 
 
 def find_borders(
-    y: Array,
-    tick: float = 0.0,
-    weights: Array | None = None,
-    worth: float | None = None,
-    resolution: float = 0.0,
+    y: Array, tick: float = 0.0, weights: Array | None = None, worth: float | None = None, resolution: float = 0.0
 ) -> Array:
     """Borders between modes of y, (k,), increasing, in y's unit; none for unimodal data.
 

@@ -18,10 +18,7 @@ LINES_LIMIT: Final = 1 << 30
 
 
 def run_features(
-    template: Sequence[str],
-    arguments: Sequence[str],
-    varied: Mapping[str, str],
-    declared: Mapping[str, float],
+    template: Sequence[str], arguments: Sequence[str], varied: Mapping[str, str], declared: Mapping[str, float]
 ) -> dict[str, float]:
     """All features of one run: ``--vary`` values that are numbers, declared features, then those of the arguments.
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from perflaw.errors import StoreError
-from perflaw.store.experiment import Experiment, discard
+from perflaw.store.experiment import Experiment, discard, locked
 
 MARK: Final = "unfinished"
 _REMOVED: Final = ".removed"
@@ -35,7 +35,7 @@ class RunClaim:
         self.children: list[Path] = []
         self._lock = -1
         experiment.make()
-        with exclusive(experiment):
+        with locked(experiment.runs_folder):
             self.folder = self._new_run(key)
             with suppress(OSError):  # no locks: the run cannot be told from that of a killed recorder
                 self._lock = os.open(self.folder, os.O_RDONLY)
@@ -54,7 +54,7 @@ class RunClaim:
 
     def child(self) -> Path:
         """A new folder for the run of a child process; OSError if the disk refuses."""
-        with exclusive(self.experiment):
+        with locked(self.experiment.runs_folder):
             self.children.append(self._new_run(self.folder.name))
         return self.children[-1]
 
@@ -85,18 +85,6 @@ def remove_mark(folder: Path) -> None:
         (folder / MARK).unlink(missing_ok=True)
 
 
-@contextmanager
-def exclusive(experiment: Experiment) -> Iterator[None]:
-    """While entered, no other recorder makes or removes folders of runs; without effect on a file system without locks."""
-    descriptor = os.open(experiment.runs_folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # no locks on this file system
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def mark_of(folder: Path) -> str | None:
     """Text of the folder's mark: the plan's key, for a child the program's run; None if there is no mark."""
     try:
@@ -125,7 +113,7 @@ def discard_unfinished(experiment: Experiment, keys: Collection[str]) -> int:
 
     If the recorder is killed meanwhile, the next call finds the remaining runs again.
     """
-    with exclusive(experiment):
+    with locked(experiment.runs_folder):
         for run in experiment.unfinished():
             with suppress(OSError):  # not empty
                 (experiment.runs_folder / run).rmdir()  # its recorder was killed before it made the mark

@@ -43,12 +43,7 @@ def check_document(
     verdicts: Sequence[CheckVerdict | SpecVerdict], runs: Sequence[str], left_out: Sequence[str]
 ) -> Document:
     """``perflaw.check/1``: verdicts on laws, or on groups of call paths."""
-    return {
-        "schema": "perflaw.check/1",
-        "verdicts": encoded(verdicts),
-        "runs": list(runs),
-        "left_out": list(left_out),
-    }
+    return {"schema": "perflaw.check/1", "verdicts": encoded(verdicts), "runs": list(runs), "left_out": list(left_out)}
 
 
 def diff_document(verdicts: Sequence[DiffVerdict]) -> Document:

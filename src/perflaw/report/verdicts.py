@@ -241,10 +241,7 @@ def _property(text: str) -> str:
 
 
 _SCHEMAS = {"perflaw.check/1": "check", "perflaw.diff/1": "diff"}
-_TITLES = {
-    "check": "The laws held against new recordings",
-    "diff": "What changed from the old laws to the new ones",
-}
+_TITLES = {"check": "The laws held against new recordings", "diff": "What changed from the old laws to the new ones"}
 _EFFECTS = {"check": "cost over what the law says", "diff": "new cost over old"}
 _WORDS: Mapping[str, Mapping[str, str]] = {
     "check": {verdict: verdict for verdict in GRAVITY},

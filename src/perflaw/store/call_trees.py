@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from perflaw.store.columns import NULL, WIDE, Array, Column, Row, Table, Tables
 from perflaw.store.experiment import Recording
 from perflaw.store.merge import merge
-from perflaw.store.schema import WORST
+from perflaw.store.schema import WORST, component_of
 from perflaw.store.tables import read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Metric
 from perflaw.types.call_trees import CallTree, LinkMoments, NodeMoments, PairMoments, Samples
@@ -49,13 +49,6 @@ def call_tree(
 ) -> CallTree:
     """One metric of the tree in these tables. ``noise``: ns by which the clock may be off."""
     nodes, histogram = tables["calltree"], tables["histograms"]
-    components = []
-    for row in tables["components"]:
-        _, name, file, line, language, origin_word, parameters, *_ = row
-        origin: Literal["own", "library"] = "library" if origin_word == "library" else "own"
-        components.append(
-            Component(name, file, line, language, origin, tuple(parameters.split(",")) if parameters else ())
-        )
     moments = {}
     for name in metrics:
         # Nodes without a completed invocation have zeros.
@@ -67,7 +60,7 @@ def call_tree(
     return CallTree(
         metric,
         metrics,
-        tuple(components),
+        tuple(map(component_of, tables["components"])),
         nodes["parent"],
         nodes["component"],
         nodes["site"],
@@ -84,10 +77,7 @@ def call_tree(
 
 def _columns(table: Table, metric: str, names: tuple[str, ...]) -> dict[str, Array]:
     """Columns of the rows of a metric; sums become Python's integers."""
-    words = table.columns["metric"].words or ()
-    code = words.index(metric) if metric in words else -2
-    rows = table.take(np.flatnonzero(table["metric"] == code))
-    columns = {}
+    rows, columns = table.where("metric", metric), {}
     for name in names:
         columns[name] = rows[name]
         if columns[name].dtype == WIDE:

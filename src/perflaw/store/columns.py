@@ -102,6 +102,11 @@ class Table:
             {name: Column(column.values, taken[id(column.rows)], column.words) for name, column in self.columns.items()}
         )
 
+    def where(self, name: str, word: str) -> Table:
+        """The rows that have this text in a column."""
+        words = self.columns[name].words or ()
+        return self.take(np.flatnonzero(self[name] == (words.index(word) if word in words else -2)))
+
     def replaced(self, columns: dict[str, Column]) -> Table:
         """The table with some columns replaced."""
         return Table({**self.columns, **columns})

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from perflaw.errors import StoreError
 from perflaw.store.columns import Array, Column, Table, texts
-from perflaw.store.experiment import Recording
+from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.schema import INT, TEXT
 from perflaw.store.tables import private_files, read_arrays, read_table, write_tables
 from perflaw.types import TIME, CountMatrix, Counts, Location
@@ -103,13 +103,8 @@ def read_matrix(recordings: Sequence[Recording], kinds: Sequence[str] = LINES) -
     # Id of each run to be read → id of its program's run.
     need_counts = any(kind in LINES for kind in kinds)
     runs = {recording.run.id: recording.run for recording in recordings}
-    roots = {}
-    for run in runs.values():
-        root = run
-        while root.parent in runs:
-            root = runs[root.parent]
-        if root.complete:
-            roots[run.id] = root.id
+    programs = {run.id: execution_of(run, runs) for run in runs.values()}
+    roots = {run: program.id for run, program in programs.items() if program.complete}
     counted = {roots.get(one.run.id) for one in recordings if not need_counts or has_counts(one.folder)}
     roots = {run: root for run, root in roots.items() if root in counted}
     columns = {run: place for place, run in enumerate(dict.fromkeys(roots.values()))}

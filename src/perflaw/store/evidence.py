@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from perflaw.errors import UsageError
 from perflaw.store.columns import Array, Table, grouped
 from perflaw.store.experiment import Recording
+from perflaw.store.schema import component_of
 from perflaw.store.tables import read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Evidence, Metric, RunCost
 
@@ -61,10 +62,8 @@ def gather(recordings: Sequence[Recording], metric: Metric = TIME) -> list[Evide
             whole = max(recording.run.span_ns, whole)
         by_number: dict[int, _ComponentSamples] = {}
         for row in read_table(recording.folder, "components"):
-            number, name, file, line, language, origin, parameters, calls, _ = row
-            names = tuple(parameters.split(",")) if parameters else ()
-            component = Component(name, file, line, language, origin, names)
-            entry = samples.setdefault((name, file, line), _ComponentSamples(component))
+            number, name, file, line, *_, calls, _ = row
+            entry = samples.setdefault((name, file, line), _ComponentSamples(component_of(row)))
             total, self_total = costs.get(number, (0, 0))
             entry.runs.append(RunCost(recording.run, calls, total, self_total, whole))
             by_number[number] = entry

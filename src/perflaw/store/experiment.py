@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from perflaw.errors import StoreError, UsageError
 from perflaw.store.columns import Tables
@@ -26,11 +30,19 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 def write_manifest(folder: Path, run: Run) -> None:
     """Write ``run.json``, visible only when it is whole; OSError if the disk refuses."""
-    text = json.dumps({"schema": RUN_SCHEMA, **asdict(run)}, indent=1, allow_nan=False)
-    temporary = folder / "run.json.part"
-    temporary.write_text(text + "\n", encoding="utf-8")
-    temporary.chmod(0o600)
-    temporary.replace(folder / "run.json")
+    stage_manifest(folder, {"schema": RUN_SCHEMA, **asdict(run)}).replace(folder / "run.json")
+
+
+def stage_manifest(folder: Path, document: Mapping[str, Any]) -> Path:
+    """Write a manifest beside its place, the user's alone; OSError if the disk refuses, and nothing is left then."""
+    part = folder / "run.json.part"
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    return part
 
 
 def read_manifest(folder: Path) -> Run:
@@ -70,6 +82,15 @@ def read_manifest(folder: Path) -> Run:
         return Run(**values)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"{path}: a field is missing or wrong", f"damaged ({error})", "perflaw runs") from error
+
+
+def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:
+    """The program's own run of the execution that a run belongs to, or the uppermost one that has not been removed."""
+    seen: set[str] = set()
+    while run.parent in runs and run.id not in seen:
+        seen.add(run.id)
+        run = runs[run.parent]
+    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +198,22 @@ def open_experiment(name: str, root: Path | None = None) -> Experiment:
     if not _NAME.fullmatch(name):
         raise UsageError(f"experiment name {name!r}", "use letters, digits, dot, dash and underscore", "perflaw runs")
     return Experiment(name, (root or Path()) / STORE / name)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """While entered, nobody else holds the lock of a folder; without effect where the file system has no locks."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # there is no such folder, which the body reports
+        yield
+        return
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def save(folder: Path, run: Run, tables: Tables) -> None:

@@ -7,21 +7,18 @@ Numbers that a pattern finds in the output of a run are features too.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from perflaw.errors import DataError, StoreError, UsageError
 from perflaw.store.csv_files import CsvTable
 from perflaw.store.csv_files import number as cell_number
-from perflaw.store.experiment import Experiment, Recording
+from perflaw.store.experiment import Experiment, Recording, execution_of, locked, stage_manifest
 from perflaw.types import FEATURE_NAME, Run
 
 Features = Mapping[str, float]
@@ -46,23 +43,12 @@ def executions(experiment: Experiment, runs: Sequence[str]) -> dict[str, list[Re
 
     A child process stands for its whole execution. Raises the errors of ``Experiment.recordings``.
     """
-    manifests = {run: experiment.manifest(run) for run in experiment.ids()}
-    readable = {
-        run: Recording(manifest, experiment.runs_folder / run) for run, manifest in manifests.items() if manifest
-    }
-
-    def root(recording: Recording) -> str:
-        seen: set[str] = set()
-        while recording.run.parent in readable and recording.run.id not in seen:
-            seen.add(recording.run.id)
-            recording = readable[recording.run.parent]
-        return recording.run.id
-
-    chosen = set(map(root, experiment.recordings(tuple(runs))))
-    found: dict[str, list[Recording]] = {run: [] for run in readable if run in chosen}
-    for recording in readable.values():
-        if (run := root(recording)) in chosen:
-            found[run].append(recording)
+    manifests = {run: manifest for run in experiment.ids() if (manifest := experiment.manifest(run))}
+    chosen = {execution_of(one.run, manifests).id for one in experiment.recordings(tuple(runs))}
+    found: dict[str, list[Recording]] = {run: [] for run in manifests if run in chosen}
+    for run, manifest in manifests.items():
+        if (root := execution_of(manifest, manifests).id) in chosen:
+            found[root].append(Recording(manifest, experiment.runs_folder / run))
     return found
 
 
@@ -73,7 +59,7 @@ def change_features(
 
     StoreError where a manifest cannot be read or written; then none has changed.
     """
-    with _locked(experiment.folder):
+    with locked(experiment.folder):
         wanted = find()
         staged: dict[Path, Path] = {}
         replaced: dict[str, list[str]] = {}
@@ -84,7 +70,9 @@ def change_features(
                         replaced.setdefault(name, []).append(root)
                 for recording in recordings:
                     if dict(recording.run.features) != dict(features):
-                        staged[recording.folder / "run.json"] = _stage(recording.folder, features)
+                        path = recording.folder / "run.json"
+                        document = {**json.loads(path.read_text(encoding="utf-8")), "features": dict(features)}
+                        staged[path] = stage_manifest(recording.folder, document)
             for path, part in staged.items():
                 part.replace(path)
         except OSError as error:
@@ -93,36 +81,6 @@ def change_features(
             for part in staged.values():
                 part.unlink(missing_ok=True)
     return FeatureChange(len(staged), {name: tuple(runs) for name, runs in replaced.items()})
-
-
-def _stage(folder: Path, features: Features) -> Path:
-    """Write the run's manifest with these features beside the present one; all its other fields stay as they are."""
-    document: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    text = json.dumps({**document, "features": dict(features)}, indent=1, allow_nan=False)
-    part = folder / "run.json.part"
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-    return part
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """While entered, no other change takes place, if the file system has locks."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # there is no such experiment, which the body reports
-        yield
-        return
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perflaw.store.columns import Array
-from perflaw.store.experiment import Recording
+from perflaw.store.experiment import Recording, execution_of
+from perflaw.store.schema import component_of
 from perflaw.store.tables import read_table
 from perflaw.types import CPU, TIME, Component, Metric, ProgramCosts, Run
 from perflaw.types.programs import OUTSIDE
@@ -62,13 +63,6 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     )
 
 
-def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:
-    """The program's own run of the execution that a run belongs to, or the uppermost one that has not been removed."""
-    while run.parent in runs:
-        run = runs[run.parent]
-    return run
-
-
 def _match_totals(own: Array, context: Array, context_calls: Array, context_own: Array) -> None:
     """Scale the own costs of contexts in place so that those of a component sum to its own cost.
 
@@ -114,11 +108,10 @@ class _ContextReader:
         numbers: dict[int, int] = {}
         calls = []
         for row in read_table(recording.folder, "components"):
-            number, name, file, line, language, origin, parameters, ended, still_open = row
+            number, name, file, line, *_, ended, still_open = row
             key = (name, file, line)
             if key not in self.components:
-                names = tuple(parameters.split(",")) if parameters else ()
-                self.components[key] = Component(name, file, line, language, origin, names)
+                self.components[key] = component_of(row)
                 self._component_numbers[key] = len(self.components) - 1
             numbers[number] = self._component_numbers[key]
             calls.append((numbers[number], ended + still_open))
@@ -155,9 +148,7 @@ class _ContextReader:
         place = {node: row for row, node in enumerate(tree["node"].tolist())}
         values = np.zeros((2, len(place)))
         parent_row = np.array([place.get(parent, -1) for parent in tree["parent"].tolist()], dtype=np.intp)
-        words = list(moments.columns["metric"].words or ())
-        code = words.index(metric.name) if metric.name in words else -2
-        of_metric = moments.take(np.flatnonzero(moments["metric"] == code))
+        of_metric = moments.where("metric", metric.name)
         rows = np.array([place[node] for node in of_metric["node"].tolist()], dtype=np.intp)
         inclusive = np.zeros(len(place))
         inclusive[rows] = np.array(of_metric.columns["sum_x"].plain(), dtype=np.float64)

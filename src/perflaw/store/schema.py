@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from perflaw.store.columns import NULL, Column, Row, Table, texts, wide
+from perflaw.types import Component
 
 RUN_SCHEMA: Final = "perflaw.run/2"
 LOCAL: Final = -1
@@ -88,6 +89,12 @@ def sample_sizes(components: int, many: int = MANY_COMPONENTS) -> tuple[int, int
     while part > 1 and part < PER_STRATUM and components > (many := 2 * many):
         part *= 2
     return UNIFORM // part, PER_STRATUM // part
+
+
+def component_of(row: Row) -> Component:
+    """The function of a row of the table ``components``."""
+    _, name, file, line, language, origin, parameters, *_ = row
+    return Component(name, file, line, language, origin, tuple(parameters.split(",")) if parameters else ())
 
 
 def table_of(name: str, rows: Iterable[Row], schema: Schema = COLUMNS) -> Table:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from perflaw.explore.injectors.context import Context
+from perflaw.explore.target.proc import family
 from perflaw.explore.target.process import text_of
 from perflaw.types.studies import Value
 
 _LOOKS: Final = 20
 """Number of times that an empty file of /proc is read: it is empty for an instant within execve(2)."""
-_GENERATIONS: Final = 4
-"""Generations of children of a started process that are looked at."""
 
 
 class Argument:
@@ -92,17 +91,17 @@ class Environment:
 
 
 def commands(context: Context) -> Iterator[list[str]]:
-    """Give the commands of the trial's processes: of each started one and its children now, and as it was started."""
+    """Give the commands of the trial's processes: of each started one and its descendants now, and as it was started."""
     for process in context.launched:
-        for pid in _with_descendants(process.pid, _GENERATIONS):
+        for pid in (process.pid, *family(process.pid)):
             yield _words(f"/proc/{pid}/cmdline")
         yield list(process.command)
 
 
 def environments(context: Context) -> Iterator[dict[str, str]]:
-    """Give the environments of the trial's processes: of each and its children now, and as it was started."""
+    """Give the environments of the trial's processes: of each and its descendants now, and as it was started."""
     for process in context.launched:
-        for pid in _with_descendants(process.pid, _GENERATIONS):
+        for pid in (process.pid, *family(process.pid)):
             yield dict(word.split("=", 1) for word in _words(f"/proc/{pid}/environ") if "=" in word)
         yield dict(process.environment)
 
@@ -117,12 +116,3 @@ def _words(path: str) -> list[str]:
             return text.decode(errors="replace").removesuffix("\0").split("\0")
         time.sleep(0.001)
     return []
-
-
-def _with_descendants(pid: int, generations: int) -> list[int]:
-    """Return a process and at most 100 children of each, to a number of generations."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[:100] if generations else []
-    except OSError:
-        children = []
-    return [pid, *(below for child in children for below in _with_descendants(int(child), generations - 1))]

@@ -289,11 +289,7 @@ MAX_LEVELS, MAX_MAPS = 12, 6
 
 
 def surface(
-    trials: Sequence[Trial],
-    space: ConfigurationSpace,
-    field: Field,
-    best: Choice,
-    importance: Importance | None,
+    trials: Sequence[Trial], space: ConfigurationSpace, field: Field, best: Choice, importance: Importance | None
 ) -> Surface | None:
     """Return the maps of the field's metric; None if the space has no two knobs with an order.
 

@@ -16,14 +16,7 @@ import numpy as np
 
 from perflaw.learn.exploring.gaussian_process import fit_surrogate
 from perflaw.learn.exploring.importance import dependence, levels_in_cube
-from perflaw.learn.exploring.observations import (
-    Array,
-    ConfigurationSpace,
-    levels_of,
-    ordered_knobs,
-    units,
-    usable,
-)
+from perflaw.learn.exploring.observations import Array, ConfigurationSpace, levels_of, ordered_knobs, units, usable
 from perflaw.types.studies import Configuration, Knob, StudyMetric, Trial, Value, configuration_key
 
 LIKE_THREADS = re.compile(r"thread|worker|proc|client|conn|pool|job|parallel|concurren|core|cpu", re.IGNORECASE)

@@ -20,14 +20,7 @@ from perflaw.learn.exploring.gaussian_process import (
     correlations,
     distances,
 )
-from perflaw.learn.exploring.observations import (
-    Array,
-    ConfigurationSpace,
-    Mask,
-    Responses,
-    levels_of,
-    ordered_knobs,
-)
+from perflaw.learn.exploring.observations import Array, ConfigurationSpace, Mask, Responses, levels_of, ordered_knobs
 from perflaw.types.explored import Importance, VarianceShare
 from perflaw.types.studies import Configuration
 

@@ -243,12 +243,7 @@ class Stopper:
     """Judges one trial while it runs."""
 
     def __init__(
-        self,
-        goal: Goal,
-        incumbent: Sequence[float],
-        total_s: float,
-        run_sd: float | None = None,
-        steady_s: float = 0.0,
+        self, goal: Goal, incumbent: Sequence[float], total_s: float, run_sd: float | None = None, steady_s: float = 0.0
     ) -> None:
         """Begin a trial.
 

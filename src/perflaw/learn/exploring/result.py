@@ -12,15 +12,7 @@ from perflaw.learn.exploring.hidden_locks import Collapse, collapses
 from perflaw.learn.exploring.importance import ALPHA, importance
 from perflaw.learn.exploring.laws import metric_law
 from perflaw.learn.exploring.observations import ConfigurationSpace, responses, tried_configurations, usable
-from perflaw.types.explored import (
-    Choice,
-    Estimate,
-    Importance,
-    MetricLaw,
-    Notice,
-    StudyResult,
-    TriedConfiguration,
-)
+from perflaw.types.explored import Choice, Estimate, Importance, MetricLaw, Notice, StudyResult, TriedConfiguration
 from perflaw.types.studies import Study, StudyMetric, Trial, configuration_key
 
 MARGIN = 0.05

@@ -180,10 +180,7 @@ def allowed_growth(candidates: Candidates, members: Sequence[int], options: Opti
 
 
 def describe(
-    candidates: Candidates,
-    choices: Sequence[Choice],
-    at: Sequence[Mapping[str, float]] | None,
-    options: Options,
+    candidates: Candidates, choices: Sequence[Choice], at: Sequence[Mapping[str, float]] | None, options: Options
 ) -> list[Learnt]:
     """Laws of a batch of series, in its order."""
     growths = allowed_growth(candidates, [b for b, choice in enumerate(choices) if choice.model < CONSTANTS], options)
@@ -218,12 +215,7 @@ def describe(
 
 
 def _claim(
-    candidates: Candidates,
-    b: int,
-    choice: Choice,
-    laws: Sequence[Described],
-    growth: Growth | None,
-    options: Options,
+    candidates: Candidates, b: int, choice: Choice, laws: Sequence[Described], growth: Growth | None, options: Options
 ) -> Law:
     """The claim of a series' plausible laws, the chosen one first; ``growth`` is that of a constant."""
     row, chosen, f = candidates.rows[b], laws[0], choice.feature

@@ -35,10 +35,7 @@ CURVE_MARGIN: Final = 1.5
 
 
 def variance(
-    tree: CallTree,
-    options: Options | None = None,
-    component: Component | None = None,
-    deadlines: Sequence[float] = (),
+    tree: CallTree, options: Options | None = None, component: Component | None = None, deadlines: Sequence[float] = ()
 ) -> Variance:
     """The patterns of variance of a program, most important first, and the explanation of one function.
 

@@ -83,13 +83,7 @@ class MomentSums:
 def add_wait(node: TreeNode, waited: int) -> None:
     """Add the time that a completed generator or coroutine was suspended."""
     n, total, squares, least, most = node.waits
-    node.waits = [
-        n + 1,
-        total + waited,
-        squares + waited**2,
-        min(least, waited) if n else waited,
-        max(most, waited),
-    ]
+    node.waits = [n + 1, total + waited, squares + waited**2, min(least, waited) if n else waited, max(most, waited)]
 
 
 def log_bucket(x: int) -> int:

@@ -110,11 +110,7 @@ def _row(cluster: Cluster, view: TrendView, places: Places, peak: Sequence[float
         "laws": {name: _law(law) for name, law in cluster.laws.items()},
         "powers": powers,
         "overtakes": [{**document(one), "text": overtake_text(one)} for one in cluster.overtakes],
-        "text": {
-            "name": title(cluster, view),
-            "share": percent(cluster.share),
-            "max_cost": count(cluster.max_cost),
-        },
+        "text": {"name": title(cluster, view), "share": percent(cluster.share), "max_cost": count(cluster.max_cost)},
     }
 
 

@@ -43,12 +43,12 @@ class DataError(PerflawError):
     """Numbers that a learner cannot use."""
 
 
-def did_you_mean(word: str, known: Collection[str]) -> str:
+def did_you_mean(word: str, known: Collection[str], cutoff: float = 0.6, otherwise: str = "known:") -> str:
     """``; did you mean `trials`?`` for a word close to a known one, otherwise all known words.
 
     >>> did_you_mean("trails", ["trials", "name"]), did_you_mean("x", ["trials", "name"])
     ('; did you mean `trials`?', '; known: trials, name')
     """
     by_lower = {name.lower(): name for name in known}
-    close = get_close_matches(word[:40].lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean `{by_lower[close[0]]}`?" if close else f"; known: {', '.join(known)}"
+    close = get_close_matches(word[:40].lower(), by_lower, n=1, cutoff=cutoff)
+    return f"; did you mean `{by_lower[close[0]]}`?" if close else f"; {otherwise} {', '.join(known)}"

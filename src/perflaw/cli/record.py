@@ -15,10 +15,7 @@ from perflaw.cli.record_messages import (
     conclude,
     print_build,
     print_failures,
-    warn_mixed_targets,
-    warn_of_fallback,
-    warn_uncounted,
-    warn_unmeasured,
+    print_warnings,
     with_progress,
 )
 from perflaw.errors import UsageError
@@ -151,11 +148,11 @@ def command(
         plan = resumed.plan
     attempts = session.record_all(target, plan, TracerChoice(tracer, print_build), settings)
     done = print_failures(with_progress(attempts, plan.runs))
-    if not resume:
-        warn_mixed_targets(target.name, others, done)
-    warn_of_fallback(tracer, done)
-    warn_unmeasured(settings.metrics, done)
-    warn_uncounted(done)
+    recorded = {attempt.outcome.run.target for attempt in done if attempt.outcome}
+    if others - recorded and recorded and not resume:  # a law over two programs describes neither
+        names = ", ".join(sorted(others - recorded))
+        note(f"experiment {target.name} holds runs of {names} as well; -e NAME keeps programs apart")
+    print_warnings(done, tracer, settings.metrics)
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
     advise_sizes(done, filter(None, map(target.manifest, target.ids())))
     return status

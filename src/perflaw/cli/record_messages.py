@@ -34,39 +34,23 @@ def print_build(text: str) -> None:
         click.echo(text, nl=False, err=True)
 
 
-def warn_mixed_targets(experiment: str, others: set[str], attempts: Sequence[Attempt]) -> None:
-    """Warn if an experiment mixes recordings of several programs; a law over two programs describes neither."""
-    recorded = {attempt.outcome.run.target for attempt in attempts if attempt.outcome}
-    if others - recorded and recorded:
-        names = ", ".join(sorted(others - recorded))
-        note(f"experiment {experiment} holds runs of {names} as well; -e NAME keeps programs apart")
-
-
-def warn_unmeasured(metrics: tuple[str, ...], attempts: Sequence[Attempt]) -> None:
-    """Warn about metrics that were asked for and could not be measured."""
+def print_warnings(attempts: Sequence[Attempt], tracer: str, metrics: tuple[str, ...]) -> None:
+    """Warn about a slow tracer, metrics that could not be measured, and missing branches, lines and probes."""
     from perflaw.record.metrics import metric_names
 
-    for run in [attempt.outcome.run for attempt in attempts if attempt.outcome][:1]:
+    runs = [attempt.outcome.run for attempt in attempts if attempt.outcome]
+    for used in sorted({run.tracer for run in runs}):
+        name, _, why = used.partition(": ")
+        if tracer == "auto" and name == "python":  # it slows a program down far more
+            note(f"recorded by the slower pure-Python tracer: {why}")
+    for run in runs[:1]:
         missing = [name for name in metric_names(metrics) if name not in {metric.name for metric in run.metrics}]
         if missing:
             why = run.words.get("metrics") or f"the tracer cannot ({run.tracer})"
             note(f"not measured: {', '.join(missing)}: {why}")
-
-
-def warn_uncounted(attempts: Sequence[Attempt]) -> None:
-    """Print the tracer's messages about missing branches, lines and probes."""
     for topic in ("branches", "lines", "probes"):
-        messages = {attempt.outcome.run.words.get(topic, "") for attempt in attempts if attempt.outcome}
-        for message in sorted(filter(None, messages)):
+        for message in sorted(filter(None, {run.words.get(topic, "") for run in runs})):
             note(f"{topic}: {message}")
-
-
-def warn_of_fallback(tracer: str, attempts: Sequence[Attempt]) -> None:
-    """Say why the native tracer was not available; the pure-Python one slows a program down far more."""
-    for used in sorted({attempt.outcome.run.tracer for attempt in attempts if attempt.outcome}):
-        name, _, why = used.partition(": ")
-        if tracer == "auto" and name == "python":
-            note(f"recorded by the slower pure-Python tracer: {why}")
 
 
 def advise_sizes(attempts: Sequence[Attempt], runs: Iterable[Run]) -> None:

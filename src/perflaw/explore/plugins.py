@@ -15,17 +15,10 @@ from perflaw.errors import UsageError, did_you_mean
 
 
 def find_class(name: str, kind: str, group: str, own: Mapping[str, tuple[str, str]], folder: Path | str) -> Any:
-    """Return what a name stands for.
+    """Return what a name, or ``file.py:Class`` relative to ``folder``, stands for; UsageError where that cannot be loaded.
 
-    Args:
-        name: a name, or ``file.py:Class``.
-        kind: what it is (``policy``), for messages.
-        group: entry points of packages that bring more of the kind.
-        own: module and class of perflaw's own, by name.
-        folder: folder to which a file is relative.
-
-    Raises:
-        UsageError: the name is unknown, or what it stands for cannot be loaded.
+    ``own`` is the module and class of perflaw's own, by name; entry points of ``group`` bring more. Messages name the
+    ``kind``.
     """
     what = f"{kind} {name!r}"
     if ".py:" in name:

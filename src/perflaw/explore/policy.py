@@ -106,11 +106,7 @@ class Policy:
 
 
 def find_policy(name: str, folder: Path | str = ".") -> type[Policy]:
-    """Return the class of a policy: a name, or ``file.py:Class`` with the file relative to ``folder`` (the study's).
-
-    Raises:
-        UsageError: there is no such policy, file or class, or it cannot be imported.
-    """
+    """Return the class of a policy: a name, or ``file.py:Class`` relative to ``folder``; UsageError where there is none."""
     found = find_class(name, "policy", GROUP, POLICIES, folder)
     if isinstance(found, type) and issubclass(found, Policy):
         return found

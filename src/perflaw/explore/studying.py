@@ -129,11 +129,7 @@ def _frame_of(study: Study) -> str:
 
 
 def rescore(experiment: Experiment, journal: Journal, study: Study) -> int:
-    """Score every finished trial by the study's present metrics, and return their number.
-
-    Raises:
-        UsageError: more than the metrics of the study changed.
-    """
+    """Score every finished trial by the present metrics, and return their number; UsageError if more of the study changed."""
     if journal.get("frame") != _frame_of(study):
         why = "more than its metrics changed, so its finished trials are not of this study"
         raise UsageError(f"experiment {experiment.name}: --rescore", why, "perflaw explore … -e ANOTHER_NAME")

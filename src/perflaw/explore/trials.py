@@ -68,11 +68,7 @@ class FinishedTrial:
 def make_trial(
     agent: AgentConnection, study: Study, planned: Trial, judge: ReadingJudge, show: Callable[[Reading], None]
 ) -> FinishedTrial:
-    """Make a planned trial; ``show`` is given each reading.
-
-    Raises:
-        WireError: the agent is lost, and the trial has to be made again under its number.
-    """
+    """Make a planned trial; ``show`` is given each reading. WireError if the agent is lost: the trial has to be made again."""
     began = time.monotonic()
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     readings: list[Reading] = []

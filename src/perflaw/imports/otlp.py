@@ -148,23 +148,19 @@ class _OtlpReader:
                 place = heappop(busy)[1]
             else:
                 self.process.track()
-            # Put a span with its callees on a track; gives the number of spans.
+            # Put a span with its callees on a track.
             track = self.process.tracks[place]
-            write_written = 0
-            stack: list[tuple[_Span, int, int]] = [
-                (root, 0, 0)
-            ]  # span, code of its caller, and its frame once it is open
+            stack = [(root, 0, 0)]  # span, code of its caller, and its frame once it is open
             while stack:
                 span, caller, frame = stack.pop()
                 if frame:
                     self.process.exit(track, span.end or 0, frame)
                     continue
-                write_written += 1
+                written += 1
                 frame = self.process.enter(track, span.start, span.code, caller, span.features)
                 if span.end is not None:
                     stack.append((span, caller, frame))
                 stack += [(callee, span.code, 0) for callee in reversed(span.callees)]
-            written += write_written
             if root.end is not None:
                 heappush(busy, (root.end, place))
         if written < len(self.spans):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from perflaw.errors import DataError, PerflawError
+from perflaw.errors import DataError, PerflawError, did_you_mean
 
 if TYPE_CHECKING:
     from lark import Token
@@ -56,7 +55,4 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     >>> suggestion("norm", ["Norm", "Exp"]), suggestion("zzz", ["Norm", "Exp"])
     ('; did you mean `Norm`?', '; there are Norm, Exp')
     """
-    names = list(known)
-    by_lower = {name.lower(): name for name in names}
-    close = get_close_matches(word[:40].lower(), by_lower, n=1, cutoff=0.5)
-    return f"; did you mean `{by_lower[close[0]]}`?" if close else f"; there are {', '.join(names)}"
+    return did_you_mean(word, list(known), 0.5, "there are")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -16,13 +16,12 @@ from perflaw.errors import StoreError, TargetError
 from perflaw.record.compiled.elf import open_elf
 from perflaw.record.manifest import Execution, child_execution, describe
 from perflaw.record.probes.session import add_calls_of_probes, probe_tables
-from perflaw.record.reader import ExecutionCounts, RecordedProcess, RecordingSource
+from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.record.tree.core import Export
 from perflaw.record.tree.path_tables import dropped, path_tables
 from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.tables import tabulate
 from perflaw.record.unfinished import RunClaim
-from perflaw.store.columns import Tables
 from perflaw.store.counts import write_counts
 from perflaw.store.experiment import discard, save
 from perflaw.store.paths import PathsAbout, write_paths
@@ -110,7 +109,7 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
         raise TargetError(problem, why, "perflaw doctor", status=status)
     run = context.manifest(folder, execution, program)
     # The program's own run is saved first, whatever happens to those of the children.
-    kept: Path | None = _save(folder, run, _contents(context, run, program))
+    kept: Path | None = _save(folder, _writer(context, run, program))
     children, silent = _save_children(context, run, execution, known.started.clock, processes)
     if context.selected and not run.functions and not children:
         discard(folder)
@@ -146,7 +145,7 @@ def _save_children(
             why = f"{error.strerror}; the program's own run is kept, a child's is not"
             raise StoreError(problem, why, "df -h") from error
         run = context.manifest(folder, child_execution(child, parent, execution, began), child)
-        _save(folder, run, _contents(context, run, child))
+        _save(folder, _writer(context, run, child))
         runs.append(run)
     kept = {run.id: run for run in runs if run is not program}
     return tuple(kept.values()), len(runs) - 1 - len(kept)
@@ -170,31 +169,8 @@ class _ProbeTotals:
             yield process
 
 
-@dataclass(frozen=True, slots=True)
-class _RunContents:
-    """Everything that is written of a process beside its manifest."""
-
-    tables: Tables
-    """Tables that every run has."""
-    counted: ExecutionCounts | None
-    """Its execution counts, if there are any."""
-    paths: Tables | None
-    """Durations by call path, if they were collected."""
-    probes: Tables | None
-    """Its probes, if they were collected."""
-
-    def write(self, folder: Path, run: Run) -> None:
-        """Write everything; the manifest, which says that the run is whole, comes last."""
-        if self.counted:
-            write_counts(folder, self.counted.counts, self.counted.sources)
-        if self.paths:
-            write_paths(folder, self.paths)
-        if self.probes:
-            write_probes(folder, self.probes)
-        save(folder, run, self.tables)
-
-
-def _contents(context: RunContext, run: Run, recorded: RecordedProcess) -> _RunContents:
+def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callable[[Path], None]:
+    """Writes everything of a process into a folder; the manifest, which says that the run is whole, comes last."""
     key = f"{run.id}-{secrets.token_hex(4)}"
     tables = add_calls_of_probes(key, tabulate(key, recorded.tree, recorded.definitions), recorded)
     about = None
@@ -205,7 +181,18 @@ def _contents(context: RunContext, run: Run, recorded: RecordedProcess) -> _RunC
             tick_ns = float(run.clock.tick_ns)
         about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
     paths = path_tables(recorded, run, context.paths, about) if about else None
-    return _RunContents(tables, recorded.counted, paths, probe_tables(recorded))
+    counted, probes = recorded.counted, probe_tables(recorded)
+
+    def write(folder: Path) -> None:
+        if counted:
+            write_counts(folder, counted.counts, counted.sources)
+        if paths:
+            write_paths(folder, paths)
+        if probes:
+            write_probes(folder, probes)
+        save(folder, run, tables)
+
+    return write
 
 
 def build_of(known: Definitions) -> str:
@@ -232,13 +219,13 @@ def build_of(known: Definitions) -> str:
     return blake2b("\n".join(identities).encode(), digest_size=20).hexdigest()
 
 
-def _save(folder: Path, run: Run, contents: _RunContents) -> Path:
+def _save(folder: Path, write: Callable[[Path], None]) -> Path:
     """Write the recording to its folder; on a full disk, in the space of its spool, or to the temporary folder."""
     for spool_stays in (True, False):
         if not spool_stays:
             shutil.rmtree(folder / "spool", ignore_errors=True)
         try:
-            contents.write(folder, run)
+            write(folder)
         except OSError as error:
             reason = error
         else:
@@ -247,7 +234,7 @@ def _save(folder: Path, run: Run, contents: _RunContents) -> Path:
     refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
     refuge.mkdir(mode=0o700)
     try:
-        contents.write(refuge, run)
+        write(refuge)
     except OSError as error:
         raise StoreError(
             f"{folder} and {refuge}: cannot be written", f"the recording is lost ({error})", "df -h"

@@ -192,12 +192,8 @@ def prediction_text(prediction: Prediction, unit: str) -> str:
 
 def annotation_text(annotation: Annotation) -> str:
     """All laws of a component on one line: conditions in ``[]`` and probabilities in ``{}`` before each."""
-    return " · ".join(scope_texts(annotation))
-
-
-def scope_texts(annotation: Annotation) -> list[str]:
-    """Its laws one by one."""
-    return [f"[{condition}] {law}" if condition else law for condition, law in scope_pairs(annotation)]
+    pairs = scope_pairs(annotation)
+    return " · ".join(f"[{condition}] {law}" if condition else law for condition, law in pairs)
 
 
 def scope_pairs(annotation: Annotation) -> list[tuple[str, str]]:

@@ -300,10 +300,10 @@ def verdicts_data(document: Mapping[str, Any], annotations: Sequence[Annotation]
                     old_scopes.append(
                         {
                             "condition": condition,
-                            "where": _condition_tree(condition),
+                            "where": _tree(condition),
                             "probability": 1.0 if probability is None else probability,
                             "factor": _number(law, "factor") or 1.0,
-                            "tree": _law_tree(expression),
+                            "tree": _tree(expression, is_law=True),
                             "law": {"expression": expression, "alternatives": [], "breakpoints": [], "range": {}},
                         }
                     )
@@ -349,7 +349,7 @@ def _row(verdict: Mapping[str, Any], places: Mapping[tuple[str, str], int]) -> D
         "component": component,
         "metric": metric,
         "path": path,
-        "path_tree": _condition_tree(path),
+        "path_tree": _tree(path),
         "verdict": verdict["verdict"],
         "better": bool(verdict.get("better")),
         "effect": effect,
@@ -363,22 +363,12 @@ def _row(verdict: Mapping[str, Any], places: Mapping[tuple[str, str], int]) -> D
     }
 
 
-def _condition_tree(text: str) -> Tree:
-    """Tree of a condition of the document; None where the text is no condition, such as a call path."""
-    from perflaw.laws.reading import parse_expression  # loads lark
+def _tree(text: str, is_law: bool = False) -> Tree:
+    """Tree of a condition or law of the document; None where the text is none, such as a call path."""
+    from perflaw.laws.reading import parse_distribution, parse_expression  # loads lark
 
     try:
-        return expression_tree(parse_expression(text)) if text else None
-    except LawSyntaxError:
-        return None
-
-
-def _law_tree(text: str) -> Tree:
-    """Tree of a law of the document; None where the text is no law."""
-    from perflaw.laws.reading import parse_distribution  # loads lark
-
-    try:
-        return distribution_tree(parse_distribution(text))
+        return distribution_tree(parse_distribution(text)) if is_law else expression_tree(parse_expression(text))
     except LawSyntaxError:
         return None
 

@@ -198,10 +198,7 @@ def find_number(texts: list[str], pattern: str) -> float:
     if found is None:
         raise DataError("nothing that it printed matches" if any(texts) else "it printed nothing")
     word = (found[1] if found.re.groups else found[0]) or ""
-    try:
-        number = float(word.replace(",", "") if _THOUSANDS.fullmatch(word) else word)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+    number = cell_number(word.replace(",", "") if _THOUSANDS.fullmatch(word) else word)
+    if number is None or not math.isfinite(number):
         raise DataError(f"{word[:40]!r} is no number")
     return number

@@ -14,25 +14,31 @@ Outcome = Literal["holds", "violated", "inconclusive", "out of scope"]
 
 
 @dataclass(frozen=True, slots=True)
-class CheckVerdict:
-    """A law held against new recordings."""
+class _Verdict:
+    """What the verdicts have in common."""
 
     component: Component = field(metadata=PLACED)
-    """The part of the program; file empty where the new recordings do not have it."""
+    """The function, or another part of the program; file empty where the new recordings do not have it."""
     metric: Metric = field(metadata=MEASURED)
     """What was measured."""
     path: str
-    """Condition of the scope the verdict is about; empty for the whole component."""
+    """What of the component it is about: the condition of a scope, or calls; empty for the whole component."""
     verdict: Outcome
-    """What the recordings say of the law."""
+    """What the recordings say."""
     p: float | None
-    """Probability of such a deviation or a larger one if the law holds, at any time of looking; null without a test."""
+    """Probability of such a deviation or a larger one if nothing relevant changed; null without a test or evidence."""
     effect: float | None
-    """Cost over what the law says; null where nothing was compared."""
+    """How far the new cost is from the expected one, as the class says; null where nothing was compared."""
     effect_low: float | None
     """Lower end of its confidence interval."""
     effect_high: float | None
     """Upper end of its confidence interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckVerdict(_Verdict):
+    """A law held against new recordings; the effect is the cost over what the law says, ``p`` holds at any time of looking."""
+
     e_value: float | None = None
     """Evidence against the law: at most 1 on average while it holds."""
     since: str = ""
@@ -56,25 +62,13 @@ class CheckVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class SpecVerdict:
-    """One group of call paths of a specification held against new recordings; effects are differences of shares."""
+class SpecVerdict(_Verdict):
+    """One group of call paths of a specification held against new recordings.
 
-    component: Component = field(metadata=PLACED)
-    """The function."""
-    metric: Metric = field(metadata=MEASURED)
-    """Which clock; its unit is that of the border."""
-    path: str
-    """The calls it is about: a call edge ``"caller -> callee"`` or an expression over edges; empty for all of them."""
-    verdict: Outcome
-    """What the recordings say of the group's shares."""
-    p: float | None
-    """Probability of such a deviation or a larger one while the shares hold, at any time of looking; null without a test."""
-    effect: float | None
-    """Share of the calls slower than the border, now minus what the specification says: -1 to 1."""
-    effect_low: float | None
-    """Lower end of its confidence interval."""
-    effect_high: float | None
-    """Upper end of its confidence interval."""
+    ``path`` is a call edge ``"caller -> callee"`` or an expression over edges. The effect is the share of the calls slower than
+    the border, now minus what the specification says: -1 to 1. ``p`` holds at any time of looking.
+    """
+
     e_value: float | None = None
     """Evidence against the shares: at most 1 on average while they hold."""
     group: str = ""
@@ -132,25 +126,12 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class DiffVerdict:
-    """What changed of a component between two sets of laws or recordings."""
+class DiffVerdict(_Verdict):
+    """What changed of a component between two sets of laws or recordings; the effect is new cost over old at the data's sizes.
 
-    component: Component = field(metadata=PLACED)
-    """The part of the program."""
-    metric: Metric = field(metadata=MEASURED)
-    """What was measured."""
-    path: str
-    """Empty: the whole component."""
-    verdict: Outcome
-    """``violated``: worse beyond the minimum effect; ``holds``: not worse; ``out of scope``: only on one side."""
-    p: float | None
-    """Probability of such a difference or a larger one if nothing relevant changed; null for laws without evidence."""
-    effect: float | None
-    """Cost by the new law over cost by the old one at the sizes of the data."""
-    effect_low: float | None
-    """Lower end of its confidence interval."""
-    effect_high: float | None
-    """Upper end of its confidence interval."""
+    ``violated``: worse beyond the minimum effect; ``holds``: not worse; ``out of scope``: only on one side. ``path`` is empty.
+    """
+
     changes: tuple[Change, ...] = ()
     """What differs, the most telling first; empty where nothing does."""
     better: bool = False

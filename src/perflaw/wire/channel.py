@@ -18,6 +18,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -341,6 +342,19 @@ def over(
 ) -> StreamChannel:
     """A channel over descriptors of this process: its standard input and output, or a descriptor that it was given."""
     return StreamChannel(Descriptors(reading, writing), name, limits, frame_s)
+
+
+def dismiss(channel: Channel, word: str, process: subprocess.Popen[bytes] | None, seconds: float) -> None:
+    """Say goodbye and close a channel; a process that was started for it is waited for, then killed."""
+    with suppress(WireError):  # the other end has gone already
+        channel.send(word)
+    channel.close()
+    if process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def pair(name: str = "pair") -> tuple[StreamChannel, StreamChannel]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from perflaw.errors import UsageError
 from perflaw.types.studies import Study
-from perflaw.wire.channel import Channel, Message, WireError, spawn
+from perflaw.wire.channel import Channel, Message, WireError, dismiss, spawn
 from perflaw.wire.tls import connect, parse_address, read_token
 
 _SLACK_S: Final = 30.0
@@ -58,15 +57,7 @@ class AgentConnection:
 
     def close(self) -> None:
         """Let the agent go, and wait until it has ended the target, restored it and ended itself."""
-        with suppress(WireError):  # the agent has gone already
-            self.channel.send("bye")
-        self.channel.close()
-        if self.process:
-            try:
-                self.process.wait(_SLACK_S)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        dismiss(self.channel, "bye", self.process, _SLACK_S)
 
     def kill(self) -> None:
         """Kill an agent that does not answer; the next one does what it leaves undone."""

@@ -132,8 +132,7 @@ class Measurement:
     def run(self, disk: DiskWatch, server: Server | None, helpers: set[int]) -> dict[str, Any]:
         """Run it to its end, or until it is told to stop, and return all that came of it; ``helpers`` are left alone.
 
-        Raises:
-            Refused: the trial is no data point.
+        Refused where the trial is no data point.
         """
         target = self._job.target
         if self._result_file:  # a result of an earlier trial would be mistaken for this one's

@@ -20,11 +20,7 @@ Phase = Literal["before", "running", "after"]
 
 
 def apply_all(knobs: Sequence[Knob], configuration: Configuration, context: Context) -> None:
-    """Apply every knob in the study's order, and fill the context's variables, arguments, environment and files.
-
-    Raises:
-        TargetError: a knob, which the error names, could not be applied.
-    """
+    """Apply every knob in the study's order, and fill the context; TargetError names a knob that could not be applied."""
     context.variables = {**host(), **configuration}
     try:
         for knob in knobs:

@@ -84,11 +84,7 @@ class Context:
         return Path(self.folder) / name
 
     def run(self, command: str | list[str]) -> str:
-        """Return what a command prints. A shell is used only where the command is written for one.
-
-        Raises:
-            TargetError: the command fails, or does not end.
-        """
+        """Return what a command prints, by a shell only where it is written for one; TargetError if it fails or hangs."""
         words = command
         if isinstance(words, str):
             words = command_of(words, self.arguments, {**self.variables, **self.files})
@@ -112,11 +108,7 @@ class Context:
         return printed[:MOST_CHARACTERS].decode(errors="replace")
 
     def http(self, method: str, address: str, body: str = "", kind: str = "application/json") -> str:
-        """Return the text of the answer to an HTTP request, past any proxy.
-
-        Raises:
-            TargetError: there is no answer, or its status is not a success.
-        """
+        """Return the text of the answer to an HTTP request, past any proxy; TargetError without an answer of success."""
         import urllib.error  # 30 ms to import, which few studies need
         import urllib.request
         from http.client import HTTPException

@@ -10,6 +10,7 @@ from pathlib import Path
 from resource import struct_rusage
 from typing import Final
 
+from perflaw.record.machine import stat_of as fields_of
 from perflaw.types.studies import Conditions
 
 TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
@@ -51,12 +52,9 @@ class ThreadUsage:
 
 def stat_of(pid: int) -> ProcessStat | None:
     """Return the process; None where there is none."""
-    text = _read(f"/proc/{pid}/stat")
-    if not text:
-        return None
-    fields = text[text.rindex(")") + 2 :].split()
+    fields = fields_of(pid)
     ticks = sum(int(number) for number in fields[11:15])
-    return ProcessStat(pid, int(fields[1]), fields[0], ticks * TICK_S, int(fields[21]) * _PAGE)
+    return ProcessStat(pid, int(fields[1]), fields[0], ticks * TICK_S, int(fields[21]) * _PAGE) if fields else None
 
 
 def children_of(pid: int) -> list[int]:

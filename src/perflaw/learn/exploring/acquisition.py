@@ -121,17 +121,11 @@ def validity(good: Array, failed: Array, at: Array, ordered: Mask, seed: int) ->
 
 
 def certainty(law: Surrogate, at: Array, usable: Array, margin: float, seed: int) -> float:
-    """Return the probability that no point ``at`` (m, d) is better than the best trial by more than ``margin``.
+    """Return the probability that no untried point ``at`` (m, d) beats the best trial by more than ``margin``, a share.
 
-    Whole laws are drawn and counted. A law that fits well can still be wrong, so its uncertainty is widened by its
-    leave-one-out residuals, and a part of the probability is withheld while few configurations support the law.
-
-    Args:
-        law: law fitted to all trials.
-        at: configurations that were not tried.
-        usable: probability that each is a data point, (m,).
-        margin: margin as a share (0.05: 5 %).
-        seed: seed of the draws.
+    Whole laws are drawn and counted; ``usable`` (m,) is the probability that a point is a data point. A law that fits well can
+    still be wrong, so its uncertainty is widened by its leave-one-out residuals, and a part of the probability is withheld
+    while few configurations support the law.
     """
     distinct = np.unique(law.x, axis=0).shape[0]
     if distinct < MIN_CONFIGURATIONS:

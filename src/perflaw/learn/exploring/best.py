@@ -95,14 +95,9 @@ def field_of(
 ) -> Field | None:
     """Draw the metric's law; None where too few configurations were tried.
 
-    Args:
-        trials: all trials of the study.
-        space: the study's configurations.
-        metric: the metric.
-        seed: seed of the draws.
-        like: a field whose configurations are drawn here too.
-        flat: whether no dependence on any knob is established. Differences between configurations count as noise then,
-            since a flexible law finds a shape in any small sample of noise.
+    The configurations of the field ``like`` are drawn here too. ``flat``: no dependence on any knob is established.
+    Then differences between configurations count as noise, since a flexible law finds a shape in any small sample of
+    noise.
     """
     seen = responses(trials, space, metric.name)
     if seen is None or len(seen.y) < MIN_CONFIGURATIONS:

@@ -498,17 +498,11 @@ def fit_surrogate(
     draws: int = DRAWS,
     trials: Array | None = None,
 ) -> Surrogate:
-    """Fit the law to responses.
+    """Fit the law to finite responses ``values`` (n,) at configurations ``x`` (n, d) in the unit cube, n ≥ 1.
 
-    Args:
-        x: configurations in the unit cube, (n, d), n ≥ 1.
-        ordered: which knobs have an order, (d,).
-        values: responses, (n,), finite.
-        sign: 1 where more is better, −1 where less is better.
-        seed: seed of the draws.
-        errors: standard errors of the responses in their unit, (n,), nan where unknown.
-        draws: number of draws of the hyperparameters.
-        trials: number of trials that each response is the mean of, (n,); 1 each where it is None.
+    ``ordered`` (d,) says which knobs have an order, ``sign`` is 1 where more is better and −1 where less is. ``errors``
+    (n,) are the responses' standard errors in their unit, NaN where unknown, ``trials`` (n,) numbers of trials that
+    they are means of.
     """
     scale = scale_of(values, sign)
     keep = np.arange(values.size)

@@ -40,16 +40,10 @@ def metric_law(
     depends: bool = True,
     at: Sequence[Mapping[str, float]] = (),
 ) -> Law:
-    """Learn how responses (n,) depend on features (n,) each.
+    """Learn how responses ``y`` (n,) depend on ``features``, knobs and features of the workload, (n,) each.
 
-    Args:
-        name: name of the metric.
-        y: responses, (n,).
-        features: knobs and features of the workload, (n,) each.
-        groups: configuration of each row; the rows of a configuration have its deviation from the law in common.
-        depends: whether a test established that the metric depends on any knob; if not, only the law learner's own evidence
-            counts.
-        at: points for which predictions are given before those beyond the data.
+    Rows of one configuration, by ``groups``, have its deviation from the law in common. Unless a test established that
+    the metric ``depends`` on any knob, only the law learner's own evidence counts. Points ``at`` are predicted first.
     """
     varying = {feature: values for feature, values in features.items() if np.ptp(values) > 0}
     # Of two features that are each other's opposite (a knob of two settings without order) the second is kept.

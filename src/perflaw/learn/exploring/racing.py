@@ -43,12 +43,10 @@ def run_scatter(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def survivors(values: Mapping[str, Sequence[float]], sign: float, alpha: float = RACE_ALPHA) -> list[str]:
-    """Return the keys of configurations that may still be the best, the best first.
+    """Return the keys of configurations that may still be the best, the best first, by the values of their trials.
 
-    Args:
-        values: values of the trials by configuration, all under one workload.
-        sign: 1 where more is better, −1 where less is better.
-        alpha: probability that the best configuration is dropped.
+    All trials are under one workload. ``sign`` is 1 where more is better, −1 where less is; ``alpha`` is the
+    probability that the best configuration is dropped.
     """
     positive = all(value > 0 for several in values.values() for value in several)
     scores = {
@@ -194,13 +192,8 @@ def slope(means: Array) -> tuple[float, float]:
 def steady_from(at_s: Sequence[float], values: Sequence[float], goal: Goal | None = None) -> float:
     """Return when a complete trial had become steady, in seconds; 0 where it was so from the start.
 
-    The front that differs most from the rest is cut off repeatedly, as long as it differs by more than 5 % and by more than
-    chance. Given a goal, only a front that is worse is cut off.
-
-    Args:
-        at_s: ends of the readings, in seconds.
-        values: their values.
-        goal: which way is better.
+    The front that differs most from the rest is cut off repeatedly, as long as it differs by more than 5 % and by more
+    than chance. Given a goal, only a front that is worse is cut off. ``at_s`` are the ends of the readings ``values``.
     """
     total = max(at_s, default=0.0)
     batches = Batches(total * (1 + 1e-9) + 1e-12)
@@ -245,14 +238,11 @@ class Stopper:
     def __init__(
         self, goal: Goal, incumbent: Sequence[float], total_s: float, run_sd: float | None = None, steady_s: float = 0.0
     ) -> None:
-        """Begin a trial.
+        """Begin a trial that will be measured for ``total_s``; without values of an ``incumbent`` it is never stopped.
 
-        Args:
-            goal: which way is better.
-            incumbent: values of the trials of the best configuration so far; empty: nothing is ever stopped.
-            total_s: time for which the trial will be measured.
-            run_sd: relative scatter from trial to trial (``run_scatter``); None: that of the incumbent's trials and a prior.
-            steady_s: when earlier trials of the study had usually become steady (``usually_steady``).
+        The incumbent's values are those of the best configuration so far. ``run_sd`` and ``steady_s`` are what
+        :func:`run_scatter` and :func:`usually_steady` give; without ``run_sd`` the scatter is that of the incumbent's
+        trials and a prior.
         """
         self.sign = -1.0 if goal == "min" else 1.0
         self.incumbent = np.asarray(incumbent, dtype=np.float64)

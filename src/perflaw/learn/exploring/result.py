@@ -31,17 +31,9 @@ def study_result(
     ended: str = "",
     seed: int = 0,
 ) -> StudyResult:
-    """Return all that the trials so far show; the same input gives the same result.
+    """Return all that the trials, planned ones included, so far show; the same input gives the same result.
 
-    Raises no error for want of data: what the data cannot say is left out, with a notice.
-
-    Args:
-        study: the study.
-        trials: all of its trials, also those that are only planned.
-        space: its configurations.
-        unfinished: whether trials are still to come.
-        ended: why the study ended, in words.
-        seed: seed of all draws.
+    What the data cannot say is left out, with a notice. ``ended`` says in words why the study ended.
     """
     objective = study.objective
     metrics = sorted(study.metrics, key=lambda metric: metric != objective)

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from perflaw.laws.printing import learnt_text
 from perflaw.learn.variance.moments import Floats
@@ -116,20 +117,12 @@ def blocks(covariance: Matrix, net: Sequence[int], n: int, theta: float) -> tupl
     >>> [(one.parts, one.variance, one.minimal) for one in blocks(c, [100, 0, 0], 1, 0.1)]
     [((0,), 100.0, (0,)), ((1, 2), 0.0, None)]
     """
-    whole, root = sum(net), list(range(len(covariance)))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            i = root[i]
-        return i
-
-    for i, j in combinations(range(len(covariance)), 2):
-        if whole > 0 and 2 * abs(covariance[i][j] or 0) >= theta * whole:
-            low, high = sorted((find(i), find(j)))
-            root[high] = low
+    whole, count = sum(net), len(covariance)
+    joined = [[whole > 0 and 2 * abs(one or 0) >= theta * whole for one in row] for row in covariance]
+    block_of = connected_components(np.array(joined).reshape(count, count), directed=False)[1].tolist()
     members_of: dict[int, list[int]] = {}
-    for i in range(len(covariance)):
-        members_of.setdefault(find(i), []).append(i)
+    for place, block in enumerate(block_of):
+        members_of.setdefault(block, []).append(place)
     found = []
     for members in map(tuple, members_of.values()):
         variance, share = _variance(covariance, members), sum(net[i] for i in members)

@@ -6,14 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from perflaw.errors import TargetError, UsageError
 from perflaw.record.probes.collector import THIS_MACHINE, Batch, ProbeProcess, Sender, from_message
-from perflaw.wire.channel import Channel, Closed, Message, WireError, spawn
+from perflaw.wire.channel import Channel, Closed, Message, WireError, dismiss, spawn
 from perflaw.wire.tls import Address, connect, parse_address, read_token
 
 ANSWER_S: Final = 20.0
@@ -65,15 +64,7 @@ class CollectorConnection:
 
     def close(self) -> None:
         """Say goodbye. A process that this one started is waited for, and killed if it does not end."""
-        with suppress(WireError):  # the other end has gone already
-            self.channel.send("goodbye")
-        self.channel.close()
-        if self.process:
-            try:
-                self.process.wait(5.0)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        dismiss(self.channel, "goodbye", self.process, 5.0)
 
     def _until_answered(self) -> Iterator[Message]:
         """Batches that come before the answer; then the answer is in ``_answer``."""

@@ -50,11 +50,6 @@ class ProbeProcess:
     host: str = ""
     """Address of the collector that drains it; empty for this machine."""
 
-    @property
-    def pending(self) -> int:
-        """Records that were produced but are neither received nor lost yet."""
-        return self.tally.produced - self.tally.received - self.tally.lost
-
 
 @dataclass(frozen=True, slots=True)
 class RingRecords:

@@ -6,6 +6,7 @@ which.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,18 +52,8 @@ class ProbeRecords:
 
     def take(self, rows: NDArray[Any]) -> ProbeRecords:
         """Some of the records, by number or by a mask."""
-        arrays = (
-            self.probe,
-            self.type,
-            self.count,
-            self.cpu,
-            self.thread,
-            self.at,
-            self.fields,
-            self.ticks,
-            self.length,
-        )
-        return ProbeRecords(self.source, self.ring, *(array[rows] for array in arrays))
+        columns = [getattr(self, column.name)[rows] for column in dataclasses.fields(self)[2:]]
+        return ProbeRecords(self.source, self.ring, *columns)
 
 
 def decode(piece: RingRecords, source: ProbeProcess) -> ProbeRecords:

@@ -13,7 +13,7 @@ from perflaw.report.page.page import as_json, asset, encodable, filled, program
 from perflaw.report.quantity import NOTHING, counted
 from perflaw.types.documents import Document, document
 from perflaw.types.explored import Choice, StudyResult, Surface
-from perflaw.types.studies import Configuration, Study, StudyMetric, Trial, Value
+from perflaw.types.studies import Study, StudyMetric, Trial, Value
 
 RELOAD_S = 3
 """Seconds after which the page of an unfinished study looks for a newer one."""
@@ -131,17 +131,12 @@ def _metric(metric: StudyMetric, result: StudyResult) -> Document:
     }
 
 
-def _settings(configuration: Configuration, study: Study) -> dict[str, str]:
-    knobs = {knob.name: knob for knob in study.knobs}
-    return {name: words.setting_text(knobs.get(name), value) for name, value in configuration.items()}
-
-
 def _choice(choice: Choice, study: Study) -> Document:
     metrics = {metric.name: metric for metric in study.metrics}
     return {
         **document(choice),
         "text": {
-            "settings": _settings(choice.configuration, study),
+            "settings": words.setting_texts(study, choice.configuration),
             "expected": {name: words.estimate_text(metrics[name], one) for name, one in choice.metrics.items()},
             "measured": {name: words.value_text(metrics[name], choice.measured.get(name)) for name in choice.metrics},
             "sure": words.sure_text(choice),
@@ -157,7 +152,7 @@ def _trial(trial: Trial, study: Study) -> Document:
         "state": words.state_of(trial),
         "counts": trial.valid and not trial.contaminated,
         "text": {
-            "settings": _settings(trial.configuration, study),
+            "settings": words.setting_texts(study, trial.configuration),
             "metrics": {metric.name: words.value_text(metric, values.get(metric.name)) for metric in study.metrics},
             "reasons": "; ".join(filter(None, (trial.reason, trial.stopped, trial.contaminated))),
         },

@@ -39,8 +39,13 @@ def setting_text(knob: Knob | None, value: Value) -> str:
 
 def configuration_text(study: Study, configuration: Configuration) -> str:
     """``page_size = 64 KiB, threads = 3``."""
+    return ", ".join(f"{name} = {text}" for name, text in setting_texts(study, configuration).items())
+
+
+def setting_texts(study: Study, configuration: Configuration) -> dict[str, str]:
+    """Each setting of a configuration with its knob's unit."""
     knobs = {knob.name: knob for knob in study.knobs}
-    return ", ".join(f"{name} = {setting_text(knobs.get(name), value)}" for name, value in configuration.items())
+    return {name: setting_text(knobs.get(name), value) for name, value in configuration.items()}
 
 
 def unit_of(metric: StudyMetric) -> tuple[float, str]:
@@ -163,13 +168,13 @@ def next_steps(result: StudyResult, name: str = "STUDY") -> Iterator[tuple[str, 
 
 
 MAX_SHARES, MAX_FRONT, MAX_NOTICES, MAX_MAPS = 8, 8, 8, 3
-"""Rows of each part where not all are asked for."""
+"""Rows of each part."""
 _BAR = 20
 _SHADES = " ░▒▓█"
 _MAX_LEVEL_NAME = 14
 
 
-def explore_text(result: StudyResult, colour: bool = False, every: bool = False, name: str = "STUDY") -> str:
+def explore_text(result: StudyResult, colour: bool = False, name: str = "STUDY") -> str:
     """The whole result in 80 columns; ``name`` is the study on the command line."""
     metrics = {metric.name: metric for metric in result.study.metrics}
     text = _paragraph(heading(result))
@@ -177,7 +182,7 @@ def explore_text(result: StudyResult, colour: bool = False, every: bool = False,
         text += "\n" + _choice("best", result.best, result, metrics)
         if result.robust and robust_differs(result):
             text += _choice("robust", result.robust, result, metrics)
-    for importance in result.importance if every else result.importance[:2]:
+    for importance in result.importance[:2]:
         noise = noise_text(importance, metrics[importance.metric])
         notes = ["every combination was tried"] * importance.exact + [noise] * bool(noise)
         variance = "log-variance" if importance.logarithm else "variance"
@@ -186,7 +191,7 @@ def explore_text(result: StudyResult, colour: bool = False, every: bool = False,
         if importance.reason:
             text += "\n" + _paragraph(f"{head}: {importance.reason}")
             continue
-        shares = importance.shares if every else [share for share in importance.shares if share.sure][:MAX_SHARES]
+        shares = [share for share in importance.shares if share.sure][:MAX_SHARES]
         rows = [[share_text(share), knobs_text(share), "█" * round(share.share * _BAR)] for share in shares]
         table = text_table(["share", "knobs", ""], rows, right=(0,), colour=colour)
         text += "\n" + _paragraph(head) + "".join(f" {line}\n" for line in table.splitlines())
@@ -194,7 +199,7 @@ def explore_text(result: StudyResult, colour: bool = False, every: bool = False,
     text += "\n" + maps if maps else ""
     if len(result.pareto) > 1:
         names = [name for name in result.pareto[0].metrics if metrics[name].goal]
-        shown = result.pareto if every else result.pareto[:MAX_FRONT]
+        shown = result.pareto[:MAX_FRONT]
         rows = [
             [
                 configuration_text(result.study, one.configuration),
@@ -212,7 +217,7 @@ def explore_text(result: StudyResult, colour: bool = False, every: bool = False,
         text += _paragraph(f"law of {one.metric.name}: {printable(law)}")
     # Warnings, without those that stand beside the shares already.
     notices = [one for one in result.notices if one.kind not in ("null", "few")]
-    listed = notices if every else notices[:MAX_NOTICES]
+    listed = notices[:MAX_NOTICES]
     text += "\n" * bool(listed) + "".join(_paragraph(f"! {printable(one.words)}") for one in listed)
     left = len(notices) - len(listed)
     text += f"  {counted(left, 'more warning')} (--all lists all)\n" if left else ""

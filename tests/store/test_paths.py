@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from perflaw.errors import StoreError
 from perflaw.store.columns import Column, Table, texts, wide
 from perflaw.store.experiment import Recording
-from perflaw.store.paths import PathsAbout, about_table, read_observed, read_paths, write_paths
+from perflaw.store.paths import PathsAbout, about_table, read_observed
+from perflaw.store.schema import PATHS
+from perflaw.store.tables import read_table, write_tables
 from perflaw.types import CPU, EVENTS, TIME, Clock, Losses, Platform, Run
 from tests.conftest import examples
 
@@ -76,7 +78,7 @@ def tables(rows: Rows, about: PathsAbout):
 def recording(folder: Path, name: str, run: Run = RUN, about: PathsAbout | None = None, rows: Rows = ROWS) -> Recording:
     place = folder / name
     place.mkdir()
-    write_paths(place, tables(rows, about or PathsAbout("build", 10.0, 6.0)))
+    write_tables(place, tables(rows, about or PathsAbout("build", 10.0, 6.0)))
     return Recording(replace(run, id=name), place)
 
 
@@ -142,7 +144,7 @@ row = st.tuples(
 def test_tables_keep_every_row(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("paths")
     about = PathsAbout("", 0.0, 0.0)
-    write_paths(folder, tables(rows, about))
-    assert {name: list(table) for name, table in read_paths(folder).items()} == {
+    write_tables(folder, tables(rows, about))
+    assert {name: list(read_table(folder, name)) for name in PATHS} == {
         name: list(table) for name, table in tables(rows, about).items()
     }

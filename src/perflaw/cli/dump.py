@@ -27,8 +27,8 @@ def command(experiment: str, table: str | None, runs: tuple[str, ...]) -> int:
     from perflaw.store.counts import read_counts
     from perflaw.store.experiment import open_experiment
     from perflaw.store.merge import merge
-    from perflaw.store.probe_tables import PROBE_TABLES, has_probes, read_probes
-    from perflaw.store.schema import COLUMNS
+    from perflaw.store.schema import COLUMNS, PROBE_TABLES
+    from perflaw.store.tables import has_table, read_table
 
     known = (*COLUMNS, COUNTS, *PROBE_TABLES)
     if table is not None and table not in known:
@@ -48,8 +48,8 @@ def command(experiment: str, table: str | None, runs: tuple[str, ...]) -> int:
                 _print_table(COUNTS, ["kind", "name", "function", "count"], rows)
     for name in [table] if table in PROBE_TABLES else [] if table else ["probes", "probe_processes"]:
         for recording in recordings:  # records are in the program's run, also those of its child processes
-            if has_probes(recording.folder) and (recording.folder / f"{name}.parquet").exists():
-                _print_table(name, list(PROBE_TABLES[name]), read_probes(recording.folder, name))
+            if has_table(recording.folder, name):
+                _print_table(name, list(PROBE_TABLES[name]), read_table(recording.folder, name))
     if table in (COUNTS, *PROBE_TABLES):
         return 0
     merged = [recording.tables() for recording in recordings]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +10,6 @@ from perflaw.cli.options import experiment_option, note, parse_features
 from perflaw.cli.record_messages import print_build
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("import", short_help="read traces of other tools and recordings of other machines")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -19,9 +18,6 @@ from perflaw.cli.record_messages import (
     with_progress,
 )
 from perflaw.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(

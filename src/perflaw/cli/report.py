@@ -43,8 +43,7 @@ def command(
 ) -> int:
     """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network."""
     from perflaw.cli.trend import TrendRequest, learn_trend, read_trend_input
-    from perflaw.store.counts import has_counts
-    from perflaw.store.paths import has_paths
+    from perflaw.store.tables import has_table
 
     point = point_of(at)
     outcomes = _outcomes(check, diff)
@@ -55,14 +54,14 @@ def command(
     trend: TrendView | None = None
     variance: tuple[VarianceView, ...] = ()
     specs: MineView | None = None
-    if any(has_counts(one.folder) for one in recordings):
+    if any(has_table(one.folder, "counts") for one in recordings):
         with _noted("clusters of lines"):
             read = read_trend_input(TrendRequest(experiment, runs))
             points = (point,) if point and set(point) <= set(read.matrix.features) else ()
             trend = learn_trend(read, TrendRequest(experiment, runs, at=points))
     with _noted("patterns of variance"):
         variance = variance_views(recordings, metric)
-    if any(has_paths(one.folder) for one in recordings):
+    if any(has_table(one.folder, "path_about") for one in recordings):
         with _noted("specifications of call paths"):
             specs = mine_view(recordings, experiment, metric)
     size = write_page(output, replace(page, verdicts=outcomes, trend=trend, variance=variance, mine=specs))

@@ -206,15 +206,16 @@ def _first(names: Iterable[str]) -> str:
 
 def _read_experiment(request: TrendRequest) -> TrendInput:
     """Counts of an experiment's lines and blocks; without counted lines those of functions and calls."""
-    from perflaw.store.counts import has_counts, read_matrix, read_sources
+    from perflaw.store.counts import read_matrix, read_sources
     from perflaw.store.experiment import execution_of, open_experiment
+    from perflaw.store.tables import has_table
 
     kinds = tuple(dict.fromkeys(kind.strip() for kind in (request.kinds or "").split(",") if kind.strip()))
     for kind in kinds:
         if kind not in KINDS:
             raise UsageError(f"--kind {kind}: no such kind", f"there are {', '.join(KINDS)}", "--kind line,block")
     recordings = open_experiment(request.experiment).recordings(request.source)
-    counted = [one for one in recordings if has_counts(one.folder)]
+    counted = [one for one in recordings if has_table(one.folder, "counts")]
     instead = not kinds and not counted
     kinds = kinds or (("line", "block") if counted else ("function", "edge"))
     used = list(recordings)

@@ -16,9 +16,9 @@ from perflaw.explore.journal import Journal
 from perflaw.explore.judging import planned_trials, trials_left
 from perflaw.explore.policy import Steering
 from perflaw.explore.space import Space
-from perflaw.explore.trials import RECORDS, scored, write_run
+from perflaw.explore.trials import scored, write_run
 from perflaw.store.experiment import Experiment
-from perflaw.store.tables import read_table
+from perflaw.store.tables import has_table, read_table
 from perflaw.types.studies import Budget, Configuration, Reading, Study, Trial
 
 DEFAULT_TRIALS = 60
@@ -144,8 +144,8 @@ def rescore(experiment: Experiment, journal: Journal, study: Study) -> int:
             path = folder / f"{name}.txt"
             raw[name] = path.read_text() if path.is_file() else default
         readings: tuple[Reading, ...] = ()
-        if (folder / "records.parquet").is_file():
-            readings = tuple(Reading(*row) for row in read_table(folder, "records", schema=RECORDS))
+        if has_table(folder, "records"):
+            readings = tuple(Reading(*row) for row in read_table(folder, "records"))
         trials.append(scored(study, trial, raw, readings))
         if trials[-1].valid:
             write_run(folder, study, trials[-1], raw, readings, scales)

@@ -25,14 +25,12 @@ from perflaw.record.unfinished import MARK, mark_of
 from perflaw.store.columns import Column, Table, Tables, texts
 from perflaw.store.experiment import Experiment, discard, locked, save
 from perflaw.store.merge import merge
-from perflaw.store.schema import COLUMNS, LOCAL, REAL, TEXT, table_of
+from perflaw.store.schema import COLUMNS, LOCAL, table_of
 from perflaw.store.tables import private_files, write_tables
 from perflaw.types import CPU, EVENTS, TIME, Clock, Component, Losses, Metric, Run
 from perflaw.types.studies import Conditions, Reading, Study, Trial
 from perflaw.wire.channel import Message
 
-RECORDS: Final = {"records": {"metric": TEXT, "at_s": REAL, "value": REAL, "n": "BIGINT"}}
-"""Table of a trial's readings, in the order in which they came."""
 _NS: Final = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "ns": 1.0}
 """Nanoseconds in each unit of time."""
 _FINE_STEPS: Final = 1000.0
@@ -247,7 +245,6 @@ def write_run(
                         }
                     )
                 },
-                RECORDS,
             )
         for name in ("stdout", "stderr", "result"):
             if raw.get(name):

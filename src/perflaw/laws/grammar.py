@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lark import Token, Transformer, v_args
+from lark import Lark, Token, Transformer, v_args
 
 from perflaw.laws import statements
-from perflaw.laws import statements as remarks
-from perflaw.laws import statements as rules
 from perflaw.laws import tree as ast
 from perflaw.laws.errors import DEEPEST, refused, too_deep
 from perflaw.laws.tree import Expression, unquote
-
-if TYPE_CHECKING:
-    from lark import Lark
-
 
 # ---- Between lexer and parser: comments are put where statements end, and brackets nest so deep and no deeper.
 
@@ -125,9 +119,9 @@ class Build(Transformer[Token, Any]):
         bindings, clauses, said = statements.arrange(body, unit, metric)
         return ast.Block(name, str(metric), parameters, bindings, clauses, str(unit or ""), (), said, line)
 
-    def remark(self, token: Token) -> remarks.Read:
+    def remark(self, token: Token) -> statements.Read:
         """A comment within a block."""
-        return remarks.Read(self.comment(token), token.type == "BESIDE")
+        return statements.Read(self.comment(token), token.type == "BESIDE")
 
     def component(self, token: Token) -> tuple[str, int]:
         """Name and line."""
@@ -142,8 +136,10 @@ class Build(Transformer[Token, Any]):
         return token
 
     def body(self, *found: Any) -> tuple[Any, ...]:
-        """Statements in their order."""
+        """Statements, or weighted laws, in their order."""
         return found
+
+    mixture = body
 
     def binding(self, token: Token) -> ast.Binding:
         """Type, name and text."""
@@ -157,41 +153,37 @@ class Build(Transformer[Token, Any]):
         """A mixture in braces."""
         return ast.Clause(parts[0] if len(parts) == 2 else None, statements.mixture(parts[-1]))
 
-    def mixture(self, *parts: Any) -> tuple[Any, ...]:
-        """Weighted laws in their order."""
-        return parts
-
     def weighted(self, token: Token, distribution: ast.Distribution) -> statements.Weighted:
         """A law with its probability."""
         return statements.Weighted(token, statements.probability(token), distribution)
 
     def distribution(self, name: Token, *arguments: Expression) -> ast.Distribution:
         """A distribution that exists, with arguments that it can have."""
-        return rules.distribution(name, arguments)
+        return statements.distribution(name, arguments)
 
     def binary(self, left: Expression, op: Token, right: Expression) -> Expression:
         """An operator between two."""
-        return rules.bounded(ast.Binary("^" if op == "**" else str(op), left, right), op)
+        return statements.bounded(ast.Binary("^" if op == "**" else str(op), left, right), op)
 
     def text_behind(self, name: Expression, op: Token, text: Token) -> Expression:
         """A comparison with a text."""
-        return ast.Binary(str(op), rules.categorical(name, op), ast.Text(unquote(text)))
+        return ast.Binary(str(op), statements.categorical(name, op), ast.Text(unquote(text)))
 
     def text_before(self, text: Token, op: Token, name: Expression) -> Expression:
         """The same the other way round."""
-        return ast.Binary(str(op), ast.Text(unquote(text)), rules.categorical(name, op))
+        return ast.Binary(str(op), ast.Text(unquote(text)), statements.categorical(name, op))
 
     def unary(self, op: Token, operand: Expression) -> Expression:
         """An operator before its operand."""
-        return rules.bounded(ast.Unary(str(op), operand), op)
+        return statements.bounded(ast.Unary(str(op), operand), op)
 
     def number(self, token: Token) -> Expression:
         """A finite number."""
-        return rules.number(token)
+        return statements.number(token)
 
     def name(self, token: Token) -> Expression:
         """A feature; ``true`` and ``false`` are 1 and 0."""
-        return rules.name(token)
+        return statements.name(token)
 
     def quoted(self, token: Token) -> Expression:
         """A feature in backquotes."""
@@ -199,7 +191,7 @@ class Build(Transformer[Token, Any]):
 
     def call(self, name: Token, *arguments: Expression) -> Expression:
         """A function that exists."""
-        return rules.call(name, arguments)
+        return statements.call(name, arguments)
 
 
 STARTS = ["file", "expression", "distribution"]
@@ -208,8 +200,6 @@ STARTS = ["file", "expression", "distribution"]
 @lru_cache(maxsize=1)
 def parser() -> Lark:
     """The parser; its results are nouns of ``ast``, built while it reads, so that no tree is walked afterwards."""
-    from lark import Lark
-
     text = files("perflaw.laws").joinpath("grammar.lark").read_text(encoding="utf-8")
     options: dict[str, Any] = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": False}
     return Lark(text, start=STARTS, transformer=Build(), postlex=Outline(), **options)

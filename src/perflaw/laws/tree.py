@@ -48,8 +48,9 @@ class Expression:
 
     @property
     def label(self) -> tuple[object, ...]:
-        """What tells it from other nodes with the same operands."""
-        return ()
+        """What tells it from other nodes with the same operands: its first field."""
+        names: tuple[str, ...] = self.__match_args__
+        return (getattr(self, names[0]),)
 
     def walk(self) -> Iterator[Expression]:
         """Every node, parents before operands, left before right."""
@@ -133,11 +134,6 @@ class Name(Expression):
     text: str
     """Name without the backquotes: ``src.len``."""
 
-    @property
-    def label(self) -> tuple[object, ...]:
-        """The name."""
-        return (self.text,)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Text(Expression):
@@ -145,11 +141,6 @@ class Text(Expression):
 
     value: str
     """The text without its quotes."""
-
-    @property
-    def label(self) -> tuple[object, ...]:
-        """The text."""
-        return (self.value,)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -165,11 +156,6 @@ class Unary(Expression):
     def operands(self) -> tuple[Expression, ...]:
         """The one operand."""
         return (self.operand,)
-
-    @property
-    def label(self) -> tuple[object, ...]:
-        """The operator."""
-        return (self.op,)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -193,11 +179,6 @@ class Binary(Expression):
         """Whether the left operand is a binary one as well."""
         return isinstance(self.left, Binary)
 
-    @property
-    def label(self) -> tuple[object, ...]:
-        """The operator."""
-        return (self.op,)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Expression):
@@ -212,11 +193,6 @@ class Call(Expression):
     def operands(self) -> tuple[Expression, ...]:
         """The arguments."""
         return self.arguments
-
-    @property
-    def label(self) -> tuple[object, ...]:
-        """The function."""
-        return (self.function,)
 
 
 # ---- The nouns of the annotation language (Freud §2.2): what a ``.law`` file says, as frozen dataclasses.

@@ -24,8 +24,7 @@ from perflaw.record.tree.tables import tabulate
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.counts import write_counts
 from perflaw.store.experiment import discard, save
-from perflaw.store.paths import PathsAbout, write_paths
-from perflaw.store.probe_tables import write_probes
+from perflaw.store.paths import PathsAbout
 from perflaw.types import Run
 
 UNCERTAIN: Final = 5
@@ -181,15 +180,12 @@ def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callabl
             tick_ns = float(run.clock.tick_ns)
         about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
     paths = path_tables(recorded, run, context.paths, about) if about else None
-    counted, probes = recorded.counted, probe_tables(recorded)
+    tables = {**(paths or {}), **(probe_tables(recorded) or {}), **tables}
+    counted = recorded.counted
 
     def write(folder: Path) -> None:
         if counted:
             write_counts(folder, counted.counts, counted.sources)
-        if paths:
-            write_paths(folder, paths)
-        if probes:
-            write_probes(folder, probes)
         save(folder, run, tables)
 
     return write

@@ -11,7 +11,7 @@ from perflaw.store.columns import NULL, WIDE, Array, Column, Row, Table, Tables
 from perflaw.store.experiment import Recording
 from perflaw.store.merge import merge
 from perflaw.store.schema import WORST, component_of
-from perflaw.store.tables import read_table
+from perflaw.store.tables import has_table, read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Metric
 from perflaw.types.call_trees import CallTree, LinkMoments, NodeMoments, PairMoments, Samples
 from perflaw.types.recordings import NestedSpan, WorstCall
@@ -155,7 +155,7 @@ def worst_calls(recordings: Sequence[Recording], component: Component) -> tuple[
 
 def _worst_of(recording: Recording, component: Component) -> Iterator[WorstCall]:
     """The longest invocations of a function in a recording, in no order."""
-    if not (recording.folder / "worst.parquet").is_file():
+    if not has_table(recording.folder, "worst"):
         return
     components = read_table(recording.folder, "components")
     identity = (component.name, component.file, component.line, component.language, component.origin)

@@ -19,17 +19,11 @@ from numpy.typing import NDArray
 from perflaw.errors import StoreError
 from perflaw.store.columns import Array, Column, Table, texts
 from perflaw.store.experiment import Recording, execution_of
-from perflaw.store.schema import INT, TEXT
-from perflaw.store.tables import private_files, read_arrays, read_table, write_tables
+from perflaw.store.schema import COUNTED, TEXT
+from perflaw.store.tables import has_table, private_files, read_arrays, read_table, write_tables
 from perflaw.types import TIME, CountMatrix, Counts, Location
 from perflaw.types.programs import COLLECTING
 
-COUNTED: Final[dict[str, dict[str, str]]] = {
-    # One row for each place of the program: the fields of Location, and how often it was executed.
-    "counts": {"kind": TEXT, "name": TEXT, "file": TEXT, "line": INT, "function": TEXT, "language": TEXT, "count": INT},
-    # One row for each source file: where its text is kept.
-    "sources": {"file": TEXT, "digest": TEXT},
-}
 LINES: Final = ("line", "block")
 """Kinds of locations that only runs with ``--collect lines`` have; their names begin with that of their file."""
 CALLS: Final = ("function", "edge")
@@ -61,7 +55,7 @@ def write_counts(folder: Path, counts: Counts, sources: Mapping[str, str]) -> No
                 part.write_bytes(data)
                 part.replace(path)
     kept = {"file": texts(list(digests)), "digest": texts(list(digests.values()))}
-    write_tables(folder, {"sources": Table(kept), "counts": Table(columns)}, COUNTED)
+    write_tables(folder, {"sources": Table(kept), "counts": Table(columns)})
 
 
 def _sources_folder(run: Path) -> Path:
@@ -69,16 +63,11 @@ def _sources_folder(run: Path) -> Path:
     return (run.parent.parent if run.parent.name == "runs" else run) / "sources"
 
 
-def has_counts(folder: Path) -> bool:
-    """Whether the run of ``folder`` counted executions."""
-    return (folder / "counts.parquet").exists()
-
-
 def read_counts(folder: Path) -> Counts | None:
     """The counts of the run in ``folder``; None where it has none. StoreError where the file is damaged."""
-    if not has_counts(folder):
+    if not has_table(folder, "counts"):
         return None
-    *fields, counts = (column.plain() for column in read_table(folder, "counts", schema=COUNTED).columns.values())
+    *fields, counts = (column.plain() for column in read_table(folder, "counts").columns.values())
     locations = tuple(Location(*row) for row in zip(*fields, strict=True))
     return Counts(locations, np.array(counts, dtype=np.int64))
 
@@ -87,8 +76,8 @@ def read_sources(recordings: Sequence[Recording]) -> dict[str, str]:
     """File → its text in the newest recording that has it; files whose text is no longer kept are left out."""
     paths: dict[str, Path] = {}
     for recording in recordings:
-        if (recording.folder / "sources.parquet").exists():
-            for file, digest in read_table(recording.folder, "sources", schema=COUNTED):
+        if has_table(recording.folder, "sources"):
+            for file, digest in read_table(recording.folder, "sources"):
                 paths[file] = _sources_folder(recording.folder) / f"{digest}.txt"
     return {file: path.read_bytes().decode(errors="replace") for file, path in paths.items() if path.is_file()}
 
@@ -105,7 +94,7 @@ def read_matrix(recordings: Sequence[Recording], kinds: Sequence[str] = LINES) -
     runs = {recording.run.id: recording.run for recording in recordings}
     programs = {run.id: execution_of(run, runs) for run in runs.values()}
     roots = {run: program.id for run, program in programs.items() if program.complete}
-    counted = {roots.get(one.run.id) for one in recordings if not need_counts or has_counts(one.folder)}
+    counted = {roots.get(one.run.id) for one in recordings if not need_counts or has_table(one.folder, "counts")}
     roots = {run: root for run, root in roots.items() if root in counted}
     columns = {run: place for place, run in enumerate(dict.fromkeys(roots.values()))}
     rows = _MatrixRows(kinds)
@@ -113,7 +102,7 @@ def read_matrix(recordings: Sequence[Recording], kinds: Sequence[str] = LINES) -
     for recording in recordings:
         if recording.run.id in roots:
             column = columns[roots[recording.run.id]]
-            if has_counts(recording.folder):  # those of compiled programs count functions as well
+            if has_table(recording.folder, "counts"):  # those of compiled programs count functions as well
                 places, counts = rows.of_counts(recording.folder)
                 cells.append((places, column, counts))
             if any(kind in CALLS for kind in kinds):

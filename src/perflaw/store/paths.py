@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,33 +14,11 @@ import numpy as np
 from perflaw.errors import StoreError
 from perflaw.store.columns import Array, Column, Table, Tables, texts
 from perflaw.store.experiment import Recording
-from perflaw.store.schema import INT, REAL, SUM, TEXT
-from perflaw.store.tables import read_table, write_tables
+from perflaw.store.schema import PATHS, WHOLE
+from perflaw.store.tables import has_table, read_table
 from perflaw.types import CPU, TIME, Batches, Histogram, Observation, Observed, Platform
 from perflaw.types.specifications import CallPath
 
-WHOLE: Final = -1
-"""Stands in place of a path for the function's calls on all paths."""
-PATHS: Final[dict[str, dict[str, str]]] = {
-    # One row. tick: calibrated step of the clock; probe: what recording a call adds to its callers' time; both ns.
-    # dropped: functions that there was no room for.
-    "path_about": {"build": TEXT, "tick": REAL, "probe": REAL, "dropped": INT},
-    # One row for each function that was chosen or is hot. share: its own part of all recorded time.
-    "path_functions": {"function": INT, "name": TEXT, "share": REAL},
-    # One row for each function on a call path, from the program's start to the function itself.
-    "call_paths": {"path": INT, "place": INT, "name": TEXT},
-    # begin, end: ns since 1970. nested: calls of recorded functions within the calls.
-    "path_observations": {"function": INT, "observation": INT, "begin": INT, "end": INT, "calls": INT, "nested": INT},
-    # One row for each function, observation, path and metric. If there is no row of cpu, it is equal to time.
-    "path_histograms": {"function": INT, "observation": INT, "path": INT, "metric": TEXT, "scale": INT, "zeros": INT},
-    # histogram: number of a row of path_histograms, from 0.
-    "path_buckets": {"histogram": INT, "bucket": INT, "count": INT},
-    # Sums over complete batches of 2^level calls; path WHOLE: of the function's calls on all paths.
-    "path_batches": {
-        "function": INT, "observation": INT, "path": INT, "metric": TEXT, "level": INT, "batches": INT, "sum_b": SUM,
-        "sum_bb": SUM,
-    },
-}  # fmt: skip
 _NO_BATCHES: Final = Batches((), (), ())
 
 
@@ -65,21 +42,6 @@ def about_table(about: PathsAbout) -> Table:
     return Table({"build": texts([about.build]), **numbers, "dropped": Column(np.array([about.dropped], np.int64))})
 
 
-def write_paths(folder: Path, tables: Tables) -> None:
-    """Write the tables into the run of ``folder``; OSError if the disk refuses."""
-    write_tables(folder, tables, PATHS)
-
-
-def has_paths(folder: Path) -> bool:
-    """Whether the run of ``folder`` has these tables."""
-    return (folder / "path_about.parquet").exists()
-
-
-def read_paths(folder: Path) -> Tables:
-    """All tables of durations by call path; StoreError where one is missing or damaged."""
-    return {name: read_table(folder, name, schema=PATHS) for name in PATHS}
-
-
 def read_observed(
     recordings: Sequence[Recording], components: Collection[str] | None = None, metric: str = TIME.name
 ) -> list[Observed]:
@@ -88,7 +50,7 @@ def read_observed(
     Runs, processes and hosts are put together; functions with most time come first. StoreError where no run collected
     durations by call path, where none has the metric, and where a table is missing or damaged.
     """
-    having = [recording for recording in recordings if has_paths(recording.folder)]
+    having = [recording for recording in recordings if has_table(recording.folder, "path_about")]
     if not having:
         raise StoreError("no durations by call path", "no run collected them", "perflaw record --collect paths -- …")
     able = [one for one in having if metric == TIME.name or metric in {known.name for known in one.run.metrics}]
@@ -98,7 +60,7 @@ def read_observed(
     functions: dict[str, _FunctionPaths] = {}
     for recording in able:
         # Add the observations of one run.
-        tables, run = read_paths(recording.folder), recording.run
+        tables, run = {name: read_table(recording.folder, name) for name in PATHS}, recording.run
         ((build, tick, probe_ns, dropped),) = tables["path_about"]
         names: dict[int, list[str]] = {}  # of each path; rows stand in their order
         for path, _, name in tables["call_paths"]:

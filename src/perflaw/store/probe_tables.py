@@ -13,31 +13,9 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from perflaw.store.columns import Table, Tables
-from perflaw.store.schema import INT, OPTIONAL, REAL, TEXT, table_of
-from perflaw.store.tables import connect, escaped, private_files, read_table, write_tables
+from perflaw.store.schema import PROBE_TABLES, VALUES, table_of
+from perflaw.store.tables import connect, escaped, private_files, write_tables
 
-VALUES: Final = 6
-"""Values that a record has at most."""
-PROBE_TABLES: Final[dict[str, dict[str, str]]] = {
-    # One row for each process (pid) and probe. fields: names separated by commas. produced, lost: null where the process
-    # was lost.
-    "probes": {
-        "process": INT, "probe": INT, "name": TEXT, "type": TEXT, "unit": TEXT, "fields": TEXT, "subsample": INT,
-        "produced": OPTIONAL, "received": INT, "lost": OPTIONAL,
-    },
-    # One row for each process: the account of its records. kept: those in probe_records. ns_per_tick: of its clock.
-    "probe_processes": {
-        "process": INT, "host": TEXT, "language": TEXT, "produced": INT, "received": INT, "lost": INT, "kept": INT,
-        "ns_per_tick": REAL,
-    },
-    # One row for each record. at: ns of this host's CLOCK_MONOTONIC when it was made, whichever host made it.
-    # v0 … v5: the probe's fields; cycles are converted to ns.
-    "probe_records": {
-        "process": INT, "thread": INT, "cpu": INT, "probe": INT, "at": INT,
-        **{f"v{place}": OPTIONAL for place in range(VALUES)},
-    },
-}  # fmt: skip
 _PARQUET_VERSIONS: Final = (", PARQUET_VERSION V2", "")
 """Version 2 stores differences of times in a third of the room; the oldest DuckDB that we accept cannot write it."""
 
@@ -78,7 +56,7 @@ class RecordParts:
             names = ", ".join(f"'{escaped(part)}'" for part in self._parts)
             _copy(None, f"SELECT * FROM read_parquet([{names}])", target)
         else:
-            write_probes(self.folder, {"probe_records": table_of("probe_records", (), PROBE_TABLES)})
+            write_tables(self.folder, {"probe_records": table_of("probe_records", ())})
         shutil.rmtree(self.folder / "probe_records", ignore_errors=True)
         target.chmod(0o600)
 
@@ -106,18 +84,3 @@ def _copy(source: Mapping[str, NDArray[Any]] | None, query: str, target: Path) -
     finally:
         if source is not None:
             connection.unregister("source")
-
-
-def write_probes(folder: Path, tables: Tables) -> None:
-    """Write tables of probes into the run of ``folder``; OSError if the disk refuses."""
-    write_tables(folder, tables, PROBE_TABLES)
-
-
-def has_probes(folder: Path) -> bool:
-    """Whether the run of ``folder`` has tables of probes."""
-    return (folder / "probes.parquet").exists()
-
-
-def read_probes(folder: Path, name: str = "probes") -> Table:
-    """One of the tables; StoreError where it is missing or damaged."""
-    return read_table(folder, name, schema=PROBE_TABLES)

@@ -7,7 +7,7 @@ metrics are independent, counts included: where recordings of different metrics 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,8 +21,6 @@ OTHER: Final = -2
 
 INT, SUM, REAL, TEXT, OPTIONAL = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR", "INT64"
 """Types as DuckDB calls them; ``OPTIONAL`` is an ``INT`` that may be null."""
-Schema = Mapping[str, Mapping[str, str]]
-"""Table → its columns and their types."""
 
 UNIFORM: Final = 512
 """Invocations of a function that the uniform part of the sample keeps."""
@@ -79,6 +77,62 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     # for the invocation itself; started: ns after its start; y: time. A generator's segments are spans of whoever resumed it.
     "spans": {"run": TEXT, "sequence": INT, "span": INT, "parent": INT, "node": INT, "started": INT, "y": INT},
 }  # fmt: skip
+COUNTED: Final[dict[str, dict[str, str]]] = {
+    # One row for each place of the program: the fields of Location, and how often it was executed.
+    "counts": {"kind": TEXT, "name": TEXT, "file": TEXT, "line": INT, "function": TEXT, "language": TEXT, "count": INT},
+    # One row for each source file: where its text is kept.
+    "sources": {"file": TEXT, "digest": TEXT},
+}
+"""Tables of runs recorded with ``--collect lines``."""
+WHOLE: Final = -1
+"""Stands in place of a path for the function's calls on all paths."""
+PATHS: Final[dict[str, dict[str, str]]] = {
+    # One row. tick: calibrated step of the clock; probe: what recording a call adds to its callers' time; both ns.
+    # dropped: functions that there was no room for.
+    "path_about": {"build": TEXT, "tick": REAL, "probe": REAL, "dropped": INT},
+    # One row for each function that was chosen or is hot. share: its own part of all recorded time.
+    "path_functions": {"function": INT, "name": TEXT, "share": REAL},
+    # One row for each function on a call path, from the program's start to the function itself.
+    "call_paths": {"path": INT, "place": INT, "name": TEXT},
+    # begin, end: ns since 1970. nested: calls of recorded functions within the calls.
+    "path_observations": {"function": INT, "observation": INT, "begin": INT, "end": INT, "calls": INT, "nested": INT},
+    # One row for each function, observation, path and metric. If there is no row of cpu, it is equal to time.
+    "path_histograms": {"function": INT, "observation": INT, "path": INT, "metric": TEXT, "scale": INT, "zeros": INT},
+    # histogram: number of a row of path_histograms, from 0.
+    "path_buckets": {"histogram": INT, "bucket": INT, "count": INT},
+    # Sums over complete batches of 2^level calls; path WHOLE: of the function's calls on all paths.
+    "path_batches": {
+        "function": INT, "observation": INT, "path": INT, "metric": TEXT, "level": INT, "batches": INT, "sum_b": SUM,
+        "sum_bb": SUM,
+    },
+}  # fmt: skip
+"""Tables of runs recorded with ``--collect paths``."""
+VALUES: Final = 6
+"""Values that a record has at most."""
+PROBE_TABLES: Final[dict[str, dict[str, str]]] = {
+    # One row for each process (pid) and probe. fields: names separated by commas. produced, lost: null where the process
+    # was lost.
+    "probes": {
+        "process": INT, "probe": INT, "name": TEXT, "type": TEXT, "unit": TEXT, "fields": TEXT, "subsample": INT,
+        "produced": OPTIONAL, "received": INT, "lost": OPTIONAL,
+    },
+    # One row for each process: the account of its records. kept: those in probe_records. ns_per_tick: of its clock.
+    "probe_processes": {
+        "process": INT, "host": TEXT, "language": TEXT, "produced": INT, "received": INT, "lost": INT, "kept": INT,
+        "ns_per_tick": REAL,
+    },
+    # One row for each record. at: ns of this host's CLOCK_MONOTONIC when it was made, whichever host made it.
+    # v0 … v5: the probe's fields; cycles are converted to ns.
+    "probe_records": {
+        "process": INT, "thread": INT, "cpu": INT, "probe": INT, "at": INT,
+        **{f"v{place}": OPTIONAL for place in range(VALUES)},
+    },
+}  # fmt: skip
+"""Tables of runs recorded with ``--collect probes``."""
+# Readings of a trial of a study, in the order in which they came.
+READINGS: Final = {"records": {"metric": TEXT, "at_s": REAL, "value": REAL, "n": INT}}
+SCHEMA: Final = {**COLUMNS, **COUNTED, **PATHS, **PROBE_TABLES, **READINGS}
+"""All tables with their columns and the types of these; every run has those of ``COLUMNS``."""
 ADDED_SINCE: Final = frozenset({"worst", "spans"})
 """Tables that recordings of earlier versions of perflaw do not have."""
 
@@ -97,9 +151,9 @@ def component_of(row: Row) -> Component:
     return Component(name, file, line, language, origin, tuple(parameters.split(",")) if parameters else ())
 
 
-def table_of(name: str, rows: Iterable[Row], schema: Schema = COLUMNS) -> Table:
+def table_of(name: str, rows: Iterable[Row]) -> Table:
     """The table of that name with these rows of plain values."""
-    kinds = schema[name]
+    kinds = SCHEMA[name]
     by_column: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(kinds)
     columns = {}
     for (column, kind), values in zip(kinds.items(), by_column, strict=True):

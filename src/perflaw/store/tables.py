@@ -13,7 +13,7 @@ import numpy as np
 
 from perflaw.errors import StoreError
 from perflaw.store.columns import NULL, WIDE, Array, Column, Table, Tables, texts
-from perflaw.store.schema import ADDED_SINCE, COLUMNS, SUM, TEXT, Schema, table_of
+from perflaw.store.schema import ADDED_SINCE, COLUMNS, SCHEMA, SUM, TEXT, table_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,7 +37,7 @@ def private_files() -> Iterator[None]:
         os.umask(previous)
 
 
-def write_tables(folder: Path, tables: Tables, schema: Schema = COLUMNS) -> None:
+def write_tables(folder: Path, tables: Tables) -> None:
     """Write one Parquet file for each table into ``folder``, the user's alone; OSError if the disk refuses."""
     import duckdb
 
@@ -47,7 +47,7 @@ def write_tables(folder: Path, tables: Tables, schema: Schema = COLUMNS) -> None
             for name, table in tables.items():
                 arrays, expressions = _source(table)
                 connection.register("source", arrays)
-                kinds = schema[name].items()
+                kinds = SCHEMA[name].items()
                 casts = ", ".join(f'CAST({expressions[column]} AS {kind}) AS "{column}"' for column, kind in kinds)
                 target = escaped(folder / f"{name}.parquet")
                 connection.execute(
@@ -79,9 +79,14 @@ def _source(table: Table) -> tuple[dict[str, Array], dict[str, str]]:
     return arrays, expressions
 
 
-def read_table(folder: Path, name: str, columns: Sequence[str] = (), schema: Schema = COLUMNS) -> Table:
+def has_table(folder: Path, name: str) -> bool:
+    """Whether the run of ``folder`` has a table."""
+    return (folder / f"{name}.parquet").is_file()
+
+
+def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
     """One table, or some of its columns; StoreError where the file is missing or damaged."""
-    kinds = {column: schema[name][column] for column in columns or schema[name]}
+    kinds = {column: SCHEMA[name][column] for column in columns or SCHEMA[name]}
     expressions = []
     for column, kind in kinds.items():
         if kind == SUM:
@@ -126,5 +131,5 @@ def escaped(path: Path) -> str:
 
 def read_tables(folder: Path) -> Tables:
     """Every table of a recording. Tables that its version of perflaw did not write yet are empty."""
-    missing = {name for name in ADDED_SINCE if not (folder / f"{name}.parquet").is_file()}
+    missing = {name for name in ADDED_SINCE if not has_table(folder, name)}
     return {name: table_of(name, ()) if name in missing else read_table(folder, name) for name in COLUMNS}

@@ -16,7 +16,7 @@ from perflaw.record.build import sources_folder
 from perflaw.record.probes.client import reach, remotes
 from perflaw.record.probes.control import describe
 from perflaw.store.experiment import open_experiment
-from perflaw.store.probe_tables import has_probes, read_probes
+from perflaw.store.tables import has_table, read_table
 from perflaw.wire.channel import WireError
 from tests.record.wire.conftest import TOKEN, Secrets, make_certificate
 
@@ -218,13 +218,15 @@ def test_records_of_several_hosts_are_one_run(perflaw, program, secrets, tmp_pat
     recordings = open_experiment("default", tmp_path).recordings()
     program_run, *others = recordings
     assert "to within" in program_run.run.words["probes of other hosts"]
-    rows = [row for one in others if has_probes(one.folder) for row in read_probes(one.folder, "probe_processes")]
+    rows = [
+        row for one in others if has_table(one.folder, "probes") for row in read_table(one.folder, "probe_processes")
+    ]
     assert {(row[0], row[1]) for row in rows} == {
         (one.pid, address) for one, address in zip(processes, addresses, strict=True)
     }
     assert all(row[3] == row[4] + row[5] and row[4] > 100 for row in rows)
     times = {row[0]: [] for row in rows}
-    for row in read_probes(program_run.folder, "probe_records"):
+    for row in read_table(program_run.folder, "probe_records"):
         times[row[0]].append(row[4])
     first, second = times.values()
     assert abs(first[0] - second[0]) < 1_000_000_000  # both on this machine's clock

@@ -15,7 +15,7 @@ from perflaw.record.probes.client import start_collector
 from perflaw.record.probes.rings import RecordAccount
 from perflaw.record.probes.tracer import Tracer
 from perflaw.store.experiment import open_experiment
-from perflaw.store.probe_tables import has_probes, read_probes
+from perflaw.store.tables import has_table, read_table
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = ROOT / "tests" / "programs"
@@ -56,7 +56,7 @@ def probed(tmp_path_factory):
 
 def accounts(recording):
     return [dict(zip(("process", "host", "language", "produced", "received", "lost", "kept"), row[:7], strict=True))
-            for row in read_probes(recording.folder, "probe_processes")]  # fmt: skip
+            for row in read_table(recording.folder, "probe_processes")]  # fmt: skip
 
 
 def made(threads, calls):
@@ -78,7 +78,7 @@ def test_a_program_without_hooks(perflaw, probed, tmp_path):
         "query": ("probe", 1000),
         "thread": ("probe", 1),
     }
-    rows = [row[1:] for row in read_probes(recording.folder)]
+    rows = [row[1:] for row in read_table(recording.folder, "probes")]
     assert rows == [
         (7, "query", "LAT", "", "ns", 1, 1000, 1000, 0),
         (8, "work", "SNAPSHOT", "rows", "v0,v1,v2,v3,v4,v5", 1, 1000, 1000, 0),
@@ -92,7 +92,7 @@ def test_the_table_of_records_and_nothing_in_shared_memory(perflaw, probed, tmp_
     litter = Path(f"/dev/shm/perflaw-{os.getuid()}").glob("record.*")
     assert all(Path("/proc", path.name.split(".")[1]).exists() for path in litter)
     (recording,) = open_experiment("default", tmp_path).recordings()
-    rows = list(read_probes(recording.folder, "probe_records"))
+    rows = list(read_table(recording.folder, "probe_records"))
     assert len(rows) == 2002
     shots = [row for row in rows if row[3] == 8]
     assert [row[5] for row in shots] == [*range(500), *range(500)]
@@ -134,7 +134,7 @@ def test_received_and_lost_are_what_was_produced(perflaw, probed, tmp_path, proc
     lost = sum(account["lost"] for account in found)
     assert sum(recording.run.lost.probe_records for recording in recordings) == lost
     assert (f"{lost} records of probes lost" in told) == (lost > 0)
-    kept = list(read_probes(recordings[0].folder, "probe_records"))
+    kept = list(read_table(recordings[0].folder, "probe_records"))
     assert len(kept) == sum(account["received"] for account in found)
 
 
@@ -191,7 +191,9 @@ def test_record_of_a_killed_program(perflaw, probed, tmp_path):
     script = f"{probed} 1 2 300 after wait & sleep 1; kill -9 $!; wait $!"
     perflaw("record", "--collect", "probes", "--", "sh", "-c", script, status=137)
     recordings = open_experiment("default", tmp_path).recordings()
-    found = [account for recording in recordings if has_probes(recording.folder) for account in accounts(recording)]
+    found = [
+        account for recording in recordings if has_table(recording.folder, "probes") for account in accounts(recording)
+    ]
     assert [account["received"] for account in found] == [made(2, 300)]
 
 
@@ -244,7 +246,7 @@ def test_a_program_without_probes(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("def f(): pass\nf()\n")
     told = perflaw("record", "--collect", "probes", "--", "app.py").stderr
     assert "no process with probes ran" in told
-    assert not has_probes(open_experiment("default", tmp_path).recordings()[0].folder)
+    assert not has_table(open_experiment("default", tmp_path).recordings()[0].folder, "probes")
 
 
 def test_the_collector_ends_with_its_recorder(tmp_path):

@@ -29,7 +29,6 @@ from perflaw.record.tree.reservoir import scramble
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.columns import Tables
 from perflaw.store.merge import merge
-from perflaw.store.probe_tables import PROBE_TABLES
 from perflaw.store.schema import table_of
 from perflaw.wire.channel import WireError
 
@@ -323,4 +322,4 @@ def probe_tables(recorded: RecordedProcess) -> Tables | None:
         row = (account.process, account.host, account.language, account.produced, account.received, account.lost)
         processes.append((*row, probed.kept, account.ns_per_tick))
     rows = {"probes": probes, "probe_processes": processes}
-    return {name: table_of(name, some, PROBE_TABLES) for name, some in rows.items()}
+    return {name: table_of(name, some) for name, some in rows.items()}

@@ -19,7 +19,8 @@ from perflaw.record.tree.core import Export, TreeTables
 from perflaw.record.tree.path_builder import ON_CPU
 from perflaw.record.tree.records import ELSEWHERE, TIME_LANE, Definitions
 from perflaw.store.columns import Array, Column, Table, Tables, group_sums, grouped, texts
-from perflaw.store.paths import WHOLE, PathsAbout, about_table
+from perflaw.store.paths import PathsAbout, about_table
+from perflaw.store.schema import WHOLE
 from perflaw.types import CPU, TIME, Run
 from perflaw.types.specifications import MOST_BUCKETS
 

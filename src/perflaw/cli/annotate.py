@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.law_files import learn_experiment, write_laws
-from perflaw.cli.options import at_option, experiment_option, json_option, metric_option, parse_points
+from perflaw.cli.options import at_option, experiment_option, json_option, metric_option, parse_points, print_document
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,9 +53,8 @@ def command(
         write_laws(Path(output), annotations, learnt.recordings, evidence, point, learnt.costs)
     if as_json:
         from perflaw.report.documents import annotate_document
-        from perflaw.types.documents import dumps
 
-        click.echo(dumps(annotate_document(annotations, [one.run for one in learnt.recordings], point, learnt.program)))
+        print_document(annotate_document(annotations, [one.run for one in learnt.recordings], point, learnt.program))
     elif as_text:
         from perflaw.report.annotations import law_file
 

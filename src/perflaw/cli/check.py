@@ -14,6 +14,7 @@ from perflaw.cli.law_files import load_laws
 from perflaw.cli.mining import read_specs
 from perflaw.cli.options import experiment_option, json_option, note, write_text
 from perflaw.errors import UsageError
+from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
     from perflaw.check.spec_calls import SpecOptions
@@ -135,7 +136,6 @@ def _new_recordings(
 
     UsageError if such a run was named, or if no other run is there.
     """
-    from perflaw.report.quantity import counted
     from perflaw.store.experiment import open_experiment
 
     recordings = open_experiment(experiment).recordings(runs)

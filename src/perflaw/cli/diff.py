@@ -7,7 +7,7 @@ import sys
 import click
 
 from perflaw.cli.law_files import load_laws
-from perflaw.cli.options import json_option, note
+from perflaw.cli.options import json_option, note, print_document
 
 
 @click.command("diff", short_help="show what changed between two sets of laws or recordings")
@@ -44,9 +44,8 @@ def command(
     )
     if as_json:
         from perflaw.report.documents import diff_document
-        from perflaw.types.documents import dumps
 
-        click.echo(dumps(diff_document(verdicts)))
+        print_document(diff_document(verdicts))
     else:
         click.echo(law_verdicts_text(verdicts, sys.stdout.isatty(), every), nl=False)
     if as_github:

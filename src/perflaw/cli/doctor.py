@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from perflaw.cli.options import json_option
+from perflaw.cli.options import json_option, print_document
 
 
 @click.command("doctor", short_help="say what this machine can measure, and why not")
@@ -18,9 +18,7 @@ def command(as_json: bool) -> int:
 
     findings = examine()
     if as_json:
-        from perflaw.types.documents import dumps
-
-        click.echo(dumps({"schema": "perflaw.doctor/1", "findings": [asdict(finding) for finding in findings]}))
+        print_document({"schema": "perflaw.doctor/1", "findings": [asdict(finding) for finding in findings]})
         return 0
     from perflaw.report.tables import text_table
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import json_option, note
+from perflaw.cli.options import json_option, note, print_document
 from perflaw.cli.record_messages import duration_words
 from perflaw.errors import DataError, StoreError
 
@@ -80,23 +80,19 @@ def tell_plan(target: Experiment, study: Study, wish: Wish, as_json: bool) -> in
     trials, seed = looked_at(target, study, wish)
     plan = plan_of(study, seed, trials)
     if as_json:
-        from perflaw.types.documents import dumps
-
-        click.echo(
-            dumps(
-                {
-                    "schema": "perflaw.explore-plan/1",
-                    "study": plan.study.name,
-                    "policy": plan.study.policy,
-                    "seed": seed,
-                    "size": plan.size,
-                    "made": plan.made,
-                    "left": plan.trials,
-                    "first": [{"configuration": dict(configuration), "why": why} for configuration, why in plan.first],
-                    "seconds": plan.seconds,
-                    "most_s": plan.most_s,
-                }
-            )
+        print_document(
+            {
+                "schema": "perflaw.explore-plan/1",
+                "study": plan.study.name,
+                "policy": plan.study.policy,
+                "seed": seed,
+                "size": plan.size,
+                "made": plan.made,
+                "left": plan.trials,
+                "first": [{"configuration": dict(configuration), "why": why} for configuration, why in plan.first],
+                "seconds": plan.seconds,
+                "most_s": plan.most_s,
+            }
         )
         return 0
     study, size = plan.study, "endless" if plan.size is None else f"{plan.size:,}"
@@ -293,9 +289,8 @@ def command(
         write_study_laws(Path(output), found, target)
     if as_json:
         from perflaw.report.documents import explore_document
-        from perflaw.types.documents import dumps
 
-        click.echo(dumps(explore_document(found, agreed)))
+        print_document(explore_document(found, agreed))
     else:
         from perflaw.report.explore.text import explore_text
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from perflaw.errors import StoreError, UsageError
+from perflaw.types.documents import dumps
 from perflaw.types.recordings import FEATURE_NAME
 
 experiment_option = click.option(
@@ -45,6 +46,11 @@ def server_options(function: F) -> F:
 def note(text: str) -> None:
     """Say something beside the output: one line on standard error."""
     click.echo(f"perflaw: {text}", err=True)
+
+
+def print_document(document: object) -> None:
+    """Print one JSON document: a noun, or a mapping that holds nouns."""
+    click.echo(dumps(document))
 
 
 def write_text(path: str, text: str, remedy: str = "another path") -> None:

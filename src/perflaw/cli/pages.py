@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import write_text
+from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
     from perflaw.cli.mining import MinedSpecs
@@ -35,7 +36,6 @@ def page_of(
 ) -> Page:
     """The head of a page: the newest command of an experiment, its runs, and what they lost or left out."""
     from perflaw.report.page.page import Page
-    from perflaw.report.quantity import counted
 
     runs = [recording.run for recording in recordings]
     incomplete = sum(not run.complete for run in runs)
@@ -93,7 +93,6 @@ def write_mine(output: str, experiment: str, mined: MinedSpecs) -> None:
     """Write a page of specifications alone."""
     from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page
-    from perflaw.report.quantity import counted
 
     page = Page("specifications", "", "", "", [], [])
     if mined.recordings:
@@ -155,8 +154,6 @@ def write_variance(
     against: str | None,
 ) -> None:
     """Write a page of variance alone, which opens with the function ``asked`` for."""
-    from perflaw.report.quantity import counted
-
     views = variance_views(recordings, metric, options, asked, against)
     size = write_page(output, replace(page_of(experiment, recordings, [], None), variance=views))
     patterns = counted(len(views[0].variance.patterns), "pattern")

@@ -7,7 +7,7 @@ import sys
 import click
 
 from perflaw.cli.law_files import load_laws
-from perflaw.cli.options import json_option, parse_number
+from perflaw.cli.options import json_option, parse_number, print_document
 from perflaw.errors import UsageError
 
 
@@ -45,9 +45,8 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
         raise UsageError(f"no law of {laws} makes a prediction at {points[0]}", why, "perflaw annotate")
     if as_json:
         from perflaw.report.documents import predict_document
-        from perflaw.types.documents import dumps
 
-        click.echo(dumps(predict_document(forecasts)))
+        print_document(predict_document(forecasts))
     else:
         click.echo(forecast_table(forecasts, sys.stdout.isatty(), every), nl=False)
     return 0

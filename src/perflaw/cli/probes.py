@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from perflaw.cli.options import json_option, note
+from perflaw.cli.options import json_option, note, print_document
 from perflaw.report.quantity import counted
+from perflaw.types.documents import dumps
 
 if TYPE_CHECKING:
     from perflaw.record.probes.control import Host
@@ -127,10 +128,8 @@ def list_probes(places: ProbePlaces, as_json: bool = False) -> int:
     with open_hosts(places.addresses) as hosts:
         found = [(host, host.processes(places.pids)) for host in hosts]
     if as_json:
-        from perflaw.types.documents import dumps
-
         documents = [{"host": host.name, **asdict(process)} for host, processes in found for process in processes]
-        click.echo(dumps({"schema": "perflaw.probes/1", "processes": documents}))
+        print_document({"schema": "perflaw.probes/1", "processes": documents})
         return 0
     for host, processes in found:
         for process in processes:
@@ -263,8 +262,6 @@ def _show(rows: Sequence[ProbeRow], tracer: Tracer, as_json: bool) -> None:
     """Print one view, as a table or as a JSON document of one line."""
     tally = tracer.tally
     if as_json:
-        from perflaw.types.documents import dumps
-
         document = {"schema": "perflaw.watch/1", "probes": [asdict(row) for row in rows], "tally": asdict(tally)}
         click.echo(dumps(document).replace("\n", " "))
         return

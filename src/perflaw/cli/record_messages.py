@@ -13,6 +13,7 @@ import click
 
 from perflaw.cli.options import note
 from perflaw.errors import UsageError
+from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,8 +99,6 @@ def print_failures(attempts: Iterator[Attempt]) -> list[Attempt]:
 
 def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple[str, ...]) -> int:
     """Print the line that ends every recording; returns the exit status. ``left``: planned runs that were not begun."""
-    from perflaw.report.quantity import counted
-
     outcomes = [attempt.outcome for attempt in attempts if attempt.outcome]
     kept = [outcome for outcome in outcomes if outcome.folder]
     if outcomes and not kept and not any(outcome.run.status for outcome in outcomes):
@@ -122,7 +121,6 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
 
 def _summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
     """What was recorded, what it cost, what is missing, and where it is."""
-    from perflaw.report.quantity import counted
     from perflaw.types.recordings import MOST_STEAL
 
     runs = [outcome.run for outcome in outcomes if outcome.folder]

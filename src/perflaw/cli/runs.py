@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from perflaw.cli.options import experiment_option, json_option
+from perflaw.cli.options import experiment_option, json_option, print_document
 from perflaw.errors import StoreError
 
 
@@ -32,10 +32,8 @@ def command(experiment: str, as_json: bool) -> int:
         why = f"nothing was recorded there; the experiments in this folder are: {others}"
         raise StoreError(f"{target.folder}: no recordings", why, "perflaw record -- python app.py")
     if as_json:
-        from perflaw.types.documents import dumps
-
         document = {"schema": "perflaw.runs/1", "runs": runs}
-        click.echo(dumps({**document, "damaged": damaged, "unfinished": target.unfinished()}))
+        print_document({**document, "damaged": damaged, "unfinished": target.unfinished()})
         return 0
     from perflaw.report.annotations import runs_table
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import at_option, experiment_option, json_option, parse_points
+from perflaw.cli.options import at_option, experiment_option, json_option, parse_points, print_document
 from perflaw.cli.pages import page_of, write_page
 from perflaw.errors import UsageError
+from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
     from perflaw.report.trend.view import TrendView
@@ -116,7 +117,6 @@ def command(
     view = learn_trend(read, request, alpha, sigma, paper)
     if output:
         from perflaw.report.page.page import Page
-        from perflaw.report.quantity import counted
 
         page = Page(
             target=Path(request.file or "").name, experiment="", command="", created="", runs=[], annotations=[]
@@ -127,9 +127,8 @@ def command(
         click.echo(f"wrote {output}: {counted(len(view.trends.clusters), 'cluster')}, {size / 1e6:.1f} MB", err=True)
     if as_json:
         from perflaw.report.documents import trend_document
-        from perflaw.types.documents import dumps
 
-        click.echo(dumps(trend_document(view)))
+        print_document(trend_document(view))
     else:
         from perflaw.report.trend.table import trend_table
 

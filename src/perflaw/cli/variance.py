@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, find_component, json_option, metric_option, parse_number, write_text
+from perflaw.cli.options import (
+    experiment_option,
+    find_component,
+    json_option,
+    metric_option,
+    parse_number,
+    print_document,
+    write_text,
+)
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,9 +117,8 @@ def command(
         changes = compare(variance(read_call_tree(before, find_metric(before, metric)), options), found)
     if as_json:
         from perflaw.report.documents import variance_document
-        from perflaw.types.documents import dumps
 
-        click.echo(dumps(variance_document(found, [each.run for each in recordings], changes)))
+        print_document(variance_document(found, [each.run for each in recordings], changes))
         return 0
     from perflaw.report.variance.text import changes_text, provenance, variance_screen, variance_table
 

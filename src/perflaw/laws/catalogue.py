@@ -284,7 +284,6 @@ LINEAR = Family("linear", "n", Shape(1.0), smooth=0.0, piece=True, factor=0.0, s
 """The straight line."""
 POWER = Power("power", "", free=True, smooth=0.0)
 """The power law."""
-
 FAMILIES: tuple[Family, ...] = (
     CONSTANT,
     LINEAR,

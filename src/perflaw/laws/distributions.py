@@ -244,7 +244,6 @@ class Binom:
 
 FAMILIES: dict[str, Formulas] = {"Norm": Norm(), "LogNorm": LogNorm(), "Exp": Exp(), "Binom": Binom()}
 """Every distribution by its name in the language."""
-
 Law = ast.Distribution | ast.Clause
 """What the functions here take; of a clause the condition is not looked at."""
 ONE_SIGMA = (0.15865525, 0.84134475)

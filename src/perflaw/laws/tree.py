@@ -201,7 +201,6 @@ CONSTANTS = {"true": 1.0, "false": 0.0}
 """Names that are numbers."""
 NOT_FINITE = {"inf", "infinity", "nan"}
 """Names that people take for numbers."""
-
 Family = Literal["Norm", "LogNorm", "Exp", "Binom"]
 """Names of the distributions."""
 

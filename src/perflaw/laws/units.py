@@ -12,8 +12,6 @@ TIME = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 """Units of time in ns (µ has two code points)."""
 SIZE = {"B": 1.0, "bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 """Units of size in bytes."""
-
-
 METRICS = {
     "time": "ns",
     "cpu": "ns",

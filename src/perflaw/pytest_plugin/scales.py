@@ -35,16 +35,12 @@ from perflaw.types import Law
 
 BLOCK_NS = 50_000
 """Calls are repeated until a block takes this long, some hundred times the step of the clock."""
-
 MOST_CALLS = 1000
 """Calls that a block has at most."""
-
 MAKE_NS = 20_000_000
 """Time (and so memory) that making the arguments of one block may take, if each call has its own arguments."""
-
 BLOCKS = 3
 """Neighbouring blocks, of which the best is kept."""
-
 LONG_NS = 1_000_000_000
 """A call that takes this long is measured once a round: bursts are short compared with it."""
 
@@ -212,10 +208,8 @@ def parse_bound(text: str) -> Bound:
 
 MARGIN = 0.25
 """Exponents may exceed the bound's by this: with caches and allocators, linear code grows as n^1.1 to n^1.2."""
-
 MEMORY_GROWTH_NS = {True: 5_000.0, False: 200.0}
 """Smaller growth comes from memory: the first access to distant data, with own arguments (True) or shared ones."""
-
 MIN_SIZES = 5
 """With this many sizes, a permutation test can reject "no dependence" at 1 %."""
 

@@ -64,7 +64,6 @@ CHECK_RUNS = 3
 """Runs of a check by default. A single run does not show how runs differ, so it violates no law."""
 EXCLUDED = ("pytest.*", "_pytest.*", "pluggy.*", "perflaw.pytest_plugin.*", "perflaw.decorator.*", "perflaw.<module>")
 """Functions that are not recorded, for they run the suite and are not part of it."""
-
 VIOLATED = 1
 """Exit status of ``perflaw check`` if a law is violated."""
 

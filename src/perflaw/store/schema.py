@@ -21,7 +21,6 @@ OTHER: Final = -2
 
 INT, SUM, REAL, TEXT, OPTIONAL = "BIGINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR", "INT64"
 """Types as DuckDB calls them; ``OPTIONAL`` is an ``INT`` that may be null."""
-
 UNIFORM: Final = 512
 """Invocations of a function that the uniform part of the sample keeps."""
 PER_STRATUM: Final = 32

@@ -97,10 +97,8 @@ EVENTS = METRICS["events"]
 """Recorded calls within an invocation, itself included."""
 FEATURE_NAME: Final = re.compile(r"[A-Za-z_][\w.\[\]-]*")
 """Names that a person may give to a feature."""
-
 MOST_SLOWDOWN = 100.0
 """Larger slowdowns are given as this one."""
-
 EXACT_NS = 50.0
 """Error of the time of a single call on a real clock, at least."""
 

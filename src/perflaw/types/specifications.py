@@ -126,10 +126,8 @@ class Observed:
 
 Edge = tuple[str, str]
 """A call: names of caller and callee; the caller of a program's first function is ``(start)``."""
-
 Term = tuple[tuple[Edge, bool], ...]
 """A conjunction: each edge lies on the call path (True) or does not (False). The empty one holds for every path."""
-
 Standing = Literal["", "inseparable", "quarantined"]
 """Of a group: told apart by its expression; not told apart from another group; conflicting between models that were merged."""
 

@@ -19,7 +19,6 @@ from perflaw.types import Law, Scope
 
 MAX_LEVELS = 3
 """A feature of so few consecutive numbers is a choice: conditions name its value."""
-
 Point = Mapping[str, float]
 """Feature → value."""
 LeafScope = tuple[Condition, float, Law, Learnt]

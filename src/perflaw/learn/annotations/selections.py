@@ -26,7 +26,6 @@ DOMINANT = 0.5
 """Smallest share of the records in the dominant cluster."""
 ROUNDING = 1e-6
 """Largest difference of R² between two ways to sum squares."""
-
 Groups = tuple[str, Array, Array, NDArray[np.intp]]
 """Feature, its values (n,), costs (n,), and number of the group of equal values of each record, (n,)."""
 

@@ -31,7 +31,6 @@ MAX_LEFT_GOOD, MAX_LEFT = 0.25, 0.75
 """Largest part of what a good law, and another law, leaves unexplained that may remain after a split."""
 MAX_CHOICES = 4
 """Largest number of values of a feature that may be a choice."""
-
 Place = tuple[int, tuple[int, ...]]
 """A node: index of the component, and the way from its root, with 0 for the side where a test is true."""
 

@@ -21,7 +21,6 @@ from perflaw.types import Histogram, Observation, Observed
 Array = NDArray[np.float64]
 Cells = tuple[Array, Array, Array]
 """Lower bounds, upper bounds and calls of cells, (m,) each."""
-
 PIECE_RATIO, MAX_PIECES = 0.02, 32
 """Logarithm of the ratio of the bounds of the pieces that cells are cut into, and their largest number: mass is spread evenly
 on the logarithm in wide cells as well."""

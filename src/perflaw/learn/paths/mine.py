@@ -217,7 +217,6 @@ Pattern = tuple[bool, ...]
 """Which of the chosen edges lie on a path."""
 Cube = tuple[tuple[int, bool], ...]
 """A conjunction of literals over places in a pattern."""
-
 MAX_EXHAUSTIVE_EDGES = 8
 """Number of edges up to which all shortest conjunctions are tried; with more, one for each pattern."""
 

@@ -43,28 +43,22 @@ from perflaw.learn.series.stacks import Batch
 
 INTERCEPT_WIDTH = 8.0
 """Prior width of an intercept, see the module."""
-
 BARTLETT = 3.0
 """Number of points in Bartlett's correction."""
-
 EXTRA_COST = 2.0
 """An extra parameter costs at least this much more than BIC's log n: one that the data leave open is no free gift."""
-
 SAME_STORY = 0.9
 """Features whose logs or ranks have this correlation tell the same story: the one given first tells it."""
-
 GUESS, GUESS_CLUSTERED = 6.0, 30.0
 """Score by which a law must beat the constant to be the best guess if no permutation can reject independence.
 
 The second number is for rows that share few runs: what a handful of runs are worth is itself known badly.
 """
-
 SLACK, SLACK_FEW, MOST_SLACK = 0.4, 140.0, 2.0
 """Benefit of the doubt, ``SLACK + SLACK_FEW / n²`` (at most ``MOST_SLACK``), of a law beside the chosen one.
 
 It is calibrated for coverage (benchmarks/learner.py): choosing among laws costs most if points are few.
 """
-
 MODELS: tuple[Model, ...] = (
     *(Model(CONSTANT, False, noise) for noise in (LOGNORMAL, NORMAL)),
     *(
@@ -75,7 +69,6 @@ MODELS: tuple[Model, ...] = (
     ),
 )
 """Every law that is tried, constants first."""
-
 CONSTANTS = 2
 """Number of constants among them."""
 

@@ -25,28 +25,20 @@ from perflaw.types import Law
 
 COLLINEAR = 0.9
 """Correlation from which two features say the same."""
-
 CHANCE = 0.01
 """Two-sided p that a correlation must reach, shared by all pairs: three points are nearly always correlated."""
-
 RANKS_TOO = 0.7
 """Rank correlation that values must have as well: one common extreme point is no relation."""
-
 CLEARLY, LOSS = 10.0, 0.05
 """Twice the log likelihood ratio, and share of the variance, from which responses single out a member."""
-
 FEWEST_ROWS = 6
 """Fewest rows that can show a missing feature."""
-
 CERTAIN = 1e-4
 """Largest p of the analysis of variance for a missing feature."""
-
 FAR = 3.0
 """Least spread between runs, relative to that of repeats."""
-
 RELEVANT = 0.1
 """Least spread between runs, relative to the response."""
-
 FOLLOWS = 0.01
 """Largest p for which the size of the residuals follows a given feature."""
 
@@ -225,12 +217,7 @@ def _spread_follows(series: Series, residual: Array) -> bool:
     varying = [x for x in series.features.values() if np.ptp(x) > 0]
     if not varying or residual.size < 8:
         return False
-    size = ranks(np.abs(residual))
-    size = size - size.mean()
-    columns = ranks(np.array(varying))
-    columns = columns - columns.mean(axis=-1, keepdims=True)
-    scale = np.sqrt((size @ size) * np.maximum((columns**2).sum(axis=-1), 1e-300))
-    rho = np.abs(columns @ size) / np.maximum(scale, 1e-300)
+    rho = np.abs(standardised(ranks(np.array(varying))) @ standardised(ranks(np.abs(residual))))
     runs = np.unique(series.runs).size if series.runs is not None else residual.size
     degrees = max(min(residual.size, runs) - 2, 1)
     p = 2.0 * student_tail(t_of_correlation(rho, degrees), degrees)

@@ -30,7 +30,6 @@ from perflaw.learn.series.stacks import (
 
 LIVELY = 0.6
 """The search continues with the unfinished laws alone once they are fewer than this share."""
-
 ITERATIONS = 14
 """Most steps of the search; quadratic convergence needs 4 to 8 from the starts chosen here."""
 

@@ -24,38 +24,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, ndtr, stdtr
 
-from perflaw.learn.series.series import Array, Units
+from perflaw.learn.series.series import Array, Units, drawn_rows
 
 CLEAR = 1e-3
 """Spearman's test at this p passes a series without permutations; it is valid for any noise."""
-
 CLEAR_FROM, CLEAR_FROM_WITHIN = 8, 50
 """Fewest rows for this shortcut (the t approximation of Spearman's ρ); the second number is for tests within runs."""
-
 EXACT_UP_TO = 5
 """All permutations are tried up to this number of rows."""
-
 CELLS = 2_000_000
 """Most numbers of an array of permuted responses."""
-
 MOST_ROWS = 600
 """Most rows that permutations within runs look at, spread evenly; Spearman's test before them sees all rows."""
-
 ORDERS_AT_ONCE = 50
 """Permutations within runs between two checks whether p can still become small enough."""
-
 SHAPES = 12.0
 """Number of independent shapes in which a feature is tried: its own, and its products with others."""
-
 LENIENT, LENIENT_MANY, MANY_ROWS = 0.3, 0.05, 100
 """Error of the cheap test of residuals over all features; the second number holds from ``MANY_ROWS`` rows on."""
-
 FEW_ROWS = 20
 """Up to this number of rows the cheap test of residuals cannot exclude the clearest feature."""
-
 SAMPLED_ROWS = 300
 """Most rows that the tests of residuals and of pairs look at."""
-
 CORRELATED, CONFIRMED, FEWEST_BINNED = 0.3, 0.01, 20
 """Rank correlation from which one feature may stand for another's shape, p that excludes that, fewest rows to test it."""
 
@@ -238,7 +228,7 @@ def features_of_residuals(residual: Array, x: Array, known: Array) -> list[int]:
     """
     if residual.size < 4 or not len(x):
         return []
-    keep = _sampled(residual.size)
+    keep = drawn_rows(residual.size, SAMPLED_ROWS)
     residual, x, known = residual[keep], x[:, keep], known[:, keep]
     n = residual.size
 
@@ -263,13 +253,6 @@ def features_of_residuals(residual: Array, x: Array, known: Array) -> list[int]:
     order = [int(f) for f in np.argsort(p, kind="stable")]
     error = LENIENT_MANY if n >= MANY_ROWS else LENIENT
     return [f for i, f in enumerate(order) if p[f] * len(x) <= error or (i == 0 and n <= FEW_ROWS)]
-
-
-def _sampled(n: int) -> NDArray[np.intp]:
-    """Places of at most ``SAMPLED_ROWS`` of n rows, drawn by a generator seeded by n alone."""
-    if n <= SAMPLED_ROWS:
-        return np.arange(n)
-    return np.sort(np.random.default_rng([n, SAMPLED_ROWS]).permutation(n)[:SAMPLED_ROWS])
 
 
 def p_of_added_feature(
@@ -297,7 +280,7 @@ def confounded(residual: Array, x: Array, z: Array) -> bool:
     A law of x with the wrong shape leaves residuals that a feature correlated with x seems to explain. Within bins of x
     that is gone, and what z really adds is still there. Few rows are tested only if x and z are correlated.
     """
-    keep = _sampled(residual.size)
+    keep = drawn_rows(residual.size, SAMPLED_ROWS)
     residual, x, z = residual[keep], x[keep], z[keep]
     n = residual.size
     if n < FEWEST_BINNED or (n < MANY_ROWS and np.abs(standardised(ranks(x)) @ standardised(ranks(z))) < CORRELATED):
@@ -311,10 +294,9 @@ def confounded(residual: Array, x: Array, z: Array) -> bool:
 
     sides = [within_bins(residual), within_bins(ranks(residual))]
     columns = [within_bins(ranks(z)), within_bins(z / max(float(np.abs(z).max()), 1e-300))]
-    r = max(abs(float(left @ right)) for left in sides for right in columns)
+    r = np.max(np.abs(np.stack(sides) @ np.stack(columns).T))
     freedom = n - int(np.unique(group).size) - 1
-    p = 4.0 * 2.0 * float(stdtr(freedom, -r * np.sqrt(freedom / max(1.0 - r**2, 1e-12))))
-    return p > CONFIRMED
+    return bool(4.0 * 2.0 * student_tail(t_of_correlation(r, freedom), freedom) > CONFIRMED)
 
 
 def p_of_pair(units: Units, count: int) -> tuple[float, tuple[int, int]]:
@@ -325,7 +307,7 @@ def p_of_pair(units: Units, count: int) -> tuple[float, tuple[int, int]]:
     n = units.y.size
     if n < 6 or len(units.x) < 2:
         return 1.0, (0, 0)
-    keep = _sampled(n)
+    keep = drawn_rows(n, SAMPLED_ROWS)
     x, sides = units.x[:, keep], [(units.x[:, keep], units.y[keep])]
     if units.log_y is not None and (x > 0).all():
         sides.append((np.log(x), units.log_y[keep]))

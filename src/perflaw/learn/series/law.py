@@ -13,16 +13,12 @@ from perflaw.types import Law, Noise, Verdict
 
 FEWEST_UNITS = 5
 """Fewest runs (or rows of a single run) that can reject independence: 1/120 is the smallest p of 5."""
-
 FEWEST_SIZES = 3
 """Fewest distinct sizes that can show a shape."""
-
 RELEVANT_GROWTH = 0.5
 """A constant is no finding if the data allow an exponent as large as this."""
-
 OPEN_SHAPE = 0.75
 """Largest range of local exponents of the plausible laws for which the shape counts as known."""
-
 Slopes = tuple[Mapping[str, float], Mapping[str, float], Mapping[str, float]]
 """Local exponents by feature, their lower and their upper limits."""
 

@@ -30,10 +30,8 @@ from perflaw.learn.series.zeros import two_parts
 
 CELLS = 40_000
 """Numbers in an array of a batch; what stays in the cache is fast."""
-
 FEWEST_RUNS = 5
 """Fewest runs of which permutations can reject."""
-
 FOCUS, FOCUS_MANY = 2, 1
 """Number of features that laws of one feature are fitted to: those that responses follow most.
 

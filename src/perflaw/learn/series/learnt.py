@@ -16,7 +16,6 @@ from perflaw.types import Curve, Law, Prediction
 
 Columns = Mapping[str, Array]
 """Values of features by name, (k,) each; at least one column, from which laws without features take k."""
-
 FACTORS = np.array([2.0, 10.0])
 """Predictions are made at these multiples of the 95th percentile of every feature."""
 

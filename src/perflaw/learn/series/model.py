@@ -22,22 +22,16 @@ from perflaw.learn.series.series import Array
 
 RELATIVE_FLOOR = 1e-8
 """Smallest credible σ relative to the response: smaller differences are rounding, not measurement."""
-
 LARGEST = 1e300
 """Largest answer of a law."""
-
 USUAL_EXPONENTS, STEEP_COST = (-2.0, 4.0), 30.0
 """Exponents that programs have, and the score that any other costs."""
-
 STEEPEST = 50.0
 """Largest magnitude of a local exponent and its limits."""
-
 TOP, BOTTOM, EXPONENT = 0, 1, 2
 """Places of the parameters: response at the largest x, at the smallest x, exponent."""
-
 Theta = tuple[Array, Array, Array]
 """Parameters m1, m0 (responses) and b; each (...,)."""
-
 Band = tuple[Array, Array, Array, Array, Array]
 """Mean, its lower and upper limit, the lower and upper limit of a new row; all of one shape."""
 
@@ -68,7 +62,7 @@ class NoiseModel:
         size = RELATIVE_FLOOR * np.sqrt((w * y * y).sum(axis=-1) / count)
         return np.asarray(np.maximum(np.maximum(step, size), 1e-150))
 
-    def deviance(self, rss: Array, floor: Array, count: Array, log_y: Array) -> Array:
+    def deviance(self, rss: Array | float, floor: Array | float, count: Array | float, log_y: Array) -> Array:
         """−2 log likelihood of y at the best σ ≥ floor, up to a constant; all (B,), ``log_y`` is Σ log y."""
         variance = np.maximum(rss / count, floor**2)
         jacobian = 2.0 * log_y if self.log else 0.0

@@ -16,52 +16,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.laws.catalogue import CONSTANT, FAMILIES, Shape
-from perflaw.learn.series.independence import logs_if_positive
+from perflaw.learn.series.independence import logs_if_positive, permuted_orders
+from perflaw.learn.series.model import LOGNORMAL, NORMAL
 from perflaw.learn.series.series import Array
 
 SCREENED = tuple(one.shape for one in FAMILIES if one.piece and one.exponent > 0)
 """Shapes that segments are searched with."""
-
 BLENDED = tuple(one.shape for one in FAMILIES if one.blend)
 """Shapes of the terms of smooth sums of two terms."""
-
 FEWEST_SIZES = 3
 """Fewest distinct sizes of a segment: two parameters and one size to test them."""
-
 SHORT_SEGMENT = 8.0
 """Extra deviance that a first or last segment of two sizes and one parameter must gain: next to nothing tests it."""
-
 FIRST, SECOND, SECOND_FEW = 14.5, 4.0, 40.0
 """Cost of every breakpoint, and of every second parameter of a segment's law (the last number is over n).
 
 Calibrated by simulation over the families, 5 and 20 % noise, n = 10 to 100 (benchmarks/learner.py): a smooth law under
 noise is called piecewise in about 0.5 % of series.
 """
-
 MANY_PLACES = 2.0
 """Extra cost of a breakpoint for every e-fold of points beyond 30: there are more places to choose from."""
-
 LEAST_GAIN = 5.0
 """Least deviance, after its cost, that a partition into more segments gains over one into fewer."""
-
 BLEND_COST = 6.0
 """Deviance that the two terms and the choice of them cost a smooth law of two terms."""
-
 NEARLY = 6.0
 """More than two segments are searched if two segments lack less than this deviance to pay their cost."""
-
 MOST_SEGMENTS = 4
 """Most segments of a partition."""
-
 MOST_PLACES = 40
 """Most places at which three and more segments are searched."""
-
 CELLS = 20_000
 """Most numbers of an array; what stays in the cache is fast."""
-
 FLOOR = 1e-7
 """Residuals relative to the response below which sums over rows are rounding."""
-
 Partitions = dict[tuple[int, int], tuple[Array, NDArray[np.intp]]]
 """(segments, parameters) → residual sums of squares (S,) and the inner places (S, segments − 1)."""
 
@@ -304,12 +292,11 @@ def _best_of(
 
 
 def deviance(rss: Array, rows: SortedSeries, log: bool) -> Array:
-    """−2 log likelihood of y, (S,), like :meth:`NoiseModel.deviance`."""
+    """−2 log likelihood of y, (S,)."""
     n = rows.y.shape[-1]
-    size = np.ones(len(rows.y)) if log else (rows.w * rows.y**2).sum(axis=-1) / n
-    variance = np.maximum(rss / n, FLOOR**2 * size)
-    jacobian = 2.0 * (rows.w * rows.log_y).sum(axis=-1) if log else 0.0
-    return np.asarray(n * np.log(variance) + rss / variance + jacobian)
+    if log:
+        return LOGNORMAL.deviance(rss, np.array(FLOOR), n, (rows.w * rows.log_y).sum(axis=-1))
+    return NORMAL.deviance(rss, FLOOR * np.sqrt((rows.w * rows.y**2).sum(axis=-1) / n), n, np.zeros(1))
 
 
 def confirmed(rows: SortedSeries, log: bool, alpha: float) -> bool:
@@ -318,7 +305,7 @@ def confirmed(rows: SortedSeries, log: bool, alpha: float) -> bool:
     The permutations are seeded by the length of the series alone.
     """
     count, n = int(2 / alpha) - 1, rows.x.shape[-1]
-    order = np.random.default_rng([n, count]).permuted(np.tile(np.arange(n), (count, 1)), axis=1)
+    order = permuted_orders(n, count)
     x = np.repeat(rows.x, count, axis=0)
     permuted = SortedSeries(x, rows.y[0][order], rows.log_y[0][order], rows.w[0][order])
     # Any deviance that permutations do not change serves for that of the smooth law.

@@ -22,7 +22,7 @@ from perflaw.learn.series.describe import slopes_of
 from perflaw.learn.series.independence import normal_tail
 from perflaw.learn.series.law import Evidence, judge, new_law
 from perflaw.learn.series.learnt import Columns, Learnt, Predictor
-from perflaw.learn.series.model import Band, FittedModel, widest
+from perflaw.learn.series.model import LOGNORMAL, NORMAL, Band, FittedModel, widest
 from perflaw.learn.series.partition import FEWEST_SIZES, SortedSeries, best_partitions, confirmed, cost
 from perflaw.learn.series.segments import FittedPartition, Partition, fit_partitions
 from perflaw.learn.series.series import Array, Options, Rows
@@ -30,16 +30,12 @@ from perflaw.types import Alternative, Breakpoint
 
 FEWEST_RESIDUALS = 8
 """Fewest residuals for which the normal approximation of the rank ratio is good."""
-
 MISFIT = 0.01
 """A law with a smaller p has the wrong shape."""
-
 RELEVANT = 0.07
 """A smooth law with a smaller relative root mean square residual is good enough whatever fits better."""
-
 MARGIN = 2.0
 """Deviance that a partition may lack once it is fitted exactly: the search's sums stand for exact fits up to this."""
-
 DOUBT = 4.0
 """A smooth law stays plausible beside a partition whose gain exceeds its cost by less."""
 
@@ -124,9 +120,8 @@ def regimes(
     for (cell, part), fitted in zip(searched, fits, strict=True):
         row, n = candidates.rows[cell.series], float(candidates.rows[cell.series].y.size)
         # What the partition gains beyond its cost once its laws are fitted exactly.
-        jacobian = 2.0 * float((row.w * row.log_y).sum()) if part.log else 0.0
-        variance = max(fitted.rss / n, fitted.floor**2)
-        gain = part.smooth - (n * np.log(variance) + fitted.rss / variance + jacobian)
+        noise = LOGNORMAL if part.log else NORMAL
+        gain = part.smooth - noise.deviance(fitted.rss, fitted.floor, n, (row.w * row.log_y).sum())
         paid = cost(len(fitted.segments), fitted.parameters, fitted.effective)
         excess = float(gain * fitted.effective / n - paid)
         if excess > -MARGIN:

@@ -24,13 +24,10 @@ from perflaw.types import Breakpoint, Law
 
 LIKELIHOOD = round(-2.0 * math.log(1.0 - math.sqrt(LEVEL)), 2)
 """Quantile of the likelihood ratio of a breakpoint's place at the confidence level (Hansen 2000, table 1)."""
-
 CROSSING = 64
 """Number of points between two sizes at which regimes are compared to find where they cross."""
-
 SHORT = 24
 """Length to which shorter segments are padded."""
-
 ROUNDS = 3
 """Rounds of choosing laws and estimating σ² from them."""
 

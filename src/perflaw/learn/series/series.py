@@ -21,11 +21,8 @@ from perflaw.errors import DataError
 
 Array = NDArray[np.float64]
 """Array of floating-point numbers; its shape is stated where it is used."""
-
 LARGEST = 1e120
 """Largest magnitude of a number, and inverse of the smallest maximum of a column: squares and their ratios fit."""
-
-
 COST_ROWS = 50.0
 """Number of rows up to which the prior cost of a feature is what the series says."""
 
@@ -37,6 +34,13 @@ def quiet() -> np.errstate:
     to finite numbers.
     """
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def drawn_rows(n: int, most: int) -> NDArray[np.intp]:
+    """Places of at most ``most`` of n rows, drawn by a generator seeded by n alone."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng([n, most]).permutation(n)[:most])
 
 
 @contextmanager

@@ -24,19 +24,14 @@ from perflaw.types import Alternative
 
 THINNED = 160
 """Most rows that a search looks at; the laws it finds are fitted to all rows."""
-
 TRIED = 3
 """Number of features that are tried at each step, the clearest ones."""
-
 MOST_FEATURES = 4
 """Most features of a law."""
-
 KEEP, PRODUCTS = 10, 8
 """Number of sums and of products that a search passes on to be fitted to all rows."""
-
 MANY_ROWS = 300
 """From this number of rows on the strongest feature cannot be mistaken, and few laws are near the best."""
-
 SLACK, SLACK_FEW, MOST_SLACK = 0.9, 100.0, 2.0
 """Benefit of the doubt of a law beside the chosen one, ``SLACK + SLACK_FEW / n²`` and at most ``MOST_SLACK``.
 

@@ -21,10 +21,8 @@ from perflaw.learn.series.series import Array
 
 LEAST_START = 0.05
 """Smallest response a search starts from, relative to the smallest one measured, under multiplicative noise."""
-
 AT_ONCE = 32_000
 """Most numbers in an array of a stack that holds several families."""
-
 Members = NDArray[np.intp]
 """Places of laws or series, (k,)."""
 Block = tuple[Family, slice]

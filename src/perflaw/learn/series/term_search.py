@@ -42,40 +42,28 @@ from perflaw.learn.series.terms import (
 
 BEAM = 6
 """Number of sums that are extended at each length."""
-
 BRANCH = 6
 """Number of terms that each of them is extended by."""
-
 LONGEST = 4
 """Most terms of a sum."""
-
 SELECTION = 3.0
 """Score that every further term costs for being the best of many (the extended BIC: Chen & Chen 2008, §2)."""
-
 ROWS_A_TERM = 3.0
 """Independent rows that a term needs."""
-
 SNAPS = tuple(factor_of(one.shape, one.snap) for one in FAMILIES if one.snap is not None)
 """Plain factors that may replace a learnt exponent."""
-
 NEAR, NEAR_ERRORS, ALWAYS_NEAR = 0.35, 3.5, 0.05
 """Distance of a plain factor from the learnt exponent: most, most in its standard errors, and allowed in any case."""
-
 LEAST_ERROR = 0.02
 """Least standard error of an exponent: the noise may not be that of the straight line in logarithms."""
-
 STEEPEST_FACTOR = 8.0
 """Largest magnitude of a learnt exponent of a product."""
-
 MOST_FACTORS = 6
 """Most features of a product."""
-
 EXPONENT_WIDTH = 0.7
 """Prior width of a learnt exponent, as in the power law of a single feature."""
-
 STEPS = 20
 """Most Gauss–Newton steps for products under additive noise."""
-
 Support = tuple[int, ...]
 """Places of a sum's terms in the dictionary, increasing."""
 

@@ -34,12 +34,11 @@ from perflaw.learn.series.model import (
     finite_band,
     upper_factor,
 )
-from perflaw.learn.series.series import Array, Rows
+from perflaw.learn.series.series import Array, Rows, drawn_rows
 from perflaw.types import Noise
 
 ITERATIONS = 12
 """Most Gauss–Newton steps; it converges in 4 to 7 if the sum fits at all."""
-
 ENOUGH = 1e-4
 """Sums whose residual sum of squares falls by less than this part have converged."""
 
@@ -63,7 +62,6 @@ FACTORS = tuple(
     sorted((factor_of(one.shape, one.factor) for one in FAMILIES if one.factor is not None), key=attrgetter("surprise"))
 )
 """All factors, the plainest first."""
-
 Term = tuple[Factor, ...]
 """One factor for each feature; the constant term has ONE for all."""
 
@@ -157,7 +155,7 @@ class Sample:
     def of(cls, rows: Rows, features: Sequence[int], most: int = 0) -> Sample:
         """Some features of a series; at most ``most`` rows of it, drawn by a generator seeded by n alone."""
         x, n = rows.x[list(features)], rows.y.size
-        keep = slice(None) if not 0 < most < n else np.sort(np.random.default_rng([n, most]).permutation(n)[:most])
+        keep = drawn_rows(n, most or n)
         w, size = rows.w[keep], rows.y[keep].size
         bottom = x.min(axis=-1)
         return cls(
@@ -183,9 +181,7 @@ class Sample:
 
     def deviance(self, noise: NoiseModel, rss: Array) -> Array:
         """−2 log likelihood, shape of ``rss``."""
-        count = np.full(np.shape(rss), float(self.y.size))
-        jacobian = np.full(np.shape(rss), float((self.w * self.log_y).sum()))
-        return noise.deviance(rss, np.full(np.shape(rss), self.floor(noise)), count, jacobian)
+        return noise.deviance(rss, self.floor(noise), self.y.size, (self.w * self.log_y).sum())
 
 
 def coefficient_variances(gradient: Array, w: Array) -> Array:

@@ -24,10 +24,8 @@ from perflaw.types import Noise
 
 FEWEST_ZEROS, FEWEST_POSITIVE = 2, 6
 """Fewest rows that are zero, and that are not."""
-
 NEAR_ZERO = 0.5
 """A law explains a zero if it predicts less than this part of the smallest positive response."""
-
 Learn = Callable[[Sequence[Series], None, Options], list[Learnt]]
 """The learner itself, which learns the law of the positive rows."""
 

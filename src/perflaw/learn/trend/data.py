@@ -12,7 +12,6 @@ from perflaw.errors import DataError
 
 Array = NDArray[np.float64]
 """Floating point array; a docstring states its shape where it is used."""
-
 COSTLY = 0.02
 """A cluster is costly if its counts are more than this part of some run's counts (Figure 4 of the paper)."""
 MIN_RUNS = 3

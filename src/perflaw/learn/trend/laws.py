@@ -210,7 +210,6 @@ MIN_LEAD = 1e-3
 """A smaller lead at the end of the grid is a tie: two clusters of the same locations, and rounding."""
 GRID = 160
 """Values of the feature at which laws are compared; crossings between them are interpolated."""
-
 GrowthLaw = Learnt | PowerLaw
 """A law of the learner, or one of the paper."""
 Lines = tuple[Array, Array, Array]

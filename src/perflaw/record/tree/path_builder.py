@@ -27,7 +27,6 @@ SHORTEST_NS: Final = 10**9 // 64
 MOST_OBSERVATIONS: Final = 64
 MOST_PIECES: Final = 1 << 16
 """Closed pieces of all functions; beyond it the function of least own time is dropped. The C core counts bytes instead."""
-
 BatchSums = tuple[int, int, int]
 """Number of complete batches of 2^k calls, ΣB, ΣB²."""
 

@@ -28,15 +28,12 @@ from here on. END: the thread has ended. TURN: the following records belong to t
 share; ``value`` is the time in ns that the tracer has taken out of the thread's clock so far. ASIDE: like ENTER, for work
 of the interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled.
 """
-
 RECORD: Final = np.dtype(
     [("value", "<i8"), ("frame", "<i8"), ("code", "<i4"), ("site", "<i4"), ("key", "<i4"), ("kind", "<i4")]
 )
 """A record has 32 bytes: value, frame, code, site, key, kind. ``kind`` is written last; 0 means not yet written."""
-
 Event = tuple[int, int, int, int, int, int]
 """One record as a tuple: value, frame, code, site, key, kind."""
-
 TIME_LANE, CPU_LANE, EVENTS_LANE = 0, 1, 2
 """A lane is the number of a metric.
 
@@ -44,7 +41,6 @@ CHANGE records of the CPU lane give the time that the thread was off the CPU; th
 """
 DEFAULT_LANES: Final = ("time", "cpu", "events")
 """Metrics of the lanes that every call tree has."""
-
 ROOT = 0
 """Number of the root node, which stands for everything outside recorded calls."""
 ELSEWHERE = -2

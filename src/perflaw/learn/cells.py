@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.learn.series.series import evenly
 from perflaw.types import Evidence
 
 Array = NDArray[np.float64]
@@ -165,5 +166,5 @@ def _cells(
     if y.size <= MAX_CELLS:
         return Cells(y, means, run)
     order = np.lexsort((*means.values(), run)) if means else np.argsort(run, kind="stable")
-    kept = np.sort(order[np.linspace(0, order.size - 1, MAX_CELLS).astype(np.int64)])
+    kept = np.sort(evenly(order, MAX_CELLS))
     return Cells(y[kept], {name: values[kept] for name, values in means.items()}, run[kept])

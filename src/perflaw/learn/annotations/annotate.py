@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perflaw.learn.annotations.call_laws import as_small, cell_series, learn_relevant
 from perflaw.learn.annotations.options import AnnotationOptions
@@ -18,6 +17,7 @@ from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
 from perflaw.learn.cells import Array, Cells, make_cells
 from perflaw.learn.program import CostModel, RunLaws
 from perflaw.learn.series import learn
+from perflaw.learn.series.series import evenly
 from perflaw.types import Annotation, Evidence, Points, Scope, Verdict
 
 MAX_POINTS: Final = 400
@@ -179,7 +179,7 @@ def _annotation(
 
 def points_of_cells(cells: Cells, residuals: Array) -> Points:
     """The points of a single law's chart: its cells, with their residuals (n,)."""
-    keep = _evenly(np.arange(cells.y.size))
+    keep = evenly(np.arange(cells.y.size), MAX_POINTS)
     return Points(
         {name: tuple(values[keep].tolist()) for name, values in cells.features.items()},
         tuple(cells.y[keep].tolist()),
@@ -195,7 +195,7 @@ def points_of_records(table: RecordTable) -> Points:
     """
     evidence = table.evidence
     uniform = np.flatnonzero(evidence.uniform)
-    keep = _evenly(uniform if uniform.size >= MIN_UNIFORM else np.arange(evidence.cost.size))
+    keep = evenly(uniform if uniform.size >= MIN_UNIFORM else np.arange(evidence.cost.size), MAX_POINTS)
     texts = {column.name: column.values[keep] for column in table.columns if column.kind == "category"}
     numbers = {column.name: column.numbers[keep] for column in table.columns if column.kind != "category"}
     return Points(
@@ -205,13 +205,6 @@ def points_of_records(table: RecordTable) -> Points:
         (None,) * keep.size,
         {name: tuple(values.tolist()) for name, values in texts.items()},
     )
-
-
-def _evenly(places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """At most ``MAX_POINTS`` of the places."""
-    count = min(places.size, MAX_POINTS)
-    kept: NDArray[np.intp] = places[np.unique(np.linspace(0, places.size - 1, count).astype(np.int64))]
-    return kept
 
 
 def _with_none(values: Array) -> tuple[float | None, ...]:

@@ -7,7 +7,7 @@ bootstrap percentiles.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtr
@@ -97,9 +97,7 @@ def _learn(series: Series, good_r2: float) -> Learnt:
     chosen = min(good, key=bic) if good else _fit(series, CONSTANT, ())
     rows = prepare(series)
     law = _law(series, chosen, r2(chosen) if good else 0.0, rows.runs)
-    points = [{name: k * float(np.percentile(x, 95)) for name, x in series.features.items()} for k in (2, 10)]
-    predictions = Learnt(law, (chosen,), rows).predict(points)
-    return Learnt(replace(law, predictions=tuple(predictions)), (chosen,), rows)
+    return Learnt(law, (chosen,), rows).with_predictions(None)
 
 
 def _eliminate(series: Series, family: Family, names: tuple[str, ...]) -> Regression:

@@ -13,6 +13,7 @@ from perflaw.learn.annotations.options import AnnotationOptions
 from perflaw.learn.annotations.records import RecordColumn, RecordTable
 from perflaw.learn.annotations.split_search import RecordProducts, SplitField, standardised
 from perflaw.learn.series import Learnt
+from perflaw.learn.series.series import evenly
 
 Array = NDArray[np.float64]
 
@@ -55,8 +56,7 @@ def law_residuals(table: RecordTable, mask: Mask, learnt: Learnt, options: Annot
     rows = np.flatnonzero(mask)
     if rows.size < 2 * options.fewest:
         return None
-    if rows.size > MAX_RECORDS:
-        rows = rows[np.linspace(0, rows.size - 1, MAX_RECORDS).astype(np.intp)]
+    rows = evenly(rows, MAX_RECORDS)
     columns = [replace(column, values=column.values[rows]) for column in table.columns]
     compared, complete = set(), np.ones(rows.size, dtype=bool)
     for column in columns:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from perflaw.learn.annotations.conditions import Comparison, Mask, threshold
 from perflaw.learn.annotations.records import PREFERENCE, RecordColumn
+from perflaw.learn.series.series import evenly
 
 Array = NDArray[np.float64]
 Indexes = NDArray[np.intp]
@@ -217,7 +218,7 @@ class SplitCandidates:
         before = max(part - 1, 0)
         low, high = self.chosen[before], self.chosen[min(part + 1, self.chosen.size - 1)]
         cuts = self.cuts[(self.cuts >= low) & (self.cuts <= high)]
-        chosen = _thinned(cuts)
+        chosen = evenly(cuts, GRID)
         # The sums over the records before the first threshold are known already.
         later = self.sums[before] + _sums_below(split_field, self.order[low:], chosen[1:] - low)
         return replace(self, sums=np.concatenate([self.sums[before][None], later]), cuts=cuts, chosen=chosen)
@@ -267,13 +268,8 @@ def _candidates(split_field: SplitField, column: RecordColumn) -> SplitCandidate
     ordered = values[order]
     cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     cuts = cuts[(cuts >= fewest) & (cuts <= ordered.size - fewest)]
-    chosen = _thinned(cuts)
+    chosen = evenly(cuts, GRID)
     return SplitCandidates(column, _sums_below(split_field, order, chosen), cuts.size, (), order, cuts, chosen)
-
-
-def _thinned(cuts: Indexes) -> Indexes:
-    """At most ``GRID`` of the cuts, evenly."""
-    return cuts if cuts.size <= GRID else cuts[np.linspace(0, cuts.size - 1, GRID).astype(np.intp)]
 
 
 def _sums_below(split_field: SplitField, order: Indexes, cuts: Indexes) -> Array:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, ndtr, stdtr
 
-from perflaw.learn.series.series import Array, Units, drawn_rows
+from perflaw.learn.series.series import Array, Units, drawn_rows, evenly
 
 CLEAR = 1e-3
 """Spearman's test at this p passes a series without permutations; it is valid for any noise."""
@@ -188,7 +188,7 @@ def p_within_runs(
     if run.size >= CLEAR_FROM_WITHIN and clear < CLEAR:
         return clear
     if run.size > MOST_ROWS:
-        kept = np.linspace(0, run.size - 1, MOST_ROWS).astype(np.intp)
+        kept = evenly(np.arange(run.size), MOST_ROWS)
         x, y, run = x[:, kept], y[kept], run[kept]
         log_y = None if log_y is None else log_y[kept]
     columns = standardised(relative_to_run(transforms(x[None])[0], run))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from perflaw.laws.catalogue import CONSTANT, FAMILIES, Shape
 from perflaw.learn.series.independence import logs_if_positive, permuted_orders
 from perflaw.learn.series.model import LOGNORMAL, NORMAL
-from perflaw.learn.series.series import Array
+from perflaw.learn.series.series import Array, evenly
 
 SCREENED = tuple(one.shape for one in FAMILIES if one.piece and one.exponent > 0)
 """Shapes that segments are searched with."""
@@ -255,9 +255,7 @@ def best_partitions(rows: SortedSeries, log: bool, smooth: Array, worth: Array) 
     for start in range(0, more.size, size):
         part = more[start : start + size]
         some = rows.take(part)
-        places = np.flatnonzero(some.boundaries().any(axis=0))
-        if places.size > MOST_PLACES + 1:
-            places = places[np.unique(np.linspace(0, places.size - 1, MOST_PLACES + 1).astype(np.intp))]
+        places = evenly(np.flatnonzero(some.boundaries().any(axis=0)), MOST_PLACES + 1)
         finer = partitions(some, log, places, MOST_SEGMENTS)
         for i, best in zip(part.tolist(), _best_of(finer, some, log, smooth[part], worth[part]), strict=True):
             needed = LEAST_GAIN if len(best.cuts) > len(out[i].cuts) and out[i].excess > 0 else 0.0

@@ -43,6 +43,11 @@ def drawn_rows(n: int, most: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng([n, most]).permutation(n)[:most])
 
 
+def evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """At most ``most`` of the places, evenly."""
+    return places if places.size <= most else places[np.linspace(0, places.size - 1, most).astype(np.intp)]
+
+
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
     """While entered, cycles are not collected by themselves.

@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.moments import Stats, log_bucket
+from perflaw.learn.variance.moments import Stats
 from perflaw.learn.variance.parts import parts_of
 from perflaw.learn.variance.tail import CostDistribution, cost_distribution, exceeded_deadline, missed_deadline
 from perflaw.learn.variance.tree import Options, Tree
 from perflaw.types import CPU, EVENTS
-from perflaw.types.call_trees import OTHER, PairMoments
+from perflaw.types.call_trees import OTHER, PairMoments, log_bucket
 from tests.learn.variance_data import Call, Recorder, objects
 
 

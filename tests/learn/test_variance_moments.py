@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perflaw.learn.variance.moments import Link, Stats, bucket_middle, context_weights, log_bucket, pooled, quantile
+from perflaw.learn.variance.moments import Link, Stats, bucket_middle, context_weights, pooled, quantile
+from perflaw.types.call_trees import log_bucket
 from tests.learn.variance_data import Call, Recorder
 
 

@@ -102,24 +102,6 @@ def _scaled(number: str, factor: float) -> int | float | None:
     return float(f"{value:.15g}") if isinstance(value, float) else value
 
 
-def written(value: int | float, unit: str = "") -> str:
-    """Return a number in the largest unit in which it is whole, so that reading it back gives the same number.
-
-    >>> written(4096, "B"), written(5000, "B"), written(0.01, "s"), written(1.5)
-    ('4KiB', '5kB', '10ms', '1.5')
-    """
-    mine = [
-        (factor, name) for name, (factor, base) in UNITS.items() if base == unit and base and name not in ("%", "KB")
-    ]
-    for factor, name in sorted(mine, reverse=True):
-        count = value / factor
-        if value and abs(count) >= 1 and abs(count) < 1e6 and float(count).is_integer():
-            text = f"{int(count)}{name}"
-            if quantity(text) == Quantity(value, unit):
-                return text
-    return f"{value!r}{unit if unit in UNITS else ''}"
-
-
 def host() -> dict[str, int | float]:
     """Return ``host.mem`` (bytes) and ``host.cpus`` (those that this process may use), as expressions name them."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

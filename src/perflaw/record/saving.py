@@ -48,8 +48,6 @@ class Outcome:
     """Names of some functions that ran and were left out by the selection."""
     children: tuple[Run, ...] = ()
     """Runs of its child processes."""
-    silent: int = 0
-    """Number of child processes without a recorded call or a counted line; they are not kept."""
     interrupted: int | None = None
     """Signal that asked the recorder to end."""
     over: bool = False
@@ -109,7 +107,7 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
     run = context.manifest(folder, execution, program)
     # The program's own run is saved first, whatever happens to those of the children.
     kept: Path | None = _save(folder, _writer(context, run, program))
-    children, silent = _save_children(context, run, execution, known.started.clock, processes)
+    children = _save_children(context, run, execution, known.started.clock, processes)
     if context.selected and not run.functions and not children:
         discard(folder)
         kept = None
@@ -119,7 +117,6 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
         kept,
         known.ended.names if known.ended else (),
         children,
-        silent,
         probes=len(probes.names),
         probe_records=probes.records,
         lines=sum(place.kind == "line" for place in places),
@@ -128,8 +125,8 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
 
 def _save_children(
     context: RunContext, program: Run, execution: Execution, began: int, children: Iterator[RecordedProcess]
-) -> tuple[tuple[Run, ...], int]:
-    """Save the runs of all children; returns them, and the number of children in which nothing was recorded."""
+) -> tuple[Run, ...]:
+    """Save and return the runs of all children in which something was recorded."""
     runs: list[Run] = [program]
     """By the child's index in the recording. If a child is not kept, its parent's run stands for it."""
     for child in children:
@@ -146,8 +143,7 @@ def _save_children(
         run = context.manifest(folder, child_execution(child, parent, execution, began), child)
         _save(folder, _writer(context, run, child))
         runs.append(run)
-    kept = {run.id: run for run in runs if run is not program}
-    return tuple(kept.values()), len(runs) - 1 - len(kept)
+    return tuple({run.id: run for run in runs if run is not program}.values())
 
 
 @dataclass(slots=True)

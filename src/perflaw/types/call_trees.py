@@ -23,6 +23,18 @@ LOCAL: Final = -1
 """Stands for a callee: the cost of an invocation outside its callees (Y_0)."""
 OTHER: Final = -2
 """Stands for all callees that are not kept apart."""
+BUCKETS_PER_POWER: Final = 4
+"""Buckets of the recorder's log histograms in each power of two."""
+
+
+def log_bucket(x: int) -> int:
+    """Bucket of the recorder's log histograms that holds ``x``.
+
+    >>> [log_bucket(x) for x in (0, 1, 2, 4, 5, 8, 1000)]
+    [0, 4, 8, 12, 13, 16, 43]
+    """
+    bits = x.bit_length()
+    return bits * BUCKETS_PER_POWER + ((x >> (bits - 3)) & 3 if bits >= 3 else 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

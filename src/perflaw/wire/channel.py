@@ -17,7 +17,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -137,11 +137,6 @@ class Decoder:
         _, text, payload = HEADER.unpack_from(self._buffer)
         _check(text, payload, self.limits)
         return max(0, HEADER.size + int(text) + int(payload) - have)
-
-    def messages(self) -> Iterator[Message]:
-        """Every message that is whole."""
-        while self._buffer and not self.wanted():
-            yield self.take()
 
     def take(self) -> Message:
         """The first message; ``wanted()`` must be 0."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.types.call_trees import CallTree
+from perflaw.types.call_trees import BUCKETS_PER_POWER, CallTree
 
 Floats = NDArray[np.float64]
 
@@ -101,20 +101,6 @@ def pooled(links: Iterable[Link]) -> Link:
     """Sums over the invocations of several ancestors; all sums are 0 without links."""
     rows = list(links)
     return rows[0] if len(rows) == 1 else Link(*map(sum, zip(Link(0, 0, 0, 0, 0, 0, 0, 0), *rows, strict=True)))
-
-
-BUCKETS_PER_POWER = 4
-"""Buckets of the recorder's log histograms in each power of two."""
-
-
-def log_bucket(x: int) -> int:
-    """Bucket of the recorder's log histograms that holds ``x``.
-
-    >>> [log_bucket(x) for x in (0, 1, 2, 4, 5, 8, 1000)]
-    [0, 4, 8, 12, 13, 16, 43]
-    """
-    bits = x.bit_length()
-    return bits * BUCKETS_PER_POWER + ((x >> (bits - 3)) & 3 if bits >= 3 else 0)
 
 
 def bucket_middle(bucket: int) -> float:

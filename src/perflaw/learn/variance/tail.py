@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from perflaw.confidence import HIGH, LOW, normal_quantile
-from perflaw.learn.variance.moments import Floats, Stats, bucket_middle, log_bucket, quantile
+from perflaw.learn.variance.moments import Floats, Stats, bucket_middle, quantile
 from perflaw.learn.variance.parts import (
     OWN,
     REST,
@@ -23,7 +23,7 @@ from perflaw.learn.variance.parts import (
     sampled_invocations,
 )
 from perflaw.learn.variance.tree import Tree
-from perflaw.types.call_trees import OTHER
+from perflaw.types.call_trees import OTHER, log_bucket
 from perflaw.types.recordings import CPU, TIME, Component
 from perflaw.types.variance import Bound, Budget, BudgetRow, Deadline, Source
 

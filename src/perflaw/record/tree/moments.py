@@ -6,6 +6,7 @@ from perflaw.record.tree.call_tree import LinkSums, TreeLink, TreeNode
 from perflaw.record.tree.records import MAX_KIDS_APART, TIME_LANE, TreeLimits
 from perflaw.record.tree.stacks import WorkBelow
 from perflaw.store.schema import LOCAL, OTHER
+from perflaw.types.call_trees import log_bucket
 
 
 class MomentSums:
@@ -84,13 +85,3 @@ def add_wait(node: TreeNode, waited: int) -> None:
     """Add the time that a completed generator or coroutine was suspended."""
     n, total, squares, least, most = node.waits
     node.waits = [n + 1, total + waited, squares + waited**2, min(least, waited) if n else waited, max(most, waited)]
-
-
-def log_bucket(x: int) -> int:
-    """Bucket of a logarithmic histogram with four buckets to a power of two.
-
-    >>> [log_bucket(x) for x in (0, 1, 2, 4, 5, 6, 7, 8, 1000)]
-    [0, 4, 8, 12, 13, 14, 15, 16, 43]
-    """
-    bits = x.bit_length()
-    return bits * 4 + ((x >> (bits - 3)) & 3 if bits >= 3 else 0)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from perflaw.record.tree.builder import TreeBuilder
 from perflaw.record.tree.call_tree import RecordedTree, to_tables
-from perflaw.record.tree.core import DTYPES, Core, load
+from perflaw.record.tree.core import Core, Export, load
 from perflaw.record.tree.records import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH, TreeLimits
 from perflaw.store.schema import OTHER
 from tests.conftest import examples
@@ -230,6 +230,6 @@ def test_the_record_is_laid_out_as_numpy_reads_it(library):
 
 
 def test_rows_are_as_large_as_numpy_reads_them(library):
-    sizes = {table: load(library).core_row_size(table) for table in DTYPES}
-    assert sizes == {table: kind.itemsize for table, kind in DTYPES.items()}
-    assert load(library).core_row_size(ctypes.c_uint32(len(DTYPES))) == 0
+    sizes = {table: load(library).core_row_size(table) for table in Export}
+    assert sizes == {table: table.row.itemsize for table in Export}
+    assert load(library).core_row_size(ctypes.c_uint32(len(Export))) == 0

@@ -236,10 +236,8 @@ def _with_lack_of_fit(candidates: Candidates, b: int, choice: Choice, learnt: Le
         p = p_of_replicates(residual, row.w, size.reshape(-1), parameters)
     else:
         p = p_of_rank_ratio(residual[np.argsort(row.x[f], kind="stable")])
-    law, misfit = (
-        replace(learnt.law, lack_of_fit=p),
-        float(np.sqrt(np.mean(candidates.relative_residual(b, f, m) ** 2))),
-    )
+    law = replace(learnt.law, lack_of_fit=p)
+    misfit = float(np.sqrt(np.mean(candidates.relative_residual(b, f, m) ** 2)))
     if law.verdict == "law" and p < MISFIT and misfit > RELEVANT:
         advice = f"add --vary {law.features[0]}=… in between"
         law = replace(

@@ -59,10 +59,8 @@ class CallingContexts:
         number = self._known.get((parent, site, code))
         if number is None:
             if len(self.nodes) >= self.limit:
-                parent, site = (
-                    ROOT,
-                    ELSEWHERE,
-                )  # contexts are not remembered by their own keys: their number is unbounded
+                # Contexts are not remembered by their own keys: their number is unbounded.
+                parent, site = ROOT, ELSEWHERE
                 number = self._known.get((parent, site, code))
             else:
                 # First node of a recursion that repeats (site, callee) for the third time; None if there is no such

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from perflaw.record.tree.core import DTYPES, Export, TreeTables, rows_of
+from perflaw.record.tree.core import Export, TreeTables, rows_of
 from perflaw.record.tree.path_builder import FunctionPaths, path_rows
 from perflaw.store.columns import WIDE, Array, wide
 
@@ -233,7 +233,7 @@ def to_tables(tree: RecordedTree) -> TreeTables:
         Export.SPANS: (_values(span) for _, call in worst for span in call.spans),
         **path_rows(tree.paths),
     }
-    return TreeTables(tree.metrics, {table: _table(DTYPES[table], list(rows[table])) for table in Export})
+    return TreeTables(tree.metrics, {table: _table(table.row, list(rows[table])) for table in Export})
 
 
 def _values(record: LaneSums | LinkSums | SampledCall | CallSpan | LongestCall) -> tuple[Any, ...]:

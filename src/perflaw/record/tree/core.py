@@ -22,66 +22,43 @@ from perflaw.store.columns import WIDE, Array, Column
 
 
 class Export(IntEnum):
-    """Numbers of the exported tables, as in native/core/library/rows.h."""
+    """Exported tables: their numbers, as in native/core/library/rows.h, and their columns.
 
-    HEAD = 0
-    NODES = 1
-    NODE_LANES = 2
-    PAIRS = 3
-    PAIR_LANES = 4
-    LINKS = 5
-    LINK_LANES = 6
-    HISTOGRAM = 7
-    WAITS = 8
-    CODES = 9
-    CODE_LANES = 10
-    SAMPLES = 11
-    COSTS = 12
-    CALLEES = 13
-    FEATURES = 14
-    WORST = 15
-    SPANS = 16
-    PATH_CODES = 17
-    PATH_SEEN = 18
-    PATH_PIECES = 19
-    PATH_BUCKETS = 20
-    PATH_BATCHES = 21
+    A column is int64; a sum of 128 bits (``:``), low word first; or float64 (``*``).
+    """
 
+    HEAD = 0, "lanes calls seen first last folded links_left_out pairs_left_out lost full memory"
+    NODES = 1, "parent site code depth n open"
+    NODE_LANES = 2, "sum_x: sum_xx: min_x max_x"
+    PAIRS = 3, "node i j"
+    PAIR_LANES = 4, "sum_yy:"
+    LINKS = 5, "ancestor descendant n n_once sum_k: sum_kk:"
+    LINK_LANES = 6, "sum_ky: sum_y: sum_yy: sum_yx:"
+    HISTOGRAM = 7, "node bucket count"
+    WAITS = 8, "node n sum_w: sum_ww: least most"
+    CODES = 9, "code closed recorded"
+    CODE_LANES = 10, "total: self:"
+    SAMPLES = 11, "code sequence node started uniform_key stratum_key callees features"
+    COSTS = 12, "cost"
+    CALLEES = 13, "node calls time cpu"
+    FEATURES = 14, "number value*"
+    WORST = 15, "code sequence node started time cpu events spans"
+    SPANS = 16, "node parent started time"
+    PATH_CODES = 17, "code dropped"
+    PATH_SEEN = 18, "code observation begin end points nested"
+    PATH_PIECES = 19, "code node observation clock scale zeros buckets levels"
+    PATH_BUCKETS = 20, "index count"
+    PATH_BATCHES = 21, "batches sum squares:"
 
-_COLUMNS: Final[dict[Export, str]] = {
-    Export.HEAD: "lanes calls seen first last folded links_left_out pairs_left_out lost full memory",
-    Export.NODES: "parent site code depth n open",
-    Export.NODE_LANES: "sum_x: sum_xx: min_x max_x",
-    Export.PAIRS: "node i j",
-    Export.PAIR_LANES: "sum_yy:",
-    Export.LINKS: "ancestor descendant n n_once sum_k: sum_kk:",
-    Export.LINK_LANES: "sum_ky: sum_y: sum_yy: sum_yx:",
-    Export.HISTOGRAM: "node bucket count",
-    Export.WAITS: "node n sum_w: sum_ww: least most",
-    Export.CODES: "code closed recorded",
-    Export.CODE_LANES: "total: self:",
-    Export.SAMPLES: "code sequence node started uniform_key stratum_key callees features",
-    Export.COSTS: "cost",
-    Export.CALLEES: "node calls time cpu",
-    Export.FEATURES: "number value*",
-    Export.WORST: "code sequence node started time cpu events spans",
-    Export.SPANS: "node parent started time",
-    Export.PATH_CODES: "code dropped",
-    Export.PATH_SEEN: "code observation begin end points nested",
-    Export.PATH_PIECES: "code node observation clock scale zeros buckets levels",
-    Export.PATH_BUCKETS: "index count",
-    Export.PATH_BATCHES: "batches sum squares:",
-}
-"""Columns of each table: int64; a sum of 128 bits (``:``), low word first; or float64 (``*``)."""
+    row: np.dtype[Any]
+    """Type of a row."""
 
-
-def _dtype(columns: str) -> np.dtype[Any]:
-    kinds: dict[str, Any] = {":": WIDE, "*": "<f8"}
-    return np.dtype([(name.rstrip(":*"), kinds.get(name[-1], "<i8")) for name in columns.split()])
-
-
-DTYPES: Final = {table: _dtype(columns) for table, columns in _COLUMNS.items()}
-"""Row of each table."""
+    def __new__(cls, number: int, columns: str) -> Export:
+        """A table and the type of its rows."""
+        table, kinds = int.__new__(cls, number), {":": WIDE, "*": "<f8"}
+        table._value_ = number
+        table.row = np.dtype([(name.rstrip(":*"), kinds.get(name[-1], "<i8")) for name in columns.split()])
+        return table
 
 
 def rows_of(table: Array) -> Iterator[Any]:
@@ -231,7 +208,7 @@ class Core:
         tables = {}
         for table in Export:
             size = self._library.core_export(self._handle, table, None, 0)
-            rows = np.empty(size // DTYPES[table].itemsize, DTYPES[table])
+            rows = np.empty(size // table.row.itemsize, table.row)
             self._library.core_export(self._handle, table, rows.ctypes.data, size)
             tables[table] = rows
         self.close()

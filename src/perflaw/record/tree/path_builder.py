@@ -246,11 +246,9 @@ class FunctionDurations:
         for place, seen in enumerate(self.seen):
             first = kept.setdefault(to(place), seen)
             if first is not seen:
-                first.end, first.points, first.nested = (
-                    seen.end,
-                    first.points + seen.points,
-                    first.nested + seen.nested,
-                )
+                first.end = seen.end
+                first.points += seen.points
+                first.nested += seen.nested
         self.seen = list(kept.values())
 
     def finish(self) -> FunctionPaths:

@@ -34,7 +34,6 @@ ALWAYS = 20
 OTHER_CONTEXTS = "(elsewhere)"
 """Stands for the callers once there are more contexts than are kept apart."""
 _CLOCKS = (TIME.name, CPU.name)
-_NO_ROWS = np.empty(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +205,7 @@ def summed_pieces(tree: TreeTables, codes: Array, paths: Array) -> SummedPieces:
     path = np.where(rows["node"] == WHOLE, WHOLE, paths[rows["node"]])
     parts, clock = _summands(rows, codes, path)
     keys = [rows["code"][parts], rows["observation"][parts], path[parts], clock]
-    order, starts = grouped(keys) if len(parts) else (_NO_ROWS, _NO_ROWS)
+    order, starts = grouped(keys)
     group = np.empty(len(parts), np.int64)
     group[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
     first = order[starts]
@@ -219,16 +218,12 @@ def summed_pieces(tree: TreeTables, codes: Array, paths: Array) -> SummedPieces:
     places, owner = _members(rows["levels"], parts)
     level = places - (np.cumsum(rows["levels"]) - rows["levels"])[parts][owner]
     of = group[owner]
-    if not len(of):
-        nothing = np.empty(0, np.int64)
-        levels = nothing, nothing, nothing, table["squares"][:0], table["squares"][:0]
-    else:
-        order, starts = grouped([of, level])
-        sums = np.zeros(len(places), table["squares"].dtype)
-        sums["low"] = table["sum"][places].view(np.uint64)
-        values = (table["batches"][places], sums, table["squares"][places])
-        batches, sum_b, sum_bb = (group_sums(value[order], starts) for value in values)
-        levels = of[order][starts], level[order][starts], batches, sum_b, sum_bb
+    order, starts = grouped([of, level])
+    sums = np.zeros(len(places), table["squares"].dtype)
+    sums["low"] = table["sum"][places].view(np.uint64)
+    values = (table["batches"][places], sums, table["squares"][places])
+    batches, sum_b, sum_bb = (group_sums(value[order], starts) for value in values)
+    levels = of[order][starts], level[order][starts], batches, sum_b, sum_bb
     return SummedPieces(code, observation, of_path, by_clock, scale, zeros, bucket_of, bucket, count, *levels)
 
 
@@ -271,6 +266,6 @@ def _summed_buckets(tree: TreeTables, parts: Array, group: Array, scale: Array) 
     while len(wide := np.flatnonzero(used & ((high >> steps) - (low >> steps) >= MOST_BUCKETS))):
         steps[wide] += 1
     index >>= steps[of]
-    order, starts = grouped([of, index]) if len(of) else (_NO_ROWS, _NO_ROWS)
-    counts = group_sums(table["count"][places][order], starts) if len(starts) else np.empty(0, np.int64)
+    order, starts = grouped([of, index])
+    counts = group_sums(table["count"][places][order], starts)
     return scale - steps, of[order][starts], index[order][starts], counts

@@ -43,9 +43,8 @@ def test_functions_of_two_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     (tmp_path / "two.cc").write_text(TWO)
     command = [compiler, *flags.split(), "-finstrument-functions", "one.cc", "two.cc", "-o", "program"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    elf = open_elf(tmp_path / "program")
-    assert elf
-    with elf:
+    with open_elf(tmp_path / "program") as elf:
+        assert elf
         places = sorted({one.address - elf.base for one in elf.functions()})
     for _ in range(2):  # read, then kept
         found = functions_at(tmp_path / "program", places)
@@ -62,9 +61,8 @@ def test_a_cache_of_other_code_is_not_used(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PERFLAW_CACHE", str(cache))
     (tmp_path / "one.c").write_text("int main(void) { return 0; }\n")
     subprocess.run(["gcc", "-g", "one.c", "-o", "program"], cwd=tmp_path, check=True)
-    elf = open_elf(program)
-    assert elf
-    with elf:
+    with open_elf(program) as elf:
+        assert elf
         place, identity = next(one.address - elf.base for one in elf.functions() if one.symbol == "main"), elf.identity
     assert functions_at(program, [place])[place].name == "main"
     (kept,) = cache.iterdir()

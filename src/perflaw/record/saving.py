@@ -195,10 +195,8 @@ def build_of(known: Definitions) -> str:
     """
     identities = []
     for module in sorted({module for module, _, _ in known.addresses.values()}):
-        elf = open_elf(Path(module))
-        if elf is not None:
-            with elf:
-                identities.append(elf.identity)
+        with open_elf(Path(module)) as elf:
+            identities += [elf.identity] if elf else []
     if not known.addresses:
         own = [component for component in known.components.values() if component.origin == "own" and component.file]
         modules = {one.file for one in own if one.name.endswith("<module>")} or {one.file for one in own}

@@ -60,10 +60,9 @@ class FunctionCode:
 
 def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode]:
     """The functions that begin at these offsets of a loaded file; functions that nothing is known of are left out."""
-    elf = open_elf(module)
-    if elf is None:
-        return {}
-    with elf:
+    with open_elf(module) as elf:
+        if elf is None:
+            return {}
         place = cache_folder() / f"dwarf-{_code_version()}-{elf.identity}.json"
         known = _read_cache(place)
         missing = [offset for offset in offsets if offset not in known]
@@ -106,9 +105,8 @@ def _read(elf: Elf, offsets: Sequence[int]) -> dict[int, FunctionCode]:
     wanted = {offset + elf.base: offset for offset in offsets}
     codes = _from_dwarf(elf, wanted)
     symbols = list(elf.functions())
-    debug = open_elf(elf.debug_file)
-    if debug:
-        with debug:
+    with open_elf(elf.debug_file) as debug:
+        if debug:
             codes |= _from_dwarf(debug, wanted.keys() - codes.keys())
             symbols += debug.functions()
     names: dict[int, str] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -52,16 +52,6 @@ class Elf:
     """Its path."""
     file: ELFFile
     """Its reader of pyelftools."""
-    stream: IO[bytes]
-    """The open file."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stream.close()
 
     @property
     def base(self) -> int:
@@ -122,20 +112,17 @@ class Elf:
         return self.file.get_dwarf_info() if self.file.has_dwarf_info() else None
 
 
-def open_elf(path: Path) -> Elf | None:
-    """The file at ``path``; None if it cannot be read or is not an ELF file."""
+@contextmanager
+def open_elf(path: Path) -> Iterator[Elf | None]:
+    """The file at ``path`` while entered; None if it cannot be read or is not an ELF file."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
-    try:
-        stream = path.open("rb")
-    except OSError:
-        return None
-    try:
-        return Elf(path, ELFFile(stream), stream)
-    except ELFError:
-        stream.close()
-        return None
+    elf = None
+    with ExitStack() as stack:
+        with suppress(OSError, ELFError):
+            elf = Elf(path, ELFFile(stack.enter_context(path.open("rb"))))
+        yield elf
 
 
 def is_elf(path: Path) -> bool:

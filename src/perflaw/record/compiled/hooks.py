@@ -57,10 +57,9 @@ class HooksTracer:
 
 def hooks_tracer(path: Path, globs: Globs = EVERYTHING) -> HooksTracer:
     """The tracer of a compiled program; TargetError with the flags to build it with if it has no hooks."""
-    elf = open_elf(path)
-    if elf is None:
-        raise TargetError(f"{path}: not a program", "it is neither a script nor an ELF file", f"file {path}")
-    with elf:
+    with open_elf(path) as elf:
+        if elf is None:
+            raise TargetError(f"{path}: not a program", "it is neither a script nor an ELF file", f"file {path}")
         if not elf.is_dynamic:
             why = "it is linked statically, so nothing can be preloaded into it"
             raise TargetError(f"{path}: cannot be recorded", why, "link it without -static")
@@ -82,11 +81,8 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING) -> HooksTracer:
 
 def _calls_hooks(library: Path) -> bool:
     """Whether a shared library was built with ``-finstrument-functions``; False if it cannot be read."""
-    elf = open_elf(library)
-    if elf is None:
-        return False
-    with elf:
-        return elf.calls_hooks
+    with open_elf(library) as elf:
+        return elf is not None and elf.calls_hooks
 
 
 class HooksReader(NativeReader):

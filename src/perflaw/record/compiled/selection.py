@@ -96,15 +96,12 @@ def chosen(named: Mapping[int, SizeAndNames], globs: Globs) -> bytes:
 
 def functions(module: Path) -> dict[int, SizeAndNames]:
     """The functions of a file by their offset where it is loaded; empty if it cannot be read."""
-    elf = open_elf(module)
-    if elf is None:
-        return {}
-    with elf:
+    with open_elf(module) as elf:
+        if elf is None:
+            return {}
         base, symbols = elf.base, list(elf.functions())
-        debug = open_elf(elf.debug_file)
-        if debug:
-            with debug:
-                symbols += debug.functions()
+        with open_elf(elf.debug_file) as debug:
+            symbols += debug.functions() if debug else []
     named: dict[int, SizeAndNames] = {}
     for symbol in symbols:
         size, names = named.get(symbol.address - base, NAMELESS)
@@ -114,11 +111,8 @@ def functions(module: Path) -> dict[int, SizeAndNames]:
 
 def has_names(module: Path) -> bool:
     """Whether a file names more than what it exports: it was not stripped, or its symbols are kept apart."""
-    elf = open_elf(module)
-    if elf is None:
-        return False
-    with elf:
-        return elf.has_symbols or elf.debug_file.exists()
+    with open_elf(module) as elf:
+        return elf is not None and (elf.has_symbols or elf.debug_file.exists())
 
 
 def names_of(symbol: str) -> frozenset[str]:

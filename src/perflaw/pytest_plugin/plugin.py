@@ -18,14 +18,8 @@ if TYPE_CHECKING:
 _recorded = os.environ.pop(RECORDED_VARIABLE, None) is not None
 
 _OPTIONS_WITHOUT_TESTS = (
-    "help",
-    "version",
-    "collectonly",
-    "markers",
-    "showfixtures",
-    "show_fixtures_per_test",
-    "cacheshow",
-)
+    "help", "version", "collectonly", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow",
+)  # fmt: skip
 """Options of pytest with which no test runs, so that there is nothing to record."""
 
 

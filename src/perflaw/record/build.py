@@ -30,13 +30,8 @@ from perflaw.record.python.interpreter import Interpreter
 
 PACKAGE: Final = Path(perflaw.__file__).parent
 FLAGS: Final = (
-    "-O2",
-    "-std=gnu11",
-    "-D_GNU_SOURCE",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-Werror=implicit-function-declaration",
-)
+    "-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-Werror=implicit-function-declaration",
+)  # fmt: skip
 RETRY_S: Final = 600
 """A failed compilation is tried again after this time."""
 UNUSED_S: Final = 60 * 86400

@@ -12,7 +12,6 @@ import os
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from perflaw.errors import StoreError
@@ -61,9 +60,7 @@ class RunClaim:
     def __enter__(self) -> RunClaim:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """Remove the marks, the program's last, unless an error left the runs incomplete; release the lock."""
         for folder in (*self.children, self.folder) if kind is None else ():
             remove_mark(folder)
@@ -80,7 +77,7 @@ class RunClaim:
 
 
 def remove_mark(folder: Path) -> None:
-    """Remove the mark of a run that is kept; if that fails, a stale mark costs at most a second attempt."""
+    """Remove the mark of a run that is kept."""
     with suppress(OSError):  # a mark that stays costs a second attempt
         (folder / MARK).unlink(missing_ok=True)
 

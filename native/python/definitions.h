@@ -1,8 +1,9 @@
 /* Lines of the definitions file, which say what the numbers in the records stand for (record/tree/records.py reads
  * them).
  *
- * Each line is a Python tuple whose first item is its kind. Ownership: nothing is kept. Threads: the caller holds
- * the GIL. Cost: a line is an open, a write and a close. If a line cannot be written, the recording stops. */
+ * Each line is a Python tuple whose first item is its kind. Ownership: the mapped file is kept here, one a process.
+ * Threads: the caller holds the GIL. Cost: a line is a copy; a file that doubles is mapped anew. If a line cannot be
+ * written, the recording stops. */
 #ifndef PERFLAW_PYTHON_DEFINITIONS_H
 #define PERFLAW_PYTHON_DEFINITIONS_H
 
@@ -20,7 +21,7 @@ void define_text(const char *topic, const char *text);
 void define_note(Text *notes, const char *topic, const char *note);
 /* The process and its command line; this comes first. */
 void define_process(void);
-/* CPU time of the process at a moment: "entered", before the tracer began; "begun" and "ended", of the recording. */
+/* CPU time of the process at a moment: "entered", before anything of the tracer; "begun" and "ended", of the recording. */
 void define_cpu(const char *moment, int64_t ns);
 /* The recording begins: the clock, what events cost, and the version of Python. */
 void define_start(void);

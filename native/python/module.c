@@ -23,7 +23,6 @@ static int call_at_exit(PyObject *finish) {
 /* Begin the recording of this process. finish: what the interpreter is to call at its end. 0 if it cannot be
  * recorded. */
 static int begin(PyObject *settings, PyObject *finish) {
-    int64_t entered_ns = cpu_of_process_ns();
     process_read_settings(settings);
     const char *clock = process_start_clock();
     if (!functions_start()) return 0;
@@ -33,7 +32,7 @@ static int begin(PyObject *settings, PyObject *finish) {
     branches_start();
     if (!recording.settings.fake_clock) calibrate();
     define_text("clock", clock);
-    define_cpu("entered", entered_ns);
+    define_cpu("entered", recording.settings.entered_ns);
     define_start();
     return recording.active && call_at_exit(finish) && events_start();
 }

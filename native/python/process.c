@@ -34,18 +34,20 @@ void process_read_settings(PyObject *given) {
     settings->folder = setting(given, "PERFLAW_TARGET_FOLDER");
     settings->metrics = setting(given, "PERFLAW_TARGET_METRICS");
     char *clock = setting(given, "PERFLAW_TARGET_CLOCK"), *seed = setting(given, "PERFLAW_TARGET_SEED");
-    char *pid = setting(given, "PERFLAW_TARGET_RECORDER");
+    char *pid = setting(given, "PERFLAW_TARGET_RECORDER"), *entered = setting(given, "PERFLAW_TARGET_ENTERED_NS");
     char *collect = setting(given, "PERFLAW_TARGET_COLLECT");
     settings->fake_clock = !strcmp(clock, "fake");
     settings->branches = strstr(collect, "branches") != NULL;
     settings->lines = strstr(collect, "lines") != NULL;
     settings->seed = strtoull(seed, NULL, 10);
     settings->recorder_pid = atoi(pid);
+    settings->entered_ns = atoll(entered);
     settings->given = Py_NewRef(given);
     free(clock);
     free(collect);
     free(seed);
     free(pid);
+    free(entered);
 }
 
 /* ---- beginning ---- */

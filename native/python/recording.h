@@ -87,6 +87,7 @@ typedef struct Costs {
 typedef struct Settings {
     char *spool, *main, *own, *select, *exclude, *folder, *metrics;
     uint64_t seed;
+    int64_t entered_ns; /* CPU time of the process before anything of the tracer was loaded */
     int fake_clock, recorder_pid, branches, lines;
     PyObject *given; /* the dict as it was given; a child process needs it to be recorded */
 } Settings;

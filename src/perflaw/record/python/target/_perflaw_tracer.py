@@ -376,7 +376,6 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
 
 def start(settings: dict[str, str]) -> None:
     """Begin to record this process by the recorder's settings; called once, before the program's first line."""
-    entered_ns = process_time_ns()
     recorder = Recorder(settings)
     handler = recorder.new_handler()
     if handler is None:
@@ -388,7 +387,7 @@ def start(settings: dict[str, str]) -> None:
     os.register_at_fork(before=recorder.pause, after_in_parent=recorder.go_on, after_in_child=recorder.leave)
     threading.setprofile(recorder.start_thread)
     costs = recorder.functions.costs
-    recorder.say("cpu", "entered", entered_ns)
+    recorder.say("cpu", "entered", int(settings["PERFLAW_TARGET_ENTERED_NS"]))
     recorder.say("cpu", "begun", process_time_ns())
     recorder.say("start", recorder.clock(), round(costs.event_ns), round(costs.foreign_ns), sys.version.split()[0])
     setprofile(handler)

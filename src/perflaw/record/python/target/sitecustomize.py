@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import os
 import sys
+from time import process_time_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def _hand_over() -> None:
 
 
 def _begin() -> None:
+    entered_ns = process_time_ns()
     here = os.path.dirname(os.path.abspath(__file__))
     settings = _restore_environment(here)
     name = settings.get("PERFLAW_TARGET_TRACER")
@@ -149,6 +151,7 @@ def _begin() -> None:
     if "PERFLAW_TARGET_PARENT" in settings:
         _name_child(settings)
     settings["PERFLAW_TARGET_FOLDER"], settings["PERFLAW_TARGET_PARENT"] = here, str(os.getpid())
+    settings["PERFLAW_TARGET_ENTERED_NS"] = str(entered_ns)
     if name in _PARTS:
         _load_tracer(here, name).start(settings)
     else:

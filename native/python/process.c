@@ -9,6 +9,7 @@
 
 #include "definitions.h"
 #include "python/counts/lines.h"
+#include "python/metrics/collections.h"
 #include "python/metrics/metrics.h"
 #include "numbers.h"
 #include "python/interpreter/stack.h"
@@ -75,6 +76,7 @@ static int begin(void) {
     define_process();
     lines_begin();
     metrics_start();
+    collections_forget();
     recording.started_ns = clock_ns(&recording.clock);
     recording.reading_ns = 0;
     return recording.active;
@@ -130,6 +132,7 @@ void process_write_end(const char *how) {
     char count[24];
     snprintf(count, sizeof count, "%lld", (long long)recording.thread_count);
     define_text("threads", count);
+    collections_define();
     define_end(overhead_ns, lost_records, how);
 }
 

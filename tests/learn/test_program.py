@@ -1,10 +1,13 @@
 """The cost model on generated programs whose answer is known, and on programs whose input does not matter."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from perflaw.laws.printing import show
 from perflaw.learn.program import RunLaws, learn_program
+from perflaw.types import Clock
 from tests.learn.program_data import Node, Program, random_program
 
 SIZES = [20, 50, 120, 250, 500] * 2
@@ -137,3 +140,16 @@ def test_a_loop_costs_in_proportion_to_the_calls_it_makes():
     model = learn_program(costs)
     assert RunLaws(model, FAR).of(1).slope["n"] == pytest.approx(1, abs=0.1)
     assert model.predict(FAR).whole == pytest.approx(program.cost(5000), rel=0.4)
+
+
+def test_intervals_reach_down_by_what_the_tracer_may_have_caused():
+    program = Program(
+        [Node("main", -1, constant(1), constant(1e5)), Node("work", 0, lambda n: 1000 * n, constant(400))]
+    )
+    costs = program.record(SIZES, np.random.default_rng(3))
+    exact = learn_program(costs).predict(FAR).of_whole(FAR)
+    measured = [replace(run, clock=Clock("perf_counter", 1, 50, 0)) for run in costs.runs]
+    wide = learn_program(replace(costs, runs=tuple(measured))).predict(FAR).of_whole(FAR)
+    assert (wide.mean, wide.mean_high) == pytest.approx((exact.mean, exact.mean_high), rel=0.02)
+    per_call = (exact.mean_low - wide.mean_low) / (1000 * FAR["n"])
+    assert 20.0 < per_call <= 100.0, "up to twice the 50 ns of an event"

@@ -157,3 +157,31 @@ def test_the_metric_is_that_of_the_pseudo_callee(tmp_path, metric):
     rows = {row[0]: row[1] for row in tables["components"]}
     own = {rows[row[0]]: row[3] for row in tables["component_costs"] if row[1] == metric}
     assert own[NAME] > 0.9 * sum(own.values()) > 0
+
+
+GROWING = """
+import gc
+full = 0
+def seen(phase, info):
+    global full
+    full += phase == 'stop' and info['generation'] == 2
+gc.callbacks.append(seen)
+def grow(n): return [[i] for i in range(n)]
+kept = grow(400_000)
+gc.callbacks.remove(seen)
+gc.collect()
+print(full)
+"""
+
+
+def test_full_collections_are_counted_with_the_objects_that_survive(tmp_path):
+    both = run(tmp_path, GROWING)
+    full = int(both.stdout)
+    known = both.recordings[0].run.collections
+    assert full >= 3
+    assert known.full == full, "the program's own gc.collect() is not the interpreter's"
+    assert known.middle > 11 * full
+    assert 350_000 < known.promoted < 480_000
+    assert known.visited > 2 * known.promoted
+    assert known.cpu_ns > 0
+    assert known.wall_ns > 0

@@ -6,6 +6,9 @@
 #include "python/numbers.h"
 #include "python/stamps.h"
 
+#include <string.h>
+#include <time.h>
+
 #include <internal/pycore_interp.h> /* needs the headers of recording.h before it */
 
 static PyObject *program_list;          /* gc.callbacks; NULL while the interpreter has it itself */
@@ -13,6 +16,68 @@ static const Thread *collecting_thread; /* the thread whose collection has a rec
 static int32_t number;                  /* of the pseudo-callee in the definitions of `process` */
 static uint32_t process;
 static int64_t begun_ns;
+
+/* Collections of the oldest generation that the interpreter began by itself. How many there are and what they cost
+ * follows from the objects that survive, which is why they are counted apart. */
+static struct {
+    int64_t middle;           /* collections of the generations above the youngest */
+    int64_t promoted;         /* objects that reached the oldest generation */
+    int64_t full, visited;    /* full collections, and the objects in the oldest generation when they began */
+    int64_t wall_ns, cpu_ns;  /* their time */
+    int64_t old_before, cpu_begun;
+    int is_full;
+} tally;
+
+static int64_t cpu_of_thread_ns(void) {
+    struct timespec now;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) ? 0 : (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static long generation_of(PyObject *about) {
+    PyObject *item = PyDict_CheckExact(about) ? PyDict_GetItemString(about, "generation") : NULL;
+    return item && PyLong_CheckExact(item) ? PyLong_AsLong(item) : 0;
+}
+
+static void tally_start(long generation) {
+    const struct _gc_runtime_state *gc = &PyInterpreterState_Get()->gc;
+    const struct gc_generation *oldest = &gc->generations[NUM_GENERATIONS - 1];
+    tally.old_before = gc->long_lived_total + gc->long_lived_pending;
+    /* The program's own gc.collect() need not meet the interpreter's two conditions. */
+    tally.is_full = generation == NUM_GENERATIONS - 1 && oldest->count > oldest->threshold &&
+                    gc->long_lived_pending >= gc->long_lived_total / 4;
+    if (tally.is_full) tally.cpu_begun = cpu_of_thread_ns();
+}
+
+static void tally_stop(long generation, int64_t wall_ns) {
+    const struct _gc_runtime_state *gc = &PyInterpreterState_Get()->gc;
+    int64_t old = gc->long_lived_total + gc->long_lived_pending;
+    if (!generation || (generation == NUM_GENERATIONS - 1 && !tally.is_full)) return;
+    tally.middle++;
+    if (old > tally.old_before) tally.promoted += old - tally.old_before;
+    if (!tally.is_full) return;
+    tally.full++;
+    tally.visited += tally.old_before;
+    tally.wall_ns += wall_ns;
+    tally.cpu_ns += cpu_of_thread_ns() - tally.cpu_begun;
+    tally.is_full = 0;
+}
+
+void collections_forget(void) {
+    memset(&tally, 0, sizeof tally);
+    tally.promoted = PyInterpreterState_Get()->gc.long_lived_total + PyInterpreterState_Get()->gc.long_lived_pending;
+}
+
+void collections_define(void) {
+    if (!program_list) return;
+    Text line = definition_begin("collections");
+    definition_add_number(&line, tally.middle);
+    definition_add_number(&line, tally.promoted);
+    definition_add_number(&line, tally.full);
+    definition_add_number(&line, tally.visited);
+    definition_add_number(&line, tally.wall_ns);
+    definition_add_number(&line, tally.cpu_ns);
+    definition_write(&line);
+}
 
 static void define(void) {
     int is_new;
@@ -67,11 +132,14 @@ static PyObject *on_collection(PyObject *self, PyObject *const *arguments, size_
     int is_known = PyVectorcall_NARGS(count) == 2 && PyUnicode_CheckExact(arguments[0]);
     int is_start = is_known && PyUnicode_GET_LENGTH(arguments[0]) == 5;
     int64_t now = clock_ns(&recording.clock);
+    long generation = is_known ? generation_of(arguments[1]) : 0;
     if (is_start) on_start(begun_ns = now);
+    if (is_start) tally_start(generation);
     if (is_known) call_program_list(arguments);
     if (!is_start) {
         now = clock_ns(&recording.clock);
         counters_add_collection(now - begun_ns);
+        if (is_known) tally_stop(generation, now - begun_ns);
         on_stop(now);
     }
     Py_RETURN_NONE;

@@ -14,6 +14,11 @@
 /* Be told of collections from now on, if this interpreter keeps its callbacks as known. Calling it again does no
  * harm. */
 void collections_start(void);
+/* Count from 0: another process begins. */
+void collections_forget(void);
+/* Write the counts of the process to its definitions: collections above the youngest generation, objects promoted to
+ * the oldest, full collections that the interpreter began, objects that these visited, their wall and CPU time. */
+void collections_define(void);
 /* Give the program's list back to the interpreter. */
 void collections_stop(void);
 

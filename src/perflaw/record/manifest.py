@@ -167,6 +167,7 @@ def describe(
         pid=known.process.pid if known.process else 0,
         parent=execution.parent,
         machine=machine,
+        collections=known.collections,
     )
 
 

@@ -20,10 +20,10 @@ from perflaw.errors import StoreError, UsageError
 from perflaw.store.columns import Tables
 from perflaw.store.schema import RUN_SCHEMA
 from perflaw.store.tables import read_tables, write_tables
-from perflaw.types import Clock, Losses, Machine, Metric, Run
+from perflaw.types import Clock, Collections, Losses, Machine, Metric, Run
 
 STORE: Final = ".perflaw"
-ADDED_FIELDS: Final = ("workload", "planned", "machine")
+ADDED_FIELDS: Final = ("workload", "planned", "machine", "collections")
 """Fields that the first manifests of this version did not have; where one is missing, its default holds."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -79,6 +79,8 @@ def read_manifest(folder: Path) -> Run:
         values["lost"] = Losses(**values["lost"])
         if values.get("machine"):
             values["machine"] = Machine(**values["machine"])
+        if values.get("collections"):
+            values["collections"] = Collections(**values["collections"])
         return Run(**values)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"{path}: a field is missing or wrong", f"damaged ({error})", "perflaw runs") from error

@@ -23,6 +23,7 @@ from perflaw.types.recordings import (
     MOST_SLOWDOWN,
     TIME,
     Clock,
+    Collections,
     Component,
     Evidence,
     Losses,
@@ -60,7 +61,7 @@ from perflaw.types.verdicts import Change, CheckVerdict, DiffVerdict, Forecast, 
 
 __all__ = [
     "CPU", "EVENTS", "FEATURE_NAME", "MOST_SLOWDOWN", "TIME", "Alternative", "Annotation", "Batches", "Breakpoint",
-    "Budget", "Change", "CheckVerdict", "Clock", "Cluster", "Component", "Conditions", "Configuration", "Consistency",
+    "Budget", "Change", "CheckVerdict", "Clock", "Cluster", "Collections", "Component", "Conditions", "Configuration", "Consistency",
     "CountMatrix", "Counts", "Curve", "DiffVerdict", "Evidence", "Forecast", "Goal", "Histogram", "Knob", "KnobKind",
     "Law", "Location", "Losses", "Machine", "Metric", "Noise", "Observation", "Observed", "Outcome", "Overtake",
     "PathGroup", "PathSpec", "Platform", "Points", "PowerLaw", "Prediction", "ProgramCosts", "ProgramForecast",

@@ -176,6 +176,24 @@ MOST_STEAL: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True)
+class Collections:
+    """Garbage collections of CPython in a run, as far as they follow from the number of objects that survive."""
+
+    middle: int
+    """Collections of the generations above the youngest."""
+    promoted: int
+    """Objects that reached the oldest generation."""
+    full: int
+    """Collections of all generations that the interpreter began by itself."""
+    visited: int
+    """Objects of the oldest generation that these visited."""
+    wall_ns: int
+    """Their wall time."""
+    cpu_ns: int
+    """Their CPU time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Losses:
     """Counts of what a recording does not contain."""
 
@@ -255,6 +273,8 @@ class Run:
     """Digest of the planned run, by which ``record --resume`` recognises it; empty for child processes."""
     machine: Machine | None = None
     """What it got of the machine; None for child processes, imported traces and older recordings."""
+    collections: Collections | None = None
+    """Its full garbage collections; None where the tracer does not know them, and in older recordings."""
 
     @property
     def slowdown(self) -> float:

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.confidence import HIGH, LOW
+from perflaw.learn.program.collections import learn_full_collections
 from perflaw.learn.program.counts import CountLaw, Point, learn_counts, proportional
 from perflaw.learn.program.terms import ONE, Monomial, TermSum, product, values
 from perflaw.learn.program.units import MIN_RUNS, UnitCosts, learn_units
-from perflaw.types import Component, Prediction, ProgramCosts, Run
+from perflaw.types import CPU, TIME, Component, Prediction, ProgramCosts, Run
 from perflaw.types.programs import COLLECTING
 
 Array = NDArray[np.float64]
@@ -42,6 +43,16 @@ UNLIKE: Final = 0.2
 """Logarithm of the ratio of two unit costs from which they are not the same."""
 AGREEMENT: Final = 0.01
 """Relative error of the calls of a cell that the laws of its strands may always have."""
+
+
+DISTURBED: Final = 2.0
+"""Each recorded call costs the program up to so many times the cost of an event beyond the tracer's own time.
+
+The tracer takes its own time out of all costs, but not that it displaces the program's data and code from the caches:
+measured at nothing in hot loops, and at up to twice the cost of an event in code that seldom runs.
+"""
+MOST_DISTURBED: Final = 0.5
+"""Largest share of a cost that is put down to that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,11 +206,24 @@ class CostModel:
             if strand.cell not in unit:
                 unit[strand.cell] = self._unit_draws(strand.cell, sizes[strand.cell], beyond, random)
             out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.cell]
+        # A program is disturbed as a whole: not at all in half of the draws, in the others by up to the most.
+        disturbed = np.maximum(random.uniform(-1.0, 1.0, DRAWS), 0.0)
+        out *= 1.0 - self._disturbed_share(at, strands)[:, None] * disturbed
         draws = np.maximum(out, 0.0)
         machine = np.random.default_rng(1).normal(0.0, float(speeds.std(ddof=1)) if speeds.size > 1 else 0.0, DRAWS)
         return Forecasts(
             self.active.sum(strands), self.active.sum(draws), float(strands.sum()), draws.sum(axis=0), np.exp(machine)
         )
+
+    def _disturbed_share(self, at: Mapping[str, Array], strands: Array) -> Array:
+        """Largest share of the costs of the strands (K,) at a point that the tracer may have caused, (K,)."""
+        event_ns = [run.clock.event_ns for run in self.runs if run.clock.name != "fake"]
+        if self.costs.metric not in (CPU, TIME) or not event_ns:
+            return np.zeros(len(strands))
+        calls = np.array([_count(strand.count.terms, at, 1)[0] for strand in self.strands])
+        most = DISTURBED * float(np.median(event_ns)) * np.maximum(calls, 0.0)
+        shares = np.divide(most, strands, out=np.zeros(len(strands)), where=strands > 0)
+        return np.asarray(np.minimum(shares, MOST_DISTURBED))
 
     def _form_sizes(self, at: Mapping[str, Array]) -> list[Array]:
         """Cost of each cell at a point under each form of its unit cost, the chosen one first."""
@@ -265,21 +289,42 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     point asked for has no others.
     """
     features = run_features(costs.runs, preferred)
-    cells = _cells(costs)
+    cells = list(_cells(costs))
     accumulates = np.array([costs.components[cell.component].name == COLLECTING for cell in cells], dtype=np.bool_)
+    full = None
+    for place in np.flatnonzero(accumulates).tolist():
+        collecting = cells[place]
+        full = learn_full_collections(costs.runs, costs.metric, collecting.calls, collecting.own, features)
+        if full is not None:
+            cells[place] = replace(collecting, own=collecting.own - full.own)
     calls = np.array([cell.calls for cell in cells]).reshape(len(cells), len(costs.runs)).T
     made = np.array([cell.made for cell in cells]).reshape(calls.T.shape).T
     own = np.array([cell.own for cell in cells]).reshape(calls.T.shape).T
     units = learn_units(calls, made, own, features, accumulates)
-    strands, contexts = _strands(costs, cells, calls, features)
+    strands, (shares, strand_of) = _strands(costs, cells, calls, features)
     # Laws of the calls that are made from the strands, where their cost may follow these.
     depends = [k for k, one in enumerate(strands) if any(form.by_calls for _, form, _ in units.laws[one.cell].forms)]
     made_from = np.zeros((len(costs.runs), len(strands)))
     for of_strands, of_run in zip(made_from, costs.context_made, strict=True):
-        of_strands += np.bincount(contexts[1], of_run, minlength=len(strands))
+        of_strands += np.bincount(strand_of, of_run, minlength=len(strands))
     laws, places = learn_counts(made_from[:, depends], features)
     law_of = {k: laws[place] for k, place in zip(depends, places, strict=True)}
     strands = tuple(replace(one, made=law_of.get(k)) for k, one in enumerate(strands))
+    rows = np.array([component for active in costs.active for component in active], dtype=np.intp)
+    context = np.repeat(np.arange(len(costs.active)), [len(active) for active in costs.active])
+    parts, weights = strand_of[context], shares[context]
+    if full is not None:
+        # Full collections are a cell of their own, which is distributed over the contexts as all collections are.
+        of_all = _context_shares(costs, collecting.contexts)
+        share = np.bincount(collecting.contexts, of_all, minlength=costs.context.size)
+        inside = np.isin(context, collecting.contexts)
+        rows = np.append(rows, rows[inside])
+        parts = np.append(parts, np.full(inside.sum(), len(strands)))
+        weights = np.append(weights, share[context[inside]])
+        nothing = np.zeros(len(costs.runs))
+        cells.append(Cell(collecting.component, collecting.contexts, nothing, nothing, full.own))
+        units = replace(units, laws=(*units.laws, full.unit))
+        strands = (*strands, Strand(len(cells) - 1, full.visited, 1.0))
     terms = [_cost_terms(strand, units) for strand in strands]
     monomials = tuple(dict.fromkeys(key for one in terms for key in one))
     number = {key: place for place, key in enumerate(monomials)}
@@ -287,11 +332,8 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     for row, one in zip(coefficients, terms, strict=True):
         for key, coefficient in one.items():
             row[number[key]] = coefficient
-    shares, strand_of = contexts
-    rows = np.array([component for active in costs.active for component in active], dtype=np.intp)
-    context = np.repeat(np.arange(len(costs.active)), [len(active) for active in costs.active])
-    active = Incidence.of(rows, strand_of[context], shares[context], len(costs.components))
-    return CostModel(costs, features, cells, units, strands, active, monomials, coefficients)
+    active = Incidence.of(rows, parts, weights, len(costs.components))
+    return CostModel(costs, features, tuple(cells), units, strands, active, monomials, coefficients)
 
 
 def run_features(runs: Sequence[Run], preferred: Sequence[str]) -> dict[str, Array]:

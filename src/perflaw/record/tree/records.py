@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from perflaw.types import CPU, EVENTS, TIME, Component, Metric
+from perflaw.types import CPU, EVENTS, TIME, Collections, Component, Metric
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 ASIDE = 12
@@ -164,6 +164,8 @@ class Definitions:
     """Messages of the tracer for the manifest, by topic: ``clock``, ``cpu``, ``tracer``, ``end``, …"""
     cpu_ns: dict[str, int] = field(default_factory=dict)
     """CPU time of the process when the tracer was ``entered``, and when the recording had ``begun`` and ``ended``."""
+    collections: Collections | None = None
+    """Full garbage collections of the process; None if the tracer does not know them."""
     process: ProcessIdentity | None = None
     """The process; None if the tracer does not name it."""
     started: TracerStart | None = None
@@ -209,6 +211,8 @@ class Definitions:
         elif kind == "process":
             pid, ppid, argv = fields
             self.process = ProcessIdentity(pid, ppid, tuple(map(_clean, argv)))
+        elif kind == "collections":
+            self.collections = Collections(*fields)
         elif kind == "cpu":
             self.cpu_ns[fields[0]] = fields[1]
         elif kind == "start":

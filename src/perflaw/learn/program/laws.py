@@ -119,7 +119,7 @@ class RunLaws:
 
     def _written(self, terms: TermSum) -> dict[Monomial, float]:
         """The terms that matter anywhere from the smallest size to ten times the largest."""
-        terms = joined(terms)
+        terms = self._alike(joined(terms))
         keys = list(terms)
         if not keys:
             return {(): 0.0}
@@ -127,6 +127,20 @@ class RunLaws:
         parts = np.abs(np.array([terms[key] for key in keys])[:, None] * values(keys, ends, 3))
         kept = (parts > NEGLIGIBLE * parts.sum(axis=0)).any(axis=1)
         return {key: terms[key] for key, keep in zip(keys, kept, strict=True) if keep} or {(): 0.0}
+
+    def _alike(self, terms: TermSum) -> TermSum:
+        """The sum in which powers that would be written alike are one term, with the same value at three times the data."""
+        far = {name: np.array([3.0 * x]) for name, x in self._top.items()}
+        groups: dict[Monomial, dict[Monomial, float]] = {}
+        for key, coefficient in terms.items():
+            written = tuple((base, round(power, 2)) for base, power in key)
+            groups.setdefault(written, {})[key] = coefficient
+        out: dict[Monomial, float] = {}
+        for group in groups.values():
+            parts = np.array(list(group.values())) * values(list(group), far, 1)[:, 0]
+            [most, *_] = sorted(group, key=lambda key: -abs(group[key]))
+            out[most] = group[most] if len(group) == 1 else float(parts.sum() / values([most], far, 1)[0, 0])
+        return out
 
     def _leading(self, keys: Sequence[Monomial], coefficients: Array) -> Monomial:
         """The fastest growing term that matters at ten times the data."""

@@ -293,10 +293,10 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     accumulates = np.array([costs.components[cell.component].name == COLLECTING for cell in cells], dtype=np.bool_)
     full = None
     for place in np.flatnonzero(accumulates).tolist():
-        collecting = cells[place]
-        full = learn_full_collections(costs.runs, costs.metric, collecting.calls, collecting.own, features)
+        young = cells[place]
+        full = learn_full_collections(costs.runs, costs.metric, young.calls, young.own, features)
         if full is not None:
-            cells[place] = replace(collecting, own=collecting.own - full.own)
+            cells[place] = replace(young, own=young.own - full.own)
     calls = np.array([cell.calls for cell in cells]).reshape(len(cells), len(costs.runs)).T
     made = np.array([cell.made for cell in cells]).reshape(calls.T.shape).T
     own = np.array([cell.own for cell in cells]).reshape(calls.T.shape).T
@@ -313,18 +313,29 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     rows = np.array([component for active in costs.active for component in active], dtype=np.intp)
     context = np.repeat(np.arange(len(costs.active)), [len(active) for active in costs.active])
     parts, weights = strand_of[context], shares[context]
-    if full is not None:
-        # Full collections are a cell of their own, which is distributed over the contexts as all collections are.
-        of_all = _context_shares(costs, collecting.contexts)
-        share = np.bincount(collecting.contexts, of_all, minlength=costs.context.size)
-        inside = np.isin(context, collecting.contexts)
-        rows = np.append(rows, rows[inside])
-        parts = np.append(parts, np.full(inside.sum(), len(strands)))
-        weights = np.append(weights, share[context[inside]])
-        nothing = np.zeros(len(costs.runs))
-        cells.append(Cell(collecting.component, collecting.contexts, nothing, nothing, full.own))
-        units = replace(units, laws=(*units.laws, full.unit))
-        strands = (*strands, Strand(len(cells) - 1, full.visited, 1.0))
+    for place in np.flatnonzero(accumulates).tolist():
+        # Collections that come with the size happen in the contexts in which more and more is collected, not where a
+        # program collects as often at every size, as where it imports.
+        contexts = cells[place].contexts
+        mine = [k for k, strand in enumerate(strands) if strand.cell == place]
+        growing = []
+        if len(mine) == 1:
+            [whole] = [strands[k] for k in mine]
+            rest = CountLaw({key: c for key, c in whole.count.terms.items() if key}, whole.count.learnt)
+            growing.append(Strand(place, rest, 0.0))
+            always = replace(whole, count=CountLaw({ONE: whole.count.terms.get(ONE, 0.0)}, None))
+            strands = tuple(always if one is whole else one for one in strands)
+        if full is not None:
+            nothing = np.zeros(len(costs.runs))
+            cells.append(Cell(cells[place].component, contexts, nothing, nothing, full.own))
+            units = replace(units, laws=(*units.laws, full.unit))
+            growing.append(Strand(len(cells) - 1, full.visited, 1.0))
+        share = np.bincount(contexts, _growing_shares(costs, contexts), minlength=costs.context.size)
+        inside = np.isin(context, contexts)
+        for strand in growing:
+            rows, weights = np.append(rows, rows[: inside.size][inside]), np.append(weights, share[context[inside]])
+            parts = np.append(parts, np.full(inside.sum(), len(strands)))
+            strands = (*strands, strand)
     terms = [_cost_terms(strand, units) for strand in strands]
     monomials = tuple(dict.fromkeys(key for one in terms for key in one))
     number = {key: place for place, key in enumerate(monomials)}
@@ -461,6 +472,17 @@ def _agree(laws: Sequence[CountLaw], whole: CountLaw, calls: Array, features: Ma
 def _count(terms: TermSum, features: Mapping[str, Array], count: int) -> Array:
     keys = list(terms)
     return np.asarray(np.array([terms[key] for key in keys]) @ values(keys, features, count))
+
+
+def _growing_shares(costs: ProgramCosts, group: NDArray[np.intp]) -> Array:
+    """Share of each context of a group in what the group's calls grow by from the smallest runs to the largest, (g,)."""
+    calls = costs.context_calls[:, group]
+    total = calls.sum(axis=1)
+    growth = calls[total >= np.quantile(total, 0.75)].mean(axis=0) - calls[total <= np.quantile(total, 0.25)].mean(
+        axis=0
+    )
+    growth = np.maximum(growth, 0.0)
+    return np.asarray(growth / growth.sum()) if growth.any() else _context_shares(costs, group)
 
 
 def _context_shares(costs: ProgramCosts, group: NDArray[np.intp]) -> Array:

@@ -61,9 +61,9 @@ from perflaw.types.verdicts import Change, CheckVerdict, DiffVerdict, Forecast, 
 
 __all__ = [
     "CPU", "EVENTS", "FEATURE_NAME", "MOST_SLOWDOWN", "TIME", "Alternative", "Annotation", "Batches", "Breakpoint",
-    "Budget", "Change", "CheckVerdict", "Clock", "Cluster", "Collections", "Component", "Conditions", "Configuration", "Consistency",
-    "CountMatrix", "Counts", "Curve", "DiffVerdict", "Evidence", "Forecast", "Goal", "Histogram", "Knob", "KnobKind",
-    "Law", "Location", "Losses", "Machine", "Metric", "Noise", "Observation", "Observed", "Outcome", "Overtake",
+    "Budget", "Change", "CheckVerdict", "Clock", "Cluster", "Collections", "Component", "Conditions", "Configuration",
+    "Consistency", "CountMatrix", "Counts", "Curve", "DiffVerdict", "Evidence", "Forecast", "Goal", "Histogram", "Knob",
+    "KnobKind", "Law", "Location", "Losses", "Machine", "Metric", "Noise", "Observation", "Observed", "Outcome", "Overtake",
     "PathGroup", "PathSpec", "Platform", "Points", "PowerLaw", "Prediction", "ProgramCosts", "ProgramForecast",
     "Reading", "Run", "RunCost", "Scope", "SpecVerdict", "Stated", "Study", "StudyMetric", "Target", "Trends", "Trial",
     "Value", "Verdict",

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from perflaw.learn.annotations import tree
+from perflaw.learn.annotations.call_laws import cell_series
 from perflaw.types import Metric
 from tests.learn.annotation_data import evidence, learn_one, told
 
@@ -94,6 +96,19 @@ def test_counts_of_a_branch_are_features(rng):
     found = learn_one(evidence(100_000 * few, {"v.len": length}, branches={"branch.L3.taken": few}))
     [scope] = found.scopes
     assert (scope.law.family, scope.law.features) == ("linear", ("branch.L3.taken",))
+
+
+@pytest.mark.parametrize("explaining", [True, False])
+def test_a_law_of_calls_within_is_searched_only_if_they_explain_enough(rng, monkeypatch, explaining):
+    called = rng.binomial(rng.integers(1, 40, N), 1 / 3) + 1
+    y = 100_000 * called * scatter(rng, 0.05) if explaining else 100_000 * scatter(rng, 0.5)
+    searched = []
+    monkeypatch.setattr(
+        tree, "cell_series", lambda one, cells, options: searched.append(cells) or cell_series(one, cells, options)
+    )
+    found = learn_one(evidence(y, {"v.len": rng.integers(1, 40, N)}, edges={"calls.f": called}))
+    assert any("calls.f" in cells.features for cells in searched) == explaining
+    assert ("calls.f" in found.scopes[0].law.features) == explaining
 
 
 def test_a_knob_that_is_fixed_in_every_run(rng):

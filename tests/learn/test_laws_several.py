@@ -14,6 +14,8 @@ from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import show
 from perflaw.learn.series import Learnt, Options, Series, learn
 from perflaw.learn.series.collinear import reduce_collinear, unexplained_variation
+from perflaw.learn.series.term_search import Candidate, search_sums
+from perflaw.learn.series.terms import Sample
 from tests.conftest import examples
 from tests.learn.law_data import at_least, at_most, generator
 
@@ -174,6 +176,25 @@ def test_collinear_features_are_a_class_told_by_the_shallowest() -> None:
     assert law.features == ("docs.n", "z")
     assert dict(law.collinear) == {"docs.n": ("docs.items.len", "docs.items.count")}
     assert set(law.range) == set(x)
+
+
+def test_a_feature_that_adds_too_little_is_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 40 series of one feature, with one beside it that explains nothing, few are searched for a law of both."""
+    searched = []
+
+    def recorded(sample: Sample, positive: bool, keep: int) -> list[Candidate]:
+        searched.append(len(sample.x))
+        return search_sums(sample, positive, keep)
+
+    monkeypatch.setattr("perflaw.learn.series.several_features.search_sums", recorded)
+    rng = generator(77)
+    noise = [np.exp(0.1 * rng.standard_normal(100)) for _ in range(40)]
+    inputs = [workload(rng, 2, 100) for _ in noise]
+    learn([Series("s", 5 * x["x"] * scatter, x) for x, scatter in zip(inputs, noise, strict=True)])
+    assert searched.count(2) <= 2
+    searched.clear()
+    learn([Series("s", (5 * x["x"] + 3 * x["z"]) * scatter, x) for x, scatter in zip(inputs, noise, strict=True)])
+    assert searched.count(2) == 40
 
 
 def test_responses_single_a_member_out_where_they_clearly_do() -> None:

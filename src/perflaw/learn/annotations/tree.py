@@ -16,7 +16,7 @@ from perflaw.learn.annotations.call_laws import cell_series, learn_relevant
 from perflaw.learn.annotations.conditions import Comparison, Condition, Mask
 from perflaw.learn.annotations.options import AnnotationOptions
 from perflaw.learn.annotations.records import RecordColumn, RecordTable, select
-from perflaw.learn.annotations.residuals import MIN_EFFECT, LawResiduals, law_residuals
+from perflaw.learn.annotations.residuals import MIN_EFFECT, LawResiduals, largest_r2, law_residuals
 from perflaw.learn.annotations.split_search import Split, best_split
 from perflaw.learn.cells import Cells, make_cells
 from perflaw.learn.series import Learnt
@@ -84,6 +84,7 @@ def grow_trees(roots: Sequence[TreeNode], options: AnnotationOptions) -> list[li
         if node.residuals is not None
         and not _is_good(node, options)
         and any(column.is_outcome for column in node.residuals.field.columns)
+        and (options.paper or largest_r2(node.residuals) >= options.good_r2)
     ]
     nodes = _relearn([of_component[place] for of_component, place in poor], options, outcomes=True)
     for (of_component, place), node in zip(poor, nodes, strict=True):

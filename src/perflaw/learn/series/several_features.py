@@ -19,7 +19,7 @@ from perflaw.learn.series.learnt import Learnt
 from perflaw.learn.series.model import LOGNORMAL, NORMAL, moulton
 from perflaw.learn.series.series import Array, Options, Rows, quiet
 from perflaw.learn.series.term_search import FittedSum, fit_sum, products, search_sums, with_uncertainty
-from perflaw.learn.series.terms import ONE, Sample, is_constant
+from perflaw.learn.series.terms import ONE, Sample, is_constant, simple_shapes
 from perflaw.types import Alternative
 
 THINNED = 160
@@ -163,7 +163,8 @@ def _add_feature(rows: Rows, law: Selection, options: Options) -> Selection | No
     """The law with the feature added that improves it most; None if no feature is established."""
     others = [f for f in range(len(rows.x)) if f not in law.features]
     clear = features_of_residuals(law.residual, rows.x[others], rows.x[list(law.features)])[:TRIED]
-    tries = [(one, others[i]) for i in clear if (one := _best_law(rows, (*law.features, others[i]))) is not None]
+    promising = [others[i] for i in clear if _may_be_established(rows, law, others[i], len(others), options)]
+    tries = [(one, f) for f in promising if (one := _best_law(rows, (*law.features, f))) is not None]
     if not tries:
         return None
     costs = rows.series.costs_of(rows.names, rows.effective)
@@ -186,20 +187,59 @@ def _add_pair(rows: Rows, constant: Selection, options: Options) -> Selection | 
     return law
 
 
+def _may_be_established(rows: Rows, law: Selection, feature: int, tried: int, options: Options) -> bool:
+    """Whether any law with a feature more can be established, at a twentieth of the cost of searching the best one.
+
+    A regression on the shapes of all features at once, and on their products with the new one, stands for every law of
+    them: what it does not add to ``law``, no such law adds.
+    """
+    if any(confounded(law.residual, rows.x[f], rows.x[feature]) for f in law.features):
+        return False
+    sample = Sample.of(rows, (*law.features, feature))
+    *known, new = (simple_shapes(x) for x in sample.x)
+    products = [each[:1] * new[:1] for each in known]
+    columns = np.concatenate([np.ones((1, sample.y.size)), *known, new, *products])
+    # Sums in y, products in log y, and sums relative to y, whose residuals are those of log y while they are small.
+    fits = [(NORMAL, rows.y, columns)]
+    if rows.positive:
+        fits += [(LOGNORMAL, rows.log_y, columns), (LOGNORMAL, np.ones(rows.y.size), columns / np.exp(rows.log_y))]
+    root = np.sqrt(sample.w)
+    for noise, response, x in fits:
+        target, design = response * root, (x * root).T
+        left = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
+        deviance = float(sample.deviance(noise, np.array(float(left @ left))))
+        if _is_gain(rows, sample, law, feature, deviance, len(sample.x), 1, tried, options):
+            return True
+    return False
+
+
 def _established(rows: Rows, less: Selection, more: Selection, feature: int, tried: int, options: Options) -> bool:
     """Whether what a feature adds to a law is no luck."""
-    sample = Sample.of(rows, more.features)
     if any(confounded(less.residual, rows.x[f], rows.x[feature]) for f in less.features):
         return False
+    extra, parameters = max(more.parameters - less.parameters, 1), more.finalists[0].sum.parameters
+    sample = Sample.of(rows, more.features)
+    return _is_gain(rows, sample, less, feature, more.deviance, parameters, extra, tried, options)
+
+
+def _is_gain(
+    rows: Rows,
+    sample: Sample,
+    law: Selection,
+    feature: int,
+    deviance: float,
+    parameters: int,
+    extra: int,
+    tried: int,
+    options: Options,
+) -> bool:
+    """Whether a law with a feature more fits better by no luck: its deviance, its parameters, ``extra`` of them new."""
     effective = sample.effective
     if rows.clusters is not None:
         # Rows that share runs are discounted (Moulton 1986).
-        effective = max(effective / moulton(less.residual, rows.x[feature], rows.clusters), 1.0)
-    extra = max(more.parameters - less.parameters, 1)
-    p = p_of_added_feature(
-        less.deviance, more.deviance, rows.y.size, effective, more.finalists[0].sum.parameters, extra, tried
-    )
-    gain = sample.deviance_weight * (less.deviance - more.deviance)
+        effective = max(effective / moulton(law.residual, rows.x[feature], rows.clusters), 1.0)
+    p = p_of_added_feature(law.deviance, deviance, rows.y.size, effective, parameters, extra, tried)
+    gain = sample.deviance_weight * (law.deviance - deviance)
     cost = float(rows.series.costs_of([rows.names[feature]], effective)[0])
     return bool(p <= options.alpha and gain > extra * np.log(max(effective, 1.0)) + cost)
 

@@ -128,6 +128,15 @@ def term_values(terms: Sequence[Term], x: Array, top: Array) -> Array:
     return out
 
 
+def simple_shapes(x: Array) -> Array:
+    """Numbers x (n,) over the largest magnitude, their squares, and their logarithms: (3, n).
+
+    Of numbers that are not all positive, the third is a curve that rises like a logarithm on either side of 0.
+    """
+    scaled = x / max(float(np.abs(x).max()), 1e-300)
+    return np.stack([scaled, scaled * scaled, np.log(scaled) if (scaled > 0).all() else np.arcsinh(30.0 * scaled)])
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """Rows that sums are fitted to: all of a series, or an even part of them."""

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from perflaw.check.judge import CheckOptions, judge
+from perflaw.check.law_records import law_records
+from perflaw.check.run_effects import total_effects
 from tests.check.made import evidence, keyed, learnt, written
 
 
@@ -185,3 +187,15 @@ def test_costs_below_zero_after_the_tracers_own_cost_is_subtracted():
     verdict = one(judge(claims, keyed(new)))
     assert 0 < verdict.effect <= 1
     assert verdict.verdict != "out of scope"
+
+
+@pytest.mark.parametrize("stated", ["0.001", "1e-9*n", "1e99*n", "exp(n)"])
+def test_costs_many_orders_of_magnitude_from_the_law_have_effects_that_are_numbers(stated):
+    """Relative errors above 1 are no errors of a logarithm: intervals went beyond every number."""
+    claims = written(f"f.time(n) {{ Norm({stated}, 1) }}")
+    new = evidence("f", lambda x, rng: np.where(x > 900, 1e15, 1.0), np.random.default_rng(5), runs=3, calls=40)
+    records = law_records(claims[0], new)
+    assert total_effects(records.take(records.inside)).variance.max(initial=0.0) < 100.0
+    verdict = one(judge(claims, keyed(new)))
+    ends = (verdict.effect_low, verdict.effect, verdict.effect_high)
+    assert verdict.effect is None or np.isfinite(np.log(ends)).all()

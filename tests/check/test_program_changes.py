@@ -76,9 +76,20 @@ def test_a_dearer_call_is_told_from_more_calls():
     new = slower(changed_in(PROGRAM, 4, factor=1.3).record(SIZES, rng, noise=0.05, speeds=0.3), 1.5)
     found = compared(old, new)
     assert found["escape"].changed == "unit cost"
-    assert found["escape"].low < 1.3 < found["escape"].high
+    assert found["escape"].effect == pytest.approx(1.3, rel=0.1)
     assert found["escape"].cause.startswith("own cost of a call of `escape` +")
     assert {name for name, one in found.items() if one.root} == {"escape"}
+
+
+def test_intervals_of_a_dearer_call_hold_its_change():
+    inside = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        old = PROGRAM.record(SIZES * 3, rng, noise=0.05, speeds=0.3)
+        new = slower(changed_in(PROGRAM, 4, factor=1.3).record(SIZES, rng, noise=0.05, speeds=0.3), 1.5)
+        found = compared(old, new)["escape"]
+        inside.append(found.low < 1.3 < found.high)
+    assert np.mean(inside) >= 0.88
 
 
 def power(factor, old_sizes, new_sizes, noise, speeds, seeds=20):

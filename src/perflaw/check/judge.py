@@ -38,7 +38,7 @@ DOUBT = log(2.0)
 MAX_OUTSIDE = 0.5
 """If a larger share of the invocations is outside of the law's scope, the law is not tested."""
 MAX_LOG = 100.0
-"""Logarithms of effects end here: a function without cost may cost any number of times what it did."""
+"""Logarithms of effects end here, on both sides: a function without cost may cost any number of times what it did."""
 SIZE_BINS = 12
 """Number of groups of equally many records by which the size is found from which on a law is violated."""
 
@@ -216,9 +216,9 @@ def _verdict(case: LawCase, looks: Sequence[CostLook], e: float, rejected: bool,
         case.claim.condition(look.view.clause) if look.view.clause >= 0 else "",
         outcome,
         p=min(1.0, 1.0 / max(e, 1e-300)),
-        effect=exp(min(evidence.shift, MAX_LOG)),
-        effect_low=exp(min(evidence.low, MAX_LOG)),
-        effect_high=exp(min(evidence.high, MAX_LOG)),
+        effect=exp(min(max(evidence.shift, -MAX_LOG), MAX_LOG)),
+        effect_low=exp(min(max(evidence.low, -MAX_LOG), MAX_LOG)),
+        effect_high=exp(min(max(evidence.high, -MAX_LOG), MAX_LOG)),
         e_value=e,
         since=since,
         runs=int(effects.value.size),

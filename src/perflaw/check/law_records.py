@@ -19,6 +19,8 @@ Column = NDArray[np.float64] | NDArray[np.str_]
 Rows = NDArray[np.bool_] | NDArray[np.intp]
 """Some of the records: a mask, or their numbers."""
 
+MAX_COST = 1e100
+"""A law that states a higher mean states none there: sums of squares of such costs are no numbers."""
 RANGE_SLACK = 0.05
 """Inputs beyond the learnt range by this part of it still count as inside."""
 
@@ -96,7 +98,7 @@ def law_records(claim: Claim, evidence: Evidence) -> LawRecords:
                 rows = rows[np.broadcast_to(true, rows.shape)]
             here = {name: column[rows] for name, column in values.items()}
             mean = np.broadcast_to(distributions.mean(one, here), rows.shape) * claim.factor
-            valid = np.isfinite(mean) & (mean >= 0)
+            valid = (mean >= 0) & (mean <= MAX_COST)
             clause[rows[valid]] = number
             expected[rows[valid]] = mean[valid]
     return LawRecords(evidence.cost, evidence.weight, evidence.run, values, clause, expected)

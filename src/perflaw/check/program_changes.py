@@ -14,11 +14,12 @@ from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from perflaw.check.claims import Claim
 from perflaw.check.judge import DOUBT, CheckOptions, EvidenceByKey, judge
-from perflaw.check.program_summary import CLIP, FLOOR, MIN_FUNCTIONS, PSEUDO, ProgramSummary
+from perflaw.check.program_summary import MIN_SHARE, PSEUDO, ProgramSummary
+from perflaw.check.unit_costs import MIN_FUNCTIONS, compare_units
 from perflaw.confidence import HIGH
 from perflaw.types import CheckVerdict, DiffVerdict, Evidence
 
@@ -29,12 +30,9 @@ LARGE: Final = 0.005
 """Share of the cost from which a function gets a large part of the allowed false alarms."""
 FOR_LARGE: Final = 0.9
 """That part."""
-MIN_PRIOR, MAX_PRIOR = 2.0, 30.0
-"""Limits of the degrees of freedom that the variances of the other functions count for in that of a function."""
-DRIFT: Final = 0.008
-"""Standard deviation by which the unit costs of two recordings differ for no reason."""
 MIN_TIME: Final = 20.0
-"""Change of an own cost, ns for a call and for each call that it makes, that the tracer itself may be off by."""
+"""Change of an own cost, ns for a call and for each call that it makes, that the tracer may be off by: where too few
+functions tell how far it is."""
 MIN_FREEDOM: Final = 3.0
 """Degrees of freedom without which a unit cost is not tested."""
 ENTERS: Final = 0.25
@@ -120,8 +118,14 @@ class _Comparison:
         self.call_variance = spread((old.call_variance, new.call_variance)).max(axis=0)
         self.repeats = float(old.runs.sum() - len(old.runs) + new.runs.sum() - len(new.runs))
         self.unit = spread((old.unit[of_old], new.unit[of_new]), np.nan)
-        self.variance = spread((old.variance, new.variance))
-        self.freedom = spread((old.freedom, new.freedom))
+        # Unit costs of the single runs of both sides, (R, F), with the number of the size of each.
+        sizes = {tuple(sorted(size.items())): g for g, size in enumerate(old.sizes)}
+        number = np.array([sizes.setdefault(tuple(sorted(size.items())), len(sizes)) for size in new.sizes])
+        self.run_size = np.r_[old.run_size, number[new.run_size]]
+        self.run_new = np.r_[np.zeros(old.run_size.size, dtype=bool), np.ones(new.run_size.size, dtype=bool)]
+        self.run_unit = np.full((self.run_size.size, len(self.names)), np.nan)
+        self.run_unit[np.ix_(~self.run_new, columns[0])] = old.run_unit
+        self.run_unit[np.ix_(self.run_new, columns[1])] = new.run_unit
         self.share = spread((old.share, new.share)).max(axis=0)
         self.program = np.array([name not in PSEUDO for name in self.names])
         edges: dict[tuple[int, int], int] = {}
@@ -143,17 +147,13 @@ class _Comparison:
         """The changes of all functions."""
         # Logarithm of the new runs' speed relative to the old ones, (G,): the median over functions that matter.
         difference = self.unit[1] - self.unit[0]
-        usable = np.isfinite(difference) & (self.share > 0.001) & self.program
+        usable = np.isfinite(difference) & (self.share > MIN_SHARE) & self.program
         speeds = np.zeros(len(difference))
-        self.speed_error = 0.0
         if self.clock:
             for g, row in enumerate(usable):
                 if row.sum() >= MIN_FUNCTIONS:
                     speeds[g] = np.median(difference[g, row])
-                    scatter = 1.4826 * np.median(np.abs(difference[g, row] - speeds[g]))
-                    error = 1.25 * float(scatter) / np.sqrt(row.sum() * len(difference))
-                    self.speed_error = max(self.speed_error, error)
-        self._test_units(speeds)
+        self._test_units()
         self._test_calls()
         roots = self._roots()
         changes = {self.names[f]: change for f, change in roots.items()}
@@ -167,75 +167,36 @@ class _Comparison:
             {name: one for name, one in changes.items() if name in both}, float(np.exp(np.median(speeds)))
         )
 
-    def _test_units(self, speeds: Array) -> None:
-        """Change of the logarithm of each unit cost, (F,), with its standard error, degrees of freedom and p."""
-        difference = self.unit[1] - self.unit[0] - speeds[:, None]
-        known = np.isfinite(difference)
-        weight = np.where(known, (self.runs[0] * self.runs[1] / self.runs.sum(axis=0))[:, None], 0.0)
-        total = weight.sum(axis=0)
-        variance, freedom = self._variances(difference, known)
-        # A single disturbed run of a size moves the mean of that size: sizes that are far off count as that far off.
-        middle = np.nan_to_num(_medians(difference))
-        reach = CLIP * np.sqrt(variance / np.where(weight > 0, weight, 1.0))
-        near = np.clip(np.where(known, difference - middle, 0.0), -reach, reach)
-        change = middle + (weight * near).sum(axis=0) / np.where(total > 0, total, 1.0)
-        usable = (total > 0) & (freedom > 0) & (self.share > 0.001) & self.program
-        error = np.sqrt(variance / np.where(total > 0, total, 1.0) + self.speed_error**2 + DRIFT**2)
-        if usable.sum() >= 2 * MIN_FUNCTIONS:
-            # What differs between two recordings of the same program is learnt from all functions together.
-            error *= max(1.0, 1.4826 * float(np.median(np.abs(change[usable] / error[usable]))))
-        enough = self.runs[1].sum() > 1 or self.options.single_run
-        self.testable = (total > 0) & (freedom >= MIN_FREEDOM) & self.program & self.both & bool(enough)
-        self.testable &= self.runs[0].sum() > 1
-        self.freedom_of_test = np.maximum(freedom, 1.0)
-        p = 2.0 * stdtr(self.freedom_of_test, -np.abs(change) / error)
+    def _test_units(self) -> None:
+        """Change of the logarithm of each unit cost, (F,), with its interval and p."""
+        known = np.isfinite(self.run_unit).all(axis=0)
+        matters = known & (self.share > MIN_SHARE) & self.program & self.both
+        cost = np.exp(_medians(self.run_unit))
+        callees = np.zeros(cost.size)
+        inside = self.edges[:, 0] >= 0
+        np.add.at(callees, self.edges[inside, 0], self.edge_calls.mean(axis=(0, 1))[inside])
+        events = 1.0 + callees / np.maximum(self.calls.mean(axis=(0, 1)), 1.0)
+        rate = np.nan_to_num(events / cost) if self.clock else None
+        found = compare_units(self.run_unit, self.run_size, self.run_new, matters, rate)
+        change, error = found.change, np.where(np.isfinite(found.error), found.error, 0.0)
+        enough = self.runs[0].sum() > 1 and (self.runs[1].sum() > 1 or self.options.single_run)
+        self.testable = np.isfinite(found.error) & (found.own_freedom >= MIN_FREEDOM) & self.program & bool(enough)
+        freedom = np.maximum(found.freedom, 1.0)
+        p = 2.0 * stdtr(freedom, -np.abs(change) / np.where(self.testable, error, 1.0))
         large = self.testable & (self.share > LARGE)
         allowed = np.where(large, FOR_LARGE / max(large.sum(), 1), 0.0)
         small = self.testable & ~large
         allowed[small] = (1.0 - FOR_LARGE * bool(large.any())) / max(small.sum(), 1)
         self.unit_p = np.where(self.testable, np.minimum(p / np.maximum(allowed, 1e-12), 1.0), 1.0)
-        half = stdtrit(self.freedom_of_test, HIGH) * error
+        half = stdtrit(freedom, HIGH) * error
         self.unit_change, self.unit_low, self.unit_high = change, change - half, change + half
         margin = np.full(change.size, log(self.options.min_effect))
-        if self.clock:
-            cost = np.exp(np.nan_to_num(_medians(self.unit[0])))
-            callees = np.zeros(change.size)
-            inside = self.edges[:, 0] >= 0
-            np.add.at(callees, self.edges[inside, 0], self.edge_calls.mean(axis=(0, 1))[inside])
-            callees /= np.maximum(self.calls.mean(axis=(0, 1)), 1.0)
-            margin = np.maximum(margin, np.log1p(MIN_TIME * (1.0 + callees) / cost))
+        if self.clock and not found.tracer_adjusted:
+            margin = np.maximum(margin, np.log1p(np.nan_to_num(MIN_TIME * events / cost)))
         far = np.maximum(self.unit_high, -self.unit_low)
         self.unit_margin = margin
         tracer = np.abs(change) >= np.where(margin > log(self.options.min_effect) * 1.001, margin, 0.0)
         self.unit_violated = self.testable & (self.unit_p <= self.options.alpha) & (far >= margin) & tracer
-
-    def _variances(self, difference: Array, known: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Variance of each unit cost between runs, (F,), and its degrees of freedom.
-
-        That of a function is drawn towards that of all functions, by as much as these resemble each other (Smyth 2004,
-        section 6.2). Few repetitions are supplemented by the scatter of the changes between sizes.
-        """
-        weight = np.where(known, (self.runs[0] * self.runs[1] / self.runs.sum(axis=0))[:, None], 0.0)
-        squares, freedom = (self.variance * self.freedom).sum(axis=0), self.freedom.sum(axis=0)
-        few = freedom < MIN_FREEDOM + 1
-        between = (weight * np.where(known, difference - np.nan_to_num(_medians(difference)), 0.0) ** 2).sum(axis=0)
-        squares = squares + np.where(few, between, 0.0)
-        freedom = freedom + np.where(few, np.maximum(known.sum(axis=0) - 1.0, 0.0), 0.0)
-        usable = (freedom > 0) & (self.share > 0.001) & self.program & self.both
-        variance = np.maximum(squares / np.maximum(freedom, 1.0), FLOOR**2)
-        if usable.sum() < MIN_FUNCTIONS:
-            return variance, freedom
-        log_variance = np.log(variance[usable]) - digamma(freedom[usable] / 2) + np.log(freedom[usable] / 2)
-        middle = float(np.median(log_variance))
-        excess = (1.4826 * float(np.median(np.abs(log_variance - middle)))) ** 2
-        excess -= float(np.mean(polygamma(1, freedom[usable] / 2)))
-        prior_freedom = MAX_PRIOR
-        if excess > 0:
-            grid = np.geomspace(MIN_PRIOR, MAX_PRIOR, 40)
-            prior_freedom = float(grid[np.abs(polygamma(1, grid / 2) - excess).argmin()])
-        prior = exp(middle + float(digamma(prior_freedom / 2)) - log(prior_freedom / 2))
-        together = freedom + prior_freedom
-        return np.asarray((variance * freedom + prior * prior_freedom) / together), together * (freedom > 0)
 
     def _test_calls(self) -> None:
         """Ratio of the calls of each function, (F,), and whether it changed beyond the minimum effect."""

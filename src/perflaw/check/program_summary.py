@@ -1,7 +1,6 @@
-"""What a program's runs cost, summarized by size: exact calls, and unit costs from which the speed of each run is removed.
+"""What a program's runs cost: exact calls by size, and the own cost of a call of each function in each run.
 
-A run is as fast as the machine lets it be, and that is one number for all functions. What remains of a function's cost
-beside calls and speed is its own cost of a call, its unit cost. A summary is small enough for the twin of a law file.
+The own cost of a call is the unit cost of a function. A summary is small enough for the twin of a law file.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.check.unit_costs import MIN_FUNCTIONS
 from perflaw.learn.program.exact import exact_laws
 from perflaw.types import Metric, ProgramCosts
 from perflaw.types.programs import COLLECTING, OUTSIDE
@@ -24,14 +24,10 @@ Places = NDArray[np.intp]
 
 MIN_SHARE: Final = 0.001
 """Share of the cost from which a function tells the speed of a run."""
-MIN_FUNCTIONS: Final = 5
-"""Functions of that share without which the speed of a run is unknown."""
 MIN_REPEATS: Final = 2
 """Repetitions with equal counts from which counts are exact."""
-CLIP: Final = 3.0
-"""Standard deviations beyond which a unit cost is disturbed and counts as that far off."""
-FLOOR: Final = 0.003
-"""Smallest standard deviation of the logarithm of a unit cost: no clock is more exact."""
+RUNS_KEPT: Final = 60
+"""Runs whose unit costs the twin of a law file keeps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,11 +49,11 @@ class ProgramSummary:
     call_variance: Array
     """(F,) variance of the logarithm of the calls between runs of one size."""
     unit: Array
-    """(G, F) mean logarithm of the own cost of a call without the runs' speeds, NaN where there is none."""
-    variance: Array
-    """(F,) variance of that logarithm between runs of one size."""
-    freedom: Array
-    """(F,) degrees of freedom of the variance."""
+    """(G, F) logarithm of the own cost of a call in the median run of the size, NaN where there is none."""
+    run_size: Places
+    """(R,) size of each run, as a number of its group."""
+    run_unit: Array
+    """(R, F) logarithm of the own cost of a call in each run, NaN where there is none."""
     edges: Places
     """(E, 2) caller and callee of each pair that calls; caller -1 for the program's entry."""
     edge_calls: Array
@@ -93,18 +89,7 @@ def summarize(costs: ProgramCosts) -> ProgramSummary | None:
     sizes = [dict(key) for key in numbers]
     used = (calls > 0) & (own > 0)
     unit = np.where(used, np.log(np.where(used, own, 1.0) / np.maximum(calls, 1.0)), np.nan)
-    program = np.array([name not in PSEUDO for name in names]) & (costs.metric.unit == "ns")
-    # Logarithm of each run's speed relative to the runs of its size, (R,): the median over functions that matter.
-    share = own.sum(axis=0) / max(float(own.sum()), 1e-300)
-    usable = np.isfinite(unit).all(axis=0) & (share > MIN_SHARE) & program
-    speed = np.zeros(len(unit))
-    if usable.sum() >= MIN_FUNCTIONS:
-        for g in np.unique(group):
-            runs = np.flatnonzero(group == g)
-            of_group = unit[np.ix_(runs, np.flatnonzero(usable))]
-            speed[runs] = np.median(of_group - np.median(of_group, axis=0), axis=1)
-            speed[runs] -= np.median(speed[runs])
-    mean, variance, freedom = _robust_means(unit - speed[:, None], group, len(sizes))
+    speed = _speeds(unit, own, group, names) if costs.metric.unit == "ns" else np.zeros(len(unit))
     mean_calls = _means(calls, group, len(sizes))
     log_calls = np.log(np.maximum(calls, 0.5))
     scatter = log_calls - _means(log_calls, group, len(sizes))[group]
@@ -122,9 +107,9 @@ def summarize(costs: ProgramCosts) -> ProgramSummary | None:
         mean_calls,
         _exact(calls, group, mean_calls, [run.features for run in costs.runs]),
         (scatter**2).sum(axis=0) / max(repeats, 1),
-        mean,
-        variance,
-        freedom,
+        _medians_by_size(unit - speed[:, None], group, len(sizes)),
+        group,
+        unit,
         edges.astype(np.intp),
         _means(_by_name(costs.edge_calls, place.reshape(-1), len(edges)), group, len(sizes)),
         _above(costs, of),
@@ -158,31 +143,28 @@ def _exact(calls: Array, group: Places, means: Array, features: Sequence[Mapping
     return np.array([law is not None for law in exact_laws(calls, varied)], dtype=np.bool_)
 
 
-def _robust_means(unit: Array, group: Places, count: int) -> tuple[Array, Array, Array]:
-    """Mean by group, (G, F), variance between runs of a group and its degrees of freedom, (F,), of unit (R, F)."""
-    known = np.isfinite(unit)
-    center = np.full((count, unit.shape[1]), np.nan)
+def _speeds(unit: Array, own: Array, group: Places, names: Sequence[str]) -> Array:
+    """Logarithm of each run's speed relative to the runs of its size, (R,): the median over functions that matter."""
+    share = own.sum(axis=0) / max(float(own.sum()), 1e-300)
+    usable = np.isfinite(unit).all(axis=0) & (share > MIN_SHARE) & np.array([name not in PSEUDO for name in names])
+    speed = np.zeros(len(unit))
+    if usable.sum() >= MIN_FUNCTIONS:
+        for g in np.unique(group):
+            runs = np.flatnonzero(group == g)
+            of_group = unit[np.ix_(runs, np.flatnonzero(usable))]
+            speed[runs] = np.median(of_group - np.median(of_group, axis=0), axis=1)
+            speed[runs] -= np.median(speed[runs])
+    return speed
+
+
+def _medians_by_size(unit: Array, group: Places, count: int) -> Array:
+    """Medians of the known values of each group, (G, F), NaN without any."""
+    out = np.full((count, unit.shape[1]), np.nan)
     for g in range(count):
         here = unit[group == g]
         some = np.isfinite(here).any(axis=0)
-        center[g, some] = np.nanmedian(here[:, some], axis=0)
-    residual = np.where(known, unit - center[group], np.nan)
-    repeated = np.bincount(group, minlength=count)[group] > 1
-    several = np.abs(residual[repeated])
-    some = np.isfinite(several).any(axis=0) if len(several) else np.zeros(unit.shape[1], dtype=np.bool_)
-    scale = np.full(unit.shape[1], FLOOR)
-    if some.any():
-        scale[some] = np.maximum(1.4826 * np.nanmedian(several[:, some], axis=0), FLOOR)
-    residual = np.where(known, np.clip(residual, -CLIP * scale, CLIP * scale), 0.0)
-    number = np.zeros((count, unit.shape[1]))
-    np.add.at(number, group, known)
-    shift = np.zeros_like(number)
-    np.add.at(shift, group, residual)
-    shift /= np.maximum(number, 1.0)
-    freedom = np.maximum(number - 1.0, 0.0).sum(axis=0)
-    scatter = np.where(known, residual - shift[group], 0.0)
-    variance = (scatter**2).sum(axis=0) / np.maximum(freedom, 1.0)
-    return center + shift, np.maximum(variance, FLOOR**2), freedom
+        out[g, some] = np.nanmedian(here[:, some], axis=0)
+    return out
 
 
 def _above(costs: ProgramCosts, of: Places) -> tuple[Places, Places, Array]:
@@ -208,11 +190,15 @@ def summary_document(summary: ProgramSummary) -> dict[str, Any]:
     above: list[list[list[float]]] = [[] for _ in summary.names]
     for ancestor, function, share in zip(*(one.tolist() for one in summary.above), strict=True):
         above[function].append([ancestor, float(f"{share:.3g}")])
+    # The runs that are kept are spread over all sizes.
+    repetition = np.array([(summary.run_size[:r] == g).sum() for r, g in enumerate(summary.run_size)])
+    kept = np.sort(np.argsort(repetition, kind="stable")[:RUNS_KEPT])
     return {
         "metric": summary.metric.name,
         "unit": summary.metric.unit,
         "sizes": [dict(size) for size in summary.sizes],
         "runs": summary.runs.astype(int).tolist(),
+        "run_size": summary.run_size[kept].tolist(),
         "functions": [
             {
                 "name": name,
@@ -220,8 +206,7 @@ def summary_document(summary: ProgramSummary) -> dict[str, Any]:
                 "exact": bool(summary.exact[f]),
                 "call_variance": float(f"{summary.call_variance[f]:.4g}"),
                 "unit": [None if np.isnan(one) else float(f"{one:.6g}") for one in summary.unit[:, f]],
-                "variance": float(f"{summary.variance[f]:.4g}"),
-                "freedom": int(summary.freedom[f]),
+                "run_unit": [None if np.isnan(one) else round(float(one), 4) for one in summary.run_unit[kept, f]],
                 "callers": callers[f],
                 "above": above[f],
             }
@@ -236,15 +221,15 @@ def _short(values: Array) -> list[float]:
 
 
 def summary_from(document: Mapping[str, Any] | None) -> ProgramSummary | None:
-    """The summary of a twin; None where it has none."""
-    if not document:
+    """The summary of a twin; None where it has none with the unit costs of single runs."""
+    if not document or "run_size" not in document:
         return None
     functions = document["functions"]
-    count, groups = len(functions), len(document["sizes"])
+    count = len(functions)
 
     def matrix(name: str) -> Array:
         values = [[np.nan if one is None else one for one in function[name]] for function in functions]
-        return np.array(values, dtype=np.float64).reshape(count, groups).T
+        return np.array(values, dtype=np.float64).reshape(count, -1).T
 
     def column(name: str) -> Array:
         return np.array([function[name] for function in functions], dtype=np.float64)
@@ -260,10 +245,10 @@ def summary_from(document: Mapping[str, Any] | None) -> ProgramSummary | None:
         column("exact").astype(np.bool_),
         column("call_variance"),
         matrix("unit"),
-        column("variance"),
-        column("freedom"),
+        np.array(document["run_size"], dtype=np.intp),
+        matrix("run_unit"),
         np.array([one[:2] for one in edges], dtype=np.intp).reshape(-1, 2),
-        np.array([one[2] for one in edges], dtype=np.float64).reshape(len(edges), groups).T,
+        np.array([one[2] for one in edges], dtype=np.float64).reshape(len(edges), -1).T,
         (
             np.array([one[0] for one in above], dtype=np.intp),
             np.array([one[1] for one in above], dtype=np.intp),

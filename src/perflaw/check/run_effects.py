@@ -117,7 +117,9 @@ def views(
 def total_effects(records: LawRecords, scatter: float = 0.0) -> Effects:
     """Log of each run's cost over its expected cost, in order of the runs; a unit of cost on both sides avoids log 0.
 
-    A run whose cost is below 0 after the tracer's own cost is subtracted counts as one without cost.
+    A run whose cost is below 0 after the tracer's own cost is subtracted counts as one without cost. A sum whose
+    relative variance is v is lognormal with variance log(1 + v) of its logarithm, which stays a number where a few calls
+    cost many orders of magnitude more than the law says.
     """
     names, run = np.unique(records.run, return_inverse=True)
     runs, w, y, m = names.size, records.weight, records.cost, records.expected
@@ -128,7 +130,7 @@ def total_effects(records: LawRecords, scatter: float = 0.0) -> Effects:
     own = np.bincount(run, (w * (y - ratio[run] * m)) ** 2, runs) * count / np.maximum(count - 1, 1)
     # The scatter of a run of few records is uncertain: at least that of all runs, or of the law's own runs, counts.
     pooled = max(scatter, scatter_of(records)) * np.bincount(run, (w * (ratio[run] * m + 1.0)) ** 2, runs)
-    return Effects(np.log(ratio), np.maximum(own, pooled) / (observed + unit) ** 2)
+    return Effects(np.log(ratio), np.log1p(np.maximum(own, pooled) / (observed + unit) ** 2))
 
 
 def scatter_of(records: LawRecords) -> float:

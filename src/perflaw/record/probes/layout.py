@@ -29,16 +29,7 @@ FREE, IN_USE, ENDED = 0, 1, 2
 """States of a ring. The next thread takes a ring whose thread has ended; records stay until they are overwritten."""
 
 CNT, LAT, TPT, LLC, FLT, CTXSW, PERFCNTR, SNAPSHOT = 1, 2, 3, 4, 5, 6, 7, 8
-TYPES: Final = {
-    CNT: "CNT",
-    LAT: "LAT",
-    TPT: "TPT",
-    LLC: "LLC",
-    FLT: "FLT",
-    CTXSW: "CTXSW",
-    PERFCNTR: "PERFCNTR",
-    SNAPSHOT: "SNAPSHOT",
-}
+TYPES: Final = dict(enumerate(("CNT", "LAT", "TPT", "LLC", "FLT", "CTXSW", "PERFCNTR", "SNAPSHOT"), 1))
 """Names of the probes' types (SPEX, Table 1)."""
 FIELD_NAMES: Final[dict[int, tuple[str, ...]]] = {
     CNT: ("executions",),

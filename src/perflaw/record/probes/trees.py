@@ -89,8 +89,7 @@ class TwinBuilder:
 
     def feed(self, ring: int, events: NDArray[Any]) -> None:
         """See :class:`Builder`."""
-        names = ("value", "frame", "code", "site", "key", "kind")
-        self._builder.feed(ring, zip(*(events[name].tolist() for name in names), strict=True))
+        self._builder.feed(ring, events.tolist())
 
     def finish(self) -> TreeTables:
         """See :class:`Builder`."""

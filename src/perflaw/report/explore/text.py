@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+from perflaw.laws import units
 from perflaw.laws.printing import learnt_text
 from perflaw.report import tables
 from perflaw.report.quantity import NOTHING, counted, percent, quantity
@@ -17,7 +18,6 @@ from perflaw.types.explored import Choice, Estimate, Importance, StudyResult, Va
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value
 
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-_NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "ns": 1.0}
 
 
 def setting_text(knob: Knob | None, value: Value) -> str:
@@ -50,8 +50,8 @@ def setting_texts(study: Study, configuration: Configuration) -> dict[str, str]:
 
 def unit_of(metric: StudyMetric) -> tuple[float, str]:
     """The unit that `quantity` rescales, and its number in one unit of the metric."""
-    if metric.unit in _NS:
-        return _NS[metric.unit], "ns"
+    if metric.unit in units.TIME:
+        return units.TIME[metric.unit], "ns"
     return (1.0, "bytes") if metric.unit in ("B", "bytes") else (1.0, metric.unit)
 
 

@@ -19,14 +19,7 @@ Values = Mapping[str, Any]
 """Feature → (n,) numbers, booleans or texts, or one of them for all."""
 Array = NDArray[Any]
 
-_FUNCTIONS: dict[str, np.ufunc] = {
-    "log": np.log,
-    "exp": np.exp,
-    "sqrt": np.sqrt,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "abs": np.abs,
-}
+_FUNCTIONS: dict[str, np.ufunc] = {name: getattr(np, name) for name in ("log", "exp", "sqrt", "floor", "ceil", "abs")}
 _CHOICES: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
 _ARITHMETIC: dict[str, np.ufunc] = {"+": np.add, "-": np.subtract, "/": np.divide, "^": np.power}
 _COMPARISONS: dict[str, np.ufunc] = {

@@ -9,7 +9,6 @@ among its terms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Final
@@ -18,7 +17,7 @@ import numpy as np
 
 from perflaw.laws.catalogue import CONSTANT, FAMILIES, POWER, family_named
 from perflaw.learn.series.candidates import EXTRA_COST
-from perflaw.learn.series.learnt import Learnt
+from perflaw.learn.series.learnt import Learnt, PredictionPoints
 from perflaw.learn.series.model import LOGNORMAL, NORMAL
 from perflaw.learn.series.partition import BLEND_COST
 from perflaw.learn.series.series import Array, Options, Rows, quiet
@@ -40,7 +39,7 @@ TERMS: Final = tuple(ONE if one is CONSTANT else factor_of(one.shape, one.surpri
 """Terms of sums."""
 
 
-def blend(learnt: Learnt, at: Sequence[Mapping[str, float]] | None, options: Options) -> Learnt | None:
+def blend(learnt: Learnt, at: PredictionPoints, options: Options) -> Learnt | None:
     """The law of a series whose smooth law ``learnt`` has a free parameter, if a sum of plain terms stands beside it.
 
     The sum is the law if it explains the series better; if it does nearly as well, it widens the intervals. None if no

@@ -14,7 +14,7 @@ from perflaw.laws.catalogue import CONSTANT, LINEAR, POWER
 from perflaw.laws.tree import Expression, Name
 from perflaw.learn.series.candidates import CONSTANTS, MODELS, Candidates, Choice
 from perflaw.learn.series.law import RELEVANT_GROWTH, Evidence, Slopes, distribution, judge, new_law, ranges
-from perflaw.learn.series.learnt import BatchPredictions, Learnt, SingleFeatureLaw
+from perflaw.learn.series.learnt import BatchPredictions, Learnt, PredictionPoints, SingleFeatureLaw
 from perflaw.learn.series.model import FittedModel
 from perflaw.learn.series.series import Options, Series
 from perflaw.types import Alternative, Law, Noise
@@ -179,9 +179,7 @@ def allowed_growth(candidates: Candidates, members: Sequence[int], options: Opti
     return out
 
 
-def describe(
-    candidates: Candidates, choices: Sequence[Choice], at: Sequence[Mapping[str, float]] | None, options: Options
-) -> list[Learnt]:
+def describe(candidates: Candidates, choices: Sequence[Choice], at: PredictionPoints, options: Options) -> list[Learnt]:
     """Laws of a batch of series, in its order."""
     growths = allowed_growth(candidates, [b for b, choice in enumerate(choices) if choice.model < CONSTANTS], options)
     cells_of: dict[int, list[tuple[int, int, float, bool]]] = defaultdict(list)

@@ -21,7 +21,7 @@ from perflaw.learn.series.collinear import ReducedSeries, reduce_collinear, rest
 from perflaw.learn.series.describe import describe
 from perflaw.learn.series.independence import critical_p, logs_if_positive, p_values, p_within_runs, ranks, standardised
 from perflaw.learn.series.law import ranges
-from perflaw.learn.series.learnt import Learnt, default_points
+from perflaw.learn.series.learnt import Learnt, PredictionPoints, default_points
 from perflaw.learn.series.model import STEEPEST
 from perflaw.learn.series.regimes import regimes
 from perflaw.learn.series.series import Options, Rows, Series, Units, prepare, quiet
@@ -40,9 +40,7 @@ in the null control before and in the search for laws of several features after.
 """
 
 
-def learn(
-    series: Sequence[Series], at: Sequence[Mapping[str, float]] | None = None, options: Options | None = None
-) -> list[Learnt]:
+def learn(series: Sequence[Series], at: PredictionPoints = None, options: Options | None = None) -> list[Learnt]:
     """Learn a law for every series; the same input gives the same output.
 
     ``at`` are the points of predictions; without it these are 2 and 10 times the 95th percentile (linear interpolation)
@@ -138,7 +136,7 @@ def _complete(
     reduced: ReducedSeries,
     rows: Rows,
     laws: tuple[Learnt, Learnt],
-    at: Sequence[Mapping[str, float]] | None,
+    at: PredictionPoints,
     options: Options,
 ) -> Learnt:
     """The law of several features if the responses establish one, else that of one; with what all features add to it.

@@ -16,6 +16,8 @@ from perflaw.types import Curve, Law, Prediction
 
 Columns = Mapping[str, Array]
 """Values of features by name, (k,) each; at least one column, from which laws without features take k."""
+PredictionPoints = Sequence[Mapping[str, float]] | None
+"""Points with values of features; None: the default points of a series."""
 FACTORS = np.array([2.0, 10.0])
 """Predictions are made at these multiples of the 95th percentile of every feature."""
 
@@ -103,7 +105,7 @@ class Learnt:
         limits = zip(*(limit.tolist() for limit in band), strict=True)
         return [Prediction(dict(point), *five) for point, five in zip(points, limits, strict=True)]
 
-    def with_predictions(self, points: Sequence[Mapping[str, float]] | None) -> Learnt:
+    def with_predictions(self, points: PredictionPoints) -> Learnt:
         """The law with its predictions at points; None: at the default points of its series."""
         predictions = self.predict(default_points(self.rows.series) if points is None else points)
         return replace(self, law=replace(self.law, predictions=tuple(predictions)))

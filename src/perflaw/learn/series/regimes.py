@@ -7,7 +7,7 @@ If not even a dependence is established, permutations of the responses have to c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -21,7 +21,7 @@ from perflaw.learn.series.candidates import CONSTANTS, Candidates, Choice
 from perflaw.learn.series.describe import slopes_of
 from perflaw.learn.series.independence import normal_tail
 from perflaw.learn.series.law import Evidence, judge, new_law
-from perflaw.learn.series.learnt import Columns, Learnt, Predictor
+from perflaw.learn.series.learnt import Columns, Learnt, PredictionPoints, Predictor
 from perflaw.learn.series.model import LOGNORMAL, NORMAL, Band, FittedModel, widest
 from perflaw.learn.series.partition import FEWEST_SIZES, SortedSeries, best_partitions, confirmed, cost
 from perflaw.learn.series.segments import FittedPartition, Partition, fit_partitions
@@ -110,7 +110,7 @@ def regimes(
     candidates: Candidates,
     choices: Sequence[Choice],
     learnt: Sequence[Learnt],
-    at: Sequence[Mapping[str, float]] | None,
+    at: PredictionPoints,
     options: Options,
 ) -> list[Learnt]:
     """The laws of a batch, with piecewise laws for series with breakpoints; the fit of the others is tested."""
@@ -185,7 +185,7 @@ def _sorted(rows: Sequence[Rows], features: Sequence[int]) -> tuple[SortedSeries
     return SortedSeries(*(np.take_along_axis(column, order, axis=-1) for column in (x, y, log_y, w))), order
 
 
-def _piecewise_law(fitted: FittedPartition, smooth: Learnt | None, at: Sequence[Mapping[str, float]] | None) -> Learnt:
+def _piecewise_law(fitted: FittedPartition, smooth: Learnt | None, at: PredictionPoints) -> Learnt:
     """The piecewise law of a series; ``smooth`` is the law that stays plausible beside it, if it does."""
     row, part, laws, last = fitted.row, fitted.partition, fitted.laws, fitted.laws[-1]
     name, breakpoints = row.names[part.feature], fitted.breakpoints()

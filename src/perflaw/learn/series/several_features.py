@@ -6,7 +6,7 @@ Forward selection finds the features, each of which has to be established by its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from perflaw.laws.catalogue import POWER
 from perflaw.learn.series.independence import confounded, features_of_residuals, p_of_added_feature, p_of_pair
 from perflaw.learn.series.law import FEWEST_SIZES, Evidence, judge, new_law
-from perflaw.learn.series.learnt import Learnt
+from perflaw.learn.series.learnt import Learnt, PredictionPoints
 from perflaw.learn.series.model import LOGNORMAL, NORMAL, moulton
 from perflaw.learn.series.series import Array, Options, Rows, quiet
 from perflaw.learn.series.term_search import FittedSum, fit_sum, products, search_sums, with_uncertainty
@@ -71,9 +71,7 @@ class Selection:
         return cls(tuple(rows.names.index(name) for name in law.features), deviance, parameters, residual)
 
 
-def several_features(
-    learnt: Sequence[Learnt], at: Sequence[Mapping[str, float]] | None, options: Options
-) -> Learnt | None:
+def several_features(learnt: Sequence[Learnt], at: PredictionPoints, options: Options) -> Learnt | None:
     """The law of several features of a series if its responses establish one, else None.
 
     ``learnt`` are the series' laws of at most one feature, smooth and piecewise: what is added has to stand against all
@@ -93,7 +91,7 @@ def several_features_at_once(
     rows: Rows,
     established: NDArray[np.bool_],
     strongest: Sequence[int],
-    at: Sequence[Mapping[str, float]] | None,
+    at: PredictionPoints,
     options: Options,
 ) -> Learnt | None:
     """:func:`several_features` before any law of one feature is learnt, if there are so many rows that it is no help.
@@ -268,9 +266,7 @@ def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:
     return Selection(tuple(places), first.deviance, first.sum.parameters, first.residual, tuple(ranked))
 
 
-def law_of_selection(
-    rows: Rows, selection: Selection, at: Sequence[Mapping[str, float]] | None, options: Options
-) -> Learnt:
+def law_of_selection(rows: Rows, selection: Selection, at: PredictionPoints, options: Options) -> Learnt:
     """The law of a selection with those that fit equally well; its verdict is the worst of its features."""
     first, *others = selection.finalists
     sample = Sample.of(rows, selection.features)

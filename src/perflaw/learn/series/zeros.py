@@ -7,7 +7,7 @@ to (3·(x − 1) at x = 1) need no probability.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from perflaw.confidence import HIGH
 from perflaw.laws.build import number
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.series.law import distribution
-from perflaw.learn.series.learnt import Columns, Learnt, column_or_zeros
+from perflaw.learn.series.learnt import Columns, Learnt, PredictionPoints, column_or_zeros
 from perflaw.learn.series.model import Band
 from perflaw.learn.series.series import Array, Options, Series, quiet
 from perflaw.types import Noise
@@ -125,9 +125,7 @@ class TwoPart:
         return middle * mean, low, most * high, new_low, np.maximum(new_high, most * high)
 
 
-def two_parts(
-    learnt: list[Learnt], learn: Learn, at: Sequence[Mapping[str, float]] | None, options: Options
-) -> list[Learnt]:
+def two_parts(learnt: list[Learnt], learn: Learn, at: PredictionPoints, options: Options) -> list[Learnt]:
     """The laws, those of series that need two parts replaced; ``learn`` is the learner."""
     candidates = [i for i, one in enumerate(learnt) if _may_need_two_parts(one)]
     if not candidates:
@@ -163,9 +161,7 @@ def _may_need_two_parts(learnt: Learnt) -> bool:
     return not ((share == 0) | (share == 1)).all()
 
 
-def _two_part_law(
-    learnt: Learnt, positive: Learnt, at: Sequence[Mapping[str, float]] | None, options: Options
-) -> Learnt:
+def _two_part_law(learnt: Learnt, positive: Learnt, at: PredictionPoints, options: Options) -> Learnt:
     """The two-part law, or ``learnt`` if nothing depends on a feature or the law of the positive rows explains zeros.
 
     Its family is that of the positive rows if the probability is a constant share, else it is a product.

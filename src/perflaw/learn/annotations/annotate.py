@@ -32,6 +32,8 @@ COSTLIEST: Final = 60
 """Number of the costliest components in which they are looked for, whatever their share."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
 """Reason of a constant law."""
+CallLaws = list[tuple[TreeNode, ComponentScopes]]
+"""The root and the scopes of each component."""
 
 
 def annotate(
@@ -72,9 +74,7 @@ def annotate(
     return sorted(annotations, key=rank)
 
 
-def _call_laws(
-    evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None
-) -> list[tuple[TreeNode, ComponentScopes]]:
+def _call_laws(evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None) -> CallLaws:
     """The laws of a call of each component, learnt together.
 
     If that fails, the components are learnt in halves until only the one at fault is left: its row says why it has no
@@ -92,9 +92,7 @@ def _call_laws(
         return [*_call_laws(evidence[:half], options, at), *_call_laws(evidence[half:], options, at)]
 
 
-def _learn_together(
-    evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None
-) -> list[tuple[TreeNode, ComponentScopes]]:
+def _learn_together(evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None) -> CallLaws:
     preferred = tuple(at or ())
     cells = [make_cells(one, preferred) for one in evidence]
     series = [cell_series(one, of_one, options) for one, of_one in zip(evidence, cells, strict=True)]
@@ -117,7 +115,7 @@ def _constants(
     at: Point | None,
     reason: str,
     verdict: Verdict | None = None,
-) -> list[tuple[TreeNode, ComponentScopes]]:
+) -> CallLaws:
     """Constant laws of components whose dependences are not looked for, with the reason and, if given, the verdict."""
     cells = [make_cells(one, tuple(at or ())) for one in evidence]
     series = [

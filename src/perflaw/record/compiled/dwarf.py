@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import posixpath
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -204,7 +204,7 @@ class CompilationUnit:
 
     def identity(self, die: DIE) -> tuple[str, str, int]:
         """Qualified name, source file and line of a function."""
-        declaration = _origin(die)
+        *_, declaration = _with_origins(die)
         parts = [_name(die)]
         scope = declaration.get_parent()
         while scope is not None and scope.tag in _SCOPES:
@@ -257,22 +257,17 @@ def _name(die: DIE) -> str:
     return named.attributes["DW_AT_name"].value.decode(errors="replace") if named else ""
 
 
-def _origin(die: DIE) -> DIE:
-    """The declaration of a definition: it stands in the scope that the name belongs to."""
-    for name in _ORIGINS:
-        if name in die.attributes:
-            return _origin(die.get_DIE_from_attribute(name))
-    return die
+def _with_origins(die: DIE | None) -> Iterator[DIE]:
+    """An entry and those that it refers to; the last is the declaration, which stands in the scope of the name."""
+    while die is not None:
+        yield die
+        name = next((name for name in _ORIGINS if name in die.attributes), None)
+        die = die.get_DIE_from_attribute(name) if name else None
 
 
 def _with_attribute(die: DIE | None, name: str) -> DIE | None:
     """The entry that has the attribute: this one, or one that it refers to; None if none has."""
-    if die is None or name in die.attributes:
-        return die
-    for origin in _ORIGINS:
-        if origin in die.attributes:
-            return _with_attribute(die.get_DIE_from_attribute(origin), name)
-    return None
+    return next((one for one in _with_origins(die) if name in one.attributes), None)
 
 
 def _ranges(dwarf: DWARFInfo, unit: CompileUnit, die: DIE) -> list[tuple[int, int]]:

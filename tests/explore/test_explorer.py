@@ -191,7 +191,7 @@ def test_a_disturbed_trial_is_made_again_under_its_number_and_not_for_ever(tmp_p
         seen.append(trial.number)
         return "others used the machine" if trial.number == 2 else ""
 
-    monkeypatch.setattr("perflaw.explore.explorer.disturbance", disturbed)
+    monkeypatch.setattr("perflaw.explore.judging.disturbance", disturbed)
     trials = explore(write(tmp_path, ONE_SHOT + "policy: grid\ntrials: 4\n"))
     assert [trial.number for trial in trials] == [1, 2, 3, 4] and sorted(seen) == [1, 2, 2, 3, 4]
     assert [bool(trial.contaminated) for trial in trials] == [False, True, False, False]

@@ -11,19 +11,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from perflaw.errors import TargetError
+from perflaw.explore import judging
 from perflaw.explore.agent.client import AgentConnection, InvalidTrial, local_agent
 from perflaw.explore.agent.job import document_of
 from perflaw.explore.journal import Journal
-from perflaw.explore.judging import (
-    choose_waiting,
-    disturbance,
-    judge_of,
-    may_repeat,
-    planned_trials,
-    random_numbers,
-    repeats_now,
-    trials_left,
-)
 from perflaw.explore.policy import Steering
 from perflaw.explore.space import Space
 from perflaw.explore.trials import (
@@ -107,17 +98,17 @@ class Explorer:
         for trial in waiting:
             if to_run[trial.number] > self.journal.attempts(trial.number):
                 return trial  # it was begun and did not come to its end
-        numbers = random_numbers(self._seed, self.journal.made())
+        numbers = judging.random_numbers(self._seed, self.journal.made())
         if not self.ended:
             budget = self.study.budget
-            if not trials_left(budget.trials, len(trials), self.study.repetitions):
+            if not judging.trials_left(budget.trials, len(trials), self.study.repetitions):
                 self.ended = f"all {budget.trials} trials are done" if budget.trials != 1 else "its one trial is done"
             elif budget.minutes is not None and self.journal.get("seconds", 0.0) >= 60 * budget.minutes:
                 self.ended = f"the time of {budget.minutes:g} minutes is used up"
             else:
                 self.ended = self.steering.done(list(trials)) or self._margin_reached(trials)
         proposing = not self.ended
-        if not repeats_now(len(waiting), self.study.repetitions, proposing, numbers) and proposing:
+        if not judging.repeats_now(len(waiting), self.study.repetitions, proposing, numbers) and proposing:
             planned = self._propose(trials)
             if planned is not None:
                 return planned
@@ -127,7 +118,7 @@ class Explorer:
         last = max(
             (trial for trial in trials if trial.number in order), key=lambda trial: order[trial.number], default=None
         )
-        return choose_waiting(waiting, last.configuration if last else None, self.study.knobs, numbers)
+        return judging.choose_waiting(waiting, last.configuration if last else None, self.study.knobs, numbers)
 
     def _margin_reached(self, trials: Sequence[Trial]) -> str:
         """Return in words that nothing untried can be better by more than the budget's margin; empty where it may be."""
@@ -147,8 +138,8 @@ class Explorer:
             return None
         key = self.space.key(proposal.configuration)
         before = sum(self.space.key(trial.configuration) == key for trial in trials)
-        count = trials_left(self.study.budget.trials, len(trials), self.study.repetitions)
-        planned = planned_trials(len(trials) + 1, proposal.configuration, proposal.why, count, before)
+        count = judging.trials_left(self.study.budget.trials, len(trials), self.study.repetitions)
+        planned = judging.planned_trials(len(trials) + 1, proposal.configuration, proposal.why, count, before)
         with self.journal.step():
             self.journal.plan(planned)
             self.journal.begin(planned[0].number)
@@ -166,9 +157,9 @@ class Explorer:
         finished = self._attempt(planned)
         trials = self.trials()
         others = [other for other in trials if other.number != planned.number and other.valid]
-        contaminated = disturbance(finished.trial, others) if finished.trial.valid else ""
+        contaminated = judging.disturbance(finished.trial, others) if finished.trial.valid else ""
         trial = replace(finished.trial, contaminated=contaminated)
-        again = bool(contaminated) and may_repeat(
+        again = bool(contaminated) and judging.may_repeat(
             self.journal.attempts(trial.number) + 1, self.journal.repeated(), len(trials)
         )
         folder = None
@@ -204,7 +195,7 @@ class Explorer:
             try:
                 agent = self._introduced(self._agent)
                 steady_s = usually_steady(self.journal.get("steady", []))
-                judge = judge_of(self.steering, self.study, planned, self.trials(), steady_s)
+                judge = judging.judge_of(self.steering, self.study, planned, self.trials(), steady_s)
                 return make_trial(agent, self.study, planned, judge, self._show)
             except WireError as error:
                 lost = str(error)

@@ -9,37 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from struct import pack, unpack
 
+from perflaw.record.tree import records
 from perflaw.record.tree.call_tree import LaneSums, RecordedTree, TreeNode, strata_of
 from perflaw.record.tree.moments import MomentSums, add_wait
 from perflaw.record.tree.path_builder import PathBuilder
-from perflaw.record.tree.records import (
-    ASIDE,
-    CHANGE,
-    DEAD,
-    DEFAULT_LANES,
-    ELSEWHERE,
-    END,
-    ENTER,
-    EVENTS_LANE,
-    EXIT,
-    FEATURE,
-    MAX_CODE,
-    MAX_DISTANCE,
-    RESUME,
-    ROOT,
-    SWITCH,
-    THREAD,
-    TIME_LANE,
-    TURN,
-    YIELD,
-    Event,
-    TreeLimits,
-)
 from perflaw.record.tree.reservoir import Reservoirs
 from perflaw.record.tree.spans import LongestCalls
 from perflaw.record.tree.stacks import ASIDE_WORK, CallStack, Invocation, ThreadStacks, add, add_work
 
-LIMITS = TreeLimits()
+LIMITS = records.TreeLimits()
 
 
 class CallingContexts:
@@ -60,13 +38,13 @@ class CallingContexts:
         if number is None:
             if len(self.nodes) >= self.limit:
                 # Contexts are not remembered by their own keys: their number is unbounded.
-                parent, site = ROOT, ELSEWHERE
+                parent, site = records.ROOT, records.ELSEWHERE
                 number = self._known.get((parent, site, code))
             else:
                 # First node of a recursion that repeats (site, callee) for the third time; None if there is no such
                 # recursion.
                 repeated, node = [], parent
-                while node > ROOT:
+                while node > records.ROOT:
                     if self.nodes[node].site == site and self.nodes[node].code == code:
                         repeated.append(node)
                     node = self.nodes[node].parent
@@ -84,7 +62,9 @@ class CallingContexts:
 class TreeBuilder:
     """Reads the events of a process's threads and builds its call tree with moments, samples and spans."""
 
-    def __init__(self, seed: int = 0, metrics: Sequence[str] = DEFAULT_LANES, limits: TreeLimits = LIMITS) -> None:
+    def __init__(
+        self, seed: int = 0, metrics: Sequence[str] = records.DEFAULT_LANES, limits: records.TreeLimits = LIMITS
+    ) -> None:
         self.metrics = tuple(metrics)
         self.lanes = len(self.metrics)
         self.same: dict[int, int] = {}
@@ -108,37 +88,37 @@ class TreeBuilder:
         """Also keep durations by call path, of CPU time too if ``with_cpu``. Call it before the first event."""
         self.paths = PathBuilder(with_cpu, self.selves)
 
-    def feed(self, ring: int, events: Iterable[Event]) -> None:
+    def feed(self, ring: int, events: Iterable[records.Event]) -> None:
         """Read the next events of a thread, in order."""
         thread = self.threads.get(ring) or self._new_thread(ring)
         for value, frame, code, site, key, kind in events:
             stack = thread.current
-            if kind == FEATURE:
+            if kind == records.FEATURE:
                 top = stack.open[-1]
                 if top.frame == frame:
                     top.features.append((code, float(unpack("<d", pack("<q", value))[0])))
-            elif kind == CHANGE:
+            elif kind == records.CHANGE:
                 stack.change(code, value)
-            elif kind == DEAD:
+            elif kind == records.DEAD:
                 self._bury(stack, frame)
-            elif kind == SWITCH:
+            elif kind == records.SWITCH:
                 thread.switch(frame, value)
-            elif kind in (THREAD, END):
+            elif kind in (records.THREAD, records.END):
                 self._end_thread(thread)
                 thread = self._new_thread(ring)
-            elif kind == TURN:
+            elif kind == records.TURN:
                 thread.taken = value
-            elif 0 < code < MAX_CODE:  # function 0 is the tracer's calibration
+            elif 0 < code < records.MAX_CODE:  # function 0 is the tracer's calibration
                 code = self.same.get(code, code)
-                if kind == ENTER:
+                if kind == records.ENTER:
                     self._enter(stack, value, frame, code, site, key)
-                elif kind == ASIDE:
+                elif kind == records.ASIDE:
                     self._begin(stack, value, frame, code, site, key).manner = ASIDE_WORK
-                elif kind == EXIT:
+                elif kind == records.EXIT:
                     self._exit(stack, value, frame)
-                elif kind == YIELD:
+                elif kind == records.YIELD:
                     self._yield(thread, value, frame)
-                elif kind == RESUME:
+                elif kind == records.RESUME:
                     self._resume(thread, value, frame, code, site)
 
     def finish(self) -> RecordedTree:
@@ -181,8 +161,8 @@ class TreeBuilder:
             if closed.code > 0:
                 self._complete(closed, stack.open[0])
         invocation = self._begin(stack, stamp, frame, code, site, key)
-        self.folded += self.contexts.nodes[invocation.node].site == ELSEWHERE
-        stack.counters[EVENTS_LANE] += 1
+        self.folded += self.contexts.nodes[invocation.node].site == records.ELSEWHERE
+        stack.counters[records.EVENTS_LANE] += 1
         self._extend_time(stamp)
 
     def _begin(self, stack: CallStack, stamp: int, frame: int, code: int, site: int, key: int) -> Invocation:
@@ -255,7 +235,7 @@ class TreeBuilder:
         stack.depth_of[code] -= 1
         if stack.depth_of[code] == 0:
             add(self.totals.setdefault(code, [0] * self.lanes), spent)
-        return spent[TIME_LANE]
+        return spent[records.TIME_LANE]
 
     def _complete(self, invocation: Invocation, caller: Invocation) -> None:
         """Add a completed invocation to the moments of its node, and its descendants' work to its caller."""
@@ -269,14 +249,14 @@ class TreeBuilder:
             depth = nodes[caller.node].depth
             for below in (invocation.callees, invocation.deeper):
                 for descendant, work in below.items():
-                    if 1 < nodes[descendant].depth - depth <= MAX_DISTANCE:
+                    if 1 < nodes[descendant].depth - depth <= records.MAX_DISTANCE:
                         add_work(caller.deeper, descendant, work)
         if invocation.manner == ASIDE_WORK:
             return
         self.calls += 1
         self.reservoirs.offer(code, self.calls, invocation)
         if self.paths:
-            time, cpu, events = invocation.costs[: len(DEFAULT_LANES)]
+            time, cpu, events = invocation.costs[: len(records.DEFAULT_LANES)]
             end = invocation.started + time + invocation.waited
             self.paths.add(code, invocation.node, invocation.started, end, max(events - 1, 0), time, time - cpu)
 

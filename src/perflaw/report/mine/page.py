@@ -6,16 +6,8 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
+from perflaw.report.mine import text
 from perflaw.report.mine.call_path_graph import call_path_graph
-from perflaw.report.mine.text import (
-    MineView,
-    borders_text,
-    cluster_texts,
-    comparable,
-    condition_text,
-    edge_names,
-    share_text,
-)
 from perflaw.report.page import flat, packed
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity
 from perflaw.specs.call_paths import edge_text, expression_text
@@ -28,30 +20,30 @@ MAX_BARS = 120
 """Bars of a histogram; finer buckets are joined."""
 
 
-def mine_data(view: MineView) -> Document:
+def mine_data(view: text.MineView) -> Document:
     """Everything that the view shows, as JSON values without NaN or infinity."""
     screens = []
     for mined in view.file.specs:
-        spec, names = mined.spec, edge_names(mined.spec)
+        spec, names = mined.spec, text.edge_names(mined.spec)
         stable = f"{'yes' if spec.stable else 'no'}, over {counted(spec.observations, 'observation')}"
         screens.append(
             packed(
                 {
                     "facts": [
                         ("calls", count(spec.points)),
-                        ("borders", borders_text(spec.borders, spec.unit)),
+                        ("borders", text.borders_text(spec.borders, spec.unit)),
                         ("stable", stable),
                         ("call paths", f"{len(spec.paths):,}"),
                         ("use of more data", percent(spec.utility)),
                     ],
-                    "clusters": cluster_texts(spec),
+                    "clusters": text.cluster_texts(spec),
                     "groups": [_group(group, spec, names) for group in spec.groups],
                     "edges": [{"name": name, "edge": edge_text(edge)} for edge, name in names.items()],
                     "unknown": _paths(spec, spec.unknown, MAX_UNKNOWN_PATHS),
                     "graph": _graph(spec, names),
                     "histogram": histogram_data(mined),
                     "platforms": [
-                        {"host": spec.platforms[place].host, "borders": borders_text(borders, spec.unit)}
+                        {"host": spec.platforms[place].host, "borders": text.borders_text(borders, spec.unit)}
                         for place, borders in sorted((spec.platform_borders or {}).items())
                     ],
                     "notes": list(spec.notes),
@@ -65,7 +57,7 @@ def mine_data(view: MineView) -> Document:
                 "sizes": {
                     "borders": len(mined.spec.borders),
                     "groups": len(mined.spec.groups),
-                    "edges": len(edge_names(mined.spec)),
+                    "edges": len(text.edge_names(mined.spec)),
                 },
                 "text": {
                     "share": percent(mined.spec.share) if mined.spec.share is not None else NOTHING,
@@ -85,14 +77,14 @@ def _group(group: PathGroup, spec: PathSpec, names: Mapping[Edge, str]) -> Docum
         "expression": expression_text(group.expression),
         "paths": _paths(spec, group.paths, MAX_GROUP_PATHS),
         "behaviours": [
-            {"platform": spec.platforms[place].host, "shares": [share_text(share) for share in shares]}
+            {"platform": spec.platforms[place].host, "shares": [text.share_text(share) for share in shares]}
             for place, shares in sorted((group.behaviours or {}).items())
         ],
         "text": {
-            "when": condition_text(group, names),
+            "when": text.condition_text(group, names),
             "calls": count(sum(group.counts)),
-            "shares": [share_text(share) for share in group.distribution],
-            "mislabelled": share_text(group.mislabelled) if group.mislabelled else "",
+            "shares": [text.share_text(share) for share in group.distribution],
+            "mislabelled": text.share_text(group.mislabelled) if group.mislabelled else "",
         },
     }
 
@@ -166,7 +158,7 @@ def histogram_data(mined: MinedSpec) -> Document | None:
 
 def _merges(steps: Sequence[MergeStep]) -> Document:
     """Box plots of consistency by step (Figure 5), and the functions that differ most or were not compared."""
-    functions = [comparable(step.found) for step in steps]
+    functions = [text.comparable(step.found) for step in steps]
     worst = []
     for step, some in zip(steps, functions, strict=True):
         if some:
@@ -175,8 +167,8 @@ def _merges(steps: Sequence[MergeStep]) -> Document:
                 {
                     "step": step.name,
                     "component": least.component,
-                    "points": share_text(least.points),
-                    "paths": share_text(least.paths),
+                    "points": text.share_text(least.points),
+                    "paths": text.share_text(least.paths),
                 }
             )
     return {
@@ -215,5 +207,5 @@ def box(values: Sequence[float], chance: Sequence[float]) -> Document | None:
         "whiskers": [min(inside), max(inside)],
         "outliers": sorted(one for one in values if one not in inside),
         "chance": statistics.median(chance),
-        "text": share_text(quartiles[1]),
+        "text": text.share_text(quartiles[1]),
     }

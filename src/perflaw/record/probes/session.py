@@ -19,7 +19,6 @@ from perflaw.record.probes.areas import ENABLE, RECORDS, VARIABLE, recording_fol
 from perflaw.record.probes.client import CollectorConnection, Remote, reach, start_collector
 from perflaw.record.probes.collector import Batch
 from perflaw.record.probes.decoding import ProbeRecords
-from perflaw.record.probes.rings import RecordAccount
 from perflaw.record.probes.tracer import KeptRecords, Tracer
 from perflaw.record.probes.trees import ProcessTree, define
 from perflaw.record.reader import ProbeAccount, ProbeCount, ProbedProcess, Reader, RecordedProcess, empty_tree
@@ -39,32 +38,15 @@ GRACE_S: Final = 0.5
 """Time that child processes get after the program has ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSummary:
-    """The outcome of a session over all processes of a run."""
-
-    tally: RecordAccount
-    """The account of all records."""
-    warnings: tuple[str, ...]
-    """Warnings: ids used twice, records not kept, counters refused."""
-    notes: tuple[str, ...]
-    """Remarks: the error of times of other hosts."""
-
-
 class ProbeSession:
     """Collects the records of a run, from before its program starts until all records are taken."""
 
     def __init__(
-        self,
-        folder: Path,
-        seed: int,
-        names: Sequence[str] = EVERYTHING,
-        remotes: Sequence[Remote] = (),
-        bounds: Sequence[str] = (),
+        self, folder: Path, seed: int, names: Sequence[str] = EVERYTHING, remotes: Sequence[Remote] = ()
     ) -> None:
         """``folder``: that of the run. ``remotes``: collectors of other hosts, whose records belong to the run as well.
 
-        ``bounds``: see :func:`start_collector`. TargetError if a collector cannot be started or reached.
+        TargetError if a collector cannot be started or reached.
         """
         self._seed, self._names = seed, names
         self._others: list[CollectorConnection] = []
@@ -91,7 +73,7 @@ class ProbeSession:
                     f"times of {remote.address} are as on this machine's clock to within {exact_ms:.2g} ms"
                 )
                 self._others.append(collecting)
-            self._collecting = start_collector(self._areas, *bounds)
+            self._collecting = start_collector(self._areas)
         except BaseException:
             self.__exit__()
             raise
@@ -114,8 +96,11 @@ class ProbeSession:
                 self._collecting = None if collecting is self._collecting else self._collecting
         return sum(self._take(batch) for batch in found)
 
-    def finish(self) -> SessionSummary:
-        """Take all remaining records after the program has ended; end the collector and remove the areas."""
+    def finish(self) -> dict[str, str]:
+        """Take all remaining records after the program has ended; end the collector and remove the areas.
+
+        Returns messages for the manifest by topic: ids used twice, records not kept, the error of times of other hosts.
+        """
         # Processes that outlive the program have some time, as tracers do.
         deadline = time.monotonic() + GRACE_S
         while self._collecting and time.monotonic() < deadline:
@@ -139,7 +124,6 @@ class ProbeSession:
             self.records.finish()
         except OSError as error:
             self._problems.append(f"records of probes are not kept: {error}")
-        tally = self.tracer.tally
         warnings = list(self.tracer.conflicts())
         if not self.tracer.sources and not self._problems:
             warnings.append(
@@ -158,11 +142,8 @@ class ProbeSession:
         if refused:
             names = ", ".join(sorted({probe.name for probe in refused}))
             warnings.append(f"hardware counters cannot be read: no records of {names}")
-        return SessionSummary(
-            RecordAccount(tally.produced, tally.received, tally.produced - tally.received),
-            tuple(warnings),
-            tuple(self._notes),
-        )
+        told = {"probes": warnings, "probes of other hosts": self._notes}
+        return {topic: "; ".join(messages) for topic, messages in told.items() if messages}
 
     def probed(self) -> dict[tuple[str, int], list[ProbedProcess]]:
         """Host and process id → its probes, for each program that the process executed (``exec``), in order."""
@@ -261,10 +242,7 @@ def with_probes(
     call tree of its probes; other processes have both trees.
     """
     program = next(recorded)
-    whole = session.finish()
-    program.definitions.words.update({"probes": "; ".join(whole.warnings)} if whole.warnings else {})
-    if whole.notes:
-        program.definitions.words["probes of other hosts"] = "; ".join(whole.notes)
+    program.definitions.words.update(session.finish())
     left = session.probed()
     places: dict[int, int] = {}
     for place, one in enumerate(itertools.chain([program], recorded)):

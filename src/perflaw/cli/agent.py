@@ -11,12 +11,8 @@ from perflaw.cli.options import note, server_options
 
 @click.command("agent", short_help="run trials on this machine for `perflaw explore` on another")
 @server_options
-@click.option(
-    "--folder",
-    default=".",
-    type=click.Path(path_type=Path),
-    help="Folder in which targets run.  [default: this folder]",
-)
+@click.option("--folder", default=".", type=click.Path(path_type=Path),
+              help="Folder in which targets run.  [default: this folder]")  # fmt: skip
 @click.option("--once", is_flag=True, help="Exit after serving one explorer.")
 def command(listen: str, token_file: Path, cert: Path, key: Path, folder: Path, once: bool) -> int:
     """Configure, start and measure targets for explorers that know the token, one explorer at a time.

@@ -36,12 +36,8 @@ from perflaw.errors import UsageError
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of the workload.")
 @click.option("--select", multiple=True, metavar="GLOB", help="Record these functions only, wherever they are.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Never record these functions.")
-@click.option(
-    "--metric",
-    multiple=True,
-    metavar="NAME,…",
-    help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's.",
-)
+@click.option("--metric", multiple=True, metavar="NAME,…",
+              help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's.")  # fmt: skip
 @click.option(
     "--collect",
     multiple=True,
@@ -49,12 +45,8 @@ from perflaw.errors import UsageError
     help="branches: which way each branch of the person's own functions went; lines: how often each line ran;"
     " paths: how long calls took by call path, for mine; probes: records of perflaw.h and perflaw.probes. [default: calls]",
 )
-@click.option(
-    "--paths",
-    multiple=True,
-    metavar="GLOB",
-    help="Collect paths, and keep these functions' durations however little of the time is theirs.",
-)
+@click.option("--paths", multiple=True, metavar="GLOB",
+              help="Collect paths, and keep these functions' durations however little of the time is theirs.")  # fmt: skip
 @click.option("--probe", multiple=True, metavar="NAME", help="Collect probes, and enable these only (names or ids).")
 @remote_options
 @click.option("--notes", metavar="DIR", help="Where the .gcno files of a compiled program are now.")

@@ -70,13 +70,8 @@ class TrendInput:
 @experiment_option
 @at_option
 @click.option("--feature", "features", multiple=True, metavar="NAME", help="Learn laws in these features only.")
-@click.option(
-    "--count",
-    "counts",
-    multiple=True,
-    metavar="NAME=LOCATION",
-    help="Use the count of a location as a feature of that name.",
-)
+@click.option("--count", "counts", multiple=True, metavar="NAME=LOCATION",
+              help="Use the count of a location as a feature of that name.")  # fmt: skip
 @click.option("--kind", "kinds", metavar="KIND,...", help="Kinds of locations: line, block, function, edge.")
 @click.option(
     "--alpha", type=float, default=0.02, show_default=True, help="Members of a cluster fit with R² > 1 − alpha."

@@ -239,11 +239,5 @@ def _claim(
     total = float(constant.rss[cell])
     # 1 − RSS/TSS on the scale of the noise; unknown if the response does not vary.
     r2 = None if total <= float(constant.floor[cell]) ** 2 else float(1.0 - fit.rss[cell] / total)
-    return chosen.law(
-        row.series,
-        row.runs,
-        slopes=slopes,
-        verdict=judge(evidence),
-        r2=r2,
-        alternatives=alternatives(laws, options.delta),
-    )
+    verdict, others = judge(evidence), alternatives(laws, options.delta)
+    return chosen.law(row.series, row.runs, slopes=slopes, verdict=verdict, r2=r2, alternatives=others)

@@ -177,9 +177,8 @@ def nest(spans: Spans) -> SpanTree:
 
     Times are exact ticks of one clock, so spans cannot overlap partly; damaged records that do are cut.
     """
-    order = np.lexsort(
-        (-np.arange(len(spans)), -spans.end, spans.begin)
-    )  # of spans with equal times, the last to end is the outer one
+    # Of spans with equal times, the last to end is the outer one.
+    order = np.lexsort((-np.arange(len(spans)), -spans.end, spans.begin))
     begins, ends = spans.begin[order].tolist(), spans.end[order].tolist()
     depth, parent, size = [0] * len(ends), [NOWHERE] * len(ends), [1] * len(ends)
     around: list[int] = []

@@ -156,9 +156,8 @@ class _ContextReader:
         values[1] = inclusive
         called = parent_row >= 0
         np.subtract.at(values[1], parent_row[called], inclusive[called])
-        above = np.zeros(
-            len(place) + 1, dtype=np.intp
-        )  # number of the set above the callees of each node; the last is 0
+        # Number of the set above the callees of each node; the last is 0.
+        above = np.zeros(len(place) + 1, dtype=np.intp)
         contexts, callers, edges = np.full((3, len(place)), -1, dtype=np.intp)
         called_by = tree["component"].tolist()
         for row, (parent, component) in enumerate(zip(parent_row.tolist(), called_by, strict=True)):

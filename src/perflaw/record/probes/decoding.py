@@ -6,9 +6,8 @@ which.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,20 @@ _LONGEST: Final = np.uint64(1 << 53)
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeRecords:
+class Columns:
+    """Columns of n rows each, in the fields that are arrays; the last field is one."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[-1].name))
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Some of the rows, by number or by a mask."""
+        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        return replace(self, **{name: each[rows] for name, each in columns.items() if isinstance(each, np.ndarray)})
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRecords(Columns):
     """Records of one ring, in the order in which they were made."""
 
     source: ProbeProcess
@@ -46,14 +58,6 @@ class ProbeRecords:
     """(n,) exact time in ticks of the process's clock, since its area was made."""
     length: NDArray[np.int64]
     """(n,) cycles of LAT and TPT records; 0 for others."""
-
-    def __len__(self) -> int:
-        return len(self.probe)
-
-    def take(self, rows: NDArray[Any]) -> ProbeRecords:
-        """Some of the records, by number or by a mask."""
-        columns = [getattr(self, column.name)[rows] for column in dataclasses.fields(self)[2:]]
-        return ProbeRecords(self.source, self.ring, *columns)
 
 
 def decode(piece: RingRecords, source: ProbeProcess) -> ProbeRecords:
@@ -94,7 +98,7 @@ NOWHERE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class Spans(Columns):
     """Executions of the code between two probes."""
 
     probe: NDArray[Any]
@@ -104,16 +108,9 @@ class Spans:
     end: NDArray[np.int64]
     """(n,) ticks."""
 
-    def __len__(self) -> int:
-        return len(self.probe)
-
-    def take(self, rows: NDArray[Any]) -> Spans:
-        """Some of them, by number or by a mask."""
-        return Spans(self.probe[rows], self.begin[rows], self.end[rows])
-
 
 @dataclass(frozen=True, slots=True)
-class Snapshots:
+class Snapshots(Columns):
     """Values of SNAPSHOT records, in order."""
 
     probe: NDArray[Any]
@@ -124,13 +121,6 @@ class Snapshots:
     """(m,) number of fields of each."""
     values: NDArray[Any]
     """(m, 6) values."""
-
-    def __len__(self) -> int:
-        return len(self.probe)
-
-    def take(self, rows: NDArray[Any]) -> Snapshots:
-        """Some of them, by number or by a mask."""
-        return Snapshots(self.probe[rows], self.at[rows], self.count[rows], self.values[rows])
 
 
 def spans_of(records: ProbeRecords) -> Spans:

@@ -93,12 +93,8 @@ def levels(knob: Knob, most: int) -> list[Value]:
     number = setting_count(knob)
     if number is not None and number <= most:
         return [int(low) + step for step in range(number)]
-    if (
-        knob.kind == "int"
-        and knob.scale == "log2"
-        and low >= 1
-        and all(math.log2(end).is_integer() for end in (low, high))
-    ):
+    of_powers = knob.kind == "int" and knob.scale == "log2" and low >= 1
+    if of_powers and all(math.log2(end).is_integer() for end in (low, high)):
         powers: list[Value] = [1 << power for power in range(int(low).bit_length() - 1, int(high).bit_length())]
         return _spread(powers, most)
     first, last = _scaled(knob, low), _scaled(knob, high)

@@ -211,8 +211,8 @@ def read_metrics(node: DocumentNode) -> tuple[StudyMetric, ...]:
         else:
             keys = one.mapping(_KEYS)
             if "source" in keys:
-                source = keys.pop("source")
-                keys[_known(source, source.text())] = replace(source, value=True)
+                told = keys.pop("source")
+                keys[_known(told, told.text())] = replace(told, value=True)
             named = [name for name in SOURCES if name in keys]
             if len(named) != 1:
                 one.refuse(
@@ -221,14 +221,9 @@ def read_metrics(node: DocumentNode) -> tuple[StudyMetric, ...]:
             goal = goals.get(keys["goal"].text()) if "goal" in keys else None
             if "goal" in keys and goal is None:
                 keys["goal"].refuse(f"unknown goal {keys['goal'].text()!r}: max or min", "goal: max")
-            metrics.append(
-                StudyMetric(
-                    one.name,
-                    _source(one, named[0], keys),
-                    keys["unit"].text() if "unit" in keys else _UNITS.get(named[0], ""),
-                    goal,
-                )
-            )
+            source = _source(one, named[0], keys)
+            unit = keys["unit"].text() if "unit" in keys else _UNITS.get(named[0], "")
+            metrics.append(StudyMetric(one.name, source, unit, goal))
     found = tuple(metrics)
     if not any(metric.goal for metric in found):
         node.refuse(

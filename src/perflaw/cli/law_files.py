@@ -108,11 +108,8 @@ def load_laws(
             return _from_experiment(source, metric, without, at)
     if path.is_dir():
         raise StoreError(f"{source} is a folder", "laws are in a file or an experiment", WRITE_LAWS)
-    raise StoreError(
-        f"{source}: no such law file, and no experiment of that name",
-        "laws are in a .law file, its .json twin, or an experiment",
-        WRITE_LAWS,
-    )
+    why = "laws are in a .law file, its .json twin, or an experiment"
+    raise StoreError(f"{source}: no such law file, and no experiment of that name", why, WRITE_LAWS)
 
 
 def _from_text(path: Path) -> LoadedLaws:
@@ -159,11 +156,8 @@ def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping
 
     runs = [run for run in open_experiment(name).ids() if run not in without]
     if not runs:
-        raise UsageError(
-            f"{name}: no run is left to learn from",
-            "every run of it is to be checked",
-            "perflaw record -- python app.py",
-        )
+        why = "every run of it is to be checked"
+        raise UsageError(f"{name}: no run is left to learn from", why, "perflaw record -- python app.py")
     learnt = learn_experiment(name, runs, at, metric)
     evidence = by_key(learnt.evidence, learnt.metric)
     document = twin_document(learnt.annotations, learnt.recordings, evidence, at)

@@ -47,11 +47,8 @@ def command(
     runs = tuple(word for word in arguments if word.isdigit())
     names = tuple(word for word in arguments if word not in files and word not in runs)
     if files and not merge:
-        raise UsageError(
-            f"{files[0]} is a file of specifications",
-            "such files can only be merged",
-            f"perflaw mine --merge {' '.join(files)}",
-        )
+        why = "such files can only be merged"
+        raise UsageError(f"{files[0]} is a file of specifications", why, f"perflaw mine --merge {' '.join(files)}")
     request = MiningRequest(experiment, metric, runs, names, MiningOptions(exact=exact, paper=paper), time.time_ns())
     mined = merge_specs(request, files) if merge else mine_specs(request)
     if output:

@@ -110,11 +110,8 @@ def parse_number(text: str, subject: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(
-            f"{subject}: {text!r} is not a number",
-            "expected a finite number such as 1e6",
-            f"{subject.rpartition(' ')[0]} n=1e6",
-        )
+        why = "expected a finite number such as 1e6"
+        raise UsageError(f"{subject}: {text!r} is not a number", why, f"{subject.rpartition(' ')[0]} n=1e6")
     return number
 
 

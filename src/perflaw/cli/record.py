@@ -100,11 +100,8 @@ def command(
     from perflaw.store.experiment import open_experiment
 
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
-        raise UsageError(
-            f"no option {command[0]}",
-            "options of perflaw stand before --, the command after it",
-            "perflaw record --help",
-        )
+        why = "options of perflaw stand before --, the command after it"
+        raise UsageError(f"no option {command[0]}", why, "perflaw record --help")
     if timeout is not None and not 0 < timeout < math.inf:
         raise UsageError(f"--timeout {timeout:g}", "a number of seconds above 0 is expected", "--timeout 60")
     implied = (*(PATHS,) * bool(paths), *(PROBES,) * bool(probe or remote))

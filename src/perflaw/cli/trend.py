@@ -172,18 +172,12 @@ def read_trend_input(request: TrendRequest) -> TrendInput:
     for text in request.counts:
         name, equals, place = text.partition("=")
         if name in matrix.features:
-            raise UsageError(
-                f"--count {text}: {name} is a feature already",
-                "a name can mean only one of them",
-                f"--count {name}s={place}",
-            )
+            why = "a name can mean only one of them"
+            raise UsageError(f"--count {text}: {name} is a feature already", why, f"--count {name}s={place}")
         if not name or not equals or place not in locations:
             near = difflib.get_close_matches(place, locations[:20_000], 3, 0.3) or locations[:3]
-            raise UsageError(
-                f"--count {text}: no such location",
-                f"similar locations are {', '.join(near)}",
-                f"--count {name or 'swaps'}={near[0]}",
-            )
+            why = f"similar locations are {', '.join(near)}"
+            raise UsageError(f"--count {text}: no such location", why, f"--count {name or 'swaps'}={near[0]}")
         counted[name] = place
     rows = {location.name: row for row, location in enumerate(matrix.locations)}
     features |= {name: matrix.counts[rows[place]] for name, place in counted.items()}

@@ -91,11 +91,8 @@ def command(
     runs = tuple(word for word in arguments if word.isdigit())
     names = [word for word in arguments if not word.isdigit()]
     if len(names) > 1:
-        raise UsageError(
-            f"two components: {names[0]}, {names[1]}",
-            "one function is explained at a time",
-            f"perflaw variance {names[0]}",
-        )
+        why = "one function is explained at a time"
+        raise UsageError(f"two components: {names[0]}, {names[1]}", why, f"perflaw variance {names[0]}")
     recordings = open_experiment(experiment).recordings(runs)
     tree = read_call_tree(recordings, find_metric(recordings, metric))
     known = {component.name: component for component in tree.components}

@@ -164,11 +164,9 @@ class _OtlpReader:
             if root.end is not None:
                 heappush(busy, (root.end, place))
         if written < len(self.spans):
-            raise DataError(
-                f"{self.file.path}: spans that are their own ancestors",
-                "parentSpanId leads in a circle",
-                "export the trace anew and import it",
-            )
+            why = "parentSpanId leads in a circle"
+            remedy = "export the trace anew and import it"
+            raise DataError(f"{self.file.path}: spans that are their own ancestors", why, remedy)
 
 
 def _attributes(holder: Mapping[str, object]) -> dict[str, object]:

@@ -199,11 +199,8 @@ def parse_bound(text: str) -> Bound:
     exponential = _EXPONENTIAL.fullmatch(core)
     if exponential and float(exponential["base"]) > 1:
         return Bound(text, base=float(exponential["base"]))
-    raise UsageError(
-        f"at_most={text!r} is no bound of growth",
-        "bounds are 1, log n, n, n log n, n^2, n**1.5, n^2 log n, 2^n and the like",
-        'at_most="n log n"',
-    )
+    why = "bounds are 1, log n, n, n log n, n^2, n**1.5, n^2 log n, 2^n and the like"
+    raise UsageError(f"at_most={text!r} is no bound of growth", why, 'at_most="n log n"')
 
 
 MARGIN = 0.25
@@ -308,11 +305,9 @@ def assert_scales(
     __tracebackhide__ = True
     chosen = tuple(sorted(set(sizes)))
     if len(chosen) < MIN_SIZES or chosen[0] < 1:
-        raise UsageError(
-            f"assert_scales over the sizes {', '.join(map(str, sizes)) or '(none)'}",
-            f"at least {MIN_SIZES} different sizes from 1 on are needed to see growth",
-            "sizes=[100, 300, 1000, 3000, 10_000]",
-        )
+        why = f"at least {MIN_SIZES} different sizes from 1 on are needed to see growth"
+        remedy = "sizes=[100, 300, 1000, 3000, 10_000]"
+        raise UsageError(f"assert_scales over the sizes {', '.join(map(str, sizes)) or '(none)'}", why, remedy)
     if repeats < MIN_ROUNDS:
         raise UsageError(
             f"repeats={repeats}", f"at least {MIN_ROUNDS} rounds distinguish growth from noise", "repeats=5"

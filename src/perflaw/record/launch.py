@@ -136,11 +136,9 @@ def _python_launch(argv: tuple[str, ...]) -> Launch:
     """An interpreter with options, then a script, ``-m module`` or ``-c code``."""
     line = parse(argv)
     if line.isolating:
-        raise TargetError(
-            f"{' '.join(argv[:3])} …: option -{line.isolating} shuts the recorder out",
-            "the interpreter then ignores PYTHONPATH, through which recording begins",
-            f"leave -{line.isolating} out",
-        )
+        why = "the interpreter then ignores PYTHONPATH, through which recording begins"
+        remedy = f"leave -{line.isolating} out"
+        raise TargetError(f"{' '.join(argv[:3])} …: option -{line.isolating} shuts the recorder out", why, remedy)
     if line.kind == "nothing":
         raise TargetError("an interpreter without a script", "an interactive session cannot be recorded", _NEXT)
     if line.kind == "module" and not line.what:

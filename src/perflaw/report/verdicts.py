@@ -262,11 +262,8 @@ def verdicts_data(document: Mapping[str, Any], annotations: Sequence[Annotation]
     """
     schema = document.get("schema") if isinstance(document, Mapping) else None
     if not isinstance(schema, str) or schema not in _SCHEMAS:
-        raise DataError(
-            "the verdicts for the page",
-            f"schema {schema!r} is not perflaw.check/1 or perflaw.diff/1",
-            "perflaw check LAWS --json > verdicts.json",
-        )
+        why = f"schema {schema!r} is not perflaw.check/1 or perflaw.diff/1"
+        raise DataError("the verdicts for the page", why, "perflaw check LAWS --json > verdicts.json")
     verb = _SCHEMAS[schema]
     verdicts = document.get("verdicts")
     if not isinstance(verdicts, list) or not all(

@@ -34,17 +34,12 @@ def find_metric(recordings: Sequence[Recording], name: str) -> Metric:
     for recording in recordings:
         known = {metric.name: metric for metric in recording.run.metrics}
         if not known:
-            raise UsageError(
-                f"run {recording.run.id} has no costs of calls",
-                "it is a run of a compiled program of which only execution counts were recorded",
-                "perflaw trend",
-            )
+            why = "it is a run of a compiled program of which only execution counts were recorded"
+            raise UsageError(f"run {recording.run.id} has no costs of calls", why, "perflaw trend")
         if name not in known:
-            raise UsageError(
-                f"--metric {name}: not measured in run {recording.run.id}",
-                f"it has {', '.join(known)}",
-                f"perflaw record --metric {name} -- …",
-            )
+            why = f"it has {', '.join(known)}"
+            remedy = f"perflaw record --metric {name} -- …"
+            raise UsageError(f"--metric {name}: not measured in run {recording.run.id}", why, remedy)
     return known[name]
 
 

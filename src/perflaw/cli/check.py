@@ -162,9 +162,8 @@ def _gather_evidence(laws: LoadedLaws, recordings: Sequence[Recording]) -> dict[
         try:
             metric = find_metric(recordings, name)
         except UsageError as error:
-            raise UsageError(
-                f"{laws.source}: metric {name!r} was not measured", error.why, error.next_command
-            ) from error
+            why = error.why
+            raise UsageError(f"{laws.source}: metric {name!r} was not measured", why, error.next_command) from error
         for claim in laws.claims:
             if claim.metric.name == name and claim.metric.unit not in ("", metric.unit):
                 raise UsageError(

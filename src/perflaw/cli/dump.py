@@ -32,9 +32,8 @@ def command(experiment: str, table: str | None, runs: tuple[str, ...]) -> int:
 
     known = (*COLUMNS, COUNTS, *PROBE_TABLES)
     if table is not None and table not in known:
-        raise UsageError(
-            f"--table {table}: there is no such table", "the tables are " + ", ".join(known), f"perflaw dump {runs[0]}"
-        )
+        why = "the tables are " + ", ".join(known)
+        raise UsageError(f"--table {table}: there is no such table", why, f"perflaw dump {runs[0]}")
     recordings = open_experiment(experiment).recordings(runs)
     if table is None:
         for recording in recordings:

@@ -102,19 +102,16 @@ def parse_request(
     values = dict(parse_feature(word, "perflaw feature") for word in words if "=" in word)
     names = [word for word in words if not word.isdigit() and "=" not in word]
     if sum(map(bool, (values, pattern, file, remove))) > 1:
-        raise UsageError(
-            "one change at a time", "give either NAME=NUMBER, --pattern, --from or --remove", "perflaw feature --help"
-        )
+        why = "give either NAME=NUMBER, --pattern, --from or --remove"
+        raise UsageError("one change at a time", why, "perflaw feature --help")
     if on and not file:
-        raise UsageError(
-            "--on without --from", "it names columns of a file", "perflaw feature --from FILE.csv --on run"
-        )
+        why = "it names columns of a file"
+        raise UsageError("--on without --from", why, "perflaw feature --from FILE.csv --on run")
     example = r"perflaw feature compares --pattern 'compares: (\d+)'"
     if pattern is None:
         if names:
-            raise UsageError(
-                f"{names[0]} is neither a run nor NAME=NUMBER", "runs are numbers", f"perflaw feature {names[0]}=5"
-            )
+            why = "runs are numbers"
+            raise UsageError(f"{names[0]} is neither a run nor NAME=NUMBER", why, f"perflaw feature {names[0]}=5")
     elif len(names) != 1 or not FEATURE_NAME.fullmatch(names[0]):
         raise UsageError("--pattern reads one feature, named before it", f"{len(names)} names were given", example)
     elif not pattern:
@@ -174,8 +171,7 @@ def _find_in_output(
             if each.run.complete:
                 name_runs = f"perflaw feature {request.name} --pattern … RUN…  (names the runs to use)"
                 remedy = "perflaw record --keep-output -- …" if texts is None else name_runs
-                raise DataError(
-                    f"run {root} has no feature {request.name}; nothing was changed", str(error), remedy
-                ) from None
+                why = str(error)
+                raise DataError(f"run {root} has no feature {request.name}; nothing was changed", why, remedy) from None
             remarks.append(f"run {root} is incomplete and was left out: {error}")
     return found

@@ -61,9 +61,8 @@ def command(
     known = sorted({name for each in series for name in each.features})
     for name in (name for point in points for name in point):
         if name not in known:
-            raise UsageError(
-                f"--at {name}=…: {file} has no feature {name!r}", f"the features are {', '.join(known) or 'none'}"
-            )
+            why = f"the features are {', '.join(known) or 'none'}"
+            raise UsageError(f"--at {name}=…: {file} has no feature {name!r}", why)
     responses = [Series(each.name or response, each.response, each.features, each.runs) for each in series]
     has_point = [all(name in each.features for point in points for name in point) for each in series]
     at_points = iter(learn([each for each, has in zip(responses, has_point, strict=True) if has], points or None))
@@ -97,9 +96,8 @@ def _benchmark_series(
     from perflaw.imports.registry import read_benchmarks
 
     if run:
-        raise UsageError(
-            f"--run {run}", f"{file.path} holds benchmarks, which state their runs", f"perflaw fit {file.path}"
-        )
+        why = f"{file.path} holds benchmarks, which state their runs"
+        raise UsageError(f"--run {run}", why, f"perflaw fit {file.path}")
     results = read_benchmarks(file)
     series = split_benchmarks(results, response, names, by)
     response = response or results.response
@@ -122,9 +120,8 @@ def _csv_series(
     table = parse_csv(file, text)
     if response is None:
         columns = ", ".join(table.header)
-        raise UsageError(
-            "--response is missing", f"the columns of {table.name} are {columns}", f"--response {table.header[-1]}"
-        )
+        why = f"the columns of {table.name} are {columns}"
+        raise UsageError("--response is missing", why, f"--response {table.header[-1]}")
     taken = [response, *(column for column in (by, run) if column)]
     for column in (*taken, *(names or ())):
         table.column(column)  # refuses a column that is not there

@@ -66,9 +66,8 @@ def print_compiler_flags(ctx: click.Context, parameter: click.Parameter, request
 
     folder = sources_folder() / "include"
     if not (folder / "perflaw.h").is_file():
-        raise UsageError(
-            f"{folder}: there is no perflaw.h", "the installation is damaged", "pip install --force-reinstall perflaw"
-        )
+        why = "the installation is damaged"
+        raise UsageError(f"{folder}: there is no perflaw.h", why, "pip install --force-reinstall perflaw")
     click.echo(f"-I{shlex.quote(str(folder))}")
     ctx.exit()
 

@@ -156,8 +156,7 @@ def _write_graphs(found: Variance, dot: str | None, perfetto: str | None, record
         write_text(dot, variance_dot(found))
     if perfetto:
         if not found.explanation:
-            raise UsageError(
-                "--perfetto", "no function's cost varies highly", "perflaw variance COMPONENT --perfetto FILE"
-            )
+            why = "no function's cost varies highly"
+            raise UsageError("--perfetto", why, "perflaw variance COMPONENT --perfetto FILE")
         calls = worst_calls(recordings, found.explanation.component)
         write_text(perfetto, perfetto_trace(found.explanation, calls))

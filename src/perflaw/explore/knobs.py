@@ -97,9 +97,8 @@ def _range(node: DocumentNode, keys: dict[str, DocumentNode], kind: str, unit: s
 
 def _whole(node: DocumentNode, value: float) -> int:
     if value != int(value) or abs(value) > 2**53:
-        node.refuse(
-            f"{node.text()} is {value:.15g}, which is not a whole number up to 2**53", "type: float, or another unit"
-        )
+        why = f"{node.text()} is {value:.15g}, which is not a whole number up to 2**53"
+        node.refuse(why, "type: float, or another unit")
     return int(value)
 
 

@@ -226,9 +226,8 @@ def read_metrics(node: DocumentNode) -> tuple[StudyMetric, ...]:
             metrics.append(StudyMetric(one.name, source, unit, goal))
     found = tuple(metrics)
     if not any(metric.goal for metric in found):
-        node.refuse(
-            "no metric has a goal: nothing tells which configuration is better", "goal: max (or min) at one of them"
-        )
+        why = "no metric has a goal: nothing tells which configuration is better"
+        node.refuse(why, "goal: max (or min) at one of them")
     return found
 
 

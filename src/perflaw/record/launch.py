@@ -114,9 +114,8 @@ def understand(command: tuple[str, ...]) -> Launch:
     executable = shutil.which(head)
     if executable is None:
         _check_readable(path)
-        raise TargetError(
-            f"{head}: not executable", "its name is not that of a Python script", f"perflaw record -- python {head}"
-        )
+        why = "its name is not that of a Python script"
+        raise TargetError(f"{head}: not executable", why, f"perflaw record -- python {head}")
     if Path(executable).name.startswith(_PYTHON_NAMES):
         return _python_launch((executable, *arguments))
     return _script_launch(executable, arguments)

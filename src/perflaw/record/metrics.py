@@ -83,9 +83,8 @@ def metric_settings(options: Iterable[str], tracer: str) -> tuple[str, ...]:
         entry = CATALOGUE.get(name)
         if entry is None and name not in plugins:
             there = ", ".join((*CATALOGUE, *_TOGETHER, *sorted(plugins)))
-            raise UsageError(
-                f"--metric {name}: no such metric", f"there are {there}", "perflaw record --metric cpu -- …"
-            )
+            why = f"there are {there}"
+            raise UsageError(f"--metric {name}: no such metric", why, "perflaw record --metric cpu -- …")
         if tracer == "python" and "python" not in (entry.tracers if entry else _NATIVE):
             able = ", ".join(name for name, entry in CATALOGUE.items() if "python" in entry.tracers)
             raise UsageError(f"--metric {name} with --tracer python", f"that tracer measures {able}", "--tracer native")

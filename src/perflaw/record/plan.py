@@ -66,9 +66,8 @@ def make_plan(
     """The plan of a command line; UsageError if ``{name}`` of a varied name occurs nowhere in the command."""
     for name in varied:
         if not stands_in(name, command):
-            raise UsageError(
-                f"--vary {name}=… has no effect", f"{{{name}}} stands nowhere in the command", f"… -- app.py {{{name}}}"
-            )
+            why = f"{{{name}}} stands nowhere in the command"
+            raise UsageError(f"--vary {name}=… has no effect", why, f"… -- app.py {{{name}}}")
     planned = PlannedRun((), {}, tuple(command), declared, timeout=timeout)
     return Plan(tuple(one_round(planned, varied) * repeat))
 

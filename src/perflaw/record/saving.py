@@ -226,9 +226,8 @@ def _save(folder: Path, write: Callable[[Path], None]) -> Path:
     try:
         write(refuge)
     except OSError as error:
-        raise StoreError(
-            f"{folder} and {refuge}: cannot be written", f"the recording is lost ({error})", "df -h"
-        ) from error
+        why = f"the recording is lost ({error})"
+        raise StoreError(f"{folder} and {refuge}: cannot be written", why, "df -h") from error
     discard(folder)
     remedy = f"mkdir -p {folder.parent} && mv {refuge} {folder}"
     raise StoreError(f"{folder}: cannot be written", f"{reason}; the recording is in {refuge}", remedy)

@@ -57,9 +57,8 @@ def read_token(path: Path) -> str:
         raise UsageError(f"{path}: others may read the token", f"its mode is {mode:03o}", f"chmod 600 {path}")
     token = text.decode(errors="replace").strip()
     if not MIN_TOKEN <= len(token) <= MAX_TOKEN or not token.isprintable():
-        raise UsageError(
-            f"{path}: not a token", f"one line of {MIN_TOKEN} to {MAX_TOKEN} characters was expected", make
-        )
+        why = f"one line of {MIN_TOKEN} to {MAX_TOKEN} characters was expected"
+        raise UsageError(f"{path}: not a token", why, make)
     return token
 
 

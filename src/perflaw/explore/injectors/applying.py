@@ -29,9 +29,8 @@ def apply_all(knobs: Sequence[Knob], configuration: Configuration, context: Cont
                 try:
                     injector.apply(how, injected(how, configuration[knob.name], context), context)
                 except Exception as error:  # a person's injector may raise anything; the trial is invalid then
-                    raise TargetError(
-                        f"{knob.name} could not be applied by {name_of(how)}", _error_text(error)
-                    ) from error
+                    why = _error_text(error)
+                    raise TargetError(f"{knob.name} could not be applied by {name_of(how)}", why) from error
     finally:
         context.close()
 

@@ -49,7 +49,6 @@ def _made(name: str, folder: Path) -> Injector:
     except Exception as error:  # a person's class may raise anything
         raise UsageError(f"injector {name!r} cannot be made", f"{type(error).__name__}: {error}") from error
     if not callable(getattr(injector, "verify", None)):
-        raise UsageError(
-            f"{name!r} is not an injector", "it has no method verify", "docs/study-files.md shows an injector"
-        )
+        why = "it has no method verify"
+        raise UsageError(f"{name!r} is not an injector", why, "docs/study-files.md shows an injector")
     return injector

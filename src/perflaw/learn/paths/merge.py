@@ -33,9 +33,8 @@ def merge(specs: Sequence[PathSpec], options: MiningOptions | None = None) -> Pa
     """
     if len({(spec.component, spec.metric, spec.unit) for spec in specs}) != 1:
         names = ", ".join(sorted({f"{spec.component} ({spec.metric})" for spec in specs})) or "nothing"
-        raise DataError(
-            f"{names}: cannot be merged", "models of one function by one clock merge", "perflaw mine --merge"
-        )
+        why = "models of one function by one clock merge"
+        raise DataError(f"{names}: cannot be merged", why, "perflaw mine --merge")
 
     def content(spec: PathSpec) -> tuple[object, ...]:
         platforms = tuple((one.host, one.build, one.tick) for one in spec.platforms)

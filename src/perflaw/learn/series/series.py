@@ -143,9 +143,8 @@ class Series:
             raise DataError(f"series {self.name!r}: {column} has {bad} values that are not finite numbers")
         largest = np.abs(array).max(initial=0.0)
         if largest > LARGEST or 0 < largest < 1.0 / LARGEST:
-            raise DataError(
-                f"series {self.name!r}: {column} reaches {largest:.3g}", "squares of it do not fit", "give another unit"
-            )
+            why = "squares of it do not fit"
+            raise DataError(f"series {self.name!r}: {column} reaches {largest:.3g}", why, "give another unit")
         return array
 
 

@@ -109,9 +109,8 @@ def switch(
     UsageError if no probe has one of the names; then nothing is switched.
     """
     if subsample is not None and not 0 <= subsample <= MOST_SUBSAMPLE:
-        raise UsageError(
-            f"subsample {subsample}", f"0 (what the code says) to {MOST_SUBSAMPLE}", "perflaw probes --help"
-        )
+        why = f"0 (what the code says) to {MOST_SUBSAMPLE}"
+        raise UsageError(f"subsample {subsample}", why, "perflaw probes --help")
     with ExitStack() as stack:
         areas = running(places, chosen.pids, stack)
         known = [(area, probe) for area in areas for probe in area.probes()]

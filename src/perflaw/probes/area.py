@@ -98,13 +98,8 @@ def make_area() -> Area | None:
         made = f"{folder}/.new-{os.getpid()}-{time.monotonic_ns()}"
         file = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
         try:
-            records = _number("RECORDS", RECORDS, 1 << 20)
-            area = Area(
-                file,
-                made,
-                _number("RINGS", RINGS, RINGS),
-                records if records >= 16 and not records & (records - 1) else RECORDS,
-            )
+            rings, records = _number("RINGS", RINGS, RINGS), _number("RECORDS", RECORDS, 1 << 20)
+            area = Area(file, made, rings, records if records >= 16 and not records & (records - 1) else RECORDS)
             name = f"{folder}/{_identity()}"
             for more in range(100):
                 path = f"{name}.{more}" if more else name

@@ -33,13 +33,8 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, ou
     group gets the signal.
     """
     alone = not os.isatty(0)
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        stdout=output,
-        stderr=subprocess.STDOUT if output else None,
-        process_group=0 if alone else None,
-    )
+    errors, group = subprocess.STDOUT if output else None, 0 if alone else None
+    process = subprocess.Popen(command, env=environment, stdout=output, stderr=errors, process_group=group)
 
     def hand_on(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT and alone:
@@ -108,17 +103,8 @@ def run_recorded(config: pytest.Config) -> int:
     if status != 0:
         _say(f"perflaw: {plan.laws} not checked: the suite ended with status {status}")
         return status
-    check = [
-        sys.executable,
-        "-m",
-        "perflaw",
-        "check",
-        plan.laws,
-        "-e",
-        plan.experiment.name,
-        *[name for name in plan.experiment.ids() if name not in before],
-    ]
-    status = run(check)
+    made = [name for name in plan.experiment.ids() if name not in before]
+    status = run([sys.executable, "-m", "perflaw", "check", plan.laws, "-e", plan.experiment.name, *made])
     return status if status in (0, VIOLATED) else int(pytest.ExitCode.USAGE_ERROR)
 
 

@@ -134,13 +134,9 @@ def describe(
     cpu_ns = known.cpu_ns
     machine = execution.machine
     if machine is not None and {"entered", "begun"} <= cpu_ns.keys():
-        after_ns = machine.cpu_ns - cpu_ns["ended"] if "ended" in cpu_ns else 0
-        machine = replace(
-            machine,
-            before_ns=cpu_ns["entered"],
-            tracer_start_ns=cpu_ns["begun"] - cpu_ns["entered"],
-            after_ns=max(0, after_ns),
-        )
+        before_ns, start_ns = cpu_ns["entered"], cpu_ns["begun"] - cpu_ns["entered"]
+        after_ns = max(0, machine.cpu_ns - cpu_ns["ended"]) if "ended" in cpu_ns else 0
+        machine = replace(machine, before_ns=before_ns, tracer_start_ns=start_ns, after_ns=after_ns)
     return Run(
         id=run,
         command=masked(execution.argv),

@@ -26,15 +26,8 @@ def cell_series(evidence: Evidence, cells: Cells, options: AnnotationOptions) ->
     given = {name for cost in evidence.runs for name in cost.run.features}
     costs = {} if options.paper else prior_costs(cells.features, given)
     placeholders = {name for cost in evidence.runs for name in cost.run.configuration}
-    return Series(
-        evidence.component.name,
-        cells.y,
-        cells.features,
-        cells.run,
-        quantum=options.quantum,
-        costs=costs,
-        varied=tuple(sorted(given & placeholders)),
-    )
+    name, quantum, varied = evidence.component.name, options.quantum, tuple(sorted(given & placeholders))
+    return Series(name, cells.y, cells.features, cells.run, quantum=quantum, costs=costs, varied=varied)
 
 
 def learn_relevant(

@@ -162,9 +162,8 @@ def read_trend_input(request: TrendRequest) -> TrendInput:
     known = matrix.features
     for name in request.features:
         if name not in known:
-            raise UsageError(
-                f"--feature {name}: no run has it", f"runs have {_first(known)}", f"--feature {next(iter(known), 'n')}"
-            )
+            why = f"runs have {_first(known)}"
+            raise UsageError(f"--feature {name}: no run has it", why, f"--feature {next(iter(known), 'n')}")
     features = {name: x for name, x in known.items() if not request.features or name in request.features}
     # Feature → location of texts NAME=LOCATION; UsageError for an unknown location or a name in use.
     locations = [location.name for location in matrix.locations]

@@ -62,10 +62,8 @@ def check_expression(text: str, knobs: tuple[Knob, ...], node: DocumentNode) -> 
     for knob in knobs:
         factor, base = UNITS.get(knob.unit, (1, knob.unit))
         if knob.name in expression.names and factor != 1 and base in expression.units:
-            node.refuse(
-                f"{text!r} mixes {knob.name}, which is in {knob.unit}, with a quantity, which is taken in {base}",
-                f"the number in {knob.unit} without a unit",
-            )
+            why = f"{text!r} mixes {knob.name}, which is in {knob.unit}, with a quantity, which is taken in {base}"
+            node.refuse(why, f"the number in {knob.unit} without a unit")
 
 
 def check_injections(study: Study, knob: Knob, node: DocumentNode) -> None:
@@ -85,10 +83,8 @@ def check_injections(study: Study, knob: Knob, node: DocumentNode) -> None:
         why = f"nothing applies it: it has no apply, and no command mentions {{{knob.name}}}"
         node.refuse(why, 'apply: {arg: "--x={}"}')
     if knob.verify is None and injectors and not getattr(injectors[0], "verifies_itself", False):
-        node.refuse(
-            "verify is missing: a setting that did not take effect must not become a data point",
-            "verify: {path: …} for what the target prints, or {command: …}",
-        )
+        why = "verify is missing: a setting that did not take effect must not become a data point"
+        node.refuse(why, "verify: {path: …} for what the target prints, or {command: …}")
 
 
 def _checked_injector(study: Study, how: Mapping[str, object], node: DocumentNode) -> Injector:

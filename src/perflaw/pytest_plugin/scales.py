@@ -309,9 +309,8 @@ def assert_scales(
         remedy = "sizes=[100, 300, 1000, 3000, 10_000]"
         raise UsageError(f"assert_scales over the sizes {', '.join(map(str, sizes)) or '(none)'}", why, remedy)
     if repeats < MIN_ROUNDS:
-        raise UsageError(
-            f"repeats={repeats}", f"at least {MIN_ROUNDS} rounds distinguish growth from noise", "repeats=5"
-        )
+        why = f"at least {MIN_ROUNDS} rounds distinguish growth from noise"
+        raise UsageError(f"repeats={repeats}", why, "repeats=5")
     bound, sizes = parse_bound(at_most), chosen
     subject = Subject(function, make, clock)
     name = getattr(function, "__qualname__", repr(function))

@@ -137,10 +137,8 @@ class Learnt:
         The grid is geometric if both ends are positive.
         """
         if self.law.features and feature not in self.law.features:
-            raise DataError(
-                f"the law of {self.rows.series.name!r} does not depend on {feature!r}",
-                f"it depends on {', '.join(self.law.features)}",
-            )
+            why = f"it depends on {', '.join(self.law.features)}"
+            raise DataError(f"the law of {self.rows.series.name!r} does not depend on {feature!r}", why)
         grid = np.geomspace(low, high, count) if 0 < low < high else np.linspace(low, high, count)
         others = (name for name in self.law.features if name != feature)
         medians = {name: np.full(count, np.median(self.rows.series.features[name])) for name in others}

@@ -176,7 +176,7 @@ def parts_matrix(tree: Tree, sampled: SampledInvocations, keys: Sequence[Key], v
     chosen = np.flatnonzero(of >= 0)
     nodes, inverse = np.unique(callee[chosen], return_inverse=True)
     columns = np.array([column.get(tree.key(node) if node >= 0 else REST, -1) for node in nodes.tolist()], np.int64)
-    at = columns[inverse] if len(nodes) else np.empty(0, np.int64)
+    at = columns[inverse]
     known = at >= 0
     matrix = np.zeros((len(sampled), len(keys)))
     np.add.at(matrix, (of[chosen][known], at[known]), values[chosen][known])

@@ -155,17 +155,10 @@ def _split_by_source(row: BudgetRow, deeper: Sequence[Source], parts: Parts, who
     rows: list[BudgetRow] = []
     for source, ratio in zip(deeper, ratios, strict=True):
         median, share = source.mean * row.median / mean if mean else 0.0, row.share * ratio
-        scaled = replace(_scaled(row, ratio), tail=median + share * whole, median=median, share=share)
+        one = replace(_scaled(row, ratio), tail=median + share * whole, median=median, share=share, estimated=True)
         mechanism = source.split.mechanism
         rows.append(
-            replace(
-                scaled,
-                component=source.component,
-                path=source.path,
-                cf_net=source.cf_net,
-                mechanism=mechanism,
-                estimated=True,
-            )
+            replace(one, component=source.component, path=source.path, cf_net=source.cf_net, mechanism=mechanism)
         )
     if left:
         tail, median = row.tail - sum(one.tail for one in rows), row.median - sum(one.median for one in rows)

@@ -10,6 +10,7 @@ import pytest
 from perflaw.laws.printing import show
 from perflaw.laws.reading import parse
 from perflaw.learn.annotations.tree import grow_trees
+from perflaw.types.documents import dumps_short
 from tests.conftest import PROGRAMS, run_perflaw
 
 SIZES = "100,200,400,800,1600,3200,6400"
@@ -131,7 +132,10 @@ def test_a_function_that_cannot_be_learnt_is_one_row_that_says_why(perflaw, know
     assert "not learnt" in " ".join(perflaw("annotate").stdout.split())
     assert parse(perflaw("annotate", "--text").stdout)
     perflaw("annotate", "-o", "known.law")
-    twin = json.loads((known / "known.law.json").read_text())
+    text = (known / "known.law.json").read_text()
+    twin = json.loads(text)
+    assert text == dumps_short(twin) + "\n"
+    assert len(text) <= 10_000 * len(twin["annotations"])
     assert laws_of(twin)["known.quadratic"]["reason"] == why
     perflaw("report", "-o", "page.html")
     assert "not learnt" in (known / "page.html").read_text()

@@ -71,6 +71,26 @@ def test_several_points_and_features(predict, tmp_path):
     assert [one["mean"] for one in json.loads(done.stdout)["predictions"]] == [40, 15_000]
 
 
+def test_a_function_without_an_answer_says_why(predict, shifted, tmp_path):
+    file = tmp_path / "hand.law"
+    file.write_text("f.time(n) { Norm(5*n, 1) } g.time(n, m) { Norm(5*n*m, 1) }")
+    text = predict(file, "n=4").stdout
+    assert "no answer for 1 function\ng: not asked: laws of other features (--all lists them)" in text
+    assert "g: not asked: its law needs m" in predict(file, "n=4", "--all").stdout
+    unanswered = predictions(predict(file, "n=4", "--json"), "call")["g"]
+    assert (unanswered["mean"], unanswered["features"]) == (None, {})
+    assert unanswered["message"] == "not asked: its law needs m"
+
+
+def test_a_law_that_was_not_learnt_answers_why(predict, shifted, tmp_path):
+    document = json.loads((shifted / "perf.law.json").read_text())
+    [build] = [one for one in document["annotations"] if one["component"] == "shifting.build"]
+    build["run_law"] = None
+    build["scopes"][0]["law"]["reason"] = "not learnt: KeyError: 'x'"
+    (tmp_path / "perf.law.json").write_text(json.dumps(document))
+    assert "shifting.build: not learnt: KeyError: 'x'" in predict(tmp_path / "perf.law.json", "n=1000").stdout
+
+
 @pytest.mark.parametrize("point", ["n", "n=", "n=many", "n=inf", "=3", "n=nan", "nosuch=3"])
 def test_bad_points(predict, point):
     assert predict("perf.law", point, status=2).stderr.startswith("perflaw: ")

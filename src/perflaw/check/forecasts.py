@@ -16,7 +16,7 @@ from perflaw.check.claims import Claim, claim_of_document, clause_names
 from perflaw.confidence import HIGH, LOW
 from perflaw.laws import distributions
 from perflaw.laws.evaluation import evaluate, truth
-from perflaw.types import Component, Forecast
+from perflaw.types import NOT_ASKED, Component, Forecast
 
 Point = Mapping[str, float]
 """Feature → value."""
@@ -34,23 +34,45 @@ MISFIT = 0.01
 def forecast(claims: Sequence[Claim], points: Sequence[Point]) -> list[Forecast]:
     """Forecasts of all laws that depend on features of the points alone, point by point.
 
-    At each point whole runs come before single calls, and the largest cost first.
+    At each point whole runs come before single calls, and the largest cost first. A function without one is among them,
+    last and with the reason: its law was not learnt, or depends on features that the point does not name.
     """
     forecasts: list[Forecast] = []
     for point in points:
         here: list[Forecast] = []
+        unanswered: list[Forecast] = []
         for claim in claims:
             # A claim has a law of a call, and may have one of a whole run in its document.
             document = claim.document or {}
             run_law = document.get("run_law")
             about_runs = run_law and run_law["range"].keys() & point.keys()
-            if run_law and about_runs and set(run_law["features"]) <= point.keys():
+            of_run = bool(run_law and about_runs and set(run_law["features"]) <= point.keys())
+            if run_law and of_run:
                 scope = {"condition": "", "probability": 1.0, "law": run_law}
                 here.append(_forecast(claim_of_document({**document, "scopes": [scope], "check": None}), point, "run"))
-            if claim.names <= point.keys() and (claim.names or not about_runs):
+            failure = next((one for scope in document.get("scopes", ()) if _failed(one := scope["law"]["reason"])), "")
+            of_call = not failure and claim.names <= point.keys() and bool(claim.names or not about_runs)
+            if of_call:
                 here.append(_forecast(claim, point, "call"))
+            if not of_run and not of_call:
+                needed = claim.names or set(run_law["features"] if run_law else ())
+                missing = ", ".join(sorted(needed - point.keys()))
+                unanswered.append(_unanswered(claim, failure or f"{NOT_ASKED}: its law needs {missing}"))
         forecasts += sorted(here, key=lambda one: (one.of == "call", -(one.mean or 0.0), one.component.name))
+        forecasts += sorted(unanswered, key=lambda one: one.component.name)
     return forecasts
+
+
+def _failed(reason: str) -> bool:
+    """Whether the reason of a law is that it could not be learnt."""
+    return reason.startswith("not learnt")
+
+
+def _unanswered(claim: Claim, message: str) -> Forecast:
+    """A function without a forecast, which is of no point: it has no features."""
+    document = claim.document or {}
+    component = Component(claim.component, document.get("file", ""), document.get("line", 0))
+    return Forecast(component, claim.metric, "call", {}, None, None, None, None, None, "", False, message)
 
 
 def _forecast(claim: Claim, point: Point, of: Literal["run", "call"]) -> Forecast:

@@ -216,9 +216,9 @@ def write_laws(
     """Write a law file and its twin; StoreError if that is impossible."""
     from perflaw.cli.options import write_text
     from perflaw.report.annotations import law_file
-    from perflaw.types.documents import dumps
+    from perflaw.types.documents import dumps_short
 
-    twin = dumps(twin_document(annotations, recordings, evidence, at, costs)) + "\n"
+    twin = dumps_short(twin_document(annotations, recordings, evidence, at, costs)) + "\n"
     write_text(str(path), law_file(annotations), "-o another/file.law")
     write_text(str(twin_path(path)), twin, "-o another/file.law")
 

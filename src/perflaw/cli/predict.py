@@ -39,7 +39,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
                 why = f"its features are {features}" if features else "every law in it is a constant"
                 raise UsageError(f"{name}=…: {laws} has no feature {name!r}", why, f"perflaw predict {laws}")
         forecasts += forecast(claims, [point])
-    if not forecasts:
+    if not any(one.features for one in forecasts):
         needed = sorted({", ".join(sorted(claim.names)) for claim in claims if claim.names})
         why = f"laws depend on {'; '.join(needed[:6]) or 'nothing'}"
         raise UsageError(f"no law of {laws} makes a prediction at {points[0]}", why, "perflaw annotate")

@@ -25,7 +25,7 @@ from perflaw.report.law_words import (
 )
 from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, interval, is_known, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, WIDTH, broken, printable, text_table, width
-from perflaw.types import Annotation, Forecast, Law, Prediction, ProgramForecast, Run
+from perflaw.types import NOT_ASKED, Annotation, Forecast, Law, Prediction, ProgramForecast, Run
 
 SMALL_SHARE = 0.03
 """Functions below this share of the cost are counted and not listed, unless all are asked for."""
@@ -236,15 +236,20 @@ def _notes(law: Law) -> list[str]:
     return notes
 
 
+OTHER_FEATURES = f"{NOT_ASKED}: laws of other features (--all lists them)"
+"""Reason of all functions together whose laws need features that a point does not name."""
+
+
 def forecast_table(forecasts: Sequence[Forecast], colour: bool, every: bool = False) -> str:
     """Forecasts, a table a point, whole runs before single calls.
 
     Costs that are small beside the largest are counted and not listed, unless ``every`` forecast is asked for.
+    Functions without a forecast are named below, with the reason.
     """
     tables: dict[tuple[str, str], list[Forecast]] = {}
     for subject in ("run", "call"):
         for forecast in forecasts:
-            if forecast.of == subject:
+            if forecast.of == subject and forecast.features:
                 tables.setdefault((subject, features_text(forecast.features)), []).append(forecast)
     texts = []
     for (subject, point), group in tables.items():
@@ -275,11 +280,23 @@ def forecast_table(forecasts: Sequence[Forecast], colour: bool, every: bool = Fa
         left = len(group) - len(shown)
         more = f"{left} more of small cost (--all lists them)\n" if left else ""
         notes = [
-            message if len(names) == len(shown) else f"{', '.join(names[:3])}{' …' * (len(names) > 3)}: {message}"
-            for message, names in messages.items()
+            message if len(names) == len(shown) else f"{_some(names)}: {message}" for message, names in messages.items()
         ]
         texts.append(f"{printable(point)}\n{table}{more}{_wrapped(notes)}")
+    unanswered = {one.component.name: one.message for one in forecasts if not one.features}
+    if unanswered:
+        reasons: dict[str, list[str]] = {}
+        for name, message in unanswered.items():
+            hidden = message.startswith(NOT_ASKED) and not every
+            reasons.setdefault(OTHER_FEATURES if hidden else message, []).append(name)
+        notes = [f"{', '.join(names) if every else _some(names)}: {message}" for message, names in reasons.items()]
+        texts.append(f"no answer for {counted(len(unanswered), 'function')}\n{_wrapped(notes)}")
     return "\n".join(texts)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first three names."""
+    return f"{', '.join(names[:3])}{' …' * (len(names) > 3)}"
 
 
 def _wrapped(lines: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from perflaw.types.documents import MEASURED, NAMED, PLACED
 from perflaw.types.recordings import Component, Metric
@@ -148,6 +148,10 @@ class DiffVerdict(_Verdict):
     """Function that calls it more or less often; empty where the change is not in the calls."""
     cause: str = ""
     """What changed in words, with its place on the call path."""
+
+
+NOT_ASKED: Final = "not asked"
+"""How the message of a function begins whose law needs features that the point does not name."""
 
 
 @dataclass(frozen=True, slots=True)

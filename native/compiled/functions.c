@@ -100,7 +100,7 @@ KnownFunction *function_find(Thread *thread, const void *function) {
 
 int32_t function_draw(Thread *thread, KnownFunction *known) {
     if (!known->skips && !(known->skips = arena_alloc(&thread->arena, sizeof(Skips)))) return -1;
-    int32_t key = skips_draw(known->skips, &thread->random_state);
+    int32_t key = skips_draw(known->skips, SKIPS_SAMPLE_SIZE, &thread->random_state);
     known->countdown = skips_next(known->skips, &thread->random_state);
     return key;
 }

@@ -57,6 +57,8 @@ int32_t number_of_component(const Function *function, int *is_new) {
     return number_of(&components, key, MAX_COMPONENTS, is_new);
 }
 
+uint32_t numbers_of_components(void) { return components.count; }
+
 int32_t number_of_aside(const char *name, int *is_new) {
     return number_of(&components, hash_part(HASH_START, name, strlen(name)), MAX_COMPONENTS, is_new);
 }

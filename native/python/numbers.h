@@ -11,6 +11,8 @@
 
 /* Each gives a number from 1, or 0 if there are too many or no memory. *is_new says whether it was given just now. */
 int32_t number_of_component(const Function *function, int *is_new);
+/* Components that have a number in this process. */
+uint32_t numbers_of_components(void);
 int32_t number_of_aside(const char *name, int *is_new);
 int32_t number_of_feature(const Function *function, const char *name, int *is_new);
 int32_t number_of_type(const char *name, size_t length, int *is_new);

@@ -28,7 +28,7 @@ int32_t sampling_enter(Thread *thread, Function *function, int *read) {
     if (!function->skips && !(function->skips = calloc(1, sizeof *function->skips))) return -1;
     function->until_key -= function->span;
     if (function->until_key <= 0) {
-        key = skips_draw(function->skips, &thread->random_state);
+        key = skips_draw(function->skips, skips_sample_size(numbers_of_components()), &thread->random_state);
         function->until_key = skips_next(function->skips, &thread->random_state);
     } else {
         function->until_key--;

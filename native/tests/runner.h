@@ -31,6 +31,7 @@ void test_calltree(Tally *tally);
 void test_stacks(Tally *tally);
 void test_core(Tally *tally);
 void test_skips(Tally *tally);
+void test_smaller_skips(Tally *tally);
 void test_spans(Tally *tally);
 void test_paths(Tally *tally);
 

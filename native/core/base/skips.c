@@ -16,10 +16,17 @@ static uint32_t count_up_to(const Skips *skips, uint32_t bits) {
     return drawn;
 }
 
-int32_t skips_draw(Skips *skips, uint64_t *state) {
+uint32_t skips_sample_size(uint32_t functions) {
+    uint32_t size = SKIPS_SAMPLE_SIZE, many = SKIPS_MANY, sampled = functions / 5 * 4;
+    if (sampled <= many) return size;
+    for (size /= 4; size > 16 && sampled > (many *= 2);) size /= 2;
+    return size;
+}
+
+int32_t skips_draw(Skips *skips, uint32_t size, uint64_t *state) {
     uint32_t bits = SKIPS_BITS - skips->halvings, key = (uint32_t)(skips_random(state) & ((1ull << bits) - 1));
     skips->drawn[key ? 32 - __builtin_clz(key) : 0]++;
-    if (bits > 1 && count_up_to(skips, bits - 1) >= SKIPS_SAMPLE_SIZE) skips->halvings++;
+    if (bits > 1 && count_up_to(skips, bits - 1) >= size) skips->halvings++;
     return (int32_t)key;
 }
 

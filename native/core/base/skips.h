@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-enum { SKIPS_SAMPLE_SIZE = 512, SKIPS_BITS = 31 };
+enum { SKIPS_SAMPLE_SIZE = 512, SKIPS_MANY = 256, SKIPS_BITS = 31 };
 
 typedef struct Skips {
     uint32_t drawn[SKIPS_BITS + 1]; /* number of priorities drawn, by their length in bits */
@@ -22,8 +22,11 @@ typedef struct Skips {
 
 /* A random number (SplitMix64). */
 uint64_t skips_random(uint64_t *state);
-/* The priority of a candidate. */
-int32_t skips_draw(Skips *skips, uint64_t *state);
+/* Size of the sample of each function where so many are sampled. The reservoir keeps no more (core/tree/reservoir.h). A
+ * fifth of the functions may have no complete invocation, which the reservoir does not count. */
+uint32_t skips_sample_size(uint32_t functions);
+/* The priority of a candidate, for a sample of this size. Samples may become smaller, never larger. */
+int32_t skips_draw(Skips *skips, uint32_t size, uint64_t *state);
 /* The number of ordinary invocations before the next candidate. */
 int64_t skips_next(const Skips *skips, uint64_t *state);
 

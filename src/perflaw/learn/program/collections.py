@@ -71,10 +71,15 @@ def learn_full_collections(
     cost = np.minimum(cost, own)
     if middle.sum() == 0:
         return None
-    [law], _ = learn_counts(promoted[:, None], features)
-    # Objects promoted from one full collection to the next while they are few, and the part of them that stays.
-    between = SLOTS * float(promoted.sum() / middle.sum())
-    terms = _visited_terms(law.terms, between, features)
+    # Objects are promoted in steps of several thousand, but collections of young objects are many: their law is the better
+    # known one, and of the objects of each a part is promoted, of which small runs tell the mean.
+    [law], _ = learn_counts(calls[:, None], features)
+    slope, start = _straight(calls, promoted)
+    each_slot = float(slope * (calls - full).sum() / middle.sum())
+    between = SLOTS * (each_slot or float(promoted.sum() / middle.sum()))
+    objects = {key: slope * c for key, c in law.terms.items()}
+    objects[ONE] = objects.get(ONE, 0.0) + start
+    terms = _visited_terms(objects, between, features)
     if not terms:
         return None
     young = float((own - cost).sum() / (YOUNGEST * max(float((calls - full).sum()), 1.0)))
@@ -82,6 +87,14 @@ def learn_full_collections(
     cached = not full.sum() or visited.sum() / full.sum() < CACHED
     unit = UnitLaw(((1.0, Candidate((ONE,)), (each * (UNCACHED if cached else 1.0),)),), SPREAD[not full.sum()], 1)
     return FullCollections(cost, CountLaw(terms, law.learnt), unit)
+
+
+def _straight(x: Array, y: Array) -> tuple[float, float]:
+    """Slope, from 0 to the new objects of a young collection, and start of the line that is nearest to y over x, (R,)."""
+    about = x - x.mean()
+    slope = float(about @ y / max(float(about @ about), 1e-300))
+    slope = min(max(slope, 0.0), YOUNGEST)
+    return slope, float(y.mean() - slope * x.mean())
 
 
 def _visited_terms(promoted: TermSum, between: float, features: Mapping[str, Array]) -> TermSum:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.laws.catalogue import FAMILIES, Shape
-from perflaw.laws.tree import Call, Expression, Name
+from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.program.counts import Point
 from perflaw.learn.program.model import CostModel, Forecasts
 from perflaw.learn.program.terms import Monomial, TermSum, expression_of, joined, values, without_conditions
@@ -119,7 +119,7 @@ class RunLaws:
 
     def _written(self, terms: TermSum) -> dict[Monomial, float]:
         """The terms that matter anywhere from the smallest size to ten times the largest."""
-        terms = self._alike(joined(terms))
+        terms = self._alike(self._within_reach(joined(terms)))
         keys = list(terms)
         if not keys:
             return {(): 0.0}
@@ -127,6 +127,16 @@ class RunLaws:
         parts = np.abs(np.array([terms[key] for key in keys])[:, None] * values(keys, ends, 3))
         kept = (parts > NEGLIGIBLE * parts.sum(axis=0)).any(axis=1)
         return {key: terms[key] for key, keep in zip(keys, kept, strict=True) if keep} or {(): 0.0}
+
+    def _within_reach(self, terms: TermSum) -> TermSum:
+        """The sum without conditions that hold everywhere up to ten times the data and at the points of the predictions."""
+        points = [point for point, _ in self.forecasts]
+        reach = {name: max([10.0 * top, *(at[name] for at in points)]) for name, top in self._top.items()}
+        out: dict[Monomial, float] = {}
+        for key, coefficient in terms.items():
+            kept = tuple(factor for factor in key if not _holds_up_to(factor[0], reach))
+            out[kept] = out.get(kept, 0.0) + coefficient
+        return out
 
     def _alike(self, terms: TermSum) -> TermSum:
         """The sum in which powers that would be written alike are one term, with the same value at three times the data."""
@@ -137,9 +147,12 @@ class RunLaws:
             groups.setdefault(written, {})[key] = coefficient
         out: dict[Monomial, float] = {}
         for group in groups.values():
-            parts = np.array(list(group.values())) * values(list(group), far, 1)[:, 0]
-            [most, *_] = sorted(group, key=lambda key: -abs(group[key]))
-            out[most] = group[most] if len(group) == 1 else float(parts.sum() / values([most], far, 1)[0, 0])
+            each = values(list(group), far, 1)[:, 0]
+            most = max(range(len(group)), key=lambda place: abs(list(group.values())[place] * each[place]))
+            if len(group) == 1 or not each[most]:
+                out |= group
+            else:
+                out[list(group)[most]] = float(np.array(list(group.values())) @ each / each[most])
         return out
 
     def _leading(self, keys: Sequence[Monomial], coefficients: Array) -> Monomial:
@@ -178,6 +191,14 @@ def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | No
         executions=len(model.runs),
         predicted=model.predict(at).of_whole(at) if at is not None and known else None,
     )
+
+
+def _holds_up_to(base: Expression, reach: Point) -> bool:
+    """Whether a factor is the condition that a feature is at most a limit, which is out of reach."""
+    match base:
+        case Binary("<=", Name(name), Number(limit)):
+            return limit >= reach.get(name, limit + 1.0)
+    return False
 
 
 def _depends(key: Monomial, name: str) -> bool:

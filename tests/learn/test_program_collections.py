@@ -35,7 +35,7 @@ def recorded(n: float, objects: float, *, visit_ns: float = 100.0):
 
 def learnt(objects: float, sizes=SIZES, metric=CPU):
     runs = [recorded(n, objects) for n in sizes]
-    calls = np.array([12.0 * one.collections.middle for one in runs])
+    calls = np.array([float(one.collections.promoted // 500) for one in runs])
     own = np.array([one.collections.cpu_ns for one in runs]) + 50.0 * 700.0 * calls
     return learn_full_collections(runs, metric, calls, own, {"n": np.array(sizes)})
 

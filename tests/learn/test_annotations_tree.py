@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perflaw.learn.annotations import tree
+from perflaw.learn.annotations import AnnotationOptions, annotate, tree
 from perflaw.learn.annotations.call_laws import cell_series
-from perflaw.types import Metric
+from perflaw.types import Component, Metric
 from tests.learn.annotation_data import evidence, learn_one, told
 
 N = 600
@@ -253,3 +253,13 @@ def test_costs_of_one_or_two_are_not_binomial(rng):
     """A binomial distribution would expect zeros."""
     found = learn_one(evidence(rng.integers(1, 3, N), {}), metric=COUNT)
     assert "binomial" not in {scope.law.noise.distribution for scope in found.scopes}
+
+
+def test_progress_is_told_as_components_are_learnt(rng):
+    x = rng.integers(1, 100, N)
+    made = [replace(evidence(y, {"x": x}), component=Component(f"m.f{i}")) for i, y in enumerate((x * 1000, 5 * x**2))]
+    parts = []
+    annotate(made, AnnotationOptions(progress=parts.append))
+    assert parts == sorted(parts)
+    assert len(parts) == 4
+    assert parts[-1] == 1.0

@@ -6,14 +6,19 @@ A twin has the laws with intervals, their runs, and how these differ from the la
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
     from perflaw.check.claims import Claim
     from perflaw.check.program_summary import ProgramSummary
     from perflaw.store.evidence import EvidenceByKey
@@ -24,6 +29,10 @@ Document = Mapping[str, Any]
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """Exceptions that reading a damaged document raises."""
 WRITE_LAWS = "perflaw annotate -o perf.law"
+QUIET_SECONDS = 1.0
+"""Time of learning after which a progress bar is shown."""
+READ, MODEL = 0.3, 0.5
+"""Part of the work that is done when the recordings are read, and when the cost model of the program is learnt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +88,38 @@ def learn_experiment(
     # Calibrations that differ between runs shift all calls of a run.
     events = [one.event_ns for one in clocks] or [0]
     resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
-    options = AnnotationOptions(metric=metric, quantum=quantum, resolution=resolution, paper=paper)
-    evidence = gather(recordings, metric)
-    costs = read_program(recordings, metric)
-    model = learn_program(costs, tuple(at or ()))
-    annotations = annotate(evidence, options, at, model)
+    with progress_bar() as show:
+
+        def learning(part: float) -> None:
+            show(MODEL + (1.0 - MODEL) * part)
+
+        options = AnnotationOptions(metric, quantum, resolution, paper=paper, progress=learning)
+        evidence = gather(recordings, metric, lambda part: show(READ * part))
+        costs = read_program(recordings, metric)
+        model = learn_program(costs, tuple(at or ()))
+        learning(0.0)
+        annotations = annotate(evidence, options, at, model)
     return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at), costs)
+
+
+@contextmanager
+def progress_bar(clock: Callable[[], float] = monotonic) -> Iterator[Callable[[float], None]]:
+    """A function that shows which part of the work is done, up to 1: on a terminal, from the second second on."""
+    import click
+
+    started, hidden = clock(), not sys.stderr.isatty()
+    with ExitStack() as stack:
+        bars: list[ProgressBar[int]] = []
+
+        def show(part: float) -> None:
+            if hidden or clock() - started < QUIET_SECONDS:
+                return
+            if not bars:
+                bar = click.progressbar(length=100, label="learning", file=sys.stderr, show_eta=False)
+                bars.append(stack.enter_context(bar))
+            bars[0].update(max(round(100 * part) - bars[0].pos, 0))
+
+        yield show
 
 
 def load_laws(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,10 +43,15 @@ def find_metric(recordings: Sequence[Recording], name: str) -> Metric:
     return known[name]
 
 
-def gather(recordings: Sequence[Recording], metric: Metric = TIME) -> list[Evidence]:
-    """Evidence of each component's cost in a metric, ordered by name; StoreError if a table is missing or damaged."""
+def gather(
+    recordings: Sequence[Recording], metric: Metric = TIME, progress: Callable[[float], None] = lambda part: None
+) -> list[Evidence]:
+    """Evidence of each component's cost in a metric, ordered by name; StoreError if a table is missing or damaged.
+
+    ``progress`` is called with the part of the recordings that is read.
+    """
     samples: dict[tuple[str, str, int], _ComponentSamples] = {}
-    for recording in recordings:
+    for number_of_run, recording in enumerate(recordings, 1):
         costs = {row[0]: row[2:] for row in read_table(recording.folder, "component_costs") if row[1] == metric.name}
         # Cost of the top functions over all threads; of time at least what passed between the first and last event.
         calltree = read_table(recording.folder, "calltree", ("node", "depth"))
@@ -65,6 +70,7 @@ def gather(recordings: Sequence[Recording], metric: Metric = TIME) -> list[Evide
         invocations = _gather_invocations(recording, metric, by_number)
         _gather_features(recording, invocations, by_number)
         _gather_edges(recording, invocations, by_number)
+        progress(number_of_run / len(recordings))
     return [samples[key].evidence() for key in sorted(samples)]
 
 

@@ -30,6 +30,8 @@ MIN_SHARE: Final = 0.005
 """Share of the cost, now or at the largest size predicted, from which dependences of a call's cost are looked for."""
 COSTLIEST: Final = 60
 """Number of the costliest components in which they are looked for, whatever their share."""
+FIRST_LAWS, TREES = 0.4, 0.8
+"""Part of the work that is done when all components have one law, and when these are split."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
 """Reason of a constant law."""
 CallLaws = list[tuple[TreeNode, ComponentScopes]]
@@ -67,6 +69,8 @@ def annotate(
         _annotation(one, *of_one, run_laws, whole, options, at) for one, of_one in zip(evidence, laws, strict=True)
     ]
 
+    options.progress(1.0)
+
     def rank(annotation: Annotation) -> tuple[float, float, str]:
         predicted = annotation.predicted.mean if annotation.predicted else 0.0
         return -predicted, -annotation.share, annotation.component.name
@@ -97,11 +101,16 @@ def _learn_together(evidence: Sequence[Evidence], options: AnnotationOptions, at
     cells = [make_cells(one, preferred) for one in evidence]
     series = [cell_series(one, of_one, options) for one, of_one in zip(evidence, cells, strict=True)]
     call_laws, small = learn_relevant(series, options)
+    options.progress(FIRST_LAWS)
     roots = [
         root_node(record_table(representative(one), preferred), of_one, law)
         for one, of_one, law in zip(evidence, cells, call_laws, strict=True)
     ]
-    scopes = [component_scopes(of_one, options, at) for of_one in grow_trees(roots, options)]
+    leaves = grow_trees(roots, options)
+    scopes = []
+    for i, of_one in enumerate(leaves):
+        options.progress(TREES + (1.0 - TREES) * i / len(leaves))
+        scopes.append(component_scopes(of_one, options, at))
     for i in small:
         if len(scopes[i].scopes) == 1:
             [scope] = scopes[i].scopes

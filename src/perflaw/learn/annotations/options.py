@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from perflaw.types import TIME, Metric
@@ -27,3 +28,5 @@ class AnnotationOptions:
     """Largest number of comparisons in a condition."""
     paper: bool = False
     """Follow the paper wherever perflaw differs from it."""
+    progress: Callable[[float], None] = lambda part: None
+    """Called with the part of the work that is done, up to 1; parts come again where learning together failed."""

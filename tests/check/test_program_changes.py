@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from perflaw.check.judge import CheckOptions
-from perflaw.check.program_changes import compare_programs
+from perflaw.check.program_changes import compare_programs, with_changes
 from perflaw.check.program_summary import summarize, summary_document, summary_from
+from perflaw.types import CPU, CheckVerdict, Component
 from tests.learn.program_data import Node, Program, random_program
 
 SIZES = [100, 200, 400, 700, 1000]
@@ -144,3 +145,24 @@ def test_the_twin_keeps_the_summary():
         name: one.cause for name, one in second.changes.items()
     }
     assert first.changes["token"].cause.count(";") == 1
+
+
+def test_a_violated_law_tells_the_effect_of_the_unit_cost():
+    verdict = CheckVerdict(Component("token"), CPU, "", "violated", 0.0, 13.5, 9.0, 20.0)
+    rng = np.random.default_rng(6)
+    old = summarize(PROGRAM.record(SIZES * 2, rng, noise=0.02))
+    new = summarize(changed_in(PROGRAM, 2, factor=2.0).record(SIZES * 2, rng, noise=0.02))
+    [merged] = with_changes([verdict], compare_programs(old, new, STRICT), ())
+    assert (merged.verdict, merged.changed) == ("violated", "unit cost")
+    assert merged.effect == pytest.approx(2.0, rel=0.1)
+    [from_size_on] = with_changes([replace(verdict, since="n = 400")], compare_programs(old, new, STRICT), ())
+    assert from_size_on.effect == 13.5
+
+
+def test_a_function_that_costs_next_to_nothing_is_not_reported():
+    rng = np.random.default_rng(7)
+    program = Program([*PROGRAM.nodes, Node("setup", 0, constant(1), constant(2000))])
+    old = program.record(SIZES * 3, rng, noise=0.02)
+    assert not compared(old, changed_in(program, 7, factor=2.0).record(SIZES * 3, rng, noise=0.02))
+    found = compared(old, changed_in(program, 7, factor=10_000.0).record(SIZES * 3, rng, noise=0.02))
+    assert found["setup"].root

@@ -180,7 +180,9 @@ class _Comparison:
         found = compare_units(self.run_unit, self.run_size, self.run_new, matters, rate)
         change, error = found.change, np.where(np.isfinite(found.error), found.error, 0.0)
         enough = self.runs[0].sum() > 1 and (self.runs[1].sum() > 1 or self.options.single_run)
-        self.testable = np.isfinite(found.error) & (found.own_freedom >= MIN_FREEDOM) & self.program & bool(enough)
+        self.known = np.isfinite(found.error) & (found.own_freedom >= MIN_FREEDOM) & self.program & bool(enough)
+        # What costs next to nothing on both sides is a few cold calls, and no change of it matters.
+        self.testable = self.known & (self.share > MIN_SHARE)
         freedom = np.maximum(found.freedom, 1.0)
         p = 2.0 * stdtr(freedom, -np.abs(change) / np.where(self.testable, error, 1.0))
         large = self.testable & (self.share > LARGE)
@@ -242,7 +244,7 @@ class _Comparison:
                 roots[f] = ProgramChange("calls", True, True, exp(change), *ends, p, by, "; ".join(words))
             else:
                 known = max(self.unit_high[f], -self.unit_low[f]) < DOUBT
-                settled = bool(self.testable[f] and known)
+                settled = bool(self.known[f] and known)
                 roots[f] = ProgramChange(cause="; ".join(words), settled=settled)
         return roots
 
@@ -370,6 +372,10 @@ def _merged(verdict: AnyVerdict, change: ProgramChange) -> AnyVerdict:
         return replace(verdict, cause=change.cause)
     already = verdict.verdict == "violated" or (isinstance(verdict, DiffVerdict) and verdict.better)
     if already and verdict.effect is not None and (verdict.effect > 1) == (change.effect > 1):
+        # By how much a call costs more is known best from the unit costs, but for a law that breaks from a size on.
+        since = isinstance(verdict, CheckVerdict) and bool(verdict.since)
+        if change.root and change.changed == "unit cost" and not since:
+            told |= {"effect": change.effect, "effect_low": change.low, "effect_high": change.high}
         return replace(verdict, **told)
     numbers = {"p": change.p, "effect": change.effect, "effect_low": change.low, "effect_high": change.high}
     if isinstance(verdict, DiffVerdict):

@@ -94,3 +94,19 @@ def test_functions_that_some_runs_lack_are_compared_where_they_are():
     assert result.change[5] == pytest.approx(np.log(1.5), abs=0.05)
     assert np.isinf(result.error[[6, 7]]).all()
     assert np.isfinite(result.error[usable]).all()
+
+
+def test_cold_code_that_drifts_is_not_reported_and_hides_no_change_of_hot_code():
+    alarms = found = 0
+    once = np.arange(FUNCTIONS) < FUNCTIONS // 2
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        unit, size, new, events = runs(rng, 4, 2, noise=0.02)
+        unit[:, once] += np.where(new[:, None], rng.normal(0, 0.04, FUNCTIONS // 2), 0.0)
+        unit[new, 30] += np.log(1.1)
+        result = compare_units(unit, size, new, np.ones(FUNCTIONS, dtype=bool), events, once)
+        p = 2 * stdtr(result.freedom, -np.abs(result.change) / result.error)
+        found += p[30] < 0.005 / FUNCTIONS
+        alarms += (np.delete(p, 30) < 0.005 / FUNCTIONS).any()
+    assert found >= 36
+    assert alarms <= 1

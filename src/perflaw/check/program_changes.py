@@ -177,7 +177,8 @@ class _Comparison:
         np.add.at(callees, self.edges[inside, 0], self.edge_calls.mean(axis=(0, 1))[inside])
         events = 1.0 + callees / np.maximum(self.calls.mean(axis=(0, 1)), 1.0)
         rate = np.nan_to_num(events / cost) if self.clock else None
-        found = compare_units(self.run_unit, self.run_size, self.run_new, matters, rate)
+        once = self.calls.max(axis=(0, 1)) <= 1
+        found = compare_units(self.run_unit, self.run_size, self.run_new, matters, rate, once)
         change, error = found.change, np.where(np.isfinite(found.error), found.error, 0.0)
         enough = self.runs[0].sum() > 1 and (self.runs[1].sum() > 1 or self.options.single_run)
         self.known = np.isfinite(found.error) & (found.own_freedom >= MIN_FREEDOM) & self.program & bool(enough)

@@ -69,12 +69,15 @@ class UnitChanges:
     """Whether the error of the tracer's cost of an event is taken out: there are enough functions to tell it."""
 
 
-def compare_units(unit: Array, size: Places, new: Mask, usable: Mask, events: Array | None = None) -> UnitChanges:
+def compare_units(
+    unit: Array, size: Places, new: Mask, usable: Mask, events: Array | None = None, once: Mask | None = None
+) -> UnitChanges:
     """Changes from the old runs to the new ones, of the logarithms of unit costs (R, F), NaN where a function had none.
 
     ``size`` (R,) numbers the sizes of the runs, ``new`` (R,) says which are new, and ``usable`` (F,) which functions
     matter and are known in every run: they tell what disturbs runs. ``events`` (F,) are the events of the tracer in a
-    unit of a function's own cost, 1/ns; None for a metric that neither the machine nor the tracer disturbs.
+    unit of a function's own cost, 1/ns; None for a metric that neither the machine nor the tracer disturbs. ``once``
+    (F,) are functions that a run calls once: code that is cold, such as that of modules, drifts more than hot code.
     """
     count = int(size.max()) + 1
     members = np.zeros((count, size.size))
@@ -93,17 +96,22 @@ def compare_units(unit: Array, size: Places, new: Mask, usable: Mask, events: Ar
     clipped = np.clip(np.nan_to_num(residual), -HUBER * scale, HUBER * scale)
     share = np.maximum((near & known).sum(axis=0), 1.0) / np.maximum(observations, 1)
     variance = np.maximum((clipped**2).sum(axis=0) / np.maximum(own_freedom, 1.0) / share**2, FLOOR**2)
-    # Calls too few and short to matter scatter more than those that do: neither tells how much the others scatter.
+    # Functions of one kind tell each other how far they scatter, and drift from one recording to the next.
+    cold = usable & (np.zeros(usable.size, dtype=np.bool_) if once is None else once)
+    kinds = [~usable, usable & ~cold, cold]
+    if min((usable & ~cold).sum(), cold.sum()) < 2 * MIN_FUNCTIONS:
+        kinds = [~usable, usable]
     freedom = own_freedom.copy()
-    for group in (usable, ~usable):
-        variance[group], freedom[group] = _moderated(variance[group], own_freedom[group])
+    for kind in kinds:
+        variance[kind], freedom[kind] = _moderated(variance[kind], own_freedom[kind])
     tested = information > 0
     error = np.full(change.size, np.inf)
     error[tested] = np.sqrt(variance[tested] / information[tested] + DRIFT**2)
-    seen = usable & tested
-    if seen.sum() >= 2 * MIN_FUNCTIONS:
-        # What differs between two recordings of the same program is learnt from all functions together.
-        error *= max(1.0, _spread(change[seen] / error[seen]))
+    ratio = np.where(tested, change / error, 0.0)
+    drifts = [_spread(ratio[kind & tested]) for kind in kinds[1:] if (kind & tested).sum() >= 2 * MIN_FUNCTIONS]
+    for kind, drift in zip(kinds[1:], drifts, strict=False):
+        error[kind] *= max(1.0, drift)
+    error[kinds[0]] *= max([1.0, *drifts])
     tracer_adjusted = events is not None and int(usable.sum()) >= TRACER_FUNCTIONS
     return UnitChanges(change, error, freedom, own_freedom, tracer_adjusted)
 

@@ -157,7 +157,6 @@ void define_end(const Totals *totals) {
     add_number(totals->overhead_ns);
     add_number(totals->lost_records + totals->foreign_events / 2);
     add_text(recording.stop_reason ? recording.stop_reason : "");
-    add_number(0);
     add_number(totals->unselected);
     add(", ()");
     end();

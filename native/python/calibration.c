@@ -48,7 +48,8 @@ static Function *function_with_mode(PyObject *called, enum Mode mode) {
     Function *function = function_of_code(code_of(called));
     if (!function) return NULL;
     function->mode = mode;
-    function->is_own = 0;
+    function->until_timed = INT32_MAX; /* if its calls are counted, then all of them */
+    function->is_own = 1;
     function->process = recording.process;
     function->countdown = INT64_MAX; /* most calls are not sampled, as in a long run */
     return function;
@@ -105,8 +106,9 @@ static void measure_calls(const Loop *loop) {
     current_thread->until_measured = INT32_MAX;
     least_recorded(loop, &recorded, &inside);
     least_handlers(loop);
-    /* it is looked at and left alone, because its caller is not own code */
-    function_with_mode(loop->called, FROM_OWN_CODE);
+    function_with_mode(loop->called, COUNTED);
+    int64_t counted = least_ns(loop);
+    function_with_mode(loop->called, NEVER);
     int64_t other = least_ns(loop);
     events_stop();
     plain = least(plain, least_ns(loop)); /* once more, for the machine may have been busy before */
@@ -116,6 +118,7 @@ static void measure_calls(const Loop *loop) {
     costs->outside_ns = whole - enter - (costs->before.fraction_ns + costs->leave.fraction_ns) / 256;
     costs->enter_ns = enter;
     costs->exit_ns = whole - enter;
+    costs->count_ns = counted > plain ? (counted - plain) / CALLS : 0;
     costs->other_ns = other > plain ? (other - plain) / CALLS / EVENTS_PER_CALL : 0;
     costs->calibrated = 1;
     current_thread->until_measured = 0;

@@ -202,7 +202,6 @@ void define_end(int64_t overhead_ns, int64_t lost_records, const char *how) {
     definition_add_number(&line, overhead_ns);
     definition_add_number(&line, lost_records);
     definition_add_text(&line, recording.stop_reason ? recording.stop_reason : "");
-    definition_add_number(&line, recording.library_functions);
     definition_add_number(&line, recording.unselected_functions);
     text_add_word(&line, ", (");
     text_add(&line, recording.unselected_names.data, recording.unselected_names.length);

@@ -29,8 +29,12 @@ static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread *
     int generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
     /* The call of a generator function only makes the generator; it is no call of its own. */
     int makes_generator = !generator && frame_is_generator(frame->f_code);
-    if (!function || function->mode == NEVER || makes_generator || !event_is_wanted(function, caller)) {
+    if (!function || function->mode == NEVER || makes_generator) {
         (*thread)->overhead_ns += recording.costs.other_ns;
+        return 0;
+    }
+    if (budget_counts(*thread, function)) {
+        event_count(*thread, function, caller);
         return 0;
     }
     int64_t now = clock_ns(&recording.clock);

@@ -4,7 +4,7 @@ int event_uncover(Thread *thread, const Frame *frame) {
 #if PY_VERSION_HEX >= 0x030C0000
     /* A frame that is not recorded is not looked for, because the stack may be 200,000 frames high. */
     const Function *function = function_of((Frame *)frame);
-    if (!function || !event_is_wanted(function, frame->previous)) return 0;
+    if (!function || function->mode != ALWAYS) return 0;
 #endif
     for (uint32_t at = thread->height; at--;)
         if (thread->open[at] == frame) {

@@ -7,6 +7,7 @@
 #define PERFLAW_PYTHON_EVENTS_H
 
 #include "python/counts/branches.h"
+#include "budget.h"
 #include "costs.h"
 #include "functions.h"
 #include "greenlets.h"
@@ -18,15 +19,11 @@
 static inline int32_t event_site(const Thread *thread, Frame *linked) {
     if (!thread->height) return -1;
     const Frame *top = thread->open[thread->height - 1];
-    return linked == top || frame_visible(linked) == top ? frame_offset(top) : -1;
-}
-
-/* Whether a call is recorded, which for functions of libraries depends on the caller. */
-static inline int event_is_wanted(const Function *function, Frame *linked) {
-    if (function->mode != FROM_OWN_CODE) return function->mode;
-    Frame *caller = frame_visible(linked);
-    const Function *calling = caller ? function_of(caller) : NULL;
-    return calling && calling->is_own;
+    Frame *caller = linked == top ? linked : frame_visible(linked);
+    if (caller == top) return frame_offset(top);
+    Function *calling = caller ? function_of(caller) : NULL;
+    if (calling) budget_called_from(calling);
+    return -1;
 }
 
 static inline int event_push(Thread *thread, Frame *frame) {
@@ -49,6 +46,7 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     if (function->process != recording.process && !event_define(function, &now)) return 0;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = thread_stamp(thread, now);
+    budget_next_event(thread, NULL, stamp);
     int32_t site = event_site(thread, linked), key = -1;
     if (!event_push(thread, frame)) return 0;
     int read = 0;
@@ -57,7 +55,10 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     if (read) sampling_read(thread, function, frame);
     else if (branches_wanted) counting_forget(frame);
     if (measured_is_plain(thread, measured)) costs_add_enter(now - measured.begun, clock_ns(&recording.clock) - now);
-    thread->overhead_ns += recording.costs.enter_ns;
+    if (measured.begun || function->mode == COUNTED) budget_watch(thread, function, frame, stamp);
+    /* What a handler takes that seldom runs is measured each time, for it stands for many calls. */
+    if (function->mode != COUNTED) thread->overhead_ns += recording.costs.enter_ns;
+    else thread->overhead_ns = clock_ns(&recording.clock) - stamp + recording.costs.inside_ns;
     return 1;
 }
 
@@ -66,11 +67,22 @@ static inline int event_resume(Thread *thread, Function *function, Frame *frame,
     if (function->process != recording.process && !event_define(function, &now)) return 0;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = thread_stamp(thread, now);
+    budget_next_event(thread, NULL, stamp);
     int32_t site = event_site(thread, linked);
     if (!event_push(thread, frame)) return 0;
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, -1, EVENT_RESUME);
     thread->overhead_ns += recording.costs.enter_ns;
     return 1;
+}
+
+/* A call of a function that is only counted. */
+static inline void event_count(Thread *thread, Function *function, Frame *linked) {
+    int64_t now;
+    if (function->process != recording.process && !event_define(function, &now)) return;
+    if (greenlets_in_use) greenlets_follow(thread);
+    budget_next_event(thread, NULL, 0);
+    thread_write(thread, 0, 0, function->number, event_site(thread, linked), -1, EVENT_COUNT);
+    thread->overhead_ns += recording.costs.count_ns;
 }
 
 /* Make a frame the innermost open one: those above it have died without an event. 0 if it is not open. */
@@ -84,6 +96,7 @@ static inline int event_leave(Thread *thread, int kind, const Frame *frame, int6
     thread->height--;
     MeasuredEvent measured = measured_begin(thread);
     int64_t stamp = thread_stamp(thread, now);
+    budget_next_event(thread, frame, stamp);
     if (branches_wanted && kind == EVENT_EXIT) counting_write(thread, frame);
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, 1, -1, -1, kind);
     if (measured_is_plain(thread, measured)) costs_add_leave(clock_ns(&recording.clock) - now);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "python/counts/branches.h"
+#include "budget.h"
 #include "definitions.h"
 #include "greenlets.h"
 #include "naming.h"
@@ -22,6 +23,7 @@ int function_is_direct;
 static void free_function(void *held) {
     Function *function = held;
     if (!function) return;
+    if (current_thread && current_thread->watched == function) current_thread->watched = NULL;
     features_free(function->program);
     branches_forget_function(function);
     free(function->skips);
@@ -101,9 +103,9 @@ int32_t function_define(Function *function) {
         int64_t stamp = overhead_begin();
         function->number = function->name ? number_of_component(function, &is_new) : 0;
         function->process = recording.process;
+        budget_forget(function);
         features_free(function->program); /* it holds numbers of features of the process before */
         function->program = NULL;
-        if (function->number && function->mode == FROM_OWN_CODE) recording.library_functions--;
         if (is_new) define_component(function, function->number);
         if (function->number) branches_of_function(function);
         if (function->number) lines_of_function(function);
@@ -114,7 +116,7 @@ int32_t function_define(Function *function) {
 
 Lines *function_find_lines(PyCodeObject *code) {
     Function *function = lines_wanted && recording.active ? known_function(code) : NULL;
-    if (!function || function->mode != ALWAYS) return NULL;
+    if (!function || !function_counts_inside(function)) return NULL;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
     int defined = thread_get() && function_define(function); /* a forked child begins its own recording here */

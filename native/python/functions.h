@@ -46,7 +46,7 @@ static inline Lines *function_lines(PyCodeObject *code) {
     if (function_is_direct && extra && extra->size > function_place) {
         const Function *function = extra->items[function_place];
         if (function && function->lines && function->lines->process == lines_process) return function->lines;
-        if (!function || function->mode != ALWAYS) return NULL;
+        if (!function || !function_counts_inside(function)) return NULL;
     }
     return function_find_lines(code);
 }

@@ -22,7 +22,7 @@ static inline Function *function_at(Frame *frame, Thread **thread) {
 /* The answer to an event that is not recorded. */
 static PyObject *not_recorded(Thread *thread, const Function *function) {
     if (function && function->mode == NEVER) return Py_NewRef(monitoring_disable);
-    if (thread) thread->overhead_ns += recording.costs.other_ns;
+    if (thread && !(function && function->mode == COUNTED)) thread->overhead_ns += recording.costs.other_ns;
     Py_RETURN_NONE;
 }
 
@@ -34,7 +34,10 @@ static inline PyObject *enter(int resumes) {
     Frame *frame = frame_current();
     Function *function = function_of(frame);
     if (!function || function->mode == NEVER) return not_recorded(thread, function);
-    if (!event_is_wanted(function, frame->previous)) return not_recorded(thread, function);
+    if (budget_counts(thread, function)) {
+        event_count(thread, function, frame->previous);
+        Py_RETURN_NONE;
+    }
     int64_t now = clock_ns(&recording.clock); /* after the function was met, which takes its time */
     if (resumes) event_resume(thread, function, frame, frame->previous, now);
     else event_enter(thread, function, frame, frame->previous, now, measured);

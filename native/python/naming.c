@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "budget.h"
+
 enum { MAX_ROOTS = 6, MAX_NAMES = 20 };
 static char *library_roots[MAX_ROOTS];
 static int root_count;
@@ -128,7 +130,7 @@ static enum Mode mode_of(const char *name, const char *qualified, enum Origin or
     const Settings *settings = &recording.settings;
     if (origin == INTERNAL || matches(settings->exclude, name, qualified)) return NEVER;
     if (*settings->select) return matches(settings->select, name, qualified) ? ALWAYS : NEVER;
-    return origin == OWN ? ALWAYS : FROM_OWN_CODE;
+    return ALWAYS;
 }
 
 /* Remember the name of a function that is not selected. Those of the main script are the ones that a person looks
@@ -153,5 +155,5 @@ void naming_set_mode(Function *function, const Frame *frame, enum Origin origin)
     function->mode = mode_of(function->name, qualified, origin);
     free(qualified);
     if (function->mode == NEVER && origin != INTERNAL) note_unselected(function->name);
-    if (function->mode == FROM_OWN_CODE) recording.library_functions++;
+    function->may_be_counted = origin == LIBRARY && !frame_is_generator(function->code) && budget_is_kept();
 }

@@ -40,12 +40,17 @@ void process_read_settings(PyObject *given) {
     settings->fake_clock = !strcmp(clock, "fake");
     settings->branches = strstr(collect, "branches") != NULL;
     settings->lines = strstr(collect, "lines") != NULL;
+    settings->paths = strstr(collect, "paths") != NULL;
+    char *budget = setting(given, "PERFLAW_TARGET_BUDGET");
+    settings->budget = PyOS_string_to_double(*budget ? budget : "0", NULL, NULL);
+    PyErr_Clear();
     settings->seed = strtoull(seed, NULL, 10);
     settings->recorder_pid = atoi(pid);
     settings->entered_ns = atoll(entered);
     settings->given = Py_NewRef(given);
     free(clock);
     free(collect);
+    free(budget);
     free(seed);
     free(pid);
     free(entered);
@@ -101,7 +106,7 @@ static int begin_after_fork(void) {
     recording.forked = 0;
     if (recording.stop_reason) return 0;
     recording.process++;
-    recording.library_functions = recording.unselected_functions = 0;
+    recording.unselected_functions = 0;
     recording.settings.seed += (uint64_t)getpid() << 32;
     numbers_forget();
     if (!begin()) return 0;

@@ -22,14 +22,18 @@
 #include "python/features/features.h"
 #include "text.h"
 
-/* Whether calls of a function are recorded; FROM_OWN_CODE: only calls that the person's own code makes. */
-enum Mode { NEVER, ALWAYS, FROM_OWN_CODE };
+/* Whether calls of a function are recorded. COUNTED: they are counted, and few are timed (budget.h). */
+enum Mode { NEVER, ALWAYS, COUNTED };
 enum { MAX_METRICS = 16, MAX_COMPONENTS = 1 << 16 };
 
 /* What is known of a code object. It is freed with the code object. */
 typedef struct Function {
     enum Mode mode;
     int is_own;         /* written by the person, not part of a library */
+    int may_be_counted; /* whether it is only counted if timing it costs too much; 0 once it has called others */
+    int32_t leaf_calls; /* calls that were looked at and called nothing that is recorded, and their time; of late */
+    int32_t until_timed; /* calls that are counted before one is timed again */
+    int64_t leaf_ns;
     int32_t number;     /* of its component in this process's definitions; 0 until it is defined */
     Skips *skips;       /* NULL before the first call */
     uint32_t process;   /* the process that `number` is of: a forked child defines anew */
@@ -55,8 +59,12 @@ typedef struct Thread {
     int64_t number;
     int64_t overhead_ns;   /* time spent by the tracer, which all stamps leave out */
     int32_t overhead_depth; /* sections of the tracer's own work that are open (stamps.h) */
+    int64_t overhead_before, waited_ns; /* overhead when the thread began; part of it that is waiting for the recorder */
     int32_t until_measured; /* events left until the time of one is measured (costs.h) */
     int64_t last_stamp;    /* stamps never go back */
+    Function *watched;     /* the function whose call is looked at (budget.h), NULL most of the time */
+    const Frame *watched_frame;
+    int64_t watched_stamp;
     uint64_t random_state;
     Cpu cpu;
     int64_t metric_values[MAX_METRICS]; /* each further metric when it was written last */
@@ -80,6 +88,7 @@ typedef struct Costs {
     int measured_events; /* events between two that are measured */
     int calibrated;
     int64_t other_ns;          /* of an event that is not recorded */
+    int64_t count_ns;          /* of a call that is only counted */
     int64_t branch_ns;         /* of an event of a branch, or of an instruction that is looked at for one */
     int64_t line_ns;           /* of an event of a line */
 } Costs;
@@ -88,7 +97,8 @@ typedef struct Settings {
     char *spool, *main, *own, *select, *exclude, *folder, *metrics;
     uint64_t seed;
     int64_t entered_ns; /* CPU time of the process before anything of the tracer was loaded */
-    int fake_clock, recorder_pid, branches, lines;
+    double budget; /* how many times as long as without the tracer the program may take; 0: as long as it likes */
+    int fake_clock, recorder_pid, branches, lines, paths;
     PyObject *given; /* the dict as it was given; a child process needs it to be recorded */
 } Settings;
 
@@ -105,12 +115,17 @@ typedef struct Recording {
     uint32_t ring_count;
     int64_t thread_count, turn_count;
     const Thread *last_writer;                     /* the thread that wrote the last event */
-    int64_t library_functions, unselected_functions; /* functions that were met and are not recorded */
-    Text unselected_names;   /* names of some of the unselected ones */
+    int64_t unselected_functions; /* functions that were met and are not recorded */
+    Text unselected_names;   /* names of some of them */
     const char *stop_reason; /* why the recording ended before the program did */
 } Recording;
 
 extern Recording recording;
+
+/* Whether branches and lines of a function are counted: of one's own functions, and of those that are selected. */
+static inline int function_counts_inside(const Function *function) {
+    return function->mode == ALWAYS && (function->is_own || *recording.settings.select);
+}
 extern __thread Thread *current_thread __attribute__((tls_model("initial-exec")));
 
 /* End the recording for good, for the first reason given; the program goes on. Any thread may call it. Cost: two

@@ -71,6 +71,8 @@ Thread *thread_create(void) {
     thread->height = 0;
     thread->counting = NULL;
     thread->jump = NULL;
+    thread->overhead_before = thread->overhead_ns;
+    thread->waited_ns = 0;
     thread->greenlets = NULL; /* a thread that ended with unfinished greenlets leaves their few bytes behind */
     thread->random_state = recording.settings.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
     return thread;
@@ -94,6 +96,7 @@ int thread_make_room(Thread *thread) {
     const char *obstacle = ring_wait(&thread->ring, recording.settings.recorder_pid);
     wall = clock_plain_ns() - wall;
     cpu_leave_out(&thread->cpu, wall, cpu_spent_ns() - spent);
+    thread->waited_ns += wall;
     if (!recording.settings.fake_clock) thread->overhead_ns += wall;
     if (obstacle) recording_stop(obstacle);
     return !obstacle;

@@ -109,7 +109,9 @@ def test_what_had_completed_is_kept(perflaw, tmp_path, ending, status, ended):
     [row] = [line.split() for line in rows if " app.f " in line]
     assert int(row[8]) == calls
     if ending.startswith("os."):
-        assert run["lost"]["open_invocations"] == 2  # main and the module
+        opened = [line.split() for line in rows if " app." in line and line.split()[-1] != "0"]
+        assert [row[-1] for row in opened] == ["1", "1"]  # main and the module
+        assert run["lost"]["open_invocations"] >= 2  # on 3.13 also generators that a library dropped
 
 
 def test_a_kill_from_outside_keeps_what_had_completed(app):
@@ -143,18 +145,17 @@ def test_selection(perflaw, app):
     perflaw("record", "--select", "app.wo*", "--", "app.py", 5)
     assert components(perflaw) == {"app.work"}
     perflaw("record", "--exclude", "*.helper", "--", "app.py", 5)
-    assert components(perflaw, 2) == {"app.<module>", "app.work"}
+    assert {name for name in components(perflaw, 2) if name.startswith("app.")} == {"app.<module>", "app.work"}
     perflaw("record", "--select", "json.*", "--", sys.executable, "-c", "import json; json.loads('[1]')")
     assert "json.decoder.JSONDecoder.raw_decode" in components(perflaw, 3), "selected library functions in full"
 
 
-def test_library_functions_are_recorded_where_own_code_calls_them(perflaw, app):
+@pytest.mark.parametrize("tracer", ["native", "python"])
+def test_library_functions_are_recorded_whoever_calls_them(perflaw, app, tracer):
     (app / "lib.py").write_text("import json\ndef mine(s): return json.loads(s)\nmine('[1, 2]')\n")
-    perflaw("record", "--", "lib.py")
-    found = components(perflaw)
-    assert {"lib.mine", "json.loads"} <= found
-    assert "json.decoder.JSONDecoder.decode" not in found
-    assert "left out: " in perflaw("annotate").stdout
+    perflaw("record", "--tracer", tracer, "--", "lib.py")
+    assert {"lib.mine", "json.loads", "json.decoder.JSONDecoder.decode", "json.<module>"} <= components(perflaw)
+    assert "left out" not in perflaw("annotate").stdout
 
 
 def test_a_selected_function_that_never_returned_is_kept(perflaw, tmp_path):

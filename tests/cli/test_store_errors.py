@@ -139,7 +139,7 @@ def test_a_full_disk_stops_the_recording_and_never_the_target(tmp_path):
     assert "nothing was recorded (exit status 0): cannot write" in done.stderr
 
 
-# The native tracer takes its room on the disk when a thread begins, the other one as it goes.
+# The native tracer takes its room on the disk when a thread begins, the other one as it goes. The definitions fit.
 @pytest.mark.parametrize(
     ("tracer", "begin"), [("python", "call()"), ("native", "t = Thread(target=call); t.start(); t.join()")]
 )
@@ -147,7 +147,7 @@ def test_a_disk_that_fills_up_while_recording_keeps_what_was_recorded(perflaw, t
     (tmp_path / "app.py").write_text(
         "import os, resource\nfrom threading import Thread\ndef f(n): return n\n[f(i) for i in range(10000)]\n"
         "def call(): print(sum(f(i) for i in range(100_000)))\n"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n{begin}\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))\n{begin}\n"
     )
     done = perflaw("record", "--tracer", tracer, "--", "app.py")
     assert done.stdout == "4999950000\n"

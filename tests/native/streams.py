@@ -8,6 +8,7 @@ from random import Random
 from perflaw.record.tree.records import (
     ASIDE,
     CHANGE,
+    COUNT,
     DEAD,
     END,
     ENTER,
@@ -45,7 +46,7 @@ class Program:
             self._read,
         ]
         if more:
-            self.actions += [self._count, self._count, self._switch, self._end, self._aside]
+            self.actions += [self._count, self._count, self._switch, self._end, self._aside, self._counted_call]
         self.clock, self.frame = 0, 0
         self.serials: dict[int, int] = {}
         """Thread → serial number of its stack that runs."""
@@ -135,6 +136,9 @@ class Program:
 
     def _aside(self, stack: list[int], argument: int) -> Event:
         return (*self._call(stack, argument)[:5], ASIDE)
+
+    def _counted_call(self, stack: list[int], argument: int) -> Event:
+        return (0, 0, argument % self.codes + 1, argument % self.sites, -1, COUNT)
 
     def _read(self, stack: list[int], argument: int) -> Event | None:
         bits = struct.unpack("<q", struct.pack("<d", argument / 7))[0]

@@ -46,7 +46,7 @@ def write_process(spool, pid, ppid, events, argv=("python", "app.py"), serial=1,
         ("start", began, 20, 0, "3.13.0"),
         ("code", 1, "app.f", "app.py", 1, "own", (), ()),
     ]
-    lines += [("end", ended, 0, 0, "", 0, 0, ())] if ended is not None else []
+    lines += [("end", ended, 0, 0, "", 0, ())] if ended is not None else []
     (folder / "definitions").write_text("".join(f"{line!r}\n" for line in lines))
     if events:
         write_ring(folder / "0001.ring", events)

@@ -83,7 +83,7 @@ def parents(tables):
 
 
 def test_it_is_told_where_it_ran_and_calls_stay_as_they_are(tmp_path):
-    both = run(tmp_path, FEW.replace("{collect}", "gc.collect()"))
+    both = run(tmp_path, FEW.replace("{collect}", "gc.collect()"), options=("--select", "app.*"))
     tables = both.recordings[0].tables()
     assert both.calls() == {"<module>": 1, "work": 6000, "handle": 3000, "main": 1}
     assert both.recordings[0].run.calls == 9002

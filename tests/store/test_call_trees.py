@@ -21,7 +21,7 @@ def test_what_stands_for_no_callee_is_the_same_everywhere():
 def shapes(tmp_path_factory):
     """Recursion, generators, coroutines, exceptions and threads, twice."""
     folder = tmp_path_factory.mktemp("shapes")
-    return record_fake(folder, "native", [PROGRAMS / "shapes.py"], metrics=["cpu"], repeat=2)
+    return record_fake(folder, "native", [PROGRAMS / "shapes.py"], select=["shapes.*"], metrics=["cpu"], repeat=2)
 
 
 @pytest.mark.parametrize("metric", [TIME, CPU, EVENTS])

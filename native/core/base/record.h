@@ -25,6 +25,8 @@ enum {
                     * time; value: ns that the thread's clock has left out so far */
     /* like ENTER, for work of the interpreter: it is no call, so it is no event and has no sample; EXIT ends it */
     EVENT_ASIDE,
+    /* code; site: a call of a function that is counted and not timed; its time is its caller's own, and it ends by itself */
+    EVENT_COUNT,
 };
 
 enum { MAX_CODE = 1 << 20 }; /* numbers of functions are below; 0 is no function but a tracer's calibration */

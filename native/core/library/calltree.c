@@ -128,6 +128,26 @@ static void enter(Tree *tree, Stack *stack, const Event *event) {
     note_stamp(tree, event->value);
 }
 
+/* A call that is only counted. Its caller knows of it as of any other callee, which takes no time. */
+static void count(Tree *tree, Stack *stack, const Event *event) {
+    Node *node = (uint32_t)event->code - 1 < MAX_CODE - 1 ? node_of_call(tree, stack, event) : NULL;
+    if (!node) return;
+    Function *function = node->function;
+    Invocation *caller = stack->height ? stacks_top(stack) : NULL;
+    const Descendant descendant = {node->number, node->depth, 1, 0, 1};
+    if (caller && caller->deeper.loan) descendants_copy_loan(&tree->arena, &caller->deeper); /* as for any other call */
+    if (caller) descendants_add(&tree->arena, &caller->callees, &descendant);
+    moments_count(node);
+    stack->events++;
+    tree->calls++;
+    function->self_events = plus(function->self_events, 1);
+    function->recorded = 1;
+    uint32_t number = (uint32_t)event->code;
+    if (number < stack->depth_capacity && stack->depth_of[number]) return; /* the total of an open invocation has it */
+    function->total_events = plus(function->total_events, 1);
+    function->closed = 1;
+}
+
 /* Work that the interpreter does aside begins. It is no event, so that events tell only of the program's own work. */
 static void enter_aside(Tree *tree, Stack *stack, const Event *event) {
     Node *node = (uint32_t)event->code - 1 < MAX_CODE - 1 ? node_of_call(tree, stack, event) : NULL;
@@ -220,6 +240,7 @@ static void feed_rare(Tree *tree, EventSource *source, const Event *event) {
         case EVENT_RESUME: resume(tree, source, event); break;
         case EVENT_FEATURE: feature(tree, stack, event); break;
         case EVENT_ASIDE: enter_aside(tree, stack, event); break;
+        case EVENT_COUNT: count(tree, stack, event); break;
         case EVENT_DEAD: stacks_bury(tree, stack, event->frame); break;
         case EVENT_CHANGE: change(tree, stack, event); break;
         case EVENT_SWITCH: stacks_switch(tree, source, event->frame, event->value); break;

@@ -36,7 +36,8 @@ static void put_lane(const Node *node, uint64_t metric, RowSink *sink) {
 }
 
 static void put_node(const Node *node, RowSink *sink) {
-    NodeRow row = {node->parent, node->site, node->code, node->depth, (int64_t)node->n, (int64_t)node->open};
+    NodeRow row = {node->parent, node->site, node->code, node->depth, (int64_t)node->n, (int64_t)node->open,
+                   (int64_t)node->counted};
     sink_put(sink, &row, sizeof row);
 }
 

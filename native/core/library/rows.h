@@ -26,7 +26,7 @@ typedef struct HeadRow {
     int64_t lanes, calls, seen, first, last, folded, links_left_out, pairs_left_out, lost, full, memory;
 } HeadRow;
 typedef struct NodeRow {
-    int64_t parent, site, code, depth, n, open;
+    int64_t parent, site, code, depth, n, open, counted;
 } NodeRow;
 typedef struct NodeLaneRow {
     int64_t sum_x[2], sum_xx[2], min_x, max_x;

@@ -45,7 +45,7 @@ static uint64_t count_off_cpu(const Node *node) {
 static void add_cost(Node *node, const Invocation *completed) {
     int64_t x = completed->time, events = completed->events;
     if (!lane_find(completed->changes, METRIC_CPU)) extremes_include(&node->time, node->n - count_off_cpu(node), x);
-    extremes_include(&node->events, node->n, events);
+    extremes_include(&node->events, node->n + node->counted, events);
     node->time_x += widen(x);
     node->time_xx += product(x, x);
     node->events_x += widen(events);
@@ -70,6 +70,15 @@ ExclusiveCost moments_add(Tree *tree, Stack *stack, Invocation *completed, Invoc
     if (completed->changes) lane_sums_add(tree, completed, caller);
     node->n++;
     return exclusive;
+}
+
+void moments_count(Node *node) {
+    extremes_include(&node->events, node->n + node->counted, 1);
+    node->events_x++;
+    node->events_xx++;
+    node->local.i = node->local.j = LOCAL; /* it exists from now on */
+    node->local.events++;
+    node->counted++;
 }
 
 void moments_add_suspension(Tree *tree, Node *node, int64_t waited) {

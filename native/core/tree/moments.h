@@ -17,6 +17,8 @@ int moments_repeat(Tree *tree, Stack *stack, Invocation *completed, Invocation *
  * descendants; NULL for the root, which needs to know nothing. stack: the one that the invocation is the top of;
  * NULL if it is set aside. */
 ExclusiveCost moments_add(Tree *tree, Stack *stack, Invocation *completed, Invocation *caller);
+/* Add a call without a time: an invocation without callees in events, and none in any other metric. */
+void moments_count(Node *node);
 /* Add how long a completed generator or coroutine was suspended. */
 void moments_add_suspension(Tree *tree, Node *node, int64_t waited);
 

@@ -171,7 +171,7 @@ typedef struct Node {
     struct Node *last_child; /* the node that was called last from here */
     Function *function;
     Histogram *histogram;
-    uint64_t n;
+    uint64_t n, counted; /* completed invocations; calls that were only counted (EVENT_COUNT), of which events alone tell */
     Extremes time, events; /* time: only of invocations that were never off the CPU */
     RepeatedCall repeated;
     RepeatedLeaf repeated_leaf;

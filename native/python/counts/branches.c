@@ -22,7 +22,7 @@ void branches_start(void) { branches_wanted = recording.settings.branches; }
 /* ---- of a function ---- */
 
 void branches_of_function(Function *function) {
-    if (!branches_wanted || function->mode != ALWAYS) return;
+    if (!branches_wanted || !function_counts_inside(function)) return;
     PyObject *type, *value, *trace;
     const char *left_out = NULL;
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */

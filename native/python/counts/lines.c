@@ -182,7 +182,7 @@ static Lines *find_or_create(const Source *source, int32_t number) {
 
 void lines_of_function(Function *function) {
     function->lines = NULL;
-    if (!lines_process || function->mode != ALWAYS) return;
+    if (!lines_process || !function_counts_inside(function)) return;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
     Source source = {0};

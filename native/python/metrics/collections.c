@@ -98,6 +98,7 @@ static void on_start(int64_t now) {
     if (!number) return;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = thread_stamp(thread, now);
+    thread->watched = NULL; /* the call's own time is not known without the collection */
     thread_write(thread, stamp, (int64_t)(intptr_t)&collecting_thread, number, -1, -1, EVENT_ASIDE);
     thread->overhead_ns += recording.costs.enter_ns;
     collecting_thread = thread;

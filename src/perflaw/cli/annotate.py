@@ -65,8 +65,12 @@ def command(
         click.echo(annotations_table(annotations, point, sys.stdout.isatty(), every), nl=False)
         if learnt.program:
             click.echo(program_line(learnt.program, learnt.metric.unit), nl=False)
+        counted = max(one.run.lost.counted_functions for one in learnt.recordings)
         left_out = max(one.run.lost.library_functions for one in learnt.recordings)
         unselected = max(one.run.lost.unselected_functions for one in learnt.recordings)
+        if counted:
+            functions = "1 tiny library function" if counted == 1 else f"{counted} tiny library functions"
+            click.echo(f"counted, few calls timed: {functions}, whose cost is estimated from these calls (--budget)")
         if left_out:
             click.echo(f"left out: {left_out} library functions that only libraries call (--select records them)")
         if unselected:

@@ -44,8 +44,10 @@ def page_of(
     lost += [f"{counted(opened, 'call')} had not ended"] * bool(opened)
     library = max(run.lost.library_functions for run in runs)
     unselected = max(run.lost.unselected_functions for run in runs)
+    untimed = max(run.lost.counted_functions for run in runs)
     left_out = [f"{counted(library, 'library function')} called only by libraries"] * bool(library)
     left_out += [f"{counted(unselected, 'function')} by --select or --exclude"] * bool(unselected)
+    left_out += [f"the time of most calls of {counted(untimed, 'tiny library function')} (--budget)"] * bool(untimed)
     newest = runs[-1]
     return Page(
         target=newest.target,

@@ -36,6 +36,9 @@ from perflaw.errors import UsageError
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of the workload.")
 @click.option("--select", multiple=True, metavar="GLOB", help="Record these functions only, wherever they are.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Never record these functions.")
+@click.option("--budget", default="2x", show_default=True, metavar="TIMES",
+              help="How many times as long a run may take: "
+                   "tiny library functions are counted, not timed, beyond it.")  # fmt: skip
 @click.option("--metric", multiple=True, metavar="NAME,…",
               help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's.")  # fmt: skip
 @click.option(
@@ -67,6 +70,7 @@ def command(
     feature: tuple[str, ...],
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    budget: str,
     metric: tuple[str, ...],
     collect: tuple[str, ...],
     paths: tuple[str, ...],
@@ -117,6 +121,7 @@ def command(
         remotes=remotes(remote, token_file, ca),
         places=build_places(notes, source_map),
         keep_output=keep_output,
+        budget=_times(budget),
     )
     if workloads is None:
         plan = make_plan(options.command, options.vary, options.repeat or 1, options.features, options.timeout)
@@ -141,3 +146,15 @@ def command(
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
     advise_sizes(done, filter(None, map(target.manifest, target.ids())))
     return status
+
+
+def _times(budget: str) -> float:
+    """The number of ``2x`` or ``1.5``; UsageError if it is none, or not above 1."""
+    try:
+        times = float(budget.removesuffix("x"))
+    except ValueError:
+        times = math.nan
+    if not 1 < times < math.inf:
+        why = "it says how many times as long a recorded run may take, a number above 1"
+        raise UsageError(f"--budget {budget}", why, "--budget 2x")
+    return times

@@ -129,7 +129,10 @@ def _summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
     recorded = f"{counted(len(runs), 'run')} of {runs[0].target}"
     if children:
         recorded += f" and {counted(len(children), 'child process')}"
-    parts = [counted(max(run.functions for run in every), "function"), counted(sum(run.calls for run in every), "call")]
+    functions = counted(max(run.functions for run in every), "function")
+    if untimed := max(run.lost.counted_functions for run in every):
+        functions += f" ({untimed} counted, not timed)"
+    parts = [functions, counted(sum(run.calls for run in every), "call")]
     if lines := max(outcome.lines for outcome in outcomes):
         parts.append(f"{counted(lines, 'line')} counted")
     if records := sum(outcome.probe_records for outcome in outcomes):

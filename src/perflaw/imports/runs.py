@@ -139,7 +139,7 @@ def _recorded(trace: Trace, command: str, library: Path | None, run: int) -> Ite
         definitions = process.definitions
         definitions.process = ProcessIdentity(process.pid, 0, (command,))
         definitions.started = TracerStart(process.ordered()[0][0][0], 0, 0, "")
-        definitions.ended = TracerEnd(_last_stamp(process), 0, 0, trace.lost, 0, 0, ())
+        definitions.ended = TracerEnd(_last_stamp(process), 0, 0, trace.lost, 0, ())
         yield RecordedProcess(definitions, tree_of(process, library, run + (place << 20)), 0 if place else None)
 
 

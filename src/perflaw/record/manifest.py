@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+import numpy as np
+
 from perflaw.record.launch import parse
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.types import Clock, Losses, Machine, Run
@@ -195,6 +197,7 @@ def _losses(recorded: RecordedProcess) -> Losses:
         int(tree.nodes["open"].sum()),
         dropped,
         folded_calls=tree.head("folded"),
+        counted_functions=len(np.unique(tree.nodes["code"][tree.nodes["counted"] > 0])),
         unlinked=tree.head("links_left_out"),
         probe_records=sum(probed.account.lost for probed in recorded.probed),
     )
@@ -203,7 +206,6 @@ def _losses(recorded: RecordedProcess) -> Losses:
     return replace(
         losses,
         missed_calls=ended.missed + dropped,
-        library_functions=ended.library,
         unselected_functions=ended.unselected,
         reason=ended.lost,
     )

@@ -15,7 +15,6 @@ from typing import Final
 from perflaw.errors import StoreError, TargetError
 from perflaw.record.compiled.elf import open_elf
 from perflaw.record.manifest import Execution, child_execution, describe
-from perflaw.record.probes.session import add_calls_of_probes, probe_tables
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.record.tree.core import Export
 from perflaw.record.tree.path_tables import dropped, path_tables
@@ -167,7 +166,11 @@ class _ProbeTotals:
 def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callable[[Path], None]:
     """Writes everything of a process into a folder; the manifest, which says that the run is whole, comes last."""
     key = f"{run.id}-{secrets.token_hex(4)}"
-    tables = add_calls_of_probes(key, tabulate(key, recorded.tree, recorded.definitions), recorded)
+    tables, probes = tabulate(key, recorded.tree, recorded.definitions), None
+    if recorded.probed:
+        from perflaw.record.probes.session import add_calls_of_probes, probe_tables
+
+        tables, probes = add_calls_of_probes(key, tables, recorded), probe_tables(recorded)
     about = None
     if len(recorded.tree.tables[Export.PATH_CODES]):  # durations by path compare only within one build and one clock
         build, lost = build_of(recorded.definitions), dropped(recorded.tree)
@@ -176,7 +179,7 @@ def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callabl
             tick_ns = float(run.clock.tick_ns)
         about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
     paths = path_tables(recorded, run, context.paths, about) if about else None
-    tables = {**(paths or {}), **(probe_tables(recorded) or {}), **tables}
+    tables = {**(paths or {}), **(probes or {}), **tables}
     counted = recorded.counted
 
     def write(folder: Path) -> None:

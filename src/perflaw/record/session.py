@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +17,13 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
 from perflaw.record.machine import MachineMeter
 from perflaw.record.manifest import Execution, masked
 from perflaw.record.plan import Plan, PlannedRun
-from perflaw.record.probes.session import EVERYTHING, ProbeSession, with_probes
 from perflaw.record.process import KeptOutput, SignalRelay, StandardInput, TimeLimit, printed_features
 from perflaw.record.run_features import run_features
 from perflaw.record.saving import Outcome, RunContext, save_recording
@@ -32,6 +32,10 @@ from perflaw.record.tracers import Tracer, TracerChoice
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim, discard_unfinished
 from perflaw.store.experiment import Experiment, discard
+from perflaw.store.tables import connect
+
+if TYPE_CHECKING:
+    from perflaw.record.probes.session import ProbeSession
 
 FEW: Final = 4096
 """Fewer new records than this are left to accumulate: reading right behind the writer would slow the program down."""
@@ -89,7 +93,11 @@ def record_run(
             paths=settings.paths,
         )
         processes = reader.finish(pid)
-        outcome = save_recording(context, execution, with_probes(processes, probes, pid) if probes else processes)
+        if probes:
+            from perflaw.record.probes.session import with_probes
+
+            processes = with_probes(processes, probes, pid)
+        outcome = save_recording(context, execution, processes)
         return replace(outcome, interrupted=relay.received, over=bool(execution.over), problems=problems)
 
 
@@ -97,6 +105,8 @@ def _probe_session(folder: Path, seed: int, settings: RecordSettings) -> Abstrac
     """Collects probes if that is asked for; TargetError if it is impossible, and nothing is kept then."""
     if PROBES not in settings.collect:
         return nullcontext()
+    from perflaw.record.probes.session import EVERYTHING, ProbeSession
+
     try:
         return ProbeSession(folder, seed, settings.probes or EVERYTHING, settings.remotes)
     except TargetError:
@@ -130,11 +140,14 @@ def _execute(
         os.close(descriptor)
     if output:
         output.started()
+    opening = threading.Thread(target=connect, name="open the tables", daemon=True)
+    opening.start()  # while the program's interpreter starts
     while not meter.wait(process, idle_s if sum(step() for step in steps) < FEW else 0):
         limit.enforce(process)
     wall_ns = time.perf_counter_ns() - begun
     machine = meter.read()
     limit.finish()
+    opening.join()
     if output:
         output.finish()
     fed = feeder.finish() if feeder else stdin.size

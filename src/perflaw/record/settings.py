@@ -6,13 +6,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from perflaw.errors import TargetError, UsageError
 from perflaw.record.compiled.gcov_files import BuildPlaces
 from perflaw.record.plan import OutputPattern
-from perflaw.record.probes.client import Remote
 
+if TYPE_CHECKING:
+    from perflaw.record.probes.client import Remote
+
+DEFAULT_BUDGET: Final = 2.0
 CALLS: Final = "calls"
 BRANCHES: Final = "branches"
 LINES: Final = "lines"
@@ -81,6 +84,8 @@ class RecordSettings:
     """Whether to keep the program's output."""
     outputs: tuple[OutputPattern, ...] = ()
     """Features to be read from the program's output, which is then kept."""
+    budget: float = DEFAULT_BUDGET
+    """How many times as long as without a tracer the program may take; beyond it few calls of tiny functions are timed."""
 
     def described(self) -> dict[str, str]:
         """The settings for the manifest: only those that differ from the default."""
@@ -92,6 +97,7 @@ class RecordSettings:
             "paths": " ".join(self.paths),
             "probes": " ".join(self.probes),
             "remote": " ".join(str(remote.address) for remote in self.remotes),
+            "budget": f"{self.budget:g}x" if self.budget != DEFAULT_BUDGET else "",
             "clock": self.clock if self.clock != "real" else "",
         }
         return {name: value for name, value in chosen.items() if value}
@@ -100,5 +106,5 @@ class RecordSettings:
         """The settings for the tracer in the program."""
         lists = {"SELECT": self.select, "EXCLUDE": self.exclude, "METRICS": self.metrics, "COLLECT": self.collect}
         chosen = {name: "\n".join(values) for name, values in lists.items() if values}
-        spool_path, recorder = str(spool.resolve()), str(os.getpid())
-        return {"SPOOL": spool_path, "CLOCK": self.clock, "SEED": str(seed), "RECORDER": recorder, **chosen}
+        own = {"SPOOL": str(spool.resolve()), "CLOCK": self.clock, "BUDGET": f"{self.budget:g}"}
+        return {**own, "SEED": str(seed), "RECORDER": str(os.getpid()), **chosen}

@@ -13,11 +13,8 @@ from typing import Final, Protocol
 from perflaw.errors import TargetError, UsageError
 from perflaw.record.build import BuildError, Tell, build, core, extension, obstacle, ready
 from perflaw.record.compiled.elf import is_elf
-from perflaw.record.compiled.gcov import gcov_tracer
-from perflaw.record.compiled.hooks import hooks_tracer
-from perflaw.record.compiled.selection import Globs
+from perflaw.record.compiled.gcov_files import BuildPlaces
 from perflaw.record.launch import Launch, NotPython, understand
-from perflaw.record.probes.session import ProbesTracer
 from perflaw.record.python.interpreter import Interpreter
 from perflaw.record.python.tracers import NativeTracer, NothingTracer, PythonTracer
 from perflaw.record.reader import Reader, RecordingSource
@@ -74,18 +71,38 @@ def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSe
     only_probes = PROBES in settings.collect
     if not is_elf(error.path):
         if only_probes:
-            return launch, ProbesTracer("not a program of Python or C: probes alone")
+            return launch, _probes_tracer("not a program of Python or C: probes alone")
         raise error
     try:
-        return launch, _hooks_tracer(error.path, Globs(settings.select, settings.exclude))
+        return launch, _hooks_tracer(error.path, settings.select, settings.exclude)
     except TargetError as refused:
         if only_probes and not settings.select:
-            return launch, ProbesTracer(f"{refused.why}: probes alone")
+            return launch, _probes_tracer(f"{refused.why}: probes alone")
         raise
 
 
-# A program is inspected once a session.
-_gcov_tracer, _hooks_tracer = cache(gcov_tracer), cache(hooks_tracer)
+# A program is inspected once a session. Python programs need none of these modules, so they are imported here.
+
+
+@cache
+def _gcov_tracer(path: Path, places: BuildPlaces, select: tuple[str, ...], exclude: tuple[str, ...]) -> Tracer:
+    from perflaw.record.compiled.gcov import gcov_tracer
+
+    return gcov_tracer(path, places, select, exclude)
+
+
+@cache
+def _hooks_tracer(path: Path, select: tuple[str, ...], exclude: tuple[str, ...]) -> Tracer:
+    from perflaw.record.compiled.hooks import hooks_tracer
+    from perflaw.record.compiled.selection import Globs
+
+    return hooks_tracer(path, Globs(select, exclude))
+
+
+def _probes_tracer(reason: str) -> Tracer:
+    from perflaw.record.probes.session import ProbesTracer
+
+    return ProbesTracer(reason)
 
 
 def choose(option: str, interpreter: Interpreter, tell: Tell = lambda text: None) -> Tracer:

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from perflaw.errors import UsageError
 from perflaw.store.columns import Array, Table, grouped
+from perflaw.store.counted import read_counted
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
 from perflaw.store.tables import read_table
@@ -61,17 +62,37 @@ def gather(
         if metric == TIME:
             whole = max(recording.run.span_ns, whole)
         by_number: dict[int, _ComponentSamples] = {}
+        counted, moved = _counted_by_component(recording, metric)
         for row in read_table(recording.folder, "components"):
             number, name, file, line, *_, calls, _ = row
             entry = samples.setdefault((name, file, line), _ComponentSamples(component_of(row)))
             total, self_total = costs.get(number, (0, 0))
-            entry.runs.append(RunCost(recording.run, calls, total, self_total, whole))
+            added, taken = moved.get(number, (0, 0))
+            run_cost = RunCost(
+                recording.run, calls, total + added, self_total + added - taken, whole, counted.get(number, 0)
+            )
+            entry.runs.append(run_cost)
             by_number[number] = entry
         invocations = _gather_invocations(recording, metric, by_number)
         _gather_features(recording, invocations, by_number)
         _gather_edges(recording, invocations, by_number)
         progress(number_of_run / len(recordings))
     return [samples[key].evidence() for key in sorted(samples)]
+
+
+def _counted_by_component(recording: Recording, metric: Metric) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+    """Component → its calls that were counted and not timed; → their estimated cost, and that of those it makes."""
+    calls: dict[int, int] = {}
+    moved: dict[int, tuple[int, int]] = {}
+    if counted := read_counted(recording, metric):
+        rows = zip(counted.component, counted.caller_component, counted.calls, counted.cost, strict=True)
+        for function, caller, count, cost in rows:
+            calls[int(function)] = calls.get(int(function), 0) + int(count)
+            added, taken = moved.get(int(function), (0, 0))
+            moved[int(function)] = added + round(cost), taken
+            added, taken = moved.get(int(caller), (0, 0))
+            moved[int(caller)] = added, taken + round(cost)
+    return calls, moved
 
 
 def by_key(evidence: Iterable[Evidence], metric: Metric) -> dict[tuple[str, str], Evidence]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perflaw.store.columns import Array
+from perflaw.store.counted import CountedCalls, read_counted
 from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.schema import component_of
 from perflaw.store.tables import read_table
@@ -117,6 +118,9 @@ class _ContextReader:
             calls.append((numbers[number], ended + still_open))
         costs = read_table(recording.folder, "component_costs")
         own = [(numbers[row[0]], row[3]) for row in costs if row[1] == metric.name]
+        if counted := read_counted(recording, metric):
+            for function, caller, cost in zip(counted.component, counted.caller_component, counted.cost, strict=True):
+                own += [(numbers[function], cost), (numbers[caller], -cost)] if cost else []
         # CPU time of the process before its tracer began and after the recording ended, where it is known. Of wall time the
         # same is taken, for a process does not wait while it starts and ends.
         machine = recording.run.machine
@@ -129,7 +133,7 @@ class _ContextReader:
             own.append((number, outside))
         components = np.array([one for one, _ in [*calls, *own]], dtype=np.intp)
         values = np.array([[n for _, n in calls] + [0] * len(own), [0] * len(calls) + [cost for _, cost in own]], float)
-        contexts, context_values, callers = self._of_contexts(recording, metric, numbers, execution)
+        contexts, context_values, callers = self._of_contexts(recording, metric, numbers, execution, counted)
         if outside > 0:
             alone = self.contexts.setdefault((number, 0), len(self.contexts))
             contexts, callers = np.append(contexts, alone), np.append(callers, -1)
@@ -137,7 +141,12 @@ class _ContextReader:
         self.costs.append((execution, components, values, contexts, context_values, callers))
 
     def _of_contexts(
-        self, recording: Recording, metric: Metric, numbers: Mapping[int, int], execution: str
+        self,
+        recording: Recording,
+        metric: Metric,
+        numbers: Mapping[int, int],
+        execution: str,
+        counted: CountedCalls | None,
     ) -> tuple[Array, Array, Array]:
         """Contexts of the nodes of a call tree, (n,), their calls and own costs, (2, n), and their callers, (n,).
 
@@ -156,6 +165,13 @@ class _ContextReader:
         values[1] = inclusive
         called = parent_row >= 0
         np.subtract.at(values[1], parent_row[called], inclusive[called])
+        if counted:
+            for caller, node, count, cost in zip(
+                counted.caller, counted.node, counted.calls, counted.cost, strict=True
+            ):
+                values[:, place[int(node)]] += count, cost
+                if caller >= 0:
+                    values[1, place[int(caller)]] -= cost
         # Number of the set above the callees of each node; the last is 0.
         above = np.zeros(len(place) + 1, dtype=np.intp)
         contexts, callers, edges = np.full((3, len(place)), -1, dtype=np.intp)

@@ -51,6 +51,9 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "ancestor": INT, "descendant": INT, "metric": TEXT, "n": INT, "n_once": INT, "sum_k": SUM, "sum_kk": SUM,
         "sum_ky": SUM, "sum_y": SUM, "sum_yy": SUM, "sum_yx": SUM,
     },
+    # Calls of a node that were counted and not timed: in the moments of events, and in those of no other metric. What they
+    # took is their callers' own cost.
+    "counted": {"node": INT, "calls": INT},
     # Log histogram of the time X per node: four buckets for each power of two.
     "histograms": {"node": INT, "bucket": INT, "count": INT},
     # Completed invocations per component and power-of-two stratum of the time X, from which the samples' weights follow.
@@ -132,7 +135,7 @@ PROBE_TABLES: Final[dict[str, dict[str, str]]] = {
 READINGS: Final = {"records": {"metric": TEXT, "at_s": REAL, "value": REAL, "n": INT}}
 SCHEMA: Final = {**COLUMNS, **COUNTED, **PATHS, **PROBE_TABLES, **READINGS}
 """All tables with their columns and the types of these; every run has those of ``COLUMNS``."""
-ADDED_SINCE: Final = frozenset({"worst", "spans"})
+ADDED_SINCE: Final = frozenset({"worst", "spans", "counted"})
 """Tables that recordings of earlier versions of perflaw do not have."""
 
 

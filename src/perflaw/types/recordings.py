@@ -202,11 +202,13 @@ class Losses:
     missed_calls: int = 0
     """Calls without a record, at the recursion limit or for lack of memory."""
     library_functions: int = 0
-    """Library functions called only by libraries, which are left out by default."""
+    """Library functions called only by libraries: recordings of earlier versions of perflaw left them out by default."""
     unselected_functions: int = 0
     """Functions left out by ``--select`` and ``--exclude``."""
     reason: str = ""
     """Why the recording stopped before the program; empty if it did not."""
+    counted_functions: int = 0
+    """Functions of which most calls were counted and not timed, to keep to the budget."""
     folded_calls: int = 0
     """Calls from contexts beyond the limit, which are put together by function."""
     unlinked: int = 0
@@ -299,6 +301,8 @@ class RunCost:
     """Cost of these invocations without their recorded callees."""
     cost: int
     """Cost of the whole run, all threads together."""
+    counted: int = 0
+    """Calls among ``calls`` that were counted and not timed: their cost is estimated from the others."""
 
 
 @dataclass(frozen=True, slots=True)

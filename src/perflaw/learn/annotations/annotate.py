@@ -160,6 +160,7 @@ def _annotation(
     self_total = sum(cost.self_total for cost in evidence.runs)
     run_features = [name for cost in evidence.runs for name in cost.run.features]
     single = len(scopes.scopes) == 1
+    calls, counted = sum(cost.calls for cost in evidence.runs), sum(cost.counted for cost in evidence.runs)
     # A law over each of its features, from the smallest value seen to ten times the largest.
     learnt = scopes.learnt[0]
     curves = []
@@ -171,7 +172,7 @@ def _annotation(
         metric=options.metric,
         features=tuple(dict.fromkeys([*evidence.features, *run_features])),
         scopes=scopes.scopes,
-        calls=sum(cost.calls for cost in evidence.runs),
+        calls=calls,
         total=total,
         share=min(1.0, total / whole),
         self_share=min(1.0, self_total / whole),
@@ -179,7 +180,7 @@ def _annotation(
         predicted=run_law.predictions[0] if run_law and at and run_law.predictions else None,
         curves=tuple(curves),
         points=points_of_cells(root.cells, root.learnt.residuals()) if single else points_of_records(root.table),
-        marks=scopes.marks,
+        marks=(*scopes.marks, *[f"{calls - counted:,} of {calls:,} calls timed"] * bool(counted)),
         breakpoints=tuple(dict.fromkeys(one for learnt in scopes.learnt for one in learnt.law.breakpoints)),
     )
 

@@ -41,9 +41,17 @@ class CountLaw:
     """The expected count as a sum of monomials of the run's features."""
     learnt: Learnt | None
     """The law with its intervals; None where the count is given exactly."""
+    begun: tuple[str, float] | None = None
+    """Feature and its largest value, if there are calls at this size alone: how they and their costs grow is unknown."""
 
     def spread(self, point: Point) -> float:
-        """Standard deviation of the logarithm of the expected count at a point; 0 where it is exact."""
+        """Standard deviation of the logarithm of the expected count at a point; 0 where it is exact.
+
+        From the only size with calls on, an unknown exponent has a standard deviation of one.
+        """
+        if self.begun is not None:
+            feature, size = self.begun
+            return min(max(log(max(point[feature], size) / size), 0.0), MAX_SPREAD)
         if self.learnt is None:
             return 0.0
         [prediction] = self.learnt.predict([point])
@@ -69,8 +77,20 @@ def learn_counts(counts: Array, features: Mapping[str, Array]) -> tuple[list[Cou
     open_ = [place for place, law in enumerate(laws) if law is None]
     series = [Series("calls", distinct[:, place], varied, None, None, QUANTUM) for place in open_]
     for place, learnt in zip(open_, learn(series) if series else [], strict=True):
-        laws[place] = CountLaw(_terms(learnt, varied), learnt)
+        laws[place] = _only_at_the_largest(distinct[:, place], varied) or CountLaw(_terms(learnt, varied), learnt)
     return [law for law in laws if law is not None], places.reshape(-1)
+
+
+def _only_at_the_largest(counts: Array, features: Mapping[str, Array]) -> CountLaw | None:
+    """As many calls as there were at the largest value of a feature from there on, if there are none below it."""
+    for name, x in features.items():
+        sizes = np.unique(x)
+        largest = x == sizes[-1]
+        if sizes[-2] > 0 and (counts[largest] > 0).all() and not counts[~largest].any():
+            count: TermSum = {ONE: float(counts[largest].mean())}
+            limit = float(np.sqrt(sizes[-2] * sizes[-1]))
+            return CountLaw(restricted(count, name, ">", limit), None, (name, float(sizes[-1])))
+    return None
 
 
 def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:

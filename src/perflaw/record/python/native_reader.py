@@ -120,6 +120,7 @@ class NativeReader:
             # Processes that have ended are finished now: a program may have thousands of short-lived children.
             newest = {one.pid: one.serial for one in sorted(self.processes.values(), key=lambda one: one.serial)}
             for process in self.processes.values():
+                process.definitions.update()  # now, on another CPU than the program's, rather than when it has ended
                 replaced = newest[process.pid] != process.serial  # by exec: the same process runs another program
                 if not process.gone and (replaced or not is_running(process.pid)):
                     process.take_rest()

@@ -114,6 +114,8 @@ class TreeBuilder:
                     self._enter(stack, value, frame, code, site, key)
                 elif kind == records.ASIDE:
                     self._begin(stack, value, frame, code, site, key).manner = ASIDE_WORK
+                elif kind == records.COUNT:
+                    self._count(stack, code, site)
                 elif kind == records.EXIT:
                     self._exit(stack, value, frame)
                 elif kind == records.YIELD:
@@ -173,6 +175,18 @@ class TreeBuilder:
         stack.open.append(invocation)
         stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
         return invocation
+
+    def _count(self, stack: CallStack, code: int, site: int) -> None:
+        """A call that is only counted. Its caller knows of it as of any other callee, which takes no time."""
+        caller, cost = stack.open[-1], [int(lane == records.EVENTS_LANE) for lane in range(self.lanes)]
+        number = self.contexts.child(caller.node, site, code)
+        add_work(caller.callees, number, [1, *cost])
+        self.moments.count(self.contexts.nodes[number])
+        stack.counters[records.EVENTS_LANE] += 1
+        self.calls += 1
+        add(self.selves.setdefault(code, [0] * self.lanes), cost)
+        if not stack.depth_of.get(code):
+            add(self.totals.setdefault(code, [0] * self.lanes), cost)
 
     def _resume(self, thread: ThreadStacks, stamp: int, frame: int, code: int, site: int) -> None:
         stack, invocation = thread.current, self.suspended.pop(frame, None)

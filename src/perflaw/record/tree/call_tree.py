@@ -78,6 +78,8 @@ class TreeNode:
     """Completed invocations."""
     open: int = 0
     """Invocations that never completed."""
+    counted: int = 0
+    """Calls that were counted and not timed; the lane of events has them as well, and no other lane."""
     lanes: list[LaneSums] = field(default_factory=list)
     """Sums by lane."""
     pairs: dict[tuple[int, int], list[int]] = field(default_factory=dict)
@@ -215,7 +217,9 @@ def to_tables(tree: RecordedTree) -> TreeTables:
     head = (tree.calls, tree.first is not None, tree.first or 0, tree.last, tree.folded, tree.unlinked)
     rows: dict[Export, Iterable[tuple[Any, ...]]] = {
         Export.HEAD: [(len(tree.metrics), *head, 0, tree.dropped, 0, 0)],
-        Export.NODES: ((node.parent, node.site, node.code, node.depth, node.n, node.open) for node in tree.nodes),
+        Export.NODES: (
+            (node.parent, node.site, node.code, node.depth, node.n, node.open, node.counted) for node in tree.nodes
+        ),
         Export.NODE_LANES: (_values(x) for node in tree.nodes for x in node.lanes),
         Export.PAIRS: ((number, i, j) for number, node in nodes for i, j in node.pairs),
         Export.PAIR_LANES: ((total,) for node in tree.nodes for totals in node.pairs.values() for total in totals),

@@ -28,7 +28,7 @@ class Export(IntEnum):
     """
 
     HEAD = 0, "lanes calls seen first last folded links_left_out pairs_left_out lost full memory"
-    NODES = 1, "parent site code depth n open"
+    NODES = 1, "parent site code depth n open counted"
     NODE_LANES = 2, "sum_x: sum_xx: min_x max_x"
     PAIRS = 3, "node i j"
     PAIR_LANES = 4, "sum_yy:"

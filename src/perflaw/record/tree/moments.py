@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perflaw.record.tree.call_tree import LinkSums, TreeLink, TreeNode
-from perflaw.record.tree.records import MAX_KIDS_APART, TIME_LANE, TreeLimits
+from perflaw.record.tree.call_tree import LaneSums, LinkSums, TreeLink, TreeNode
+from perflaw.record.tree.records import EVENTS_LANE, MAX_KIDS_APART, TIME_LANE, TreeLimits
 from perflaw.record.tree.stacks import WorkBelow
 from perflaw.store.schema import LOCAL, OTHER
 from perflaw.types.call_trees import log_bucket
@@ -20,11 +20,8 @@ class MomentSums:
 
     def add(self, node: TreeNode, x: list[int], callees: WorkBelow, deeper: WorkBelow) -> list[int]:
         """Add a completed invocation with costs ``x`` by lane; returns its own costs Y_0 = X − ΣY_i by lane."""
-        for sums, cost in zip(node.lanes, x, strict=True):
-            sums.min_x = cost if not node.n or cost < sums.min_x else sums.min_x
-            sums.max_x = max(cost, sums.max_x)
-            sums.sum_x += cost
-            sums.sum_xx += cost * cost
+        for lane, (sums, cost) in enumerate(zip(node.lanes, x, strict=True)):
+            _add_cost(sums, cost, node.n + node.counted * (lane == EVENTS_LANE))
         node.n += 1
         bucket = log_bucket(x[TIME_LANE])
         node.histogram[bucket] = node.histogram.get(bucket, 0) + 1
@@ -37,6 +34,12 @@ class MomentSums:
             self._add_links(node, x, callees)
             self._add_links(node, x, deeper)
         return own
+
+    def count(self, node: TreeNode) -> None:
+        """Add a call without a time: an invocation without callees in events, and none in any other metric."""
+        _add_cost(node.lanes[EVENTS_LANE], 1, node.n + node.counted)
+        node.pairs.setdefault((LOCAL, LOCAL), [0] * self.lanes)[EVENTS_LANE] += 1
+        node.counted += 1
 
     def _add_pairs(self, node: TreeNode, own: list[int], callees: WorkBelow) -> None:
         """Add the products of all pairs of cost parts; the parts of least time beyond MAX_KIDS_APART are one, OTHER."""
@@ -79,6 +82,14 @@ class MomentSums:
                 sums.sum_y += y
                 sums.sum_yy += y * y
                 sums.sum_yx += y * whole
+
+
+def _add_cost(sums: LaneSums, cost: int, before: int) -> None:
+    """Add a cost to sums that have this many already."""
+    sums.min_x = cost if not before or cost < sums.min_x else sums.min_x
+    sums.max_x = max(cost, sums.max_x)
+    sums.sum_x += cost
+    sums.sum_xx += cost * cost
 
 
 def add_wait(node: TreeNode, waited: int) -> None:

@@ -7,6 +7,7 @@ A test compares the layout with the packing of the pure-Python tracer; the C cor
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from perflaw.types import CPU, EVENTS, TIME, Collections, Component, Metric
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-ASIDE = 12
+ASIDE, COUNT = 12, 13
 """Kinds of records.
 
 ENTER, EXIT: a call begins, ends. YIELD, RESUME: a generator or coroutine is suspended, continued. FEATURE: a feature of
@@ -26,7 +27,9 @@ stack. CHANGE: the thread's counter of metric ``code`` rose by ``value`` since t
 records belong to the thread's stack with serial number ``frame``; 0 is its first stack. THREAD: thread ``value`` writes
 from here on. END: the thread has ended. TURN: the following records belong to turn ``frame``, a number that all threads
 share; ``value`` is the time in ns that the tracer has taken out of the thread's clock so far. ASIDE: like ENTER, for work
-of the interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled.
+of the interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled. COUNT: a
+call of a function that is counted and not timed: an event without a time, which begins and ends at once; what it took is
+its caller's own time.
 """
 RECORD: Final = np.dtype(
     [("value", "<i8"), ("frame", "<i8"), ("code", "<i4"), ("site", "<i4"), ("key", "<i4"), ("kind", "<i4")]
@@ -67,6 +70,10 @@ class TreeLimits:
     """Beyond it, every function keeps a quarter of the samples, and half of that each time the number doubles."""
     spans: int = 1 << 19
     """Beyond it, functions of least total time drop the spans of their longest calls until half remains."""
+
+
+_FEATURE_OR_TYPE: Final = re.compile(r"\('(?:feature', (\d+), \d+|type', (\d+)), '([ -&(-\[\]-~]*)'\)")
+"""Definition of a feature or type whose name is plain ASCII."""
 
 
 # The definitions file of a spool: one line a definition, written by the tracer as it goes.
@@ -110,8 +117,6 @@ class TracerEnd:
     """Calls it missed because the program was at its recursion limit."""
     lost: str
     """Why it stopped before the program did; empty if it did not."""
-    library: int
-    """Number of library functions left out."""
     unselected: int
     """Number of functions left out by the selection."""
     names: tuple[str, ...]
@@ -184,6 +189,13 @@ class Definitions:
 
     def take(self, line: str) -> None:
         """Read one line of the definitions file. A torn line is skipped: its numbers stay unknown."""
+        if short := _FEATURE_OR_TYPE.fullmatch(line):  # most lines; ast.literal_eval takes ten times as long
+            feature, type_number, name = short.groups()
+            if feature:
+                self.features[int(feature)] = name
+            else:
+                self.types[int(type_number)] = name
+            return
         try:
             kind, *fields = ast.literal_eval(line)
         except (SyntaxError, ValueError):
@@ -237,7 +249,7 @@ class Definitions:
 def definitions_without_tracer(pid: int, parent: int = 0, command: tuple[str, ...] = ()) -> Definitions:
     """Definitions of a process without a tracer, which began and ended regularly."""
     known = Definitions(process=ProcessIdentity(pid, parent, command))
-    known.started, known.ended = TracerStart(0, 0, 0, ""), TracerEnd(0, 0, 0, "", 0, 0, ())
+    known.started, known.ended = TracerStart(0, 0, 0, ""), TracerEnd(0, 0, 0, "", 0, ())
     return known
 
 

@@ -45,7 +45,7 @@ def _component_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) 
     nodes = tree.nodes[1:]
     codes, at = np.unique(nodes["code"], return_inverse=True)
     calls, opened = np.zeros((2, len(codes)), np.int64)
-    np.add.at(calls, at, nodes["n"])
+    np.add.at(calls, at, nodes["n"] + nodes["counted"])
     np.add.at(opened, at, nodes["open"])
     rows, costs = [], []
     totals, selves = costs_of_codes(tree)
@@ -70,6 +70,10 @@ def _node_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) -> Ta
     lines = np.array([definitions.line_at(*site) for site in different.tolist()], dtype=np.int64)[at]
     context = {"node": numbers, "component": nodes["code"], "site_line": lines}
     moments = _by_lane("moments", lanes, nodes, tree.by_lane(Export.NODE_LANES), {"node": numbers})
+    # Counted calls have events and no other cost, and each metric has its own population.
+    n = nodes["n"][:, None] + nodes["counted"][:, None] * np.array([lane == EVENTS_LANE for lane, _ in lanes])
+    moments = moments.replaced({"n": Column(n.ravel())})
+    counted = np.flatnonzero(nodes["counted"])
     # A stratum is a power of two, which has four buckets; the final merge adds rows of equal stratum.
     strata = {"component": nodes["code"][histogram["node"]], "stratum": histogram["bucket"] // 4}
     return {
@@ -79,6 +83,7 @@ def _node_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) -> Ta
         "links": _by_lane("links", lanes, links, tree.by_lane(Export.LINK_LANES)),
         "histograms": _table("histograms", histogram),
         "strata": _table("strata", histogram, strata),
+        "counted": _table("counted", nodes[counted], {"node": counted, "calls": nodes["counted"][counted]}),
     }
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-SKIP, ALWAYS, FROM_OWN = 0, 1, 2
+SKIP, ALWAYS = 0, 1
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x100 | 0x200
 
 
@@ -81,12 +81,8 @@ class Functions:
             names = _names(code, module if type(module) is str else "", self.main)
             origin = self._origin(code, frame, names[0])
             # The interpreter's frozen modules (import, runpy) are not recorded: their time belongs to the code that imports.
-            if origin in ("perflaw", "interpreter") or _matches(names, self.exclude):
-                mode = SKIP
-            elif self.select:
-                mode = ALWAYS if _matches(names, self.select) else SKIP
-            else:
-                mode = ALWAYS if origin == "own" else FROM_OWN
+            left_out = origin in ("perflaw", "interpreter") or _matches(names, self.exclude)
+            mode = SKIP if left_out or (self.select and not _matches(names, self.select)) else ALWAYS
             found = self.known[id(code)] = TracedFunction(code, names[0], mode, origin == "own", self.costs)
         return found
 
@@ -99,15 +95,13 @@ class Functions:
         place = code.co_filename, code.co_firstlineno, origin
         self.spool.define("code", function.number, function.name, *place, function.parameters, lines)
 
-    def left_out(self) -> tuple[int, int, tuple[str, ...]]:
-        """Number of functions met but not recorded: of libraries, and left out by the selection; some names of the latter."""
+    def left_out(self) -> tuple[int, tuple[str, ...]]:
+        """Number of functions met that the selection leaves out, and some of their names."""
         internal = (self.here, "<frozen")
-        unseen = [
-            one for one in self.known.values() if not one.number and not one.code.co_filename.startswith(internal)
-        ]
-        names = [one.name for one in unseen if one.mode == SKIP]
+        known = [one for one in self.known.values() if not one.code.co_filename.startswith(internal)]
+        names = [one.name for one in known if one.mode == SKIP]
         names.sort(key=lambda name: name.split(".")[0] != self.main)
-        return len(unseen) - len(names), len(names), tuple(names[:20])
+        return len(names), tuple(names[:20])
 
     def _origin(self, code: Any, frame: Any, name: str) -> str:
         file = code.co_filename

@@ -13,4 +13,4 @@ def start(settings: dict[str, str]) -> None:
     """Define the beginning of the recording, and at exit its end."""
     spool = Spool(settings["PERFLAW_TARGET_SPOOL"])
     spool.define("start", time.perf_counter_ns(), 0, 0, sys.version.split()[0])
-    atexit.register(lambda: spool.define("end", time.perf_counter_ns(), 0, 0, "", 0, 0, ()))
+    atexit.register(lambda: spool.define("end", time.perf_counter_ns(), 0, 0, "", 0, ()))

@@ -16,7 +16,7 @@ import sys
 from itertools import count
 from time import perf_counter_ns, process_time_ns, thread_time_ns
 
-from _perflaw_functions import ALWAYS, FROM_OWN, Functions, TracedFunction
+from _perflaw_functions import ALWAYS, Functions, TracedFunction
 from _perflaw_spool import (
     CHANGE,
     DEAD,
@@ -310,8 +310,6 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
 
     def called(frame: Any, function: TracedFunction, stamp: int) -> None:
         site, back = -1, frame.f_back
-        if function.mode == FROM_OWN and (back is None or not look_up(back).own):
-            return
         if opened and back is not None:
             if id(back) == opened[-1]:
                 site = back.f_lasti

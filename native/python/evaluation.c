@@ -29,7 +29,7 @@ static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread *
     int generator = frame->owner == FRAME_OWNED_BY_GENERATOR;
     /* The call of a generator function only makes the generator; it is no call of its own. */
     int makes_generator = !generator && frame_is_generator(frame->f_code);
-    if (!function || function->mode == NEVER || makes_generator) {
+    if (!function || function->mode == NEVER || makes_generator || !event_is_wanted(*thread, function)) {
         (*thread)->overhead_ns += recording.costs.other_ns;
         return 0;
     }

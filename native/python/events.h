@@ -18,7 +18,7 @@
 /* Offset of the call in the caller's bytecode, if the caller is the innermost open recorded frame; else -1. */
 static inline int32_t event_site(const Thread *thread, Frame *linked) {
     if (!thread->height) return -1;
-    const Frame *top = thread->open[thread->height - 1];
+    const Frame *top = thread->open[thread->height - 1].frame;
     Frame *caller = linked == top ? linked : frame_visible(linked);
     if (caller == top) return frame_offset(top);
     Function *calling = caller ? function_of(caller) : NULL;
@@ -26,9 +26,22 @@ static inline int32_t event_site(const Thread *thread, Frame *linked) {
     return -1;
 }
 
-static inline int event_push(Thread *thread, Frame *frame) {
+/* Which library calls below the innermost open frame are recorded. */
+static inline enum LibraryCalls event_library_calls(const Thread *thread) {
+    return thread->height ? thread->open[thread->height - 1].library_calls : ALL_CALLS;
+}
+
+/* Whether a call is recorded, or part of an import. */
+static inline int event_is_wanted(const Thread *thread, const Function *function) {
+    return !function->is_left_out_in_imports || event_library_calls(thread) != NO_CALLS;
+}
+
+static inline int event_push(Thread *thread, const Function *function, Frame *frame) {
     if (thread->height == thread->capacity && !thread_grow(thread)) return 0;
-    thread->open[thread->height++] = frame;
+    enum LibraryCalls below = ALL_CALLS;
+    if (function->is_body) below = function->is_own ? OWN_CALLS : NO_CALLS;
+    else if (function->is_left_out_in_imports && event_library_calls(thread) == OWN_CALLS) below = NO_CALLS;
+    thread->open[thread->height++] = (OpenFrame){frame, below};
     return 1;
 }
 
@@ -48,7 +61,7 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     int64_t stamp = thread_stamp(thread, now);
     budget_next_event(thread, NULL, stamp);
     int32_t site = event_site(thread, linked), key = -1;
-    if (!event_push(thread, frame)) return 0;
+    if (!event_push(thread, function, frame)) return 0;
     int read = 0;
     if (--function->countdown < 0) key = sampling_enter(thread, function, &read);
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, key, EVENT_ENTER);
@@ -69,7 +82,7 @@ static inline int event_resume(Thread *thread, Function *function, Frame *frame,
     int64_t stamp = thread_stamp(thread, now);
     budget_next_event(thread, NULL, stamp);
     int32_t site = event_site(thread, linked);
-    if (!event_push(thread, frame)) return 0;
+    if (!event_push(thread, function, frame)) return 0;
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, -1, EVENT_RESUME);
     thread->overhead_ns += recording.costs.enter_ns;
     return 1;
@@ -92,7 +105,7 @@ int event_uncover(Thread *thread, const Frame *frame);
 static inline int event_leave(Thread *thread, int kind, const Frame *frame, int64_t now) {
     if (greenlets_in_use) greenlets_follow(thread);
     if (!thread->height) return 0;
-    if (thread->open[thread->height - 1] != frame && !event_uncover(thread, frame)) return 0;
+    if (thread->open[thread->height - 1].frame != frame && !event_uncover(thread, frame)) return 0;
     thread->height--;
     MeasuredEvent measured = measured_begin(thread);
     int64_t stamp = thread_stamp(thread, now);

@@ -9,7 +9,7 @@ enum { TYPE = 0, GET_CURRENT = 4, CHAINS = 256 }; /* places in greenlet's table 
 typedef struct GreenletStack {
     const void *greenlet;
     int64_t serial;
-    Frame **open;
+    OpenFrame *open;
     uint32_t height, capacity;
     struct GreenletStack *next;
 } GreenletStack;

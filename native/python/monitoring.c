@@ -34,6 +34,7 @@ static inline PyObject *enter(int resumes) {
     Frame *frame = frame_current();
     Function *function = function_of(frame);
     if (!function || function->mode == NEVER) return not_recorded(thread, function);
+    if (!event_is_wanted(thread, function)) return not_recorded(thread, function);
     if (budget_counts(thread, function)) {
         event_count(thread, function, frame->previous);
         Py_RETURN_NONE;

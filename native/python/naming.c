@@ -143,6 +143,17 @@ static void note_unselected(const char *name) {
     text_add_word(&recording.unselected_names, ", ");
 }
 
+/* Whether code is that of a module's file or of a class: it has no fast variables. */
+static int is_body(const PyCodeObject *code) {
+    const char *file = utf8(code->co_filename);
+    return !(code->co_flags & CO_OPTIMIZED) && file && *file != '<';
+}
+
+static int is_main_script(const char *module, const PyCodeObject *code) {
+    const char *name = utf8(code->co_qualname);
+    return is_main(module) && name && !strcmp(name, "<module>");
+}
+
 enum Origin naming_set_name(Function *function, const Frame *frame) {
     const char *module = module_of(frame);
     function->name = full_name(is_main(module) ? recording.settings.main : module, function->code);
@@ -155,5 +166,7 @@ void naming_set_mode(Function *function, const Frame *frame, enum Origin origin)
     function->mode = mode_of(function->name, qualified, origin);
     free(qualified);
     if (function->mode == NEVER && origin != INTERNAL) note_unselected(function->name);
-    function->may_be_counted = origin == LIBRARY && !frame_is_generator(function->code) && budget_is_kept();
+    function->is_left_out_in_imports = origin == LIBRARY && !*recording.settings.select;
+    function->is_body = is_body(function->code) && !is_main_script(module_of(frame), function->code);
+    function->may_be_counted = function->is_left_out_in_imports && !frame_is_generator(function->code) && budget_is_kept();
 }

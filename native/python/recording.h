@@ -26,10 +26,16 @@
 enum Mode { NEVER, ALWAYS, COUNTED };
 enum { MAX_METRICS = 16, MAX_COMPONENTS = 1 << 16 };
 
+/* Which calls of library functions are recorded while a frame is the innermost recorded one: all; only those that the
+ * frame makes itself, and nothing of libraries below them; none. So an import is one context, however much it runs. */
+enum LibraryCalls { ALL_CALLS, OWN_CALLS, NO_CALLS };
+
 /* What is known of a code object. It is freed with the code object. */
 typedef struct Function {
     enum Mode mode;
     int is_own;         /* written by the person, not part of a library */
+    int is_body;        /* code of a module or class, which runs when it is imported; 0 for the main script */
+    int is_left_out_in_imports; /* a library function that is recorded by default (enum LibraryCalls) */
     int may_be_counted; /* whether it is only counted if timing it costs too much; 0 once it has called others */
     int32_t leaf_calls; /* calls that were looked at and called nothing that is recorded, and their time; of late */
     int32_t until_timed; /* calls that are counted before one is timed again */
@@ -50,10 +56,16 @@ typedef struct Function {
     char *name;
 } Function;
 
+/* A recorded frame that has not ended. */
+typedef struct OpenFrame {
+    Frame *frame;
+    enum LibraryCalls library_calls;
+} OpenFrame;
+
 /* A thread of the program: its ring, and which recorded frames are open on it. */
 typedef struct Thread {
     Ring ring;
-    Frame **open;
+    OpenFrame *open;
     uint32_t height, capacity;
     uint32_t lost_records; /* records that found no room in the ring */
     int64_t number;

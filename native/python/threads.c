@@ -80,7 +80,7 @@ Thread *thread_create(void) {
 
 int thread_grow(Thread *thread) {
     uint32_t capacity = thread->capacity ? thread->capacity * 2 : 64;
-    Frame **open = realloc(thread->open, capacity * sizeof *open);
+    OpenFrame *open = realloc(thread->open, capacity * sizeof *open);
     if (!open) return 0;
     thread->open = open;
     thread->capacity = capacity;

@@ -47,8 +47,9 @@ static inline int event_push(Thread *thread, const Function *function, Frame *fr
 
 /* The first event of a function in this process. That takes time, which is left out: the event is at *now, which
  * moves on. */
-static inline int event_define(Function *function, int64_t *now) {
+static inline int event_define(Thread *thread, Function *function, int64_t *now) {
     int32_t number = function_define(function);
+    if (number && !function->is_own) thread_write(thread, thread->last_stamp, 0, number, -1, -1, EVENT_LIBRARY);
     *now = clock_ns(&recording.clock);
     return number != 0;
 }
@@ -56,7 +57,7 @@ static inline int event_define(Function *function, int64_t *now) {
 /* A function begins. Gives whether it is recorded. */
 static inline int event_enter(Thread *thread, Function *function, Frame *frame, Frame *linked, int64_t now,
                               MeasuredEvent measured) {
-    if (function->process != recording.process && !event_define(function, &now)) return 0;
+    if (function->process != recording.process && !event_define(thread, function, &now)) return 0;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = thread_stamp(thread, now);
     budget_next_event(thread, NULL, stamp);
@@ -77,7 +78,7 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
 
 /* A generator or coroutine goes on. Gives whether it is recorded. */
 static inline int event_resume(Thread *thread, Function *function, Frame *frame, Frame *linked, int64_t now) {
-    if (function->process != recording.process && !event_define(function, &now)) return 0;
+    if (function->process != recording.process && !event_define(thread, function, &now)) return 0;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = thread_stamp(thread, now);
     budget_next_event(thread, NULL, stamp);
@@ -91,7 +92,7 @@ static inline int event_resume(Thread *thread, Function *function, Frame *frame,
 /* A call of a function that is only counted. */
 static inline void event_count(Thread *thread, Function *function, Frame *linked) {
     int64_t now;
-    if (function->process != recording.process && !event_define(function, &now)) return;
+    if (function->process != recording.process && !event_define(thread, function, &now)) return;
     if (greenlets_in_use) greenlets_follow(thread);
     budget_next_event(thread, NULL, 0);
     thread_write(thread, 0, 0, function->number, event_site(thread, linked), -1, EVENT_COUNT);

@@ -14,6 +14,7 @@ from perflaw.record.tree.records import (
     ENTER,
     EXIT,
     FEATURE,
+    LIBRARY,
     RESUME,
     SWITCH,
     THREAD,
@@ -47,6 +48,7 @@ class Program:
         ]
         if more:
             self.actions += [self._count, self._count, self._switch, self._end, self._aside, self._counted_call]
+            self.actions += [self._library]
         self.clock, self.frame = 0, 0
         self.serials: dict[int, int] = {}
         """Thread → serial number of its stack that runs."""
@@ -139,6 +141,9 @@ class Program:
 
     def _counted_call(self, stack: list[int], argument: int) -> Event:
         return (0, 0, argument % self.codes + 1, argument % self.sites, -1, COUNT)
+
+    def _library(self, stack: list[int], argument: int) -> Event:
+        return (0, 0, argument % self.codes + 1, -1, -1, LIBRARY)
 
     def _read(self, stack: list[int], argument: int) -> Event | None:
         bits = struct.unpack("<q", struct.pack("<d", argument / 7))[0]

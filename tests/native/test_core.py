@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from perflaw.record.tree.builder import TreeBuilder
 from perflaw.record.tree.call_tree import RecordedTree, to_tables
 from perflaw.record.tree.core import Core, Export, load
-from perflaw.record.tree.records import CHANGE, ELSEWHERE, ENTER, EXIT, RECORD, SWITCH, TreeLimits
+from perflaw.record.tree.records import CHANGE, ELSEWHERE, ENTER, EXIT, LIBRARY, RECORD, SWITCH, Event, TreeLimits
 from perflaw.store.schema import OTHER
 from tests.conftest import examples
 from tests.native.building import make
@@ -126,7 +126,7 @@ def test_long_random_programs_give_what_the_twin_gives(library, tmp_path, seed, 
     random, program = Random(seed), Program(codes=seed * 3, sites=seed + 1, more=True)
     for _ in range(20000):
         thread = 1 if random.random() < 0.97 else 2
-        program.step(thread, random.randrange(13), random.randrange(10**6), random.randrange(1 << random.randrange(40)))
+        program.step(thread, random.randrange(15), random.randrange(10**6), random.randrange(1 << random.randrange(40)))
     tree = assert_parity(library, tmp_path, program.pieces, seed, limits)
     assert tree.calls > 1000
     assert bool(tree.folded) == bool(tree.unlinked) == (limits != USUAL)
@@ -165,11 +165,48 @@ def test_contexts_beyond_the_bound_are_a_node_a_function(library, tmp_path):
     assert tree.folded == 7
 
 
+OWN, CALLED_BACK, FIRST_LIBRARY = 1, 2, 3
+
+
+def library_calls(paths: list[tuple[int, ...]], functions: int) -> list[Event]:
+    """Calls of OWN that call functions along a path, one below the other; those from FIRST_LIBRARY on are libraries'."""
+    events: list[Event] = [(0, 0, FIRST_LIBRARY + one, -1, -1, LIBRARY) for one in range(functions)]
+    for now, path in enumerate(paths):
+        for depth, code in enumerate((OWN, *path)):
+            events.append((now, depth + 1, code, 0, -1, ENTER))
+        events += [(now, depth, OWN, -1, -1, EXIT) for depth in range(len(path) + 1, 0, -1)]
+    return events
+
+
+def test_a_library_beyond_its_bound_leaves_the_contexts_of_own_functions_apart(library, tmp_path):
+    chain = tuple(FIRST_LIBRARY + at for at in range(12))
+    paths = [(*chain[:length], CALLED_BACK) for length in (0, 4, 8, 12)]
+    events = library_calls(paths, len(chain))
+    tree = assert_parity(library, tmp_path, [(1, events)], limits=TreeLimits(nodes=12))
+    [own] = [number for number, node in enumerate(tree.nodes) if node.code == OWN]
+    assert tree.nodes[own].n == 4
+    assert [node.n for node in tree.nodes if node.code == CALLED_BACK] == [1, 1, 1, 1]
+    assert all(node.site != ELSEWHERE for node in tree.nodes if node.code in (OWN, CALLED_BACK))
+    # nine library functions fill three quarters; the others hang below the own function that their stretch begins at
+    elsewhere = [node for node in tree.nodes if node.site == ELSEWHERE]
+    assert [(node.parent, node.code) for node in elsewhere] == [(own, code) for code in chain[9:]]
+
+
+def test_the_recursion_of_a_library_does_not_use_up_the_contexts(library, tmp_path):
+    """Functions that call each other in any order have thousands of contexts; beyond half of the bound they are folded."""
+    random, codes = Random(5), [FIRST_LIBRARY + at for at in range(4)]
+    paths = [tuple(random.choice(codes) for _ in range(12)) for _ in range(1500)]
+    tree = assert_parity(library, tmp_path, [(1, library_calls(paths, len(codes)))], limits=TreeLimits(nodes=2000))
+    assert 1000 < len(tree.nodes) < 1500
+    assert tree.folded == 0
+    assert tree.calls == 1500 * 13
+
+
 def hostile(random: Random, count: int) -> np.ndarray:
     """Records as no tracer writes them; half of them look right at first sight."""
     rows = np.frombuffer(random.randbytes(count * RECORD.itemsize), RECORD).copy()
     tame = np.array([random.random() < 0.8 for _ in range(count)])
-    for name, most in (("code", 9), ("site", 3), ("kind", 13), ("frame", 6)):
+    for name, most in (("code", 9), ("site", 3), ("kind", 15), ("frame", 6)):
         rows[name][tame] %= most
     return rows
 

@@ -27,6 +27,8 @@ enum {
     EVENT_ASIDE,
     /* code; site: a call of a function that is counted and not timed; its time is its caller's own, and it ends by itself */
     EVENT_COUNT,
+    /* code: a function of a library, of which contexts are put together first; written before its first call */
+    EVENT_LIBRARY,
 };
 
 enum { MAX_CODE = 1 << 20 }; /* numbers of functions are below; 0 is no function but a tracer's calibration */

@@ -138,6 +138,7 @@ static void count(Tree *tree, Stack *stack, const Event *event) {
     if (caller && caller->deeper.loan) descendants_copy_loan(&tree->arena, &caller->deeper); /* as for any other call */
     if (caller) descendants_add(&tree->arena, &caller->callees, &descendant);
     moments_count(node);
+    if (node->site == ELSEWHERE) tree->folded++;
     stack->events++;
     tree->calls++;
     function->self_events = plus(function->self_events, 1);
@@ -146,6 +147,12 @@ static void count(Tree *tree, Stack *stack, const Event *event) {
     if (number < stack->depth_capacity && stack->depth_of[number]) return; /* the total of an open invocation has it */
     function->total_events = plus(function->total_events, 1);
     function->closed = 1;
+}
+
+/* A function of a library, which is not called yet. */
+static void library(Tree *tree, const Event *event) {
+    Function *function = (uint32_t)event->code - 1 < MAX_CODE - 1 ? nodes_function(tree, event->code) : NULL;
+    if (function) function->is_library = 1;
 }
 
 /* Work that the interpreter does aside begins. It is no event, so that events tell only of the program's own work. */
@@ -241,6 +248,7 @@ static void feed_rare(Tree *tree, EventSource *source, const Event *event) {
         case EVENT_FEATURE: feature(tree, stack, event); break;
         case EVENT_ASIDE: enter_aside(tree, stack, event); break;
         case EVENT_COUNT: count(tree, stack, event); break;
+        case EVENT_LIBRARY: library(tree, event); break;
         case EVENT_DEAD: stacks_bury(tree, stack, event->frame); break;
         case EVENT_CHANGE: change(tree, stack, event); break;
         case EVENT_SWITCH: stacks_switch(tree, source, event->frame, event->value); break;

@@ -1,6 +1,11 @@
 /* The nodes of the call tree, which are keyed by (parent, call site, callee). Recursion is folded, and their number is
  * bounded.
  *
+ * Functions of libraries have a bound of their own, so that the contexts of other functions are kept apart however large
+ * a library is. From half of it on, a library function is folded into any call of itself in the same stretch of library
+ * functions; from three quarters on, contexts are put together by the function below the innermost node that is no
+ * library's; beyond it, by the function alone.
+ *
  * Ownership: the arena's. Threads: one at a time. Cost: 2 ns if a node calls the same callee again, else a look-up.
  */
 #ifndef PERFLAW_NODES_H

@@ -156,6 +156,7 @@ typedef struct Function {
     Lane *lanes;                  /* FunctionLane */
     BottomK **reservoir;          /* the uniform sample, then one per stratum; NULL where there is none yet */
     int32_t number;
+    uint32_t is_library;          /* whether its contexts are put together before those of other functions (nodes.h) */
     uint32_t closed, recorded;    /* whether an outermost segment, and a whole invocation, has ended */
     struct FunctionPaths *paths;  /* core/paths/pieces.h */
     /* whether its worst invocations have no spans any more, because there were too many in all */
@@ -301,6 +302,7 @@ typedef struct Tree {
     int64_t first_stamp, last_stamp;
     uint32_t has_stamps, max_distance, lane_count, link_count, pair_count, sampled_functions, uniform_size, stratum_size;
     uint32_t span_count; /* spans kept of worst invocations */
+    uint32_t library_node_count; /* nodes of functions of libraries */
     Grid nodes, functions; /* functions: Function *, by number */
     Table children, pair_index, link_index, stacks;
     Table suspended; /* frame -> block with its Invocation */

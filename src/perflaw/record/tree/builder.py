@@ -24,36 +24,65 @@ class CallingContexts:
     """The nodes of the call tree, found by (parent, call site, callee).
 
     From the third repetition of a (site, callee) on a path, recursion is folded into the first. Beyond ``limit`` nodes,
-    calls from new contexts are put together by function, whatever the program does.
+    calls from new contexts are put together by function, whatever the program does. Functions of libraries have a limit of
+    their own. From half of it on, a library function is folded into any call of itself in the same stretch of library
+    functions; from three quarters on, contexts are put together by the function below the innermost node that is no
+    library's; beyond it, by the function alone.
     """
 
     def __init__(self, lanes: int, limit: int) -> None:
         self.lanes, self.limit = lanes, limit
         self.nodes = [self._node(-1, -1, -1, 0)]
+        self.libraries: set[int] = set()
+        """Functions of libraries."""
+        self.library_nodes = 0
         self._known: dict[tuple[int, int, int], int] = {}
 
     def child(self, parent: int, site: int, code: int) -> int:
         """Number of the node of a call; the node is made on first sight."""
         number = self._known.get((parent, site, code))
         if number is None:
-            if len(self.nodes) >= self.limit:
-                # Contexts are not remembered by their own keys: their number is unbounded.
-                parent, site = records.ROOT, records.ELSEWHERE
+            above = self._put_together(parent, code)
+            if above is not None:  # contexts are not remembered by their own keys: their number is unbounded
+                parent, site = above, records.ELSEWHERE
                 number = self._known.get((parent, site, code))
             else:
-                # First node of a recursion that repeats (site, callee) for the third time; None if there is no such
-                # recursion.
-                repeated, node = [], parent
-                while node > records.ROOT:
-                    if self.nodes[node].site == site and self.nodes[node].code == code:
-                        repeated.append(node)
-                    node = self.nodes[node].parent
-                number = repeated[-1] if len(repeated) >= 2 else None
+                number = self._folded(parent, site, code)
             if number is None:
                 number = len(self.nodes)
                 self.nodes.append(self._node(parent, site, code, self.nodes[parent].depth + 1))
+                self.library_nodes += code in self.libraries
             self._known[parent, site, code] = number
         return number
+
+    def _put_together(self, parent: int, code: int) -> int | None:
+        """The node below which new contexts of a function are put together; None if they are kept apart."""
+        if code not in self.libraries:
+            return records.ROOT if len(self.nodes) - self.library_nodes >= self.limit else None
+        if 4 * self.library_nodes < 3 * self.limit:
+            return None
+        return self._library_stretch(parent)[1] if self.library_nodes < self.limit else records.ROOT
+
+    def _folded(self, parent: int, site: int, code: int) -> int | None:
+        """First node of the recursion that a call belongs to; None if it is none."""
+        if code in self.libraries and 2 * self.library_nodes >= self.limit:
+            heads = [node for node in self._library_stretch(parent)[0] if self.nodes[node].code == code]
+            if heads:
+                return heads[-1]
+        repeated, node = [], parent
+        while node > records.ROOT:
+            if self.nodes[node].site == site and self.nodes[node].code == code:
+                repeated.append(node)
+            node = self.nodes[node].parent
+        return repeated[-1] if len(repeated) >= 2 else None
+
+    def _library_stretch(self, node: int) -> tuple[list[int], int]:
+        """A node and those above it as long as they are of libraries, and the first above them that is not."""
+        stretch = []
+        while node > records.ROOT and self.nodes[node].code in self.libraries:
+            stretch.append(node)
+            node = self.nodes[node].parent
+        return stretch, node
 
     def _node(self, parent: int, site: int, code: int, depth: int) -> TreeNode:
         return TreeNode(parent, site, code, depth, lanes=[LaneSums() for _ in range(self.lanes)])
@@ -116,6 +145,8 @@ class TreeBuilder:
                     self._begin(stack, value, frame, code, site, key).manner = ASIDE_WORK
                 elif kind == records.COUNT:
                     self._count(stack, code, site)
+                elif kind == records.LIBRARY:
+                    self.contexts.libraries.add(code)
                 elif kind == records.EXIT:
                     self._exit(stack, value, frame)
                 elif kind == records.YIELD:
@@ -181,6 +212,7 @@ class TreeBuilder:
         caller, cost = stack.open[-1], [int(lane == records.EVENTS_LANE) for lane in range(self.lanes)]
         number = self.contexts.child(caller.node, site, code)
         add_work(caller.callees, number, [1, *cost])
+        self.folded += self.contexts.nodes[number].site == records.ELSEWHERE
         self.moments.count(self.contexts.nodes[number])
         stack.counters[records.EVENTS_LANE] += 1
         self.calls += 1

@@ -62,17 +62,17 @@ def path_tables(recorded: RecordedProcess, run: Run, globs: Sequence[str], about
     functions = {"function": _ints(kept), "name": texts([_name(known, code) for code in kept]), "share": Column(share)}
 
     # Number of the call path of each node, and the names on each path by number.
-    numbers: dict[tuple[int, str], int] = {}
+    numbers: dict[tuple[int, bool, str], int] = {}
     names: list[tuple[str, ...]] = [()]
     paths = np.zeros(len(tree.nodes), np.int64)
     rows = zip(*(tree.nodes[field].tolist() for field in ("parent", "site", "code")), strict=True)
     for node, (parent, site, code) in enumerate(rows):
         if node:
-            elsewhere = site == ELSEWHERE and not parent
-            key = (-1 if elsewhere else int(paths[parent]), _name(known, code))
+            elsewhere = site == ELSEWHERE
+            key = (int(paths[parent]), elsewhere, _name(known, code))
             if key not in numbers:
                 numbers[key] = len(names)
-                names.append((*((OTHER_CONTEXTS,) if elsewhere else names[key[0]]), key[1]))
+                names.append((*names[key[0]], *((OTHER_CONTEXTS,) if elsewhere else ()), key[2]))
             paths[node] = numbers[key]
 
     pieces = summed_pieces(tree, np.array(kept, np.int64), paths)

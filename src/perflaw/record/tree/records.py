@@ -18,7 +18,7 @@ import numpy as np
 from perflaw.types import CPU, EVENTS, TIME, Collections, Component, Metric
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-ASIDE, COUNT = 12, 13
+ASIDE, COUNT, LIBRARY = 12, 13, 14
 """Kinds of records.
 
 ENTER, EXIT: a call begins, ends. YIELD, RESUME: a generator or coroutine is suspended, continued. FEATURE: a feature of
@@ -29,7 +29,8 @@ from here on. END: the thread has ended. TURN: the following records belong to t
 share; ``value`` is the time in ns that the tracer has taken out of the thread's clock so far. ASIDE: like ENTER, for work
 of the interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled. COUNT: a
 call of a function that is counted and not timed: an event without a time, which begins and ends at once; what it took is
-its caller's own time.
+its caller's own time. LIBRARY: ``code`` is a function of a library, whose contexts are put together first; it comes before
+the function's first call.
 """
 RECORD: Final = np.dtype(
     [("value", "<i8"), ("frame", "<i8"), ("code", "<i4"), ("site", "<i4"), ("key", "<i4"), ("kind", "<i4")]

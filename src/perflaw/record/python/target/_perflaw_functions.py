@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 SKIP, ALWAYS = 0, 1
+ALL_CALLS, OWN_CALLS, NO_CALLS = 0, 1, 2
+"""Which calls of library functions are recorded while a frame is the innermost recorded one: all; only those that the frame
+makes itself, and nothing of libraries below them; none. So an import is one context, however much it runs."""
+_OPTIMIZED = 0x1
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x100 | 0x200
 
 
@@ -39,12 +43,14 @@ class TracedFunction:
     """A code object: how it is recorded, and its sampling state, which the hot path changes."""
 
     __slots__ = (
-        "bound", "code", "event_ns", "foreign_ns", "keys", "mode", "name", "number", "own", "parameters", "start", "yields",
+        "body", "bound", "code", "event_ns", "foreign_ns", "keys", "left_out_in_imports", "mode", "name", "number", "own",
+        "parameters", "start", "yields",
     )  # fmt: skip
 
     def __init__(self, code: Any, name: str, mode: int, own: bool, costs: Costs) -> None:
         self.code = code  # kept alive, because its address is its key among the functions
         self.name, self.mode, self.own, self.number = name, mode, own, 0
+        self.body = self.left_out_in_imports = False
         self.start, self.yields = _suspensions(code) if code.co_flags & _GENERATOR_FLAGS else (-1, frozenset())
         if code.co_flags & 3 == 3:
             count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
@@ -84,6 +90,10 @@ class Functions:
             left_out = origin in ("perflaw", "interpreter") or _matches(names, self.exclude)
             mode = SKIP if left_out or (self.select and not _matches(names, self.select)) else ALWAYS
             found = self.known[id(code)] = TracedFunction(code, names[0], mode, origin == "own", self.costs)
+            # Code of a module's file or of a class runs when it is imported; it has no fast variables.
+            is_main = names[-1] == "__main__.<module>"
+            found.body = not code.co_flags & _OPTIMIZED and not code.co_filename.startswith("<") and not is_main
+            found.left_out_in_imports = origin == "library" and not self.select
         return found
 
     def define(self, function: TracedFunction) -> None:

@@ -16,13 +16,14 @@ import sys
 from itertools import count
 from time import perf_counter_ns, process_time_ns, thread_time_ns
 
-from _perflaw_functions import ALWAYS, Functions, TracedFunction
+from _perflaw_functions import ALL_CALLS, ALWAYS, NO_CALLS, OWN_CALLS, Functions, TracedFunction
 from _perflaw_spool import (
     CHANGE,
     DEAD,
     ENTER,
     EXIT,
     FEATURE,
+    LIBRARY,
     RECORD,
     RESUME,
     SEGMENT,
@@ -248,6 +249,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
     cpu_now, cpu_taken_out, off_written = recorder.cpu_clock, 0, 0
     reading_ns = _reading_ns(now, cpu_now) if cpu_now else 0
     opened: list[int] = []
+    library_calls: list[int] = []  # of each frame in ``opened``, which calls of library functions are recorded
     alive: set[int] = set()  # the frames in ``opened``, because most returns are of other frames
     seed = recorder.seed + thread * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
 
@@ -306,7 +308,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
         """Forget the frames above this one, which ended without an event."""
         above = opened.index(identity) + 1
         alive.difference_update(opened[above:])
-        del opened[above:]
+        del opened[above:], library_calls[above:]
 
     def called(frame: Any, function: TracedFunction, stamp: int) -> None:
         site, back = -1, frame.f_back
@@ -318,9 +320,18 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                 bury(id(back))
                 site = back.f_lasti
                 write_record(DEAD, back, function, -1, -1, stamp)
+        above = library_calls[-1] if library_calls else ALL_CALLS
+        if function.left_out_in_imports and above == NO_CALLS:
+            return
         if not function.number and function.name:
             functions.define(function)
+            if not function.own:
+                write_record(LIBRARY, frame, function, -1, -1, stamp)
         opened.append(id(frame))
+        if function.body:
+            library_calls.append(OWN_CALLS if function.own else NO_CALLS)
+        else:
+            library_calls.append(NO_CALLS if function.left_out_in_imports and above == OWN_CALLS else ALL_CALLS)
         alive.add(id(frame))
         if function.start >= 0 and frame.f_lasti != function.start:
             write_record(RESUME, frame, function, site, -1, stamp)
@@ -334,6 +345,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
         if opened[-1] != identity:
             bury(identity)  # the reader closes the frames above when this one ends
         opened.pop()
+        library_calls.pop()
         alive.discard(identity)
         write_record(YIELD if frame.f_lasti in function.yields else EXIT, frame, function, -1, -1, stamp)
 

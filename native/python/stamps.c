@@ -2,7 +2,8 @@
 
 void thread_write_turn(Thread *thread) {
     recording.last_writer = thread;
-    thread_write(thread, thread->overhead_ns, ++recording.turn_count, 0, -1, -1, EVENT_TURN);
+    int32_t rings = (int32_t)recording.ring_count;
+    thread_write(thread, thread->overhead_ns, ++recording.turn_count, rings, -1, -1, EVENT_TURN);
 }
 
 int64_t overhead_begin(void) {

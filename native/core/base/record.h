@@ -22,7 +22,7 @@ enum {
     EVENT_THREAD,  /* value: number of the thread that the ring serves from here on */
     EVENT_END,     /* the thread has ended */
     EVENT_TURN,    /* frame: number of the turn, over all threads, in which the following events happened, one thread at a
-                    * time; value: ns that the thread's clock has left out so far */
+                    * time; value: ns that the thread's clock has left out so far; code: how many rings there are */
     /* like ENTER, for work of the interpreter: it is no call, so it is no event and has no sample; EXIT ends it */
     EVENT_ASIDE,
     /* code; site: a call of a function that is counted and not timed; its time is its caller's own, and it ends by itself */

@@ -256,6 +256,7 @@ static void feed_rare(Tree *tree, EventSource *source, const Event *event) {
         case EVENT_END: stacks_end(tree, source); break;
         case EVENT_TURN:
             source->turn = event->frame;
+            source->rings = event->code;
             source->overhead_ns = event->value;
             break;
     }

@@ -23,9 +23,12 @@ static int refuse(Feeds *feeds, Feed *feed) {
 }
 
 int order_allows(Feeds *feeds, Feed *feed, const Tree *tree, const Event *event) {
-    int is_suspended = stacks_has_suspended(tree, event->frame), resumes = event->kind == EVENT_RESUME;
-    if ((resumes || is_suspended) && feeds->count > 1 && !others_are_later(feeds, feed)) return refuse(feeds, feed);
-    if (resumes && !is_suspended && (!feed->awaited_in || feed->awaited_in == feeds->step)) {
+    int is_suspended = stacks_has_suspended(tree, event->frame);
+    int needs_earlier_turns = event->kind != EVENT_ENTER || is_suspended;
+    if (needs_earlier_turns && feeds->count > 1 && !others_are_later(feeds, feed)) return refuse(feeds, feed);
+    int is_unknown = event->kind == EVENT_RESUME && !is_suspended;
+    int lacks_rings = needs_earlier_turns && feed->source.rings > feeds->count;
+    if ((is_unknown || lacks_rings) && (!feed->awaited_in || feed->awaited_in == feeds->step)) {
         feed->awaited_in = feeds->step;
         return 0;
     }

@@ -2,12 +2,13 @@
  *
  * Each thread has a ring of its own, and what happened in one thread may be read before or after what happened in
  * another. That is right except for generators and coroutines that go on in another thread: the RESUME there must be
- * read after the YIELD here. Threads take turns, as the interpreter lets them, and number the turns. So a RESUME waits
- * until no other ring has a record of an earlier turn, and a RESUME of a frame that nobody has seen suspended waits
- * until new rings were looked for. The ring with the earliest turn never waits for another, so one always goes on.
+ * read after the YIELD here, and a YIELD before that of a later generator whose frame has the same address. Threads take
+ * turns, as the interpreter lets them, and number the turns. So a RESUME or YIELD waits until no other ring has a record
+ * of an earlier turn. It waits until new rings were looked for if nobody has seen the frame suspended that it resumes, or
+ * if there were more rings in its turn than are read. The ring with the earliest turn never waits for another, so one always goes on.
  *
  * Ownership: a Feed is its Core's. Threads: one at a time. Cost: a test of the kind for most events; a look at every
- * other ring for a RESUME.
+ * other ring for a RESUME or YIELD.
  */
 #ifndef PERFLAW_ORDER_H
 #define PERFLAW_ORDER_H
@@ -37,7 +38,8 @@ static inline void feed_reset(Feeds *feeds, Feed *feed) {
 /* Whether order_allows must be asked. The frame of an ENTER may have the address of a suspended one, which ended
  * without an event or whose end is yet to be read. */
 static inline int order_matters(const Feeds *feeds, const Tree *tree, const Event *event) {
-    return event->kind == EVENT_RESUME || (event->kind == EVENT_ENTER && tree->suspended.used && feeds->count > 1);
+    if (event->kind == EVENT_RESUME) return 1;
+    return feeds->count > 1 && (event->kind == EVENT_YIELD || (event->kind == EVENT_ENTER && tree->suspended.used));
 }
 /* Whether the tree may take this next record of the feed now. */
 int order_allows(Feeds *feeds, Feed *feed, const Tree *tree, const Event *event);

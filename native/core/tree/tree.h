@@ -259,7 +259,7 @@ typedef struct Stack {
 typedef struct EventSource {
     Stack *current, *stacks; /* current: NULL until the thread's first event */
     uint32_t number;
-    int64_t turn, overhead_ns; /* of the last EVENT_TURN */
+    int64_t turn, overhead_ns, rings; /* of the last EVENT_TURN */
 } EventSource;
 
 /* ---- samples ---- */

@@ -27,8 +27,8 @@ Array = NDArray[np.float64]
 
 SLOTS: Final = 12.0
 """Collections of the middle generation from one full collection to the next, that one included, at least."""
-YOUNGEST: Final = 700.0
-"""New objects that set off a collection of the youngest generation."""
+YOUNGEST: Final = {False: 700.0, True: 2000.0}
+"""New objects that set off a collection of the youngest generation: up to Python 3.12, and since 3.13."""
 BY_YOUNG: Final = 2.0
 """Cost of visiting an object in a full collection, relative to the cost of young collections for each new object.
 
@@ -74,6 +74,7 @@ def learn_full_collections(
     # Objects are promoted in steps of several thousand, but collections of young objects are many: their law is the better
     # known one, and of the objects of each a part is promoted, of which small runs tell the mean.
     [law], _ = learn_counts(calls[:, None], features)
+    youngest = YOUNGEST[all(_version(run) >= (3, 13) for run in runs)]
     slope, start = _straight(calls, promoted)
     each_slot = float(slope * (calls - full).sum() / middle.sum())
     between = SLOTS * (each_slot or float(promoted.sum() / middle.sum()))
@@ -82,7 +83,7 @@ def learn_full_collections(
     terms = _visited_terms(objects, between, features)
     if not terms:
         return None
-    young = float((own - cost).sum() / (YOUNGEST * max(float((calls - full).sum()), 1.0)))
+    young = float((own - cost).sum() / (youngest * max(float((calls - full).sum()), 1.0)))
     each = float(cost.sum() / visited.sum()) if visited.sum() else BY_YOUNG * young / UNCACHED
     cached = not full.sum() or visited.sum() / full.sum() < CACHED
     unit = UnitLaw(((1.0, Candidate((ONE,)), (each * (UNCACHED if cached else 1.0),)),), SPREAD[not full.sum()], 1)
@@ -90,11 +91,15 @@ def learn_full_collections(
 
 
 def _straight(x: Array, y: Array) -> tuple[float, float]:
-    """Slope, from 0 to the new objects of a young collection, and start of the line that is nearest to y over x, (R,)."""
+    """Slope, which is not negative, and start of the line that is nearest to y over x, (R,)."""
     about = x - x.mean()
-    slope = float(about @ y / max(float(about @ about), 1e-300))
-    slope = min(max(slope, 0.0), YOUNGEST)
+    slope = max(float(about @ y / max(float(about @ about), 1e-300)), 0.0)
     return slope, float(y.mean() - slope * x.mean())
+
+
+def _version(run: Run) -> tuple[int, ...]:
+    """Version of a run's interpreter; that of the first Pythons if it is not known."""
+    return tuple(int(part) for part in run.python.split(".")[:2] if part.isdigit()) or (0,)
 
 
 def _visited_terms(promoted: TermSum, between: float, features: Mapping[str, Array]) -> TermSum:

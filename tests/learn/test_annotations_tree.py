@@ -263,3 +263,12 @@ def test_progress_is_told_as_components_are_learnt(rng):
     assert parts == sorted(parts)
     assert len(parts) == 4
     assert parts[-1] == 1.0
+
+
+def test_whole_numbers_beyond_any_float_square_are_no_feature(rng):
+    n = np.repeat([10.0, 20.0, 40.0, 80.0, 160.0], 40)
+    y = 100.0 * n * rng.lognormal(0, 0.05, n.size)
+    huge = np.where(n > 40, 9.62e238, 3.0)
+    found = learn_one(evidence(y, {"n": n, "modulus": huge, "tiny": n * 1e-200}))
+    assert [scope.law.features for scope in found.scopes] == [("n",)]
+    assert learn_one(evidence(y, {"modulus": huge})).scopes[0].law.verdict != "law"

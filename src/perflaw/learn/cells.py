@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.series.series import evenly
+from perflaw.learn.series.series import LARGEST, evenly
 from perflaw.types import Evidence
 
 Array = NDArray[np.float64]
@@ -74,7 +74,7 @@ def explaining_features(evidence: Evidence, preferred: Collection[str] = ()) -> 
     for name in dict.fromkeys([*evidence.features, *of_runs]):
         columns = (evidence.features.get(name), of_runs.get(name))
         values = next((one for one in columns if one is not None and _mostly_read(one, evidence.uniform)), None)
-        if values is None or np.ptp(values[~np.isnan(values)]) == 0:
+        if values is None or np.ptp(values[~np.isnan(values)]) == 0 or not _fits(values):
             continue
         logs = _log(values)
         direction = None
@@ -95,6 +95,11 @@ def run_features(evidence: Evidence) -> dict[str, Array]:
     return {
         name: np.array([by_run[str(run)].get(name, np.nan) for run in evidence.run], dtype=np.float64) for name in names
     }
+
+
+def _fits(values: Array) -> bool:
+    """Whether sums of squares of a feature fit a float: whole numbers of Python may be larger than that."""
+    return 1.0 / LARGEST <= float(np.nanmax(np.abs(values))) <= LARGEST
 
 
 def _mostly_read(values: Array, uniform: NDArray[np.bool_]) -> bool:

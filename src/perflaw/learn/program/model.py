@@ -51,8 +51,13 @@ DISTURBED: Final = 2.0
 The tracer takes its own time out of all costs, but not that it displaces the program's data and code from the caches:
 measured at nothing in hot loops, and at up to twice the cost of an event in code that seldom runs.
 """
+REFILL_NS: Final = 50_000.0
+"""Each time the program loses its CPU to another, it may take up to so long to fill the caches anew.
+
+From some microseconds to a millisecond, by the data in use (Li, Ding and Shen 2007, Quantifying the cost of context
+switch)."""
 MOST_DISTURBED: Final = 0.5
-"""Largest share of a cost that is put down to that."""
+"""Largest share of a cost that is put down to the two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,13 +221,20 @@ class CostModel:
         )
 
     def _disturbed_share(self, at: Mapping[str, Array], strands: Array) -> Array:
-        """Largest share of the costs of the strands (K,) at a point that the tracer may have caused, (K,)."""
+        """Largest share of the costs of the strands (K,) at a point that tracer and other processes may have caused, (K,)."""
         event_ns = [run.clock.event_ns for run in self.runs if run.clock.name != "fake"]
         if self.costs.metric not in (CPU, TIME) or not event_ns:
             return np.zeros(len(strands))
         calls = np.array([_count(strand.count.terms, at, 1)[0] for strand in self.strands])
         most = DISTURBED * float(np.median(event_ns)) * np.maximum(calls, 0.0)
         shares = np.divide(most, strands, out=np.zeros(len(strands)), where=strands > 0)
+        machines = [(run.machine, cost) for run, cost in zip(self.runs, self.measured(), strict=True)]
+        switched = [
+            REFILL_NS * (machine.voluntary_switches + machine.involuntary_switches) / max(cost, 1.0)
+            for machine, cost in machines
+            if machine is not None
+        ]
+        shares += float(np.median(switched)) if switched else 0.0
         return np.asarray(np.minimum(shares, MOST_DISTURBED))
 
     def _form_sizes(self, at: Mapping[str, Array]) -> list[Array]:

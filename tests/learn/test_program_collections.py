@@ -7,7 +7,7 @@ import pytest
 
 from perflaw.learn.program.collections import learn_full_collections
 from perflaw.learn.program.terms import values
-from perflaw.types import CPU, TIME, Collections
+from perflaw.types import CPU, TIME, Collections, Metric
 from tests.learn.program_data import run
 
 SLOT = 6000
@@ -70,3 +70,4 @@ def test_what_is_not_known_or_not_promoted_gives_nothing():
     assert learn_full_collections(runs, CPU, nothing, nothing, features) is None
     idle = [replace(one, collections=Collections(3, 20_000, 0, 0, 0, 0)) for one in runs]
     assert learn_full_collections(idle, TIME, nothing + 40, nothing + 1e6, features) is None
+    assert learnt(1000, metric=Metric("allocated_bytes", "bytes")) is None, "bytes are no time"

@@ -19,7 +19,7 @@ from scipy.special import stdtr, stdtrit
 from perflaw.check.claims import Claim
 from perflaw.check.judge import DOUBT, CheckOptions, EvidenceByKey, judge
 from perflaw.check.program_summary import MIN_SHARE, PSEUDO, ProgramSummary
-from perflaw.check.unit_costs import MIN_FUNCTIONS, compare_units
+from perflaw.check.unit_costs import MIN_FUNCTIONS, compare_units, medians
 from perflaw.confidence import HIGH
 from perflaw.types import CheckVerdict, DiffVerdict, Evidence
 
@@ -171,7 +171,7 @@ class _Comparison:
         """Change of the logarithm of each unit cost, (F,), with its interval and p."""
         known = np.isfinite(self.run_unit).all(axis=0)
         matters = known & (self.share > MIN_SHARE) & self.program & self.both
-        cost = np.exp(_medians(self.run_unit))
+        cost = np.exp(medians(self.run_unit))
         callees = np.zeros(cost.size)
         inside = self.edges[:, 0] >= 0
         np.add.at(callees, self.edges[inside, 0], self.edge_calls.mean(axis=(0, 1))[inside])
@@ -323,14 +323,6 @@ class _Comparison:
                 if largest in roots else cause,
             )  # fmt: skip
         return found
-
-
-def _medians(values: Array) -> Array:
-    """Medians of the known values of each column, NaN without any."""
-    out = np.full(values.shape[1], np.nan)
-    some = np.isfinite(values).any(axis=0)
-    out[some] = np.nanmedian(values[:, some], axis=0)
-    return out
 
 
 def _times(ratio: float) -> str:

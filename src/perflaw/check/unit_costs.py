@@ -183,12 +183,12 @@ def _robust_change(unit: Array, members: Array, new: Mask) -> tuple[Array, Array
     filled = np.where(known, unit, 0.0)
     sizes, observations = (members @ known > 0).sum(axis=0), known.sum(axis=0)
     away = _from_medians(unit, members)
-    residual = np.where(new[:, None], away - _medians(away[new]), away - _medians(away[~new]))
+    residual = np.where(new[:, None], away - medians(away[new]), away - medians(away[~new]))
     scale = np.full(unit.shape[1], FLOOR)
     for turn in range(ROUNDS):
         if turn < SCALE_ROUNDS:
             lost = np.sqrt(observations / np.maximum(observations - sizes - 1, 1.0))
-            scale = np.maximum(1.4826 * np.nan_to_num(_medians(np.abs(residual))) * lost, FLOOR)
+            scale = np.maximum(1.4826 * np.nan_to_num(medians(np.abs(residual))) * lost, FLOOR)
         weight = known / np.maximum(np.abs(np.nan_to_num(residual)) / (HUBER * scale), 1.0)
         total = np.maximum(members @ weight, 1e-12)
         side = new[:, None] - members.T @ ((members @ (weight * new[:, None])) / total)
@@ -202,7 +202,7 @@ def _robust_change(unit: Array, members: Array, new: Mask) -> tuple[Array, Array
     return change, residual, scale, np.where(information > 1e-9, information, 0.0)
 
 
-def _medians(values: Array) -> Array:
+def medians(values: Array) -> Array:
     """Medians of the known values of each column, NaN without any."""
     out = np.full(values.shape[1], np.nan)
     some = np.isfinite(values).any(axis=0)

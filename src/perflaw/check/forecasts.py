@@ -50,29 +50,21 @@ def forecast(claims: Sequence[Claim], points: Sequence[Point]) -> list[Forecast]
             if run_law and of_run:
                 scope = {"condition": "", "probability": 1.0, "law": run_law}
                 here.append(_forecast(claim_of_document({**document, "scopes": [scope], "check": None}), point, "run"))
-            failure = next((one for scope in document.get("scopes", ()) if _failed(one := scope["law"]["reason"])), "")
+            reasons = (scope["law"]["reason"] for scope in document.get("scopes", ()))
+            failure = next((reason for reason in reasons if reason.startswith("not learnt")), "")
             of_call = not failure and claim.names <= point.keys() and bool(claim.names or not about_runs)
             if of_call:
                 here.append(_forecast(claim, point, "call"))
             if not of_run and not of_call:
                 needed = claim.names or set(run_law["features"] if run_law else ())
                 missing = ", ".join(sorted(needed - point.keys()))
-                unanswered.append(_unanswered(claim, failure or f"{NOT_ASKED}: its law needs {missing}"))
+                message = failure or f"{NOT_ASKED}: its law needs {missing}"
+                component = Component(claim.component, document.get("file", ""), document.get("line", 0))
+                none = (None,) * 5
+                unanswered.append(Forecast(component, claim.metric, "call", {}, *none, "", False, message))
         forecasts += sorted(here, key=lambda one: (one.of == "call", -(one.mean or 0.0), one.component.name))
         forecasts += sorted(unanswered, key=lambda one: one.component.name)
     return forecasts
-
-
-def _failed(reason: str) -> bool:
-    """Whether the reason of a law is that it could not be learnt."""
-    return reason.startswith("not learnt")
-
-
-def _unanswered(claim: Claim, message: str) -> Forecast:
-    """A function without a forecast, which is of no point: it has no features."""
-    document = claim.document or {}
-    component = Component(claim.component, document.get("file", ""), document.get("line", 0))
-    return Forecast(component, claim.metric, "call", {}, None, None, None, None, None, "", False, message)
 
 
 def _forecast(claim: Claim, point: Point, of: Literal["run", "call"]) -> Forecast:

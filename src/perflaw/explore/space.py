@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -393,9 +393,8 @@ class NearestSearch:
         for _ in range(MOST_MOVES):
             if not distance or step < MIN_REPAIR_STEP:
                 break
-            nearer, now = min(
-                ((moved, self._distance(moved)) for moved in _neighbours(here, step)), key=lambda pair: pair[1]
-            )
+            moves = np.clip(here + np.kron(np.eye(len(here)), [[-step], [step]]), 0.0, 1.0)  # each along one knob
+            nearer, now = min(((moved, self._distance(moved)) for moved in moves), key=lambda pair: pair[1])
             if now < distance:
                 here, distance = nearer, now
             else:
@@ -408,12 +407,3 @@ class NearestSearch:
 
     def _valid(self, at: Floats) -> bool:
         return not self.space.broken(self.space.decoded(at))
-
-
-def _neighbours(at: Floats, step: float) -> Iterator[Floats]:
-    """Give the places one step away along one knob."""
-    for axis in range(len(at)):
-        for coordinate in (at[axis] - step, at[axis] + step):
-            moved = at.copy()
-            moved[axis] = min(1.0, max(0.0, coordinate))
-            yield moved

@@ -74,8 +74,10 @@ def explaining_features(evidence: Evidence, preferred: Collection[str] = ()) -> 
     for name in dict.fromkeys([*evidence.features, *of_runs]):
         columns = (evidence.features.get(name), of_runs.get(name))
         values = next((one for one in columns if one is not None and _mostly_read(one, evidence.uniform)), None)
-        if values is None or np.ptp(values[~np.isnan(values)]) == 0 or not _fits(values):
+        if values is None or np.ptp(values[~np.isnan(values)]) == 0:
             continue
+        if not 1.0 / LARGEST <= float(np.nanmax(np.abs(values))) <= LARGEST:
+            continue  # whole numbers of Python may be so large that sums of squares fit no float
         logs = _log(values)
         direction = None
         if not np.isnan(logs).any():
@@ -95,11 +97,6 @@ def run_features(evidence: Evidence) -> dict[str, Array]:
     return {
         name: np.array([by_run[str(run)].get(name, np.nan) for run in evidence.run], dtype=np.float64) for name in names
     }
-
-
-def _fits(values: Array) -> bool:
-    """Whether sums of squares of a feature fit a float: whole numbers of Python may be larger than that."""
-    return 1.0 / LARGEST <= float(np.nanmax(np.abs(values))) <= LARGEST
 
 
 def _mostly_read(values: Array, uniform: NDArray[np.bool_]) -> bool:

@@ -45,6 +45,12 @@ class Stream:
                 return False
         return True
 
+    def resize(self) -> None:
+        """Give the program's terminal the size that the person's terminal has now."""
+        with contextlib.suppress(OSError):  # a stream that is no terminal has no size
+            size = fcntl.ioctl(self.sink, termios.TIOCGWINSZ, bytes(8))
+            fcntl.ioctl(self.source, termios.TIOCSWINSZ, size)
+
     def _keep(self, block: bytes) -> None:
         while block:
             if self.count < FIRST:
@@ -63,20 +69,17 @@ def main(words: list[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)  # meant for the program, which may have last words
     streams = {stream.source: stream for stream in (Stream(*map(int, word.split(":"))) for word in words)}
-    signal.signal(signal.SIGWINCH, lambda number, frame: _same_size(list(streams.values())))
+
+    def resize(number: int, frame: object) -> None:
+        for stream in streams.values():
+            stream.resize()
+
+    signal.signal(signal.SIGWINCH, resize)
     while streams:
         for source in select.select(list(streams), [], [])[0]:
             if not streams[source].move():
                 os.close(source)
                 del streams[source]
-
-
-def _same_size(streams: list[Stream]) -> None:
-    """The terminal has another size now: so have the program's."""
-    for stream in streams:
-        with contextlib.suppress(OSError):  # a stream that is no terminal has no size
-            size = fcntl.ioctl(stream.sink, termios.TIOCGWINSZ, bytes(8))
-            fcntl.ioctl(stream.source, termios.TIOCSWINSZ, size)
 
 
 if __name__ == "__main__":

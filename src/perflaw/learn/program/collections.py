@@ -77,12 +77,14 @@ def learn_full_collections(
     # Objects are promoted in steps of several thousand, so their number has no clear law in small runs. Collections of young
     # objects are many, and have one. Each promotes a part of its objects, and small runs tell the mean of that part.
     [law], _ = learn_counts(calls[:, None], features)
-    youngest = YOUNGEST[all(_version(run) >= (3, 13) for run in runs)]
-    slope, start = _straight(calls, promoted)
+    versions = [tuple(int(part) for part in run.python.split(".")[:2] if part.isdigit()) for run in runs]
+    youngest = YOUNGEST[all(version >= (3, 13) for version in versions)]
+    about = calls - calls.mean()
+    slope = max(float(about @ promoted / max(float(about @ about), 1e-300)), 0.0)
     each_slot = float(slope * (calls - full).sum() / middle.sum())
     between = SLOTS * (each_slot or float(promoted.sum() / middle.sum()))
     objects = {key: slope * c for key, c in law.terms.items()}
-    objects[ONE] = objects.get(ONE, 0.0) + start
+    objects[ONE] = objects.get(ONE, 0.0) + float(promoted.mean() - slope * calls.mean())
     terms = _visited_terms(objects, between, features)
     if not terms:
         return None
@@ -91,18 +93,6 @@ def learn_full_collections(
     cached = not full.sum() or visited.sum() / full.sum() < CACHED
     unit = UnitLaw(((1.0, Candidate((ONE,)), (each * (UNCACHED if cached else 1.0),)),), SPREAD[not full.sum()], 1)
     return FullCollections(cost, CountLaw(terms, law.learnt), unit)
-
-
-def _straight(x: Array, y: Array) -> tuple[float, float]:
-    """Slope, which is not negative, and start of the line that is nearest to y over x, (R,)."""
-    about = x - x.mean()
-    slope = max(float(about @ y / max(float(about @ about), 1e-300)), 0.0)
-    return slope, float(y.mean() - slope * x.mean())
-
-
-def _version(run: Run) -> tuple[int, ...]:
-    """Version of a run's interpreter; that of the first Pythons if it is not known."""
-    return tuple(int(part) for part in run.python.split(".")[:2] if part.isdigit()) or (0,)
 
 
 def _visited_terms(promoted: TermSum, between: float, features: Mapping[str, Array]) -> TermSum:

@@ -31,10 +31,10 @@ class Expression:
     """How deeply operands nest in it; what stands to the left in a chain of operators does not count."""
 
     def __post_init__(self) -> None:
-        below = [one.depth + 1 for one in self.operands]
-        if below and self.chains:
-            below[0] -= 1
-        object.__setattr__(self, "depth", max(below, default=1))
+        depth = 1
+        for place, one in enumerate(self.operands):
+            depth = max(depth, one.depth + (place > 0 or not self.chains))
+        object.__setattr__(self, "depth", depth)
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -118,8 +118,7 @@ class Number(Expression):
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
             raise DataError(f"the number {self.value} in a law", "only finite numbers can stand there")
-        # super() does not work in a dataclass with slots: the class is made anew
-        Expression.__post_init__(self)
+        object.__setattr__(self, "depth", 1)
 
     @property
     def label(self) -> tuple[object, ...]:

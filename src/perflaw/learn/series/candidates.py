@@ -71,6 +71,8 @@ MODELS: tuple[Model, ...] = (
 """Every law that is tried, constants first."""
 CONSTANTS = 2
 """Number of constants among them."""
+PARAMETERS = np.array([len(model.places) for model in MODELS])
+"""Number of parameters of every law that is tried, (M,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,10 @@ class Candidates:
         difference[chosen] = 0.0
         if self.perfect(b, *chosen):
             # Laws with more parameters fit as perfectly: that is no doubt.
-            least = len(MODELS[chosen[1]].places)
-            difference[:, [len(model.places) > least for model in MODELS]] = np.inf
-        near = [(int(i), int(j), max(float(difference[i, j]), 0.0)) for i, j in np.argwhere(difference < delta)]
+            difference[:, PARAMETERS[chosen[1]] < PARAMETERS] = np.inf
+        places = np.nonzero(difference < delta)
+        worse = np.maximum(difference[places], 0.0)
+        near = list(zip(*(column.tolist() for column in (*places, worse)), strict=True))
         return tuple(sorted(near, key=lambda law: (law[:2] != chosen, law[2])))
 
     def fitted(self, series: NDArray[np.intp], feature: NDArray[np.intp], m: int, confidence: float) -> FittedModel:

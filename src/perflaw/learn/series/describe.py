@@ -15,7 +15,7 @@ from perflaw.laws.tree import Expression, Name
 from perflaw.learn.series.candidates import CONSTANTS, MODELS, Candidates, Choice
 from perflaw.learn.series.law import RELEVANT_GROWTH, Evidence, Slopes, distribution, judge, new_law, ranges
 from perflaw.learn.series.learnt import BatchPredictions, Learnt, PredictionPoints, SingleFeatureLaw
-from perflaw.learn.series.model import FittedModel
+from perflaw.learn.series.model import FittedModel, Model
 from perflaw.learn.series.series import Options, Series
 from perflaw.types import Alternative, Law, Noise
 
@@ -37,6 +37,12 @@ class Described:
     """Intercept of the mean; 0 without one."""
     coefficient: float
     """Coefficient of the leading term of the mean."""
+    learnt: float
+    """Parameter of the family that is learnt; 0 without one."""
+    printed: float
+    """The same as it is printed."""
+    scale: float
+    """Standard deviation of a row about the mean, on the noise's scale."""
 
     @property
     def feature(self) -> str:
@@ -49,31 +55,33 @@ class Described:
         return self.predictor.fitted
 
     @property
+    def model(self) -> Model:
+        """Its model."""
+        return self.predictor.batch.model
+
+    @property
     def family(self) -> str:
         """Name of its family."""
-        return self.predictor.batch.model.family.name
+        return self.model.family.name
 
     @property
     def exponents(self) -> tuple[float | None, float | None]:
         """Exponents of x and of log x in the leading term; None for an exponential, which has none."""
-        return self.fitted.model.family.exponents(float(self.fitted.theta[2]))
+        return self.model.family.exponents(self.learnt)
 
     @property
     def noise(self) -> Noise:
         """Scatter of rows about the mean."""
-        fitted = self.fitted
-        return Noise("lognormal" if fitted.model.noise.log else "normal", float(np.sqrt(fitted.variance)))
+        return Noise("lognormal" if self.model.noise.log else "normal", self.scale)
 
     @property
     def mean(self) -> Expression:
         """Mean as an expression such as ``53350.3 - 2.1*s + 0.12*s*log(s)``."""
-        fitted = self.fitted
-        family = fitted.model.family
+        family = self.model.family
         if family is CONSTANT:
             return combination([(self.coefficient, ())])
-        parameter = rounded(float(family.printed(fitted.theta[2], fitted.range.top[0])))
-        term = (self.coefficient, family.factors(Name(self.feature), parameter))
-        return combination([(self.intercept, ()), term] if fitted.model.intercept else [term])
+        term = (self.coefficient, family.factors(Name(self.feature), self.printed))
+        return combination([(self.intercept, ()), term] if self.model.intercept else [term])
 
     def law(self, series: Series, runs: int, **fields: Any) -> Law:
         """The claim of this law about a series of ``runs`` runs; ``fields`` are those that depend on other laws."""
@@ -85,7 +93,7 @@ class Described:
             noise=self.noise,
             features=self.predictor.features,
             coefficient=self.coefficient,
-            intercept=self.intercept if self.fitted.model.intercept else None,
+            intercept=self.intercept if self.model.intercept else None,
             exponents=self.exponents,
             **fields,
         )
@@ -95,16 +103,18 @@ def describe_model(names: Sequence[str], batch: FittedModel, deltas: Sequence[fl
     """Every law of one model fitted to a batch, with its feature (empty for a constant) and score difference."""
     slopes = np.stack(batch.slope(), axis=-1).tolist()
     theta, family = batch.parameters, batch.model.family
+    learnt = printed = theta[2][:, 0].tolist()
     if family.free:
         # Coefficients fit the exponent as it is printed.
         top = batch.range.top
-        printed = np.array([rounded(float(parameter)) for parameter in family.printed(theta[2], top)[:, 0]])[:, None]
-        theta = (theta[0], theta[1], family.learnt(printed, top))
+        printed = [rounded(parameter) for parameter in family.printed(theta[2], top)[:, 0].tolist()]
+        theta = (theta[0], theta[1], family.learnt(np.array(printed)[:, None], top))
     coefficients = ((one * batch.smearing)[:, 0].tolist() for one in batch.model.coefficients(theta, batch.range))
+    scales = np.sqrt(batch.variance).tolist()
     return [
-        Described(SingleFeatureLaw(name, batch, i), delta, tuple(slope), intercept, coefficient)
-        for i, (name, delta, slope, intercept, coefficient) in enumerate(
-            zip(names, deltas, slopes, *coefficients, strict=True)
+        Described(SingleFeatureLaw(name, batch, i), delta, tuple(slope), *numbers)
+        for i, (name, delta, slope, *numbers) in enumerate(
+            zip(names, deltas, slopes, *coefficients, learnt, printed, scales, strict=True)
         )
     ]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from perflaw.learn.series.blends import blend
+from perflaw.learn.series.blends import blends
 from perflaw.learn.series.candidates import choose, fit_candidates
 from perflaw.learn.series.collinear import ReducedSeries, reduce_collinear, restore_collinear, warn_missing_feature
 from perflaw.learn.series.describe import describe
@@ -81,7 +81,13 @@ def learn(series: Sequence[Series], at: PredictionPoints = None, options: Option
             smooth = describe(candidates, choices, at, options)
             piecewise = regimes(candidates, choices, smooth, at, options) if options.regimes else smooth
             laws.update(zip(members, zip(smooth, piecewise, strict=True), strict=True))
-    complete = [_complete(series[i], reduced[i], rows[i], laws[i], at, options) for i in range(len(rows))]
+    complete, single = list[Learnt](), list[Learnt | None]()
+    for i, row in enumerate(rows):
+        of_one, of_several = _of_all_features(row, laws[i], at, options)
+        complete.append(of_several or of_one)
+        single.append(None if of_several else of_one)
+    for i, sums in enumerate(blends(single, at, options)):
+        complete[i] = _restored(sums or complete[i], series[i], reduced[i], at)
     return two_parts(complete, learn, at, options)
 
 
@@ -131,25 +137,21 @@ def padded_length(n: int) -> int:
     return -(-n // step) * step
 
 
-def _complete(
-    series: Series,
-    reduced: ReducedSeries,
-    rows: Rows,
-    laws: tuple[Learnt, Learnt],
-    at: PredictionPoints,
-    options: Options,
-) -> Learnt:
-    """The law of several features if the responses establish one, else that of one; with what all features add to it.
+def _of_all_features(
+    rows: Rows, laws: tuple[Learnt, Learnt], at: PredictionPoints, options: Options
+) -> tuple[Learnt, Learnt | None]:
+    """The law of one feature, and the law of several features if the responses establish one.
 
     ``laws`` are the smooth and the piecewise law of one feature, the same if there are no breakpoints.
     """
     smooth, piecewise = (_widened(one, rows, options.confidence) for one in laws)
-    learnt = piecewise
-    if len(smooth.law.features) < 2:
-        of_one_feature = (smooth,) if laws[0] is laws[1] else (smooth, piecewise)
-        several = several_features(of_one_feature, at, options)
-        blended = blend(piecewise, at, options) if several is None else None
-        learnt = several or blended or piecewise
+    if len(smooth.law.features) > 1:
+        return piecewise, piecewise
+    return piecewise, several_features((smooth,) if laws[0] is laws[1] else (smooth, piecewise), at, options)
+
+
+def _restored(learnt: Learnt, series: Series, reduced: ReducedSeries, at: PredictionPoints) -> Learnt:
+    """A law of the reduced series as one of the series as it was given."""
     law = restore_collinear(learnt.law, series, reduced)
     law = warn_missing_feature(law, reduced.series, learnt.residuals)
     if at is None and any(one.features.keys() != series.features.keys() for one in law.predictions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -89,6 +90,10 @@ class Learnt:
         """
         if not points:
             return []
+        return named_predictions(points, self.band(self.columns(points)))
+
+    def columns(self, points: Sequence[Mapping[str, float]]) -> Columns:
+        """Values of features at points, as bands need them; raises DataError as :meth:`predict`."""
         columns: dict[str, Array] = {}
         for name in self.rows.names:
             if all(name in point for point in points):
@@ -101,14 +106,30 @@ class Learnt:
                     "every point needs a value for each feature of the law",
                     f"--at {name}=1e6",
                 )
-        band = self.band(columns or {"": np.zeros(len(points))})
-        limits = zip(*(limit.tolist() for limit in band), strict=True)
-        return [Prediction(dict(point), *five) for point, five in zip(points, limits, strict=True)]
+        return columns or {"": np.zeros(len(points))}
 
     def with_predictions(self, points: PredictionPoints) -> Learnt:
         """The law with its predictions at points; None: at the default points of its series."""
         predictions = self.predict(default_points(self.rows.series) if points is None else points)
         return replace(self, law=replace(self.law, predictions=tuple(predictions)))
+
+    def widened(self, others: Sequence[Predictor]) -> Learnt:
+        """The law with further laws that fit equally well; the limits of its predictions are widened to theirs.
+
+        The points of its predictions have a value for each of their features.
+        """
+        predictions = list(self.law.predictions)
+        if predictions and others:
+            features = {feature for law in others for feature in law.features} or {*predictions[0].features}
+            columns = {name: np.array([one.features[name] for one in predictions]) for name in features}
+            with quiet():
+                bands = [law.band(columns) for law in others]
+            middle = np.array([one.mean for one in predictions])
+            limits = np.array([[one.mean_low, one.mean_high, one.new_low, one.new_high] for one in predictions]).T
+            points = [one.features for one in predictions]
+            predictions = named_predictions(points, widest([(middle, *limits), *bands]))
+        law = replace(self.law, predictions=tuple(predictions))
+        return Learnt(law, (*self.plausible, *others), self.rows)
 
     def mean(self, x: Mapping[str, ArrayLike] | ArrayLike) -> Array:
         """Expected response at values of the law's features, (k,) -> (k,); never negative.
@@ -152,6 +173,33 @@ class Learnt:
         if self.law.noise.distribution == "normal":
             return series.y - mean
         return np.asarray(np.log(series.y) - np.log(np.maximum(mean, 1e-300)))
+
+
+def named_predictions(points: Sequence[Mapping[str, float]], band: Band) -> list[Prediction]:
+    """Predictions at k points whose means and limits are a band's."""
+    limits = zip(*(limit.tolist() for limit in band), strict=True)
+    return [Prediction(dict(point), *five) for point, five in zip(points, limits, strict=True)]
+
+
+def bands_at_once(laws: Sequence[Learnt], at: Sequence[Columns]) -> list[Band]:
+    """The band of every law at as many points of its own, as :meth:`Learnt.band`: one call per model, not per law."""
+    cells: dict[int, list[tuple[int, int, SingleFeatureLaw]]] = defaultdict(list)
+    bands: list[dict[int, Band]] = [{} for _ in laws]
+    with quiet():
+        for i, (learnt, columns) in enumerate(zip(laws, at, strict=True)):
+            for place, law in enumerate(learnt.plausible):
+                if isinstance(law, SingleFeatureLaw):
+                    if not law.feature or law.feature in columns:
+                        cells[id(law.batch)].append((i, place, law))
+                elif place == 0 or set(law.features) <= at[i].keys():
+                    bands[i][place] = law.band(columns)
+        for members in cells.values():
+            x = np.array([column_or_zeros(at[i], law.feature) for i, _, law in members])
+            limits = np.array(members[0][2].batch.row(np.array([law.index for _, _, law in members])).band(x))
+            for j, (i, place, _) in enumerate(members):
+                mean, low, high, new_low, new_high = limits[:, j]
+                bands[i][place] = mean, low, high, new_low, new_high
+        return [widest([mine[place] for place in sorted(mine)]) for mine in bands]
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,8 +183,8 @@ class FittedModel:
     quantile: Array
     """Student's t for the confidence and degrees of freedom; (...,)."""
 
-    def row(self, i: int) -> FittedModel:
-        """The i-th of several."""
+    def row(self, i: int | NDArray[np.intp]) -> FittedModel:
+        """The i-th of several; or those at some places."""
         columns = (self.theta, self.covariance, self.ends, self.variance, self.variance_error, self.quantile)
         return FittedModel(self.model, *(column[i] for column in columns))
 

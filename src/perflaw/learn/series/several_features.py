@@ -19,7 +19,7 @@ from perflaw.learn.series.learnt import Learnt, PredictionPoints
 from perflaw.learn.series.model import LOGNORMAL, NORMAL, moulton
 from perflaw.learn.series.series import Array, Options, Rows, quiet
 from perflaw.learn.series.term_search import FittedSum, fit_sum, products, search_sums, with_uncertainty
-from perflaw.learn.series.terms import ONE, Sample, is_constant, simple_shapes
+from perflaw.learn.series.terms import ONE, Sample, SeveralFeaturesLaw, is_constant, simple_shapes
 from perflaw.types import Alternative
 
 THINNED = 160
@@ -84,7 +84,7 @@ def several_features(learnt: Sequence[Learnt], at: PredictionPoints, options: Op
         known = [Selection.of(law) for law in learnt]
         start = min(known, key=lambda law: law.deviance + law.parameters * np.log(rows.y.size))
         selection = _forward_select(rows, start, options, [law for law in known if law is not start])
-        return None if selection is None else law_of_selection(rows, selection, at, options)
+        return None if selection is None else law_of_selection(rows, selection, options).with_predictions(at)
 
 
 def several_features_at_once(
@@ -112,7 +112,7 @@ def several_features_at_once(
             return None
         start = _best_law(rows, (first,))
         selection = None if start is None else _forward_select(rows, replace(start, finalists=()), options)
-        return None if selection is None else law_of_selection(rows, selection, at, options)
+        return None if selection is None else law_of_selection(rows, selection, options).with_predictions(at)
 
 
 def _has_several(rows: Rows, options: Options) -> bool:
@@ -266,8 +266,8 @@ def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:
     return Selection(tuple(places), first.deviance, first.sum.parameters, first.residual, tuple(ranked))
 
 
-def law_of_selection(rows: Rows, selection: Selection, at: PredictionPoints, options: Options) -> Learnt:
-    """The law of a selection with those that fit equally well; its verdict is the worst of its features."""
+def plausible_sums(rows: Rows, selection: Selection, options: Options) -> list[tuple[SeveralFeaturesLaw, float]]:
+    """The first law of a selection and those that fit equally well, each with how much worse its score is."""
     first, *others = selection.finalists
     sample = Sample.of(rows, selection.features)
     slack = min(SLACK + SLACK_FEW / rows.y.size**2, MOST_SLACK)
@@ -277,7 +277,12 @@ def law_of_selection(rows: Rows, selection: Selection, at: PredictionPoints, opt
         delta = max(min(rival.score - first.score, rival.plausible_score - first.plausible_score), 0.0)
         if delta - slack < options.delta and not (perfect and rival.sum.parameters > first.sum.parameters):
             near.append((rival, float(delta)))
-    plausible = [(with_uncertainty(law, rows, sample, options.confidence), delta) for law, delta in near]
+    return [(with_uncertainty(law, rows, sample, options.confidence), delta) for law, delta in near]
+
+
+def law_of_selection(rows: Rows, selection: Selection, options: Options) -> Learnt:
+    """The law of a selection with those that fit equally well, not asked yet; its verdict is the worst of its features."""
+    first, plausible = selection.finalists[0], plausible_sums(rows, selection, options)
     chosen = plausible[0][0]
     slopes = [law.slope() for law, _ in plausible]
     low = {name: min(slope[name][1] for slope in slopes) for name in chosen.features}
@@ -311,4 +316,4 @@ def law_of_selection(rows: Rows, selection: Selection, at: PredictionPoints, opt
             if delta < options.delta
         ),
     )
-    return Learnt(law, tuple(one for one, _ in plausible), rows).with_predictions(at)
+    return Learnt(law, tuple(one for one, _ in plausible), rows)

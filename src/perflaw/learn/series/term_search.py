@@ -26,6 +26,7 @@ from perflaw.learn.series.series import Array, Rows
 from perflaw.learn.series.terms import (
     ONE,
     Factor,
+    Responses,
     Sample,
     SeveralFeaturesLaw,
     SumOfTerms,
@@ -68,14 +69,15 @@ Support = tuple[int, ...]
 """Places of a sum's terms in the dictionary, increasing."""
 
 
-def coefficient_cost(sample: Sample, variances: Array, variance: Array) -> Array:
+def coefficient_cost(count: int, effective: Array | float, variances: Array, variance: Array) -> Array:
     """Score of the coefficients beyond the first, (B,): Laplace's, as for an intercept of one feature.
 
-    variances (B, k) are those of the coefficients' logarithms over σ², variance (B,) is σ². A coefficient that only few
-    large responses determine under additive noise costs most.
+    ``count`` is the number of rows, ``effective`` that of independent ones, (B,) or the same for all; variances (B, k)
+    are those of the coefficients' logarithms over σ², variance (B,) is σ². A coefficient that only few large responses
+    determine under additive noise costs most.
     """
-    relative = np.clip(variances * (variance * sample.y.size / sample.effective)[:, None], 1e-30, 1e30)
-    least = np.log(max(sample.effective, 1.0)) + EXTRA_COST
+    relative = np.minimum(np.maximum(variances * (variance * count / effective)[:, None], 1e-30), 1e30)
+    least = np.reshape(np.log(np.maximum(effective, 1.0)) + EXTRA_COST, (-1, 1))
     each = SELECTION + np.maximum(2.0 * np.log(INTERCEPT_WIDTH) - np.log(2.0 * np.pi * relative), least)
     return np.asarray(each.sum(axis=1) - each.max(axis=1))
 
@@ -139,7 +141,7 @@ class _Pool:
         beta, rss, variances = fit_sums(self.values[places], sample, self.noise, self.signed[places])
         deviance = sample.deviance(self.noise, np.where(np.isfinite(rss), rss, 1.0))
         variance = np.maximum(rss / max(sample.y.size - places.shape[1], 1), sample.floor(self.noise) ** 2)
-        cost = coefficient_cost(sample, variances, variance)
+        cost = coefficient_cost(sample.y.size, sample.effective, variances, variance)
         score = sample.deviance_weight * deviance + cost + self.surprise[places].sum(axis=1)
         score = np.where(np.isfinite(rss) & np.isfinite(score), score, np.inf)
         for i, support in enumerate(fresh):
@@ -284,14 +286,16 @@ class FittedSum:
 def fit_sum(sample: Sample, names: tuple[str, ...], candidate: Candidate) -> FittedSum | None:
     """Fit a candidate to all rows; None if it cannot be fitted."""
     terms, noise, free = candidate.terms, candidate.noise, candidate.free
-    values = term_values(terms, sample.x, sample.top)
-    signed = np.array([[may_be_negative(term) for term in terms]])
+    values = term_values(terms, sample.x, sample.top)[None]
     start = None if candidate.coefficients is None else candidate.coefficients[None]
-    beta, sums, _ = fit_sums(values[None], sample, noise, signed, start)
+    if not free:
+        return fit_alike([sample], [names], [terms], noise, values, start)[0]
+    signed = np.array([[may_be_negative(term) for term in terms]])
+    beta, sums, _ = fit_sums(values, sample, noise, signed, start)
     if not np.isfinite(sums[0]):
         return None
     law = SumOfTerms(names, terms, beta[0], free, noise, sample.top)
-    if free and not noise.log:
+    if not noise.log:
         law = _refine_exponents(law, sample)
     mean, gradient = law.mean(sample.x)
     if noise.log and not (mean > 0).all():
@@ -301,18 +305,68 @@ def fit_sum(sample: Sample, names: tuple[str, ...], candidate: Candidate) -> Fit
     deviance = float(sample.deviance(noise, np.array(rss)))
     if not np.isfinite(deviance):
         return None
-    effective, count = max(sample.effective, 1.0), len(terms)
-    variance = max(rss / max(sample.y.size - law.parameters, 1), floor**2)
+    size, effective, count = sample.y.size, max(sample.effective, 1.0), len(terms)
+    variance = max(rss / max(size - law.parameters, 1), floor**2)
     variances = coefficient_variances(gradient[None], sample.w)
     of_terms = variances[:, :count]
     relative = of_terms if noise.log else of_terms / np.maximum(law.coefficients**2, 1e-300)
-    cost = float(coefficient_cost(sample, relative, np.array([variance]))[0])
+    cost = float(coefficient_cost(size, effective, relative, np.array([variance]))[0])
     for i in range(len(free)):
-        wide = max(2.0 * np.pi * float(variances[0, count + i]) * variance * sample.y.size / effective, 1e-30)
+        wide = max(2.0 * np.pi * float(variances[0, count + i]) * variance * size / effective, 1e-30)
         cost += max(2.0 * np.log(EXPONENT_WIDTH) - np.log(wide), np.log(effective) + EXTRA_COST)
     base = sample.deviance_weight * deviance + sum(surprise(term) for term in law.terms)
     bic = (law.parameters - 1) * np.log(effective)
     return FittedSum(law, base + cost, base + bic, deviance, rss, variance, floor, residual, gradient)
+
+
+def fit_alike(
+    samples: Sequence[Sample],
+    names: Sequence[tuple[str, ...]],
+    terms: Sequence[tuple[Term, ...]],
+    noise: NoiseModel,
+    values: Array,
+    start: Array | None = None,
+) -> list[FittedSum | None]:
+    """Fit B sums of k terms, each to a sample of n rows of its own, under one noise; None where one cannot be fitted.
+
+    ``values`` (B, k, n) are those of the terms, ``start`` (B, k) coefficients to start from.
+    """
+    responses = Responses(*(np.array([getattr(one, name) for one in samples]) for name in ("y", "log_y", "w")))
+    effective = np.array([max(one.effective, 1.0) for one in samples])
+    signed = np.array([[may_be_negative(term) for term in some] for some in terms])
+    beta, rss, relative = fit_sums(values, responses, noise, signed, start)
+    y, log_y, w = responses.y, responses.log_y, responses.w
+    count, k = y.shape[1], values.shape[1]
+    floor = noise.floor(y, w, np.array([one.quantum for one in samples]))
+    fine = np.isfinite(rss)
+    rss = np.where(fine, rss, 1.0)
+    deviance = noise.deviance(rss, floor, count, (w * log_y).sum(axis=-1))
+    parts = beta[:, :, None] * values
+    mean = parts.sum(axis=1)
+    fine &= np.isfinite(deviance) & ((mean > 0).all(axis=-1) | (not noise.log))
+    gradient = parts / mean[:, None] if noise.log else values
+    residual = log_y - np.log(mean) if noise.log else y - mean
+    variance = np.maximum(rss / max(count - k, 1), floor**2)
+    cost = coefficient_cost(count, effective, relative, variance)
+    weight = np.array([one.deviance_weight for one in samples])
+    base = weight * deviance + np.array([sum(surprise(term) for term in some) for some in terms])
+    scores, plausible = (base + cost).tolist(), (base + (k - 1) * np.log(effective)).tolist()
+    return [
+        FittedSum(
+            SumOfTerms(names[i], terms[i], beta[i], (), noise, samples[i].top),
+            scores[i],
+            plausible[i],
+            float(deviance[i]),
+            float(rss[i]),
+            float(variance[i]),
+            float(floor[i]),
+            residual[i],
+            gradient[i],
+        )
+        if fine[i]
+        else None
+        for i in range(len(samples))
+    ]
 
 
 def _refine_exponents(law: SumOfTerms, sample: Sample) -> SumOfTerms:

@@ -138,17 +138,23 @@ def simple_shapes(x: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Rows that sums are fitted to: all of a series, or an even part of them."""
+class Responses:
+    """What sums are fitted to: one series of n rows, or a series for each of B sums."""
+
+    y: Array
+    """Responses, (n,) or (B, n)."""
+    log_y: Array
+    """Their logarithms, of the same shape."""
+    w: Array
+    """Weights, of the same shape; their sum over the rows of a series is n."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(Responses):
+    """Rows that sums are fitted to: all of a series, (n,), or an even part of them."""
 
     x: Array
     """Features, (F, n)."""
-    y: Array
-    """Responses, (n,)."""
-    log_y: Array
-    """Their logarithms, (n,)."""
-    w: Array
-    """Weights, (n,); their sum is n."""
     quantum: float
     """Resolution of y."""
     effective: float
@@ -194,30 +200,33 @@ class Sample:
 
 
 def coefficient_variances(gradient: Array, w: Array) -> Array:
-    """Diagonals of (J W Jᵀ)⁻¹ for many gradients: (B, P, n) -> (B, P); huge if it does not exist."""
-    gram = (gradient * w) @ gradient.transpose(0, 2, 1)
-    diagonal = np.einsum("bii->bi", gram)
+    """Diagonals of (J W Jᵀ)⁻¹ for many gradients: (B, P, n), weights (n,) or (B, n) -> (B, P); huge if it does not exist."""
+    size = gradient.shape[1]
+    gram = (gradient * w[..., None, :]) @ gradient.transpose(0, 2, 1)
+    diagonal = gram.reshape(-1, size**2)[:, :: size + 1]
     scale = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300))
-    scaled = gram * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(gram.shape[-1])
-    scaled[~np.isfinite(scaled).all(axis=(1, 2))] = np.eye(gram.shape[-1])
-    inverse = np.einsum("bii->bi", np.linalg.inv(scaled)) * scale**2
-    return np.where(diagonal > 0, np.clip(inverse, 0.0, 1e300), 1e300)
+    scaled = np.ascontiguousarray(gram * scale[:, :, None] * scale[:, None, :])
+    scaled.reshape(-1, size**2)[:, :: size + 1] += 1e-12
+    scaled[~np.isfinite(scaled).all(axis=(1, 2))] = np.eye(size)
+    inverse = np.linalg.inv(scaled).reshape(-1, size**2)[:, :: size + 1] * scale**2
+    return np.where(diagonal > 0, np.minimum(np.maximum(inverse, 0.0), 1e300), 1e300)
 
 
 def solve(gram: Array, right: Array) -> Array:
     """Solutions of many small symmetric systems, (B, k, k) and (B, k) -> (B, k), scaled to a unit diagonal first."""
-    diagonal = np.einsum("bii->bi", gram)
-    scale = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300))
-    scaled = gram * scale[:, :, None] * scale[:, None, :]
-    scaled += 1e-13 * np.eye(gram.shape[-1])
+    size = gram.shape[-1]
+    scale = 1.0 / np.sqrt(np.maximum(gram.reshape(-1, size**2)[:, :: size + 1], 1e-300))
+    scaled = np.ascontiguousarray(gram * scale[:, :, None] * scale[:, None, :])
+    scaled.reshape(-1, size**2)[:, :: size + 1] += 1e-13
+    target = right * scale
     fine = np.isfinite(scaled).all(axis=(1, 2)) & np.isfinite(right).all(axis=1)
-    scaled[~fine] = np.eye(gram.shape[-1])
-    solved = np.linalg.solve(scaled, np.where(fine[:, None], right * scale, 0.0)[..., None])[..., 0]
-    return np.asarray(solved * scale)
+    if not fine.all():
+        scaled[~fine], target[~fine] = np.eye(size), 0.0
+    return np.asarray(np.linalg.solve(scaled, target[..., None])[..., 0] * scale)
 
 
 def fit_sums(
-    a: Array, sample: Sample, noise: NoiseModel, signed: NDArray[np.bool_], start: Array | None = None
+    a: Array, responses: Responses, noise: NoiseModel, signed: NDArray[np.bool_], start: Array | None = None
 ) -> tuple[Array, Array, Array]:
     """Fit sums of columns a (B, k, n): coefficients (B, k), weighted residual sums of squares (B,), variances (B, k).
 
@@ -226,63 +235,80 @@ def fit_sums(
     an infinite residual sum of squares.
     """
     if noise.log:
-        return _fit_log_sums(a, sample, start)
-    weighted = a * sample.w
-    beta = solve(weighted @ a.transpose(0, 2, 1), weighted @ sample.y)
-    residual = sample.y - (beta[:, None, :] @ a)[:, 0]
-    rss = (residual**2 @ sample.w).astype(np.float64)
+        return _fit_log_sums(a, responses, start)
+    y, w = responses.y, responses.w
+    weighted = a * w[..., None, :]
+    beta = solve(weighted @ a.transpose(0, 2, 1), (weighted @ y[..., None])[..., 0])
+    residual = y - (beta[:, None, :] @ a)[:, 0]
+    rss = weighted_squares(residual, w)
     fine = ((beta >= 0) | signed).all(axis=1) & np.isfinite(rss)
-    return beta, np.where(fine, rss, np.inf), coefficient_variances(a, sample.w) / np.maximum(beta**2, 1e-300)
+    return beta, np.where(fine, rss, np.inf), coefficient_variances(a, w) / np.maximum(beta**2, 1e-300)
 
 
-def _fit_log_sums(a: Array, sample: Sample, start: Array | None) -> tuple[Array, Array, Array]:
+def weighted_squares(residual: Array, w: Array) -> Array:
+    """Sums of squares (B,) of residuals (B, n) with weights (n,) or (B, n)."""
+    return np.asarray(residual**2 @ w if w.ndim == 1 else (residual**2 * w).sum(axis=-1))
+
+
+def _fit_log_sums(a: Array, responses: Responses, start: Array | None) -> tuple[Array, Array, Array]:
     """:func:`fit_sums` under multiplicative noise; it starts from least squares in y / mean, made positive."""
-    scale, w = sample.y.max(), sample.w
+    y, w = responses.y, responses.w
+    scale = y.max(axis=-1, keepdims=True)
     if a.shape[1] == 1:  # the mean logarithm of response over term
         positive = np.asarray((a[:, 0] > 0).all(axis=-1))
-        away = sample.log_y - np.log(np.where(positive[:, None], a[:, 0], 1.0))
-        middle = away @ w / w.sum()
-        rss = (away - middle[:, None]) ** 2 @ w
-        variances = np.full((len(a), 1), 1.0 / w.sum())
+        away = responses.log_y - np.log(np.where(positive[:, None], a[:, 0], 1.0))
+        total = w.sum(axis=-1)
+        middle = (away * w).sum(axis=-1) / total
+        rss = weighted_squares(away - middle[:, None], w)
+        variances = np.zeros((len(a), 1)) + np.reshape(1.0 / total, (-1, 1))
         return np.exp(np.clip(middle, -600.0, 600.0))[:, None], np.where(positive, rss, np.inf), variances
     if start is None:
-        relative = a * (scale / sample.y)
-        weighted = relative * w
+        relative = a * (scale / y)[..., None, :]
+        weighted = relative * w[..., None, :]
         solved = solve(weighted @ relative.transpose(0, 2, 1), weighted.sum(axis=-1))
         alone = weighted.sum(axis=-1) / np.maximum((weighted * relative).sum(axis=-1), 1e-300)
         beta = np.asarray(np.maximum(solved, 0.02 * np.maximum(alone, 1e-30)))
     else:
         beta = np.maximum(start / scale, 1e-250)
-    rss, residual, shares = _log_residual(a, beta, sample, scale)
+    target, weights = responses.log_y - np.log(scale), w[..., None, :]
+    rss, residual, shares = _log_residual(a, beta, target, w)
     damping = np.full(len(a), 1e-4)
     running = np.ones(len(a), dtype=bool)
+    size = a.shape[1]
     for _ in range(ITERATIONS):
-        part = shares * w
+        part = shares * weights
         gram = part @ shares.transpose(0, 2, 1)
-        gram += np.einsum("bii->bi", gram)[:, :, None] * np.eye(a.shape[1]) * damping[:, None, None]
-        step = np.clip(solve(gram, (part @ residual[..., None])[..., 0]), -2.0, 2.0)
+        gram.reshape(-1, size**2)[:, :: size + 1] *= 1.0 + damping[:, None]
+        step = np.minimum(np.maximum(solve(gram, (part @ residual[..., None])[..., 0]), -2.0), 2.0)
         proposal = np.where(running[:, None], np.clip(beta * np.exp(step), 1e-250, 1e250), beta)
-        rss_new, residual_new, shares_new = _log_residual(a, proposal, sample, scale)
+        rss_new, residual_new, shares_new = _log_residual(a, proposal, target, w)
         better = running & (rss_new <= rss)
         running = running & ~(better & (rss_new >= rss * (1.0 - ENOUGH))) & (damping < 1e6)
         damping = np.where(better, damping * 0.1, np.maximum(damping, 1e-3) * 10.0)
-        beta = np.where(better[:, None], proposal, beta)
-        residual = np.where(better[:, None], residual_new, residual)
-        shares = np.where(better[:, None, None], shares_new, shares)
-        rss = np.where(better, rss_new, rss)
+        if better.all():
+            beta, residual, shares, rss = proposal, residual_new, shares_new, rss_new
+        else:
+            beta = np.where(better[:, None], proposal, beta)
+            residual = np.where(better[:, None], residual_new, residual)
+            shares = np.where(better[:, None, None], shares_new, shares)
+            rss = np.where(better, rss_new, rss)
         if not running.any():
             break
     return beta * scale, np.where(np.isfinite(rss), rss, np.inf), coefficient_variances(shares, w)
 
 
-def _log_residual(a: Array, beta: Array, sample: Sample, scale: float) -> tuple[Array, Array, Array]:
-    """RSS (B,), residuals (B, n), each term's share of the mean (B, k, n); RSS is infinite if a mean is not positive."""
+def _log_residual(a: Array, beta: Array, target: Array, w: Array) -> tuple[Array, Array, Array]:
+    """RSS (B,), residuals (B, n), each term's share of the mean (B, k, n); RSS is infinite if a mean is not positive.
+
+    ``target`` are logarithms of responses, (n,) or (B, n), with weights ``w`` of the same shape.
+    """
     parts = beta[:, :, None] * a
     mean = parts.sum(axis=1)
-    positive = (mean > 0).all(axis=-1)
-    safe = np.where(mean > 0, mean, 1.0)
-    residual = (sample.log_y - np.log(scale)) - np.log(safe)
-    rss = residual**2 @ sample.w
+    above = mean > 0
+    positive = above.all(axis=-1)
+    safe = mean if positive.all() else np.where(above, mean, 1.0)
+    residual = target - np.log(safe)
+    rss = weighted_squares(residual, w)
     return np.where(positive, rss, np.inf), residual, parts / safe[:, None, :]
 
 

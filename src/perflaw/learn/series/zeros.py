@@ -17,16 +17,26 @@ from perflaw.confidence import HIGH
 from perflaw.laws.build import number
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.series.law import distribution
-from perflaw.learn.series.learnt import Columns, Learnt, PredictionPoints, column_or_zeros
+from perflaw.learn.series.learnt import (
+    Columns,
+    Learnt,
+    PredictionPoints,
+    bands_at_once,
+    column_or_zeros,
+    default_points,
+    named_predictions,
+)
 from perflaw.learn.series.model import Band
 from perflaw.learn.series.series import Array, Options, Series, quiet
 from perflaw.types import Noise
 
 FEWEST_ZEROS, FEWEST_POSITIVE = 2, 6
 """Fewest rows that are zero, and that are not."""
+JEFFREYS, RIDGE = 0.05, 1e-9
+"""Damping of the slope of a logistic curve, and what keeps its normal matrix invertible."""
 NEAR_ZERO = 0.5
 """A law explains a zero if it predicts less than this part of the smallest positive response."""
-Learn = Callable[[Sequence[Series], None, Options], list[Learnt]]
+Learn = Callable[[Sequence[Series], PredictionPoints, Options], list[Learnt]]
 """The learner itself, which learns the law of the positive rows."""
 
 
@@ -58,24 +68,28 @@ class Probability:
 
         Newton's method, damped like Jeffreys' prior.
         """
-        centre = float(log_x.mean())
-        design = np.column_stack([np.ones_like(log_x), log_x - centre])
-        share = float(positive.mean())
-        beta = np.array([np.log(share / (1 - share)), 0.0])
-        ridge = np.diag([0.0, 0.05])
+        centre, count = float(log_x.mean()), positive.size
+        away = log_x - centre
+        squared, share = away * away, float(positive.mean())
+        odds, slope = float(np.log(share / (1 - share))), 0.0
         for _ in range(30):
-            p = expit(design @ beta)
-            hessian = design.T @ (design * (p * (1 - p))[:, None]) + ridge + 1e-9 * np.eye(2)
-            step = np.clip(np.linalg.solve(hessian, design.T @ (positive - p) - ridge @ beta), -2.0, 2.0)
-            beta = beta + step
-            if np.abs(step).max() < 1e-10 * (1.0 + np.abs(beta).max()):
+            p = expit(odds + slope * away)
+            variance, rest = p * (1 - p), positive - p
+            cross = float(variance @ away)
+            hessian = float(variance.sum()) + RIDGE, float(variance @ squared) + JEFFREYS + RIDGE
+            determinant = hessian[0] * hessian[1] - cross * cross
+            gradient = float(rest.sum()), float(rest @ away) - JEFFREYS * slope
+            step = (hessian[1] * gradient[0] - cross * gradient[1]) / determinant
+            slope_step = (hessian[0] * gradient[1] - cross * gradient[0]) / determinant
+            step, slope_step = (min(max(one, -2.0), 2.0) for one in (step, slope_step))
+            odds, slope = odds + step, slope + slope_step
+            if max(abs(step), abs(slope_step)) < 1e-10 * (1.0 + max(abs(odds), abs(slope))):
                 break  # converges quadratically, so that what is left is rounding
-        p = np.clip(expit(design @ beta), 1e-12, 1 - 1e-12)
+        p = np.minimum(np.maximum(expit(odds + slope * away), 1e-12), 1 - 1e-12)
         fitted = float((positive * np.log(p) + (1 - positive) * np.log(1 - p)).sum())
-        flat = positive.size * (share * np.log(share) + (1 - share) * np.log(1 - share))
-        intercept, slope = beta.tolist()
-        error, slope_error = np.sqrt(np.diag(np.linalg.inv(hessian))).tolist()
-        curve = cls(name, intercept - slope * centre, slope, centre, (error, slope_error))
+        flat = count * (share * np.log(share) + (1 - share) * np.log(1 - share))
+        errors = (hessian[1] / determinant) ** 0.5, (hessian[0] / determinant) ** 0.5
+        curve = cls(name, odds - slope * centre, slope, centre, errors)
         return curve, float(chdtrc(1, max(2.0 * (fitted - flat), 0.0)))
 
     def at(self, columns: Columns, shift: float = 0.0) -> Array:
@@ -118,7 +132,11 @@ class TwoPart:
 
     def band(self, at: Columns) -> Band:
         """Mean and limits at k points, (k,) each; a new row may be zero unless that is all but impossible."""
-        mean, low, high, new_low, new_high = self.positive.band(at)
+        return self.multiplied(at, self.positive.band(at))
+
+    def multiplied(self, at: Columns, positive: Band) -> Band:
+        """The band whose part of the positive rows is known."""
+        mean, low, high, new_low, new_high = positive
         least, middle, most = (self.probability.at(at, shift) for shift in (-self.quantile, 0.0, self.quantile))
         low = least * low
         new_low = np.where(least > HIGH, np.minimum(new_low, low), 0.0)
@@ -137,11 +155,17 @@ def two_parts(learnt: list[Learnt], learn: Learn, at: PredictionPoints, options:
         runs = None if series.runs is None else series.runs[keep]
         weights = None if series.weights is None else series.weights[keep]
         positive_series.append(replace(series, y=series.y[keep], features=features, runs=runs, weights=weights))
-    positive = learn(positive_series, None, options)
-    out = list(learnt)
-    for i, law in zip(candidates, positive, strict=True):
-        with quiet():
-            out[i] = _two_part_law(learnt[i], law, at, options)
+    positive = learn(positive_series, (), options)  # nobody asks the law of the positive rows alone
+    with quiet():
+        made = [(i, _two_part_law(learnt[i], law, options)) for i, law in zip(candidates, positive, strict=True)]
+        laws = [(i, law, parts) for i, pair in made if pair for law, parts in [pair]]
+        points = [default_points(law.rows.series) if at is None else at for _, law, _ in laws]
+        columns = [law.columns(mine) for (_, law, _), mine in zip(laws, points, strict=True)]
+        bands = bands_at_once([parts.positive for _, _, parts in laws], columns)
+        out = list(learnt)
+        for (i, law, parts), mine, where, band in zip(laws, points, columns, bands, strict=True):
+            predictions = named_predictions(mine, parts.multiplied(where, band))
+            out[i] = replace(law, law=replace(law.law, predictions=tuple(predictions)))
     return out
 
 
@@ -161,8 +185,10 @@ def _may_need_two_parts(learnt: Learnt) -> bool:
     return not ((share == 0) | (share == 1)).all()
 
 
-def _two_part_law(learnt: Learnt, positive: Learnt, at: PredictionPoints, options: Options) -> Learnt:
-    """The two-part law, or ``learnt`` if nothing depends on a feature or the law of the positive rows explains zeros.
+def _two_part_law(learnt: Learnt, positive: Learnt, options: Options) -> tuple[Learnt, TwoPart] | None:
+    """The two-part law, which is not asked yet, and its function.
+
+    None if nothing depends on a feature or the law of the positive rows explains the zeros of ``learnt``.
 
     Its family is that of the positive rows if the probability is a constant share, else it is a product.
     """
@@ -179,7 +205,7 @@ def _two_part_law(learnt: Learnt, positive: Learnt, at: PredictionPoints, option
     at_zeros = positive.mean({name: x[zero] for name, x in series.features.items()})
     explained = at_zeros < NEAR_ZERO * float(series.y[~zero].min())
     if bool(explained.any()) or not (probability.feature or part.features):
-        return learnt
+        return None
     predictor = TwoPart(probability, positive, float(ndtri(0.5 + options.confidence / 2.0)))
     residual = series.y - predictor.mean(series.features)
     mean = Binary("*", probability.expression, part.mean)
@@ -205,4 +231,4 @@ def _two_part_law(learnt: Learnt, positive: Learnt, at: PredictionPoints, option
         verdict="law" if depends else part.verdict,
         reason="" if depends else part.reason,
     )
-    return Learnt(law, (predictor,), learnt.rows).with_predictions(at)
+    return Learnt(law, (predictor,), learnt.rows), predictor

@@ -15,7 +15,7 @@ from tests.explore.tiny import KNOB, ONE_SHOT, PYTHON, RATE, experiment_of, expl
 def test_trials_are_runs_of_the_experiment(tmp_path):
     trials = explore(write(tmp_path, ONE_SHOT + "policy: grid\ntrials: 4\n"))
     assert [trial.number for trial in trials] == [1, 2, 3, 4]
-    assert all(trial.valid and trial.verified == trial.configuration for trial in trials)
+    assert all(trial.valid and trial.verified == {} for trial in trials)
     assert all(trial.metrics["rate"] == 100 - abs(trial.configuration["size"] - 5) for trial in trials)
     recordings = experiment_of(tmp_path).recordings()
     assert [one.run.features["size"] for one in recordings] == [trial.configuration["size"] for trial in trials]
@@ -23,6 +23,17 @@ def test_trials_are_runs_of_the_experiment(tmp_path):
     assert {metric.name for metric in recordings[0].run.metrics} == {"time", "cpu", "events", "memory", "rate"}
     assert json.loads((recordings[0].folder / "stdout.txt").read_text())["rate"] == trials[0].metrics["rate"]
     assert 0 < trials[0].conditions.cpu_s <= 5 and trials[0].conditions.memory_bytes > 1_000_000
+
+
+def test_what_the_target_has_is_the_setting_of_a_trial(tmp_path):
+    """A target that rounds to tens: the journal has the settings that it really has."""
+    program = "import json, sys; n = round(int(sys.argv[1]) / 10) * 10; print(json.dumps({'rate': n, 'n': n}))"
+    knob = "knobs: {n: {type: int, range: [100, 140], step: 2, tolerance: 5%, apply: {arg: '{}'}, verify: {path: n}}}\n"
+    target = f'target: {{run: "{PYTHON} tens.py {{args}}", result: {{json: stdout}}}}\n'
+    path = write(tmp_path, target + knob + RATE + "policy: grid\ntrials: 12\n", tens=program)
+    trials = explore(path)
+    assert all(trial.valid and trial.verified == trial.configuration for trial in trials)
+    assert {trial.configuration["n"] for trial in trials} == {100, 110, 120, 130, 140}
 
 
 def test_the_same_seed_gives_the_same_trials_and_another_one_others(tmp_path):

@@ -110,6 +110,21 @@ def test_what_the_target_tells(tmp_path):
     assert tried(tmp_path, knob(verify={"regex": r"cache: (\w+)"}), 4096, output="cache: 1\ncache: 4KiB\n")[0] == ""
 
 
+def test_a_target_that_rounds(tmp_path):
+    """memcached has factors of two decimals, a page cache whole pages: what is read back is the setting."""
+    factor = knob(kind="float", verify={"regex": "growth (.*)"})
+    why, context = tried(tmp_path, factor, 1.8870417244, output="growth 1.89")
+    assert why == "" and context.verified == {"x": 1.89}
+    assert "the target has 1.25" in tried(tmp_path, factor, 1.8870417244, output="growth 1.25")[0]
+    assert "the target has 2" in tried(tmp_path, factor, 1.8870417244, output="growth 2")[0]
+    pages = knob(verify={"path": "cache"}, unit="KiB")
+    assert "the target has 1024KiB" in tried(tmp_path, pages, 1000, document={"cache": "1024KiB"})[0]
+    why, context = tried(
+        tmp_path, knob(verify=pages.verify, unit="KiB", tolerance=0.05), 1000, document={"cache": "1MiB"}
+    )
+    assert why == "" and context.verified == {"x": 1024}
+
+
 OWN = """
 class Knobs:
     name = "knobs"

@@ -33,7 +33,8 @@ def knobs(draw):
             scale = draw(st.sampled_from(["linear", "log2", "log10"]))
             low = draw(st.integers(-(10**6) if scale == "linear" else 1, 10**6))
             high = low + draw(st.integers(1, 10**9))
-            found.append(Knob(name, kind, low=low, high=high, scale=scale))
+            step = draw(st.none() | st.integers(1, high - low))
+            found.append(Knob(name, kind, low=low, high=high, scale=scale, step=step))
         elif kind == "ordinal":
             values = draw(st.lists(st.integers(-100, 10**6), min_size=2, max_size=9, unique=True))
             found.append(Knob(name, kind, tuple(sorted(values))))
@@ -44,6 +45,15 @@ def knobs(draw):
         else:
             found.append(Knob(name, kind))
     return found
+
+
+def test_settings_of_a_range_with_a_step():
+    space = Space([Knob("size", "int", low=10, high=100, step=25), Knob("share", "float", low=0.0, high=1.0, step=0.1)])
+    assert [one["size"] for one in space.grid({"share": 1})] == [10, 35, 60, 85]
+    assert space.size == 4 * 11
+    assert [one["share"] for one in space.grid({"size": 1, "share": 11})] == [k / 10 for k in range(11)]
+    drawn = [space.sample(np.random.default_rng(seed))["size"] for seed in range(400)]
+    assert all(70 < drawn.count(size) < 130 for size in (10, 35, 60, 85))
 
 
 @settings(max_examples=examples(150), deadline=None)

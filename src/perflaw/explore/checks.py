@@ -82,7 +82,10 @@ def check_injections(study: Study, knob: Knob, node: DocumentNode) -> None:
     if not knob.apply and not mentioned:
         why = f"nothing applies it: it has no apply, and no command mentions {{{knob.name}}}"
         node.refuse(why, 'apply: {arg: "--x={}"}')
-    if knob.verify is None and injectors and not getattr(injectors[0], "verifies_itself", False):
+    alone = (
+        any(getattr(injectors[0], name, False) for name in ("verifies_itself", "shows_launch")) if injectors else True
+    )
+    if knob.verify is None and not alone:
         why = "verify is missing: a setting that did not take effect must not become a data point"
         node.refuse(why, "verify: {path: …} for what the target prints, or {command: …}")
 

@@ -137,7 +137,7 @@ class Explorer:
             self.ended = f"policy {self.steering.name} has nothing left to propose"
             return None
         key = self.space.key(proposal.configuration)
-        before = sum(self.space.key(trial.configuration) == key for trial in trials)
+        before = sum(self.space.key(trial.wanted) == key for trial in trials)
         count = judging.trials_left(self.study.budget.trials, len(trials), self.study.repetitions)
         planned = judging.planned_trials(len(trials) + 1, proposal.configuration, proposal.why, count, before)
         with self.journal.step():

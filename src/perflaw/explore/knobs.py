@@ -8,12 +8,15 @@ from typing import Any, Literal, TypeVar
 from perflaw.documents import DocumentNode
 from perflaw.errors import did_you_mean
 from perflaw.explore.expressions import FUNCTIONS
-from perflaw.explore.values import UNITS, Quantity, read_quantity
+from perflaw.explore.values import UNITS, Quantity, read_number, read_quantity
 from perflaw.types.recordings import FEATURE_NAME
 from perflaw.types.studies import Knob, KnobKind, Value
 
 T = TypeVar("T", bound=str)
-KEYS = ("type", "values", "range", "scale", "unit", "default", "apply", "verify", "switch_cost", "workload")
+KEYS = (
+    "type", "values", "range", "scale", "step", "tolerance", "unit", "default", "apply", "verify", "switch_cost",
+    "workload",
+)  # fmt: skip
 KINDS: dict[str, KnobKind] = {
     "int": "int", "float": "float", "ordinal": "ordinal", "categorical": "categorical", "bool": "bool",
 }  # fmt: skip
@@ -50,9 +53,14 @@ def read_knob(node: DocumentNode) -> Knob:
         keys["scale"].refuse("only ranges have a scale; listed values are taken in order")
     if scale != "linear" and low is not None and low <= 0:
         keys["scale"].refuse(f"a logarithmic scale needs a range above 0, this begins at {low:g}", "scale: linear")
+    for word in ("step", "tolerance"):
+        if word in keys and not ranged:
+            keys[word].refuse(f"only a knob with a range has a {word}", "type: int or float, with a range")
+    step = _step(keys["step"], kind, low, high, unit) if "step" in keys else None
+    tolerance = read_number(keys["tolerance"], 0.0, 1.0, "share") if "tolerance" in keys else 0.0
     default = _default(keys["default"], kind, values, low, high, unit) if "default" in keys else None
     return Knob(
-        node.name, kind, values, low, high, scale, unit, default,
+        node.name, kind, values, low, high, scale, step, tolerance, unit, default,
         apply=tuple(_injection(each) for each in keys["apply"].one_or_more()) if "apply" in keys else (),
         verify=_injection(keys["verify"]) if "verify" in keys else None,
         switch_cost=_one_of(keys.get("switch_cost"), COSTS, "restart"),
@@ -93,6 +101,13 @@ def _range(node: DocumentNode, keys: dict[str, DocumentNode], kind: str, unit: s
         for end, value in zip(ends, (low, high), strict=True):
             _whole(end, value)
     return low, high, unit
+
+
+def _step(node: DocumentNode, kind: str, low: float | None, high: float | None, unit: str) -> float:
+    step = number_in(node, read_quantity(node), unit)
+    if low is None or high is None or not 0 < step <= high - low:
+        node.refuse(f"{node.text()} is no step of this range", "a number above 0, at most the range")
+    return _whole(node, step) if kind == "int" else step
 
 
 def _whole(node: DocumentNode, value: float) -> int:

@@ -96,13 +96,22 @@ class Policy:
         return self.study.objective or self.study.metrics[0]
 
     def tried(self, history: Sequence[Trial]) -> set[str]:
-        """Return the keys of all configurations in the history."""
-        return {self.space.key(trial.configuration) for trial in history}
+        """Return the keys of all configurations in the history, those that were requested of a target that rounds included."""
+        return tried_keys(self.space, history)
+
+    def made(self, history: Sequence[Trial]) -> int:
+        """Return the number of configurations that were requested so far."""
+        return len({self.space.key(trial.wanted) for trial in history})
 
     def first_untried(self, candidates: Iterable[Configuration], history: Sequence[Trial]) -> Configuration | None:
         """Return the first candidate that is valid and not in the history."""
         tried = self.tried(history)
         return next((c for c in candidates if self.space.key(c) not in tried and not self.space.valid(c)), None)
+
+
+def tried_keys(space: Space, history: Sequence[Trial]) -> set[str]:
+    """Return the keys of all configurations that were tried, as they were requested and as the target had them."""
+    return {space.key(each) for trial in history for each in (trial.wanted, trial.configuration)}
 
 
 def find_policy(name: str, folder: Path | str = ".") -> type[Policy]:
@@ -138,7 +147,7 @@ class Steering:
         if invalid := self._space.valid(configuration):
             raise self._refusal(f"proposed {configuration}", invalid)
         key = self._space.key(configuration)
-        if not self._policy.repeats and any(self._space.key(trial.configuration) == key for trial in history):
+        if not self._policy.repeats and key in tried_keys(self._space, history):
             reason = "it was tried before, and the policy does not say repeats = True"
             raise self._refusal(f"proposed {configuration} again", reason)
         return Proposal(self._space.normal(configuration), proposal.why)

@@ -51,13 +51,12 @@ def range_of(knob: Knob) -> tuple[float, float]:
 
 
 def setting_count(knob: Knob) -> int | None:
-    """Return the number of settings of a knob; None for a float."""
-    if knob.kind == "float":
-        return None
-    if knob.kind == "int":
-        low, high = range_of(knob)
-        return int(high) - int(low) + 1
-    return len(options(knob))
+    """Return the number of settings of a knob; None for a float without a step."""
+    if knob.kind not in ("int", "float"):
+        return len(options(knob))
+    low, high = range_of(knob)
+    step = knob.step or (1 if knob.kind == "int" else None)
+    return None if step is None else int((high - low) / step * (1 + 1e-12)) + 1
 
 
 def place(knob: Knob, value: Value) -> float:
@@ -77,10 +76,18 @@ def setting(knob: Knob, at: float) -> Value:
         return several[min(len(several) - 1, int(at * len(several)))]
     low, high = range_of(knob)
     first, last = _axis_ends(knob)
-    value = _unscaled(knob, first + at * (last - first))
-    if knob.kind == "int":
-        return min(int(high), max(int(low), round(value)))
-    return min(high, max(low, value))
+    return _nearest(knob, min(high, max(low, _unscaled(knob, first + at * (last - first)))))
+
+
+def _nearest(knob: Knob, value: float) -> Value:
+    """Return the setting of a range that is nearest to a number within it: by its step, or a whole number."""
+    number = setting_count(knob)
+    if number is None:
+        return value
+    low, _ = range_of(knob)
+    step = knob.step or 1
+    found = low + min(number - 1, max(0, round((value - low) / step))) * step
+    return int(found) if knob.kind == "int" else float(f"{found:.12g}")
 
 
 def levels(knob: Knob, most: int) -> list[Value]:
@@ -92,15 +99,14 @@ def levels(knob: Knob, most: int) -> list[Value]:
     low, high = range_of(knob)
     number = setting_count(knob)
     if number is not None and number <= most:
-        return [int(low) + step for step in range(number)]
-    of_powers = knob.kind == "int" and knob.scale == "log2" and low >= 1
+        return [_nearest(knob, low + (knob.step or 1) * place) for place in range(number)]
+    of_powers = knob.kind == "int" and knob.scale == "log2" and low >= 1 and knob.step is None
     if of_powers and all(math.log2(end).is_integer() for end in (low, high)):
         powers: list[Value] = [1 << power for power in range(int(low).bit_length() - 1, int(high).bit_length())]
         return _spread(powers, most)
     first, last = _scaled(knob, low), _scaled(knob, high)
     steps = [first] if most == 1 else [first + (last - first) * step / (most - 1) for step in range(most)]
-    found = (min(high, max(low, _unscaled(knob, step))) for step in steps)
-    return list(dict.fromkeys(round(value) if knob.kind == "int" else value for value in found))
+    return list(dict.fromkeys(_nearest(knob, min(high, max(low, _unscaled(knob, step)))) for step in steps))
 
 
 def _spread(several: Sequence[Value], most: int) -> list[Value]:
@@ -114,9 +120,13 @@ def _spread(several: Sequence[Value], most: int) -> list[Value]:
 
 
 def _axis_ends(knob: Knob) -> tuple[float, float]:
-    """Return the ends of the axis on the knob's scale: half a step beyond whole numbers, so that each has its own cell."""
+    """Return the ends of the axis on the knob's scale: half a step beyond the settings, so that each has its own cell."""
     low, high = range_of(knob)
-    beyond = 0.5 if knob.kind == "int" else 0.0
+    if number := setting_count(knob):
+        high = low + (number - 1) * (knob.step or 1)
+    beyond = (knob.step or (1.0 if number else 0.0)) / 2
+    if knob.scale != "linear":
+        beyond = min(beyond, low / 2)
     return _scaled(knob, low - beyond), _scaled(knob, high + beyond)
 
 

@@ -107,8 +107,11 @@ def make_trial(
     agent.ask("stop", timeout_s=target.ready_s)
     if "trial" in study.restore.get("on", ()):
         agent.ask("restore", timeout_s=target.timeout_s)
+    has = {**settings, **raw["verified"]}  # a target may round
     ended = replace(
         trial,
+        configuration=has,
+        requested=settings if has != settings else {},
         stopped=raw["stopped"],
         seconds=time.monotonic() - began,
         measured_s=raw["wall_s"],

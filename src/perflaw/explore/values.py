@@ -28,6 +28,8 @@ UNITS: Final[Mapping[str, tuple[float, str]]] = {
 NUMBER: Final = r"\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _QUANTITY = re.compile(rf"\s*([+-]?(?:{NUMBER}|\.\d+))\s*([A-Za-zµ%][\w%/]*)?\s*")
 _HEX = re.compile(r"\s*0x[0-9a-fA-F]{1,16}\s*")
+_FEWEST_DIGITS = 3
+"""Number of digits from which on a number with decimals is taken for a rounded one, and not for another one."""
 LONGEST = 64
 """Largest number of characters of a quantity."""
 
@@ -122,12 +124,7 @@ def same(expected: object, reported: object, unit: str | None = "") -> bool:
     """
     if isinstance(expected, bool):
         return _truth(reported) is expected
-    numbers = _numbers(reported)
-    if isinstance(reported, str) and (reported.strip()[-1:].isalpha() or reported.strip().endswith("%")):
-        factor = UNITS.get(unit or "", (1, ""))[0]
-        numbers = [number / factor for number in numbers]
-    if unit is None and isinstance(reported, str):
-        numbers += _numbers(re.sub(r"\s*[A-Za-zµ%/]+\s*$", "", reported))
+    numbers = _reported_numbers(reported, unit)
     if isinstance(expected, int | float):
         return any(_close(expected, number) for number in numbers)
     text = str(expected).strip().lower()
@@ -136,6 +133,38 @@ def same(expected: object, reported: object, unit: str | None = "") -> bool:
     if text == str(reported).strip().lower():
         return True
     return any(_close(mine, number) for mine in _numbers(expected) for number in numbers)
+
+
+def read_back(wanted: object, reported: object, unit: str, tolerance: float) -> int | float | None:
+    """Return the number that a target has in the place of the requested one, where it may round; None where it has another.
+
+    It may print fewer digits, at least three, or differ by a share of at most ``tolerance``. ``unit`` is that of the numbers.
+
+    >>> read_back(1.8870417244, "1.89", "", 0.0), read_back(1000, "1024", "", 0.05), read_back(1.887, "2", "", 0.0)
+    (1.89, 1024, None)
+    """
+    if isinstance(wanted, bool) or not isinstance(wanted, int | float):
+        return None
+    numbers = _reported_numbers(reported, unit)
+    if not numbers:
+        return None
+    number = min(numbers, key=lambda number: abs(number - wanted))
+    rounding = 0.0
+    printed = re.fullmatch(r"[+-]?(\d+)\.(\d+)", str(reported).strip())
+    if printed and len((printed[1] + printed[2]).lstrip("0")) >= _FEWEST_DIGITS:
+        rounding = 0.500001 * 10.0 ** -len(printed[2])
+    return number if abs(number - wanted) <= max(rounding, tolerance * abs(wanted)) else None
+
+
+def _reported_numbers(reported: object, unit: str | None) -> list[int | float]:
+    """Return the numbers in a knob's unit that a target's text may stand for; see :func:`same`."""
+    numbers = _numbers(reported)
+    if isinstance(reported, str) and (reported.strip()[-1:].isalpha() or reported.strip().endswith("%")):
+        factor = UNITS.get(unit or "", (1, ""))[0]
+        numbers = [number / factor for number in numbers]
+    if unit is None and isinstance(reported, str):
+        numbers += _numbers(re.sub(r"\s*[A-Za-zµ%/]+\s*$", "", reported))
+    return numbers
 
 
 def _close(first: float, second: float) -> bool:

@@ -12,7 +12,7 @@ from perflaw.types.studies import Configuration, Study, StudyMetric, Trial, Valu
 
 _ESTIMATED = stated(metrics="value", intervals="interval")
 """Estimates by metric in a document: their values, and their intervals beside them."""
-NoticeKind = Literal["hidden lock", "invalid", "contaminated", "stopped", "few", "null", "other"]
+NoticeKind = Literal["hidden lock", "invalid", "contaminated", "stopped", "few", "null", "unverified", "other"]
 """Subject of a notice."""
 
 

@@ -42,6 +42,10 @@ class Knob:
     """Largest setting of an int or float knob."""
     scale: Literal["linear", "log2", "log10"] = "linear"
     """Scale along which the settings of a range are spaced evenly."""
+    step: float | None = None
+    """Distance of the settings of a range, which begin at its low end; None: every whole number, every float."""
+    tolerance: float = 0.0
+    """Share by which the target may report another number than was requested; the number that it reports is the setting."""
     unit: str = ""
     """Unit of its numbers."""
     default: Value | None = None
@@ -49,7 +53,7 @@ class Knob:
     apply: tuple[Mapping[str, Any], ...] = ()
     """Injections in order, each a mapping with the injector's name among its keys: ``{"pragma": "page_size"}``."""
     verify: Mapping[str, Any] | None = None
-    """How the setting is read back. None only where the injector itself verifies (arguments, environment)."""
+    """How the setting is read back. None only where the injector reads it, or where processes are started with it."""
     switch_cost: Literal["none", "restart", "rebuild"] = "restart"
     """Cost of changing the setting, by which trials are ordered."""
     workload: bool = False
@@ -59,6 +63,11 @@ class Knob:
     def ordered(self) -> bool:
         """Whether near settings behave similarly: false for categorical and bool knobs."""
         return self.kind in ("int", "float", "ordinal")
+
+    @property
+    def ranged(self) -> bool:
+        """Whether its settings are those of a range."""
+        return self.kind in ("int", "float")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +226,17 @@ class Trial:
     """Duration of the trial, set-up included."""
     measured_s: float = 0.0
     """Duration of the measured part."""
+    requested: Configuration = field(default_factory=dict)
+    """The configuration that was requested, where the target rounds and has another; empty elsewhere."""
     verified: Configuration = field(default_factory=dict)
-    """Settings that were read back from the target."""
+    """Settings that were read back from the target; the others were set, and nothing tells whether they took effect."""
     conditions: Conditions = field(default_factory=Conditions)
     """Conditions under which the trial ran."""
+
+    @property
+    def wanted(self) -> Configuration:
+        """The configuration that was requested."""
+        return self.requested or self.configuration
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,18 @@ def test_workload_knobs_are_no_part_of_the_best_and_the_robust_choice_hedges():
     assert any(one.knobs == ("mode", "size") and one.sure for one in found.importance[0].shares)
 
 
+def test_settings_that_were_not_read_back_are_told(forty):
+    study = forty.study
+    silent = [replace(trial, verified={}) for trial in forty.trials]
+    read = [replace(trial, verified=trial.configuration) for trial in forty.trials]
+    told, nothing = (
+        [one.words for one in study_result(study, trials, made.space()).notices if one.kind == "unverified"]
+        for trials in (silent, read)
+    )
+    assert not nothing and len(told) == 1
+    assert told[0].startswith("set, not verified: ") and all(knob.name in told[0] for knob in study.knobs)
+
+
 def threaded(trials):
     study = made.study(knobs=made.THREADED)
     return collapses(trials, made.space(study), made.THROUGHPUT)

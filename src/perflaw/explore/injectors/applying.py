@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from perflaw.errors import PerflawError, TargetError
 from perflaw.explore.expressions import Expression
 from perflaw.explore.injectors.context import Context, RestoringInjector
-from perflaw.explore.injectors.launch import commands
 from perflaw.explore.injectors.registry import find, name_of
 from perflaw.explore.target.process import text_of
-from perflaw.explore.values import host, same
+from perflaw.explore.values import host, read_back, same
 from perflaw.types.studies import Configuration, Knob, Value
 
 Phase = Literal["before", "running", "after"]
@@ -38,11 +36,12 @@ def apply_all(knobs: Sequence[Knob], configuration: Configuration, context: Cont
 def verify_all(knobs: Sequence[Knob], configuration: Configuration, context: Context, phase: Phase) -> str:
     """Read back what can be read in this phase; return why the trial is no data point, empty while it may be one.
 
-    Settings that were read back are added to ``context.verified``. After the last phase (``after``) it must hold every knob.
+    Settings that were read back are added to ``context.verified``, those that processes were only started with to
+    ``context.unverified``. After the last phase (``after``) every knob is in one of them, or the trial is no data point.
     """
     try:
         for knob in knobs:
-            if knob.name in context.verified:
+            if knob.name in context.verified or knob.name in context.unverified:
                 continue
             try:
                 why = _verify(knob, configuration[knob.name], context, phase)
@@ -58,12 +57,9 @@ def verify_all(knobs: Sequence[Knob], configuration: Configuration, context: Con
 def _verify(knob: Knob, setting: Value, context: Context, phase: Phase) -> str:
     """Read one knob back, if it can be read in this phase; return why the trial is no data point."""
     how = verification_of(knob, context.folder)
-    if how is None:  # the knob stands in commands alone, or is the agent's own load
-        alone = re.compile(rf"(?<![\w.]){re.escape(text_of(setting))}(?![\w.])")
-        if knob.name in context.trusted or any(alone.search(word) for words in commands(context) for word in words):
-            context.verified[knob.name] = setting
-            return ""
-        return f"{knob.name} could not be verified: no command contained its setting" if phase == "after" else ""
+    if how is None:  # the agent's own load, or a knob that the commands of the target name
+        (context.verified if knob.name in context.trusted else context.unverified)[knob.name] = setting
+        return ""
     injector = find(how, context.folder)
     # Processes and results exist only once something runs, or has run.
     readable = {"process": phase != "before", "result": phase == "after"}
@@ -74,10 +70,15 @@ def _verify(knob: Knob, setting: Value, context: Context, phase: Phase) -> str:
         return f"{knob.name} could not be verified: {name_of(how)} does not report it" if phase == "after" else ""
     wanted = expected(knob, how, setting, context)
     if not same(wanted, found, knob.unit if wanted == setting else None):
+        rounded = read_back(wanted, found, knob.unit, knob.tolerance) if wanted == setting and knob.ranged else None
+        if rounded is not None:
+            context.verified[knob.name] = round(rounded) if knob.kind == "int" else rounded
+            return ""
         hint = getattr(injector, "hint", lambda how: "")(how)
         difference = f"{text_of(wanted)} was requested, the target has {text_of(found)}"
         return f"{knob.name} did not take effect: {difference}{hint}"
-    context.verified[knob.name] = setting
+    proved = knob.verify is not None or not getattr(injector, "shows_launch", False)
+    (context.verified if proved else context.unverified)[knob.name] = setting
     return ""
 
 
@@ -85,7 +86,11 @@ def verification_of(knob: Knob, folder: str) -> Mapping[str, Any] | None:
     """Return how a knob is read back: as it says, or by its first injector that can; None where it stands in commands alone."""
     if knob.verify is not None:
         return knob.verify
-    return next((how for how in knob.apply if getattr(find(how, folder), "verifies_itself", False)), None)
+    for reads_back in ("verifies_itself", "shows_launch"):
+        for how in knob.apply:
+            if getattr(find(how, folder), reads_back, False):
+                return how
+    return None
 
 
 def injected(how: Mapping[str, Any], setting: Value, context: Context) -> Value:

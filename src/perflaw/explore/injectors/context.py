@@ -62,6 +62,8 @@ class Context:
     """JSON document of the result; None where there is none."""
     verified: dict[str, Value] = field(default_factory=dict)
     """Settings that were read back, by knob."""
+    unverified: dict[str, Value] = field(default_factory=dict)
+    """Settings that processes were started with, by knob; whether they took effect is not known."""
     trusted: frozenset[str] = frozenset()
     """Knobs that the agent itself applies: colocated load."""
     _connection: Connection | None = None
@@ -146,7 +148,11 @@ class Injector(Protocol):
         """Apply a setting. Any exception makes the trial invalid, with the exception's text as the reason."""
 
     def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
-        """Return the setting that the target reports; None where it does not report it (yet)."""
+        """Return the setting that the target reports; None where it does not report it (yet).
+
+        A class with ``verifies_itself`` needs no ``verify`` of its own in a study: it reads its own setting back from the
+        target. One with ``shows_launch`` needs none either, but reads what a process was started with, which is no proof.
+        """
 
 
 class RestoringInjector(Injector, Protocol):

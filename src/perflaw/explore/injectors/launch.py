@@ -1,7 +1,8 @@
 """Settings that a process is started with: ``arg``, an argument, and ``env``, a variable of its environment.
 
-Both are read back from the processes themselves: ``/proc/PID/cmdline`` and ``/proc/PID/environ`` of those that run, else the
-arguments and the environment that they were started with.
+Both are looked for in the processes themselves: ``/proc/PID/cmdline`` and ``/proc/PID/environ`` of those that run, else the
+arguments and the environment that they were started with. That shows what a process was given, not what it made of it, so
+such a setting is set and not verified, unless the study says how the target tells.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Argument:
 
     name = "arg"
     options: tuple[str, ...] = ()
-    verifies_itself = True
+    shows_launch = True
     when = "process"
 
     def apply(self, how: Mapping[str, Any], value: Value, context: Context) -> None:
@@ -68,7 +69,7 @@ class Environment:
 
     name = "env"
     options = ("text",)
-    verifies_itself = True
+    shows_launch = True
     when = "process"
 
     def apply(self, how: Mapping[str, Any], value: Value, context: Context) -> None:

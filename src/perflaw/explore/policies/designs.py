@@ -76,7 +76,7 @@ class LatinHypercube(Policy):
 
     def next_config(self, history: Sequence[Trial]) -> Configuration | None:
         """Return the next point; None after as many distinct ones as the hypercube has, or where nothing new comes."""
-        if len(self.tried(history)) >= self._size() and self.study.budget.trials is not None:
+        if self.made(history) >= self._size() and self.study.budget.trials is not None:
             return None
         return self.first_untried(self._points(), history)
 
@@ -132,7 +132,7 @@ class Racing(Policy):
 
     def next_config(self, history: Sequence[Trial]) -> Proposal | None:
         """Return a new configuration until all racers were tried, then one to repeat; None where one has won."""
-        racers, count = self._racers(), len(self.tried(history))
+        racers, count = self._racers(), self.made(history)
         if count < racers:
             start = self.space.defaults()
             first = not history and not self.space.valid(start)
@@ -143,14 +143,14 @@ class Racing(Policy):
         left = to_repeat(values, self.objective.sign)
         if not left:
             return None
-        running = [self.space.key(trial.configuration) for trial in history if not trial.reason and not trial.valid]
+        running = [self.space.key(trial.wanted) for trial in history if not trial.reason and not trial.valid]
         chosen = min(left, key=lambda key: len(values[key]) + running.count(key))
         return Proposal(configurations[chosen], f"repetition: {len(left)} configurations may still be the best")
 
     def done(self, history: Sequence[Trial]) -> str:
         """Return that one has won, once all racers were tried and only one may be the best."""
         values, _ = self._values(history)
-        if len(self.tried(history)) < self._racers() or not values or to_repeat(values, self.objective.sign):
+        if self.made(history) < self._racers() or not values or to_repeat(values, self.objective.sign):
             return ""
         return f"the race is decided: all other configurations are worse (with {WORDS} confidence)"
 

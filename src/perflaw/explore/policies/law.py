@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from perflaw.explore.policy import Policy, Proposal
+from perflaw.explore.policy import Policy, Proposal, tried_keys
 from perflaw.explore.space import Space
 from perflaw.learn.exploring.acquisition import acquisition, certainty, fill_space, reference, validity
 from perflaw.learn.exploring.gaussian_process import fit_surrogate, one_thread
@@ -100,7 +100,7 @@ def margin_reached(
     if not best:
         return False, 0.0, "no trial is a data point yet"
     candidates = Candidates(space, seed)
-    tried = {space.key(trial.configuration) for trial in history}
+    tried = tried_keys(space, history)
     untried, at = candidates.untried(tried, best, len(history))
     if not untried:
         return True, 1.0, "every configuration was tried"

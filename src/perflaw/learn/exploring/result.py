@@ -162,6 +162,16 @@ def notices(
         words = f"{count} {verb} ended early, since no longer able to win; this saved about {saved:,.0f} s"
         found.append(Notice("stopped", words, tuple(trial.number for trial in stopped)))
 
+    valid = [trial for trial in trials if trial.valid]
+    own = [knob.name for knob in space.knobs if not knob.workload]
+    if silent := [name for name in own if valid and all(name not in trial.verified for trial in valid)]:
+        words = f"set, not verified: {', '.join(silent)}. The target was started with these settings, but does not say"
+        words += (
+            " whether they took effect; a verify: of the knob that reads its output, {path: …} or {regex: …}, or asks"
+        )
+        words += " it, {command: …}, would tell"
+        found.append(Notice("unverified", words))
+
     # Knobs that matter whose best setting is a limit of their range.
     matter = {name for share in (importance.shares if importance else ()) if share.sure for name in share.knobs}
     limits = []

@@ -20,7 +20,7 @@ static int is_exceeded(const Thread *thread) {
 
 /* The least own time of a call of which timing it costs no more than the budget allows. */
 static double least_own_ns(void) {
-    return (double)(recording.costs.enter_ns + recording.costs.exit_ns) / (recording.settings.budget - 1);
+    return (double)(recording.costs.call.enter_ns + recording.costs.call.exit_ns) / (recording.settings.budget - 1);
 }
 
 /* Whether a function's calls take less than that; to time one again that is counted, they must take twice as long. */

@@ -11,10 +11,11 @@
 #include "python/interpreter/watching.h"
 
 /* Many short runs, of which the least is taken: neighbours, interrupts and a changing frequency only ever add. */
-enum { CALLS = 200, TRIALS = 40 };
-enum { HANDLER_EVENTS = 7 }; /* events between two whose handlers are measured */
+enum { CALLS = 200, TRIALS = 8, ROUNDS = 4 };
 static const char SOURCE[] = "def recorded(a, b):\n    pass\n"
                              "def run(called, calls):\n    for call in calls:\n        called(call, call)\n"
+                             "def generated(calls):\n    for call in calls:\n        yield\n"
+                             "def resume(called, calls):\n    for nothing in called(calls):\n        pass\n"
                              "def loop(called, calls):\n    for call in calls:\n        if call:\n            called()\n";
 
 /* A function that is called with `called` and `calls`, and goes round for each item of `calls`. */
@@ -55,73 +56,105 @@ static Function *function_with_mode(PyObject *called, enum Mode mode) {
     return function;
 }
 
-/* ---- calls ---- */
+/* ---- calls, and generators that go on ---- */
 
-/* Mean time between the two stamps of a call, over the last calls in the ring. */
+/* Least times of a loop, whose function is recorded, only counted, or left out. */
+typedef struct LoopTimes {
+    int64_t plain, recorded, counted, other; /* of a run of the loop */
+    int64_t inside; /* between two stamps, of one time round */
+    HandlerMean before, after, leave; /* of one time round */
+} LoopTimes;
+
+/* Mean time between two stamps, over the last times round that are in the ring. */
 static int64_t between_stamps(const Thread *thread) {
-    int64_t sum = 0, calls = 0, leave = 0;
+    int64_t sum = 0, rounds = 0, leave = 0;
     uint64_t oldest = thread->ring.position > CALLS * 2 ? thread->ring.position - CALLS * 2 : 0;
-    for (uint64_t at = thread->ring.position; at-- > oldest && calls < CALLS;) {
+    for (uint64_t at = thread->ring.position; at-- > oldest && rounds < CALLS;) {
         const Event *event = &thread->ring.records[at & thread->ring.mask];
-        if (event->kind == EVENT_EXIT) leave = event->value;
-        else if (event->kind == EVENT_ENTER) sum += leave - event->value, calls++;
+        if (event->kind == EVENT_EXIT || event->kind == EVENT_YIELD) leave = event->value;
+        else if (event->kind == EVENT_ENTER || event->kind == EVENT_RESUME) sum += leave - event->value, rounds++;
     }
-    return calls ? sum / calls : 0;
+    return rounds ? sum / rounds : 0;
 }
 
-/* Least time of a recorded call, and of what lies between its two stamps. */
-static void least_recorded(const Loop *loop, int64_t *whole, int64_t *inside) {
-    *whole = *inside = INT64_MAX;
+/* Lower the least times of a recorded loop. */
+static void least_recorded(const Loop *loop, LoopTimes *times) {
+    current_thread->until_measured = INT32_MAX;
     for (int trial = 0; trial < TRIALS; trial++) {
-        *whole = least(*whole, run_ns(loop));
-        *inside = least(*inside, between_stamps(current_thread));
+        times->recorded = least(times->recorded, run_ns(loop));
+        times->inside = least(times->inside, between_stamps(current_thread));
     }
 }
 
-/* Least mean time of the handlers, which each trial measures many of. */
-static void least_handlers(const Loop *loop) {
-    Costs *costs = &recording.costs, found = *costs;
-    found.before.fraction_ns = found.after.fraction_ns = found.leave.fraction_ns = INT64_MAX;
-    costs->measured_events = HANDLER_EVENTS;
-    for (int trial = 0; trial < TRIALS; trial++) {
-        costs->before = costs->after = costs->leave = (HandlerMean){0, 0};
-        current_thread->until_measured = 0;
-        run_ns(loop);
-        found.before.fraction_ns = least(found.before.fraction_ns, costs->before.fraction_ns);
-        found.after.fraction_ns = least(found.after.fraction_ns, costs->after.fraction_ns);
-        found.leave.fraction_ns = least(found.leave.fraction_ns, costs->leave.fraction_ns);
-    }
-    *costs = found;
-    costs->measured_events = MEASURED_EVENTS;
+static void lower(HandlerMean *least_mean, const HandlerMean *mean) {
+    if (mean->count && mean->fraction_ns < least_mean->fraction_ns) *least_mean = *mean;
 }
 
-/* The cost of a recorded call: what the function itself sees of it, and the rest, which its caller sees. A third of
- * what an empty call takes is taken for the function's own. */
-static void measure_calls(const Loop *loop) {
-    Costs *costs = &recording.costs;
-    int64_t plain = least_ns(loop), recorded, inside;
+/* Lower the least mean times of the handlers. They are measured as seldom as in a program, for what is measured
+ * more often is better predicted by the processor. */
+static void least_handlers(const Loop *loop, PassCosts *costs, LoopTimes *times) {
+    costs->before = costs->after = costs->leave = (HandlerMean){0, 0};
+    current_thread->until_measured = 0;
+    for (int trial = 0; trial < TRIALS; trial++) run_ns(loop);
+    lower(&times->before, &costs->before);
+    lower(&times->after, &costs->after);
+    lower(&times->leave, &costs->leave);
+}
+
+/* Lower the least times of a loop. 0 if nothing can be recorded. */
+static int measure_round(const Loop *loop, PassCosts *costs, LoopTimes *times) {
+    times->plain = least(times->plain, least_ns(loop));
     if (!function_with_mode(loop->called, ALWAYS) || !function_with_mode(loop->run, NEVER) || !events_start() ||
         !thread_get())
-        return;
-    current_thread->until_measured = INT32_MAX;
-    least_recorded(loop, &recorded, &inside);
-    least_handlers(loop);
-    function_with_mode(loop->called, COUNTED);
-    int64_t counted = least_ns(loop);
-    function_with_mode(loop->called, NEVER);
-    int64_t other = least_ns(loop);
+        return 0;
+    least_recorded(loop, times);
+    least_handlers(loop, costs, times);
+    if (costs == &recording.costs.call) {
+        function_with_mode(loop->called, COUNTED);
+        times->counted = least(times->counted, least_ns(loop));
+        function_with_mode(loop->called, NEVER);
+        times->other = least(times->other, least_ns(loop));
+    }
     events_stop();
-    plain = least(plain, least_ns(loop)); /* once more, for the machine may have been busy before */
-    int64_t whole = recorded > plain ? (recorded - plain) / CALLS : 0, own = plain / CALLS / 3;
-    int64_t enter = inside > own ? least(inside - own, whole) : 0;
+    return 1;
+}
+
+/* The cost of a recorded loop each time round: what its function itself sees of it, and the rest, which the caller
+ * sees. `own_thirds`: how many thirds of the time that a time round takes without the tracer are the function's own. */
+static int measure(const Loop *loop, int own_thirds, PassCosts *costs, LoopTimes *times) {
+    HandlerMean never = {0, INT64_MAX};
+    *times = (LoopTimes){INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, never, never, never};
+    /* The machine may be busy for a while: each round measures everything, so that all least times are of quiet ones. */
+    for (int round = 0; round < ROUNDS; round++)
+        if (!measure_round(loop, costs, times)) return 0;
+    times->plain = least(times->plain, least_ns(loop));
+    if (!times->before.count || !times->after.count || !times->leave.count) return 0;
+    int64_t whole = times->recorded > times->plain ? (times->recorded - times->plain) / CALLS : 0;
+    int64_t own = times->plain / CALLS * own_thirds / 3;
+    int64_t enter = times->inside > own ? least(times->inside - own, whole) : 0;
+    costs->before = times->before;
+    costs->after = times->after;
+    costs->leave = times->leave;
     costs->inside_ns = enter - costs->after.fraction_ns / 256;
     costs->outside_ns = whole - enter - (costs->before.fraction_ns + costs->leave.fraction_ns) / 256;
     costs->enter_ns = enter;
     costs->exit_ns = whole - enter;
-    costs->count_ns = counted > plain ? (counted - plain) / CALLS : 0;
-    costs->other_ns = other > plain ? (other - plain) / CALLS / EVENTS_PER_CALL : 0;
-    costs->calibrated = 1;
+    costs->calibrated_fraction_ns = costs->before.fraction_ns + costs->after.fraction_ns + costs->leave.fraction_ns;
     current_thread->until_measured = 0;
+    return 1;
+}
+
+static void measure_calls(const Loop *loop) {
+    Costs *costs = &recording.costs;
+    LoopTimes times;
+    if (!measure(loop, 1, &costs->call, &times)) return;
+    costs->count_ns = times.counted > times.plain ? (times.counted - times.plain) / CALLS : 0;
+    costs->other_ns = times.other > times.plain ? (times.other - times.plain) / CALLS / EVENTS_PER_CALL : 0;
+}
+
+static void measure_resumes(const Loop *loop) {
+    LoopTimes times;
+    measure(loop, 2, &recording.costs.resume, &times);
 }
 
 /* ---- branches and lines ---- */
@@ -185,7 +218,9 @@ void calibrate(void) {
     if (recorded && calls) {
         Loop run = {PyDict_GetItemString(names, "run"), recorded, calls};
         Loop loop = {PyDict_GetItemString(names, "loop"), recorded, calls};
+        Loop resume = {PyDict_GetItemString(names, "resume"), PyDict_GetItemString(names, "generated"), calls};
         measure_calls(&run);
+        measure_resumes(&resume);
         if (branches_wanted) recording.costs.branch_ns = branch_ns(&loop);
         int counted = lines_wanted && function_with_mode(loop.run, ALWAYS);
         if (counted) recording.costs.line_ns = line_ns(&loop);

@@ -1,32 +1,40 @@
 #include "costs.h"
 
-enum { MAX_HANDLER_NS = 1000 }; /* longer ones were interrupted */
+/* Longer handlers were interrupted: longer than this, and than so many times the mean of some. */
+enum { MAX_HANDLER_NS = 1000, MAX_TIMES_MEAN = 4, SOME = 8 };
 enum { WINDOW = 256, FRACTION = 256 };
 
 /* The mean of all while they are few, then of the last ones: a program's phases differ. */
 static void add(HandlerMean *mean, int64_t ns) {
+    int64_t most = MAX_HANDLER_NS;
     if (ns < 0) return;
-    if (ns > MAX_HANDLER_NS) ns = MAX_HANDLER_NS;
+    if (mean->count >= SOME && mean->fraction_ns < most * FRACTION / MAX_TIMES_MEAN)
+        most = (mean->fraction_ns * MAX_TIMES_MEAN) / FRACTION;
+    if (ns > most) ns = most;
     if (mean->count < WINDOW) mean->count++;
     mean->fraction_ns += (ns * FRACTION - mean->fraction_ns) / mean->count;
 }
 
 static int64_t rounded(int64_t fraction) { return fraction > 0 ? (fraction + FRACTION / 2) / FRACTION : 0; }
 
-static void update(void) {
-    Costs *costs = &recording.costs;
-    if (!costs->calibrated) return;
-    costs->enter_ns = rounded(costs->inside_ns * FRACTION + costs->after.fraction_ns);
-    costs->exit_ns = rounded(costs->outside_ns * FRACTION + costs->before.fraction_ns + costs->leave.fraction_ns);
+/* The calibration takes the least times, and no program's handlers are quicker. Where they are, something slowed the
+ * machine down during the calibration, and what lies outside of the handlers took as much less, too. */
+static void update(PassCosts *costs) {
+    int64_t calibrated = costs->calibrated_fraction_ns, inside = costs->inside_ns, outside = costs->outside_ns;
+    if (!calibrated) return;
+    int64_t handlers = costs->before.fraction_ns + costs->after.fraction_ns + costs->leave.fraction_ns;
+    int64_t speed = handlers < calibrated ? handlers * FRACTION / calibrated : FRACTION;
+    costs->enter_ns = rounded(inside * speed + costs->after.fraction_ns);
+    costs->exit_ns = rounded(outside * speed + costs->before.fraction_ns + costs->leave.fraction_ns);
 }
 
-void costs_add_enter(int64_t before_ns, int64_t after_ns) {
-    add(&recording.costs.before, before_ns);
-    add(&recording.costs.after, after_ns);
-    update();
+void costs_add_enter(PassCosts *costs, int64_t before_ns, int64_t after_ns) {
+    add(&costs->before, before_ns);
+    add(&costs->after, after_ns);
+    update(costs);
 }
 
-void costs_add_leave(int64_t ns) {
-    add(&recording.costs.leave, ns);
-    update();
+void costs_add_leave(PassCosts *costs, int64_t ns) {
+    add(&costs->leave, ns);
+    update(costs);
 }

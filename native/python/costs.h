@@ -18,13 +18,13 @@ typedef struct MeasuredEvent {
     int64_t begun, overhead;
 } MeasuredEvent;
 
-/* Handlers took this long: before the stamp of a call, after it, and at a return. */
-void costs_add_enter(int64_t before_ns, int64_t after_ns);
-void costs_add_leave(int64_t ns);
+/* Handlers took this long: before the stamp of the beginning, after it, and at the end. */
+void costs_add_enter(PassCosts *costs, int64_t before_ns, int64_t after_ns);
+void costs_add_leave(PassCosts *costs, int64_t ns);
 
 static inline MeasuredEvent measured_begin(Thread *thread) {
     if (--thread->until_measured > 0) return (MeasuredEvent){0, 0};
-    thread->until_measured = recording.costs.measured_events;
+    thread->until_measured = MEASURED_EVENTS;
     return (MeasuredEvent){clock_ns(&recording.clock), thread->overhead_ns};
 }
 

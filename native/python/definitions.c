@@ -188,7 +188,7 @@ void define_cpu(const char *moment, int64_t ns) {
 void define_start(void) {
     Text line = definition_begin("start");
     definition_add_number(&line, clock_ns(&recording.clock));
-    definition_add_number(&line, recording.costs.enter_ns + recording.costs.exit_ns);
+    definition_add_number(&line, recording.costs.call.enter_ns + recording.costs.call.exit_ns);
     definition_add_number(&line, recording.costs.other_ns);
     definition_add_text(&line, PY_VERSION);
     definition_write(&line);

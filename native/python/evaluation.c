@@ -38,7 +38,7 @@ static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread *
         return 0;
     }
     int64_t now = clock_ns(&recording.clock);
-    if (generator && !is_fresh(frame)) return event_resume(*thread, function, frame, caller, now);
+    if (generator && !is_fresh(frame)) return event_resume(*thread, function, frame, caller, now, measured);
     /* a generator that is closed before it ran makes no call */
     return !throws && event_enter(*thread, function, frame, caller, now, measured);
 }

@@ -68,16 +68,17 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, key, EVENT_ENTER);
     if (read) sampling_read(thread, function, frame);
     else if (branches_wanted) counting_forget(frame);
-    if (measured_is_plain(thread, measured)) costs_add_enter(now - measured.begun, clock_ns(&recording.clock) - now);
+    if (measured_is_plain(thread, measured)) costs_add_enter(&recording.costs.call, now - measured.begun, clock_ns(&recording.clock) - now);
     if (measured.begun || function->mode == COUNTED) budget_watch(thread, function, frame, stamp);
     /* What a handler takes that seldom runs is measured each time, for it stands for many calls. */
-    if (function->mode != COUNTED) thread->overhead_ns += recording.costs.enter_ns;
-    else thread->overhead_ns = clock_ns(&recording.clock) - stamp + recording.costs.inside_ns;
+    if (function->mode != COUNTED) thread->overhead_ns += recording.costs.call.enter_ns;
+    else thread->overhead_ns = clock_ns(&recording.clock) - stamp + recording.costs.call.inside_ns;
     return 1;
 }
 
 /* A generator or coroutine goes on. Gives whether it is recorded. */
-static inline int event_resume(Thread *thread, Function *function, Frame *frame, Frame *linked, int64_t now) {
+static inline int event_resume(Thread *thread, Function *function, Frame *frame, Frame *linked, int64_t now,
+                               MeasuredEvent measured) {
     if (function->process != recording.process && !event_define(thread, function, &now)) return 0;
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = thread_stamp(thread, now);
@@ -85,7 +86,9 @@ static inline int event_resume(Thread *thread, Function *function, Frame *frame,
     int32_t site = event_site(thread, linked);
     if (!event_push(thread, function, frame)) return 0;
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, -1, EVENT_RESUME);
-    thread->overhead_ns += recording.costs.enter_ns;
+    PassCosts *costs = &recording.costs.resume;
+    if (measured_is_plain(thread, measured)) costs_add_enter(costs, now - measured.begun, clock_ns(&recording.clock) - now);
+    thread->overhead_ns += costs->enter_ns;
     return 1;
 }
 
@@ -113,8 +116,9 @@ static inline int event_leave(Thread *thread, int kind, const Frame *frame, int6
     budget_next_event(thread, frame, stamp);
     if (branches_wanted && kind == EVENT_EXIT) counting_write(thread, frame);
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, 1, -1, -1, kind);
-    if (measured_is_plain(thread, measured)) costs_add_leave(clock_ns(&recording.clock) - now);
-    thread->overhead_ns += recording.costs.exit_ns;
+    PassCosts *costs = kind == EVENT_YIELD ? &recording.costs.resume : &recording.costs.call;
+    if (measured_is_plain(thread, measured)) costs_add_leave(costs, clock_ns(&recording.clock) - now);
+    thread->overhead_ns += costs->exit_ns;
     return 1;
 }
 

@@ -40,7 +40,7 @@ static inline PyObject *enter(int resumes) {
         Py_RETURN_NONE;
     }
     int64_t now = clock_ns(&recording.clock); /* after the function was met, which takes its time */
-    if (resumes) event_resume(thread, function, frame, frame->previous, now);
+    if (resumes) event_resume(thread, function, frame, frame->previous, now, measured);
     else event_enter(thread, function, frame, frame->previous, now, measured);
     Py_RETURN_NONE;
 }

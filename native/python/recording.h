@@ -92,13 +92,17 @@ typedef struct HandlerMean {
     int64_t count, fraction_ns; /* fraction_ns: in 1/256 ns */
 } HandlerMean;
 
+/* What the tracer costs the program at a recorded call, or each time that a generator goes on (costs.h). */
+typedef struct PassCosts {
+    int64_t enter_ns, exit_ns; /* between its two stamps, and the rest */
+    int64_t inside_ns, outside_ns; /* the parts of these two outside of the handlers, by calibration */
+    int64_t calibrated_fraction_ns; /* time of the handlers in the calibration, in 1/256 ns; 0 before it */
+    HandlerMean before, after, leave; /* handlers: before the stamp of the beginning, after it, and at the end */
+} PassCosts;
+
 /* What the tracer costs the program beyond the time between two stamps (costs.h). */
 typedef struct Costs {
-    int64_t enter_ns, exit_ns; /* of a recorded call: between its two stamps, and the rest */
-    int64_t inside_ns, outside_ns; /* the parts of these two outside of the handlers, by calibration */
-    HandlerMean before, after, leave; /* handlers: before the stamp of a call, after it, and at a return */
-    int measured_events; /* events between two that are measured */
-    int calibrated;
+    PassCosts call, resume; /* of a recorded call, and of a generator or coroutine that goes on until it yields */
     int64_t other_ns;          /* of an event that is not recorded */
     int64_t count_ns;          /* of a call that is only counted */
     int64_t branch_ns;         /* of an event of a branch, or of an instruction that is looked at for one */

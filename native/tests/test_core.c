@@ -89,6 +89,20 @@ static void generators_go_on_in_another_thread(Tally *tally, const char *path, c
     unlink(second);
 }
 
+/* Nobody sees the generators of a calibration suspended, whose function is 0, and nothing waits for them. */
+static void generators_of_a_calibration_are_read_at_once(Tally *tally, const char *path) {
+    Ring ring;
+    Core *core = core_open(1, MAX_DISTANCE);
+    CHECK(tally, !ring_create(&ring, path, CAPACITY) && !core_attach(core, path));
+    for (int at = 0; at < CAPACITY / 2; at++) {
+        write_event(&ring, 2 * at, 5, 0, EVENT_RESUME);
+        write_event(&ring, 2 * at + 1, 5, 1, EVENT_YIELD);
+    }
+    CHECK(tally, core_step(core, CAPACITY) == CAPACITY && !core_awaits_ring(core) && head_of(core).calls == 0);
+    ring_unmap(&ring);
+    core_close(core);
+}
+
 void test_core(Tally *tally) {
     char folder[] = "/tmp/perflaw-unit-XXXXXX", path[64], second[64];
     CHECK(tally, mkdtemp(folder) != NULL);
@@ -99,6 +113,8 @@ void test_core(Tally *tally) {
     tables_say_how_large_they_are(tally, path);
     unlink(path);
     generators_go_on_in_another_thread(tally, path, second);
+    unlink(path);
+    generators_of_a_calibration_are_read_at_once(tally, path);
     unlink(path);
     rmdir(folder);
 }

@@ -36,9 +36,9 @@ static inline void feed_reset(Feeds *feeds, Feed *feed) {
 }
 
 /* Whether order_allows must be asked. The frame of an ENTER may have the address of a suspended one, which ended
- * without an event or whose end is yet to be read. */
+ * without an event or whose end is yet to be read. Generators of a calibration, whose function is 0, are nobody's. */
 static inline int order_matters(const Feeds *feeds, const Tree *tree, const Event *event) {
-    if (event->kind == EVENT_RESUME) return 1;
+    if (event->kind == EVENT_RESUME) return event->code != 0;
     return feeds->count > 1 && (event->kind == EVENT_YIELD || (event->kind == EVENT_ENTER && tree->suspended.used));
 }
 /* Whether the tree may take this next record of the feed now. */

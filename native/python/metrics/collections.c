@@ -100,7 +100,7 @@ static void on_start(int64_t now) {
     int64_t stamp = thread_stamp(thread, now);
     thread->watched = NULL; /* the call's own time is not known without the collection */
     thread_write(thread, stamp, (int64_t)(intptr_t)&collecting_thread, number, -1, -1, EVENT_ASIDE);
-    thread->overhead_ns += recording.costs.enter_ns;
+    thread->overhead_ns += recording.costs.call.enter_ns;
     collecting_thread = thread;
 }
 
@@ -111,7 +111,7 @@ static void on_stop(int64_t now) {
     if (greenlets_in_use) greenlets_follow(thread);
     int64_t stamp = thread_stamp(thread, now);
     thread_write(thread, stamp, (int64_t)(intptr_t)&collecting_thread, 1, -1, -1, EVENT_EXIT);
-    thread->overhead_ns += recording.costs.exit_ns;
+    thread->overhead_ns += recording.costs.call.exit_ns;
 }
 
 /* Call the program's callables as the interpreter does: the list may change meanwhile, and nobody catches an

@@ -68,6 +68,13 @@ def test_an_exponential_is_told_only_where_no_power_fits():
         assert at(law, n=30000.0) < 1e13
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
+def test_a_factorial_is_steeper_than_an_exponential_and_an_exponential_is_not_a_factorial(noise):
+    factorial = np.array([6.0, 24, 120, 720, 5040, 40320]).repeat(2)
+    assert at(law_of(8.0 * factorial, {"k": K}, noise), k=10.0) == pytest.approx(8.0 * 3628800, rel=0.3)
+    assert at(law_of(23 * 4.0**K, {"k": K}, noise), k=10.0) == pytest.approx(23 * 4.0**10, rel=0.3)
+
+
 def test_a_cost_that_drifts_by_a_few_percent_is_a_constant_with_an_interval():
     law = law_of(430 * (N / 100) ** 0.06, {"n": N})
     assert not law.established

@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.laws.build import number
+from perflaw.laws.build import number, product
 from perflaw.laws.catalogue import Shape
-from perflaw.laws.tree import Binary, Call, Name
+from perflaw.laws.tree import Binary, Call, Expression, Name
 from perflaw.learn.program.terms import ONE, Monomial, monomial, restricted
 
 Array = NDArray[np.float64]
@@ -108,12 +108,21 @@ def smooth_forms(features: Mapping[str, Array]) -> list[Candidate]:
 
 
 def exponential_forms(features: Mapping[str, Array]) -> list[Candidate]:
-    """Exponentials of each feature, at rates that differ by less than a tenth."""
+    """Exponentials of each feature x and powers of its factorial, at rates that differ by less than a tenth.
+
+    A factorial is written as exp(x log x - x), by Stirling's formula.
+    """
     forms = []
     for name, x in features.items():
-        for rate in np.geomspace(2.0, 60.0, RATES) / np.ptp(x):
-            key = ((Call("exp", (Binary("*", number(rate), Name(name)),)), 1.0),)
-            forms += [Candidate((key,), 2.0 * EXPONENTIAL), Candidate((ONE, key), 2.0 * EXPONENTIAL)]
+        feature = Name(name)
+        exponents: list[tuple[Expression, Array]] = [(feature, x)]
+        if x.min() >= 1:
+            stirling = Binary("-", product([feature, Call("log", (feature,))]), feature)
+            exponents.append((stirling, x * np.log(x) - x))
+        for exponent, of_runs in exponents:
+            for rate in np.geomspace(2.0, 60.0, RATES) / np.ptp(of_runs):
+                key = ((Call("exp", (Binary("*", number(rate), exponent),)), 1.0),)
+                forms += [Candidate((key,), 2.0 * EXPONENTIAL), Candidate((ONE, key), 2.0 * EXPONENTIAL)]
     return forms
 
 

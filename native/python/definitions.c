@@ -138,6 +138,13 @@ void define_type(int32_t number, const char *name, size_t length) {
     definition_write(&line);
 }
 
+void define_sample(const Function *function, uint32_t bits) {
+    Text line = definition_begin("sample");
+    definition_add_number(&line, function->number);
+    definition_add_number(&line, bits);
+    definition_write(&line);
+}
+
 void define_metric(int32_t number, const char *name, const char *unit) {
     Text line = definition_begin("metric");
     definition_add_number(&line, number);

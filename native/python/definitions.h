@@ -14,6 +14,8 @@ void define_component(const Function *function, int32_t number);
 void define_aside(int32_t number, const char *name);
 void define_feature(const Function *function, int32_t number, const char *name);
 void define_type(int32_t number, const char *name, size_t length);
+/* Priorities in the uniform sample of a function have at most so many bits from here on, and count only up to there. */
+void define_sample(const Function *function, uint32_t bits);
 void define_metric(int32_t number, const char *name, const char *unit);
 /* A text about one topic, for the manifest of the run; the last one about a topic counts. */
 void define_text(const char *topic, const char *text);

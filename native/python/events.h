@@ -63,15 +63,16 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     budget_next_event(thread, NULL, stamp);
     int32_t site = event_site(thread, linked), key = -1;
     if (!event_push(thread, function, frame)) return 0;
-    int read = 0;
-    if (--function->countdown < 0) key = sampling_enter(thread, function, &read);
+    int is_looked_at = --function->countdown < 0, read = 0;
+    if (is_looked_at) key = sampling_enter(thread, function, &read);
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, key, EVENT_ENTER);
     if (read) sampling_read(thread, function, frame);
     else if (branches_wanted) counting_forget(frame);
-    if (measured_is_plain(thread, measured)) costs_add_enter(&recording.costs.call, now - measured.begun, clock_ns(&recording.clock) - now);
+    if (!is_looked_at && measured_is_plain(thread, measured))
+        costs_add_enter(&recording.costs.call, now - measured.begun, clock_ns(&recording.clock) - now);
     if (measured.begun || function->mode == COUNTED) budget_watch(thread, function, frame, stamp);
-    /* What a handler takes that seldom runs is measured each time, for it stands for many calls. */
-    if (function->mode != COUNTED) thread->overhead_ns += recording.costs.call.enter_ns;
+    /* What a handler takes that seldom runs is measured each time: it stands for many calls, or takes much longer. */
+    if (function->mode != COUNTED && !is_looked_at) thread->overhead_ns += recording.costs.call.enter_ns;
     else thread->overhead_ns = clock_ns(&recording.clock) - stamp + recording.costs.call.inside_ns;
     return 1;
 }

@@ -46,6 +46,7 @@ typedef struct Function {
     int64_t countdown;  /* ordinary calls left until one is looked at more closely; it starts at `span` (sampling.c) */
     int64_t span;
     int64_t until_key;  /* ordinary calls left until the next candidate for the sample, as of the last closer look */
+    uint32_t sample_cuts; /* how often its sample was halved because reading took too long */
     int64_t gap;        /* calls to wait until the cost of reading features is looked at again */
     int64_t reading_ns; /* time spent on reading features so far */
     FeatureProgram *program;

@@ -9,18 +9,37 @@
 #include "stamps.h"
 #include "threads.h"
 
-/* Reading beyond the sample takes at most a fiftieth of the time, and a function that takes less than a two-thousandth
- * of it by reading is always read: those that are called seldom need it most. */
-enum { SHARE = 50, ALWAYS_SHARE = 2000, MAX_GAP = 4096 };
+/* All reading takes about a tenth of the time: beyond that, functions that were read often keep smaller samples. Reading
+ * beyond the samples takes at most a fiftieth of the time; but a function that takes less than a two-thousandth of it by
+ * reading is read even so, because those that are called seldom need it most. */
+enum { BUDGET_SHARE = 10, SHARE = 50, ALWAYS_SHARE = 2000, MAX_GAP = 4096 };
+enum { LEAST_SAMPLE = 32, FREE_NS = 1000000 }; /* FREE_NS: what reading may take in any program */
+
+static int64_t passed_ns(void) { return clock_ns(&recording.clock) - recording.started_ns; }
+
+static int is_over_budget(int64_t passed) { return (recording.reading_ns - FREE_NS) * BUDGET_SHARE > passed; }
 
 /* Whether reading the features of a call that is not sampled stays within its share of the time. What was read because
  * it is sampled counts as well, for a program is not to be slowed down by both. */
 static int is_cheap(Function *function) {
-    int64_t passed = clock_ns(&recording.clock) - recording.started_ns;
-    int cheap = recording.reading_ns * SHARE <= passed || function->reading_ns * ALWAYS_SHARE <= passed;
+    int64_t passed = passed_ns();
+    int cheap = recording.reading_ns * SHARE <= passed ||
+                (function->reading_ns * ALWAYS_SHARE <= passed && !is_over_budget(passed));
     cheap &= !recording.settings.fake_clock;
     function->gap = cheap ? 0 : function->gap < MAX_GAP ? function->gap * 2 + 1 : MAX_GAP;
     return cheap;
+}
+
+/* The priority of a candidate. If reading takes too long, the function's sample becomes half as large. The reservoir does
+ * not know that, so the bound of the priorities is defined: those above it would all be of early calls. */
+static int32_t draw(Thread *thread, Function *function) {
+    uint32_t size = skips_sample_size(numbers_of_components()) >> function->sample_cuts, before = function->skips->halvings;
+    int is_least = size <= LEAST_SAMPLE;
+    int32_t key = skips_draw(function->skips, is_least && function->sample_cuts ? LEAST_SAMPLE : size, &thread->random_state);
+    int is_halved = function->skips->halvings != before;
+    if (is_halved && function->sample_cuts) define_sample(function, SKIPS_BITS - function->skips->halvings);
+    if (!is_halved && !is_least && is_over_budget(passed_ns())) function->sample_cuts++;
+    return key;
 }
 
 int32_t sampling_enter(Thread *thread, Function *function, int *read) {
@@ -28,7 +47,7 @@ int32_t sampling_enter(Thread *thread, Function *function, int *read) {
     if (!function->skips && !(function->skips = calloc(1, sizeof *function->skips))) return -1;
     function->until_key -= function->span;
     if (function->until_key <= 0) {
-        key = skips_draw(function->skips, skips_sample_size(numbers_of_components()), &thread->random_state);
+        key = draw(thread, function);
         function->until_key = skips_next(function->skips, &thread->random_state);
     } else {
         function->until_key--;

@@ -15,7 +15,7 @@ from tests.conftest import assert_identities
 CALLS = 20_000
 
 
-def sample(seed):
+def sample(seed, bits=31):
     rng = np.random.default_rng(seed)
     keys = rng.integers(0, 1 << 31, CALLS)
     costs = np.where(np.arange(CALLS) % 1000 == 999, 1_000_000, rng.integers(100, 200, CALLS))
@@ -23,7 +23,7 @@ def sample(seed):
     for index in range(CALLS):
         frame, cost = index + 1, int(costs[index])
         builder.feed(1, [(0, frame, 1, 0, int(keys[index]), ENTER), (cost, frame, 1, -1, -1, EXIT)])
-    return tabulate("0001", builder.finish(), Definitions({1: Component("f")})), costs
+    return tabulate("0001", builder.finish(), Definitions({1: Component("f")}, sample_bounds={1: 1 << bits})), costs
 
 
 def test_rare_slow_calls_are_kept_and_weigh_what_they_are():
@@ -46,6 +46,16 @@ def test_sizes():
 def test_the_uniform_part_is_uniform_over_time():
     places = np.concatenate([[row[1] for row in sample(seed)[0]["invocations"] if row[9] >= 0] for seed in range(5)])
     assert stats.kstest(places / CALLS, "uniform").pvalue > 1e-3
+
+
+def test_a_sample_that_the_tracer_made_smaller_has_no_larger_priorities():
+    """Larger ones are left only of calls before it became smaller; the weights count everything even so."""
+    whole, smaller = ({row[1]: row[9] for row in sample(1, bits)[0]["invocations"] if row[9] >= 0} for bits in (31, 22))
+    assert smaller == {sequence: key for sequence, key in whole.items() if key < 1 << 22}
+    assert 0 < len(smaller) < len(whole)
+    tables, costs = sample(1, 22)
+    assert sum(row[-1] for row in tables["invocations"]) == pytest.approx(CALLS)
+    assert sum(row[5] * row[-1] for row in tables["invocations"]) / CALLS == pytest.approx(costs.mean(), rel=0.05)
 
 
 def test_scrambled_numbers_are_uniform():

@@ -23,7 +23,7 @@ static int map(Ring *ring, int file, uint32_t capacity) {
 
 /* The first write to a page of a file costs a fault, which is taken here and not at an event. (MAP_POPULATE only
  * reads.) */
-static void descendant(Ring *ring, uint32_t capacity) {
+static void touch_pages(Ring *ring, uint32_t capacity) {
     for (uint64_t at = 0; at < bytes_of(capacity); at += RING_PAGE) ((volatile char *)ring->head)[at] = 0;
 }
 
@@ -35,7 +35,7 @@ static int fill(Ring *ring, int file, uint32_t capacity) {
     if (error) return error;
     /* A forked child must not write into its parent's ring, so it gets no mapping of it. */
     if (madvise(ring->head, bytes_of(capacity), MADV_DONTFORK)) return errno;
-    descendant(ring, capacity);
+    touch_pages(ring, capacity);
     *ring->head = (RingHead){.magic = RING_MAGIC, .version = RING_VERSION, .capacity = capacity};
     ring->limit = capacity;
     return 0;

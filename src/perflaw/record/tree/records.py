@@ -162,6 +162,8 @@ class Definitions:
     """Number of a feature → name."""
     types: dict[int, str] = field(default_factory=dict)
     """Number of a dynamic type → name."""
+    sample_bounds: dict[int, int] = field(default_factory=dict)
+    """Number of a function → bound of the priorities in its uniform sample, where the tracer made that sample smaller."""
     metrics: dict[int, Metric] = field(default_factory=lambda: {TIME_LANE: TIME, EVENTS_LANE: EVENTS})
     """Number of a measured metric → metric. Time and events are always measured."""
     counted: list[CountedCode] = field(default_factory=list)
@@ -215,6 +217,8 @@ class Definitions:
             self.features[fields[0]] = _clean(fields[2])
         elif kind == "type":
             self.types[fields[0]] = _clean(fields[1])
+        elif kind == "sample":
+            self.sample_bounds[fields[0]] = 1 << fields[1]
         elif kind == "metric":
             self.metrics[fields[0]] = Metric(_clean(fields[1]), _clean(fields[2]))
         elif kind == "counts":

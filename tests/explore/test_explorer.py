@@ -8,7 +8,8 @@ import pytest
 
 from perflaw.errors import UsageError
 from perflaw.explore.agent.client import InvalidTrial
-from perflaw.explore.studying import Wish
+from perflaw.explore.study_file import read_study
+from perflaw.explore.studying import Wish, opened, wished
 from tests.explore.tiny import KNOB, ONE_SHOT, PYTHON, RATE, experiment_of, explore, forked_agent, steps, write
 
 
@@ -82,10 +83,13 @@ def test_repetitions_are_never_back_to_back(tmp_path):
 def test_a_study_that_changed_is_refused_and_says_how_to_go_on(tmp_path):
     path = write(tmp_path, ONE_SHOT + "policy: random\ntrials: 1\n")
     explore(path)
-    path.write_text(path.read_text().replace("9]", "8]"))
-    with pytest.raises(UsageError, match=r"study file changed in the middle.*-e study-2"):
+    path.write_text(path.read_text().replace("--size={}", "--size={} -q"))
+    with pytest.raises(UsageError, match=r"knob size changed in the middle.*-e study-2"):
         explore(path)
-    path.write_text(path.read_text().replace("8]", "9]"))
+    path.write_text(path.read_text().replace("prog.py {args}", "prog.py -v {args}").replace(" -q", ""))
+    with pytest.raises(UsageError, match=r"target changed in the middle.*-e study-2"):
+        explore(path)
+    path.write_text(path.read_text().replace("prog.py -v", "prog.py"))
     with pytest.raises(UsageError, match="seed changed"):
         explore(path, Wish(seed=7))
     assert len(explore(path)) == 1
@@ -177,9 +181,29 @@ def test_metrics_added_later_are_scored_from_what_is_kept(tmp_path):
     trials = explore(path, Wish(rescore=True))
     assert [trial.metrics["size2"] for trial in trials] == [trial.configuration["size"] for trial in trials]
     assert all(trial.metrics["took"] > 0 for trial in trials) and len(experiment_of(tmp_path).ids()) == 2
-    path.write_text(path.read_text().replace("9]", "8]"))
-    with pytest.raises(UsageError, match="more than its metrics changed"):
-        explore(path, Wish(rescore=True))
+
+
+def test_trials_stay_when_ranges_limits_and_metrics_change(tmp_path):
+    path = write(tmp_path, ONE_SHOT.replace("9]", "4]") + "policy: grid\ntrials: 20\n")
+    first = explore(path)
+    sizes = [trial.configuration["size"] for trial in first]
+    path.write_text(path.read_text().replace("4]", "6]").replace("target: {", "target: {timeout: 30 s, "))
+    path.write_text(path.read_text().replace("metrics: {", "metrics: {size2: {path: size}, "))
+    words = []
+    study, target = wished(read_study(path), Wish()), experiment_of(tmp_path)
+    with opened(target, study, Wish(), words.append) as (journal, _):
+        assert [trial.valid for trial in journal.trials()] == [True] * len(first)
+    assert words == [f"the study file changed since the last trial: {len(first)} trials are kept"]
+    wider = explore(path)
+    assert [trial.run for trial in wider[: len(first)]] == [trial.run for trial in first]
+    assert sorted(trial.configuration["size"] for trial in wider) == sorted([*sizes, 5, 6])
+    assert all(trial.metrics["size2"] == trial.configuration["size"] for trial in wider)
+    path.write_text(path.read_text().replace("6]", "5]"))
+    narrower = explore(path)
+    (outside,) = (trial for trial in narrower if not trial.valid)
+    assert outside.configuration == {"size": 6} and "no longer a part of the study" in outside.reason
+    path.write_text(path.read_text().replace("5]", "6]"))
+    assert all(trial.valid for trial in explore(path)) and len(explore(path)) == len(wider)
 
 
 def test_the_journal_alone_is_not_enough_to_be_doubled(tmp_path):

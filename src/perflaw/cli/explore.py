@@ -309,7 +309,7 @@ def _explored(
     from perflaw.explore.explorer import Explorer
     from perflaw.explore.studying import opened
 
-    with opened(target, study, wish) as (journal, seed), progress(study) as shown:
+    with opened(target, study, wish, note) as (journal, seed), progress(study) as shown:
         agent = agents_of(study, *remote)
         explorer = Explorer(study, seed, target, journal, agent, shown.reading)
         shown.limit(explorer.space.size)

@@ -103,6 +103,11 @@ class Journal:
         for table in ("trials", "study"):
             self._database.execute(f"DELETE FROM {table}")
 
+    def set_aside(self, trial: Trial) -> None:
+        """Write a trial that is not to be made, or made again, since the study has no such configuration any more."""
+        self.change(trial)
+        self._database.execute("UPDATE trials SET state = 'done' WHERE number = ?", (trial.number,))
+
     def begin(self, number: int) -> None:
         """Write that a trial is begun."""
         ended = "SELECT count(*) FROM made WHERE made.number = trials.number"

@@ -17,6 +17,7 @@ from perflaw.explore.judging import planned_trials, trials_left
 from perflaw.explore.policy import Steering
 from perflaw.explore.space import Space
 from perflaw.explore.trials import scored, write_run
+from perflaw.record.build import Tell
 from perflaw.store.experiment import Experiment
 from perflaw.store.tables import has_table, read_table
 from perflaw.types.studies import Budget, Configuration, Reading, Study, Trial
@@ -54,8 +55,13 @@ def wished(study: Study, wish: Wish) -> Study:
 
 
 @contextmanager
-def opened(experiment: Experiment, study: Study, wish: Wish) -> Iterator[tuple[Journal, int]]:
-    """Give the journal and the seed. UsageError where the study changed since it began, or another perflaw explores it."""
+def opened(
+    experiment: Experiment, study: Study, wish: Wish, tell: Tell = lambda words: None
+) -> Iterator[tuple[Journal, int]]:
+    """Give the journal and the seed. UsageError where its trials would not be comparable, or another perflaw explores it.
+
+    Where the study file changed and its trials are still comparable, they are kept, and ``tell`` is told how many.
+    """
     experiment.make()
     descriptor = os.open(experiment.folder / "study.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -66,9 +72,14 @@ def opened(experiment: Experiment, study: Study, wish: Wish) -> Iterator[tuple[J
             raise UsageError(f"experiment {experiment.name}", why, "perflaw explore … -e ANOTHER_NAME") from None
         journal = Journal(experiment.folder / "study.db")
         try:
-            if wish.rescore and journal.get("seed") is not None:
-                rescore(experiment, journal, study)
-            yield journal, _agreed_seed(journal, study, wish, experiment.name)
+            seed = _agreed_seed(journal, study, wish, experiment.name)
+            changed = journal.get("digest") != study.digest
+            if changed or wish.rescore:
+                ended, aside = rescore(experiment, journal, study)
+                if changed:
+                    outside = f"; {aside} others are no longer a part of it" if aside else ""
+                    tell(f"the study file changed since the last trial: {ended - aside} trials are kept{outside}")
+            yield journal, seed
         finally:
             journal.close()
     finally:
@@ -90,52 +101,64 @@ def looked_at(experiment: Experiment, study: Study, wish: Wish) -> tuple[list[Tr
 
 
 def _agreed_seed(journal: Journal, study: Study, wish: Wish, name: str) -> int:
-    """Return the seed, after checking that the study is the one that was begun.
+    """Return the seed, after checking that the trials of the study are comparable with those that it began with.
 
-    As long as no trial was made, the study may change: only what was planned is forgotten then.
+    As long as no trial was made, anything may change: only what was planned is forgotten then.
     """
-    seed = journal.get("seed")
-    kept: dict[str, tuple[object, object]] = {
-        "study file": (journal.get("digest"), study.digest),
-        "policy": (journal.get("policy"), study.policy),
-    }
-    if wish.seed is not None:
-        kept["seed"] = (seed, wish.seed)
-    changed = {what: values for what, values in kept.items() if values[0] != values[1]}
+    seed, frame = journal.get("seed"), _frame_of(study)
     if not journal.made():
         seed = wish.seed if wish.seed is not None else journal.get("seed", 0)
+        began = {"digest": study.digest, "policy": study.policy, "seed": seed}
         with journal.step():
-            if changed:
+            if any(journal.get(word) != value for word, value in began.items()):
                 journal.clear()
-            journal.put(seed=seed, digest=study.digest, policy=study.policy, frame=_frame_of(study))
+            journal.put(**began, frame=frame)
         return int(seed)
-    for what, (before, now) in changed.items():
-        raise UsageError(
-            f"experiment {name}: the {what} changed in the middle of the study",
-            f"it began with {before!s:.12} and this is {now!s:.12}; the trials would not be comparable. "
-            "Restore it to go on",
-            f"perflaw explore … -e {name}-2 (begins anew)",
-        )
+    for word, before, now in (("policy", journal.get("policy"), study.policy), ("seed", seed, wish.seed)):
+        if now is not None and before != now:
+            why = f"it began with {before} and this is {now}"
+            raise UsageError(f"experiment {name}: the {word} changed in the middle of the study", why, _anew(name))
+    before = journal.get("frame")
+    parts = sorted(part for part in {*before, *frame} if before.get(part) != frame.get(part)) if before != frame else []
+    if parts:
+        why = "trials made before and after that are not comparable. Restore it to go on"
+        raise UsageError(f"experiment {name}: {', '.join(parts)} changed in the middle of the study", why, _anew(name))
     return int(seed)
+
+
+def _anew(name: str) -> str:
+    return f"perflaw explore … -e {name}-2 (begins anew)"
 
 
 # ---- Metrics of finished trials computed anew, from what the trials printed and from their readings.
 
 
-def _frame_of(study: Study) -> str:
-    """Return a digest of a study without its metrics and budget; trials are comparable as long as it stays the same."""
-    frame = replace(study, metrics=(), digest="", budget=Budget(), folder="")
-    return hashlib.sha256(repr(frame).encode()).hexdigest()
+def _frame_of(study: Study) -> dict[str, object]:
+    """Return what makes trials comparable, by part: how the target runs, and how each knob gets there and is read back.
+
+    Ranges, listed values, constraints, time limits, metrics and budget may change in the middle of a study.
+    """
+    target = replace(study.target, timeout_s=0.0, ready_s=0.0, disk_bytes=0)
+    knobs = {f"knob {knob.name}": (knob.unit, knob.apply, knob.verify, knob.workload) for knob in study.knobs}
+    parts = {"target": target, "restore": study.restore, "load": study.load, **knobs}
+    return {part: hashlib.sha256(repr(content).encode()).hexdigest()[:16] for part, content in parts.items()}
 
 
-def rescore(experiment: Experiment, journal: Journal, study: Study) -> int:
-    """Score every finished trial by the present metrics, and return their number; UsageError if more of the study changed."""
-    if journal.get("frame") != _frame_of(study):
-        why = "more than its metrics changed, so its finished trials are not of this study"
-        raise UsageError(f"experiment {experiment.name}: --rescore", why, "perflaw explore … -e ANOTHER_NAME")
+def rescore(experiment: Experiment, journal: Journal, study: Study) -> tuple[int, int]:
+    """Score every finished trial by the present metrics, and set those aside whose configuration is none of the study any more.
+
+    Returns the number of trials that came to their end, and how many of them are set aside.
+    """
+    space = Space(study.knobs, study.constraints)
     scales: dict[str, float] = {}
-    trials = []
+    trials, aside = [], []
+    ended = 0
     for trial in journal.trials():
+        ended += bool(trial.started)
+        if outside := space.valid(trial.wanted):
+            reason = f"no longer a part of the study: {outside}"
+            aside.append(replace(trial, valid=False, metrics={}, scatter={}, n=0, reason=reason))
+            continue
         if not trial.run:
             continue
         folder = experiment.runs_folder / trial.run
@@ -152,8 +175,10 @@ def rescore(experiment: Experiment, journal: Journal, study: Study) -> int:
     with journal.step():
         for trial in trials:
             journal.change(trial)
+        for trial in aside:
+            journal.set_aside(trial)
         journal.put(digest=study.digest, scales=scales)
-    return len(trials)
+    return ended, sum(bool(trial.started) for trial in aside)
 
 
 # ---- What a study would do, and what that takes; nothing is changed.

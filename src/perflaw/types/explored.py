@@ -100,7 +100,7 @@ class Importance:
     rest: float
     """Share of the variance that takes three knobs or more."""
     noise: float
-    """Standard deviation of repeated trials: of the logarithm, or in the metric's unit."""
+    """Standard deviation of repeated trials: of the logarithm, or in the metric's unit; not a number where none is repeated."""
     p: float
     """P-value of the hypothesis that the metric depends on no knob; not a number where too few configurations were tried."""
     exact: bool

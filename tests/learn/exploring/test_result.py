@@ -128,6 +128,40 @@ def test_settings_that_were_not_read_back_are_told(forty):
     assert told[0].startswith("set, not verified: ") and all(knob.name in told[0] for knob in study.knobs)
 
 
+def test_reasons_that_differ_in_numbers_are_one_and_maps_leave_out_what_never_worked(forty):
+    sizes = sorted({trial.configuration["page_size"] for trial in forty.trials})
+    trials = [
+        replace(
+            trial,
+            valid=False,
+            metrics={},
+            reason=f"page_size did not take effect: {2**20 + trial.number} was requested",
+        )
+        if trial.configuration["page_size"] == sizes[-1]
+        else trial
+        for trial in forty.trials
+    ]
+    found = study_result(forty.study, trials, made.space())
+    (reason,) = [one for one in found.notices if one.kind == "invalid"]
+    assert len(reason.trials) > 1 and reason.words.endswith("; the others alike, with other numbers")
+    assert "page_size" in (found.surface.x, found.surface.y)
+    across = found.surface.x == "page_size"
+    values = found.surface.x_values if across else found.surface.y_values
+    for one in found.surface.expected:
+        for cell in [row[-1] for row in one] if across else one[-1]:
+            assert values[-1] == sizes[-1] and cell is None
+    assert any(cell is not None for one in found.surface.expected for row in one for cell in row)
+
+
+def test_a_machine_that_is_busy_in_every_trial_is_told(forty):
+    def notices(cores):
+        trials = [replace(trial, conditions=replace(trial.conditions, other_cpu=cores)) for trial in forty.trials]
+        return [one.words for one in study_result(forty.study, trials, made.space()).notices if "busy" in one.words]
+
+    assert notices(0.05) == []
+    assert notices(1.4)[0].startswith("the machine was busy in every trial: other programs used 1.4 CPUs")
+
+
 def threaded(trials):
     study = made.study(knobs=made.THREADED)
     return collapses(trials, made.space(study), made.THROUGHPUT)

@@ -290,7 +290,7 @@ def surface(
 
     The axes are the two ordered knobs that matter most, with the one of more levels across; the maps are the settings of the
     next knob of any kind. In cells where nothing was measured, the law's expectation stands alone, with the other knobs as in
-    the best configuration; it is None where a configuration is invalid.
+    the best configuration; it is None where a configuration is invalid, and for settings that never worked.
     """
     order = main_knobs(importance) if importance and importance.shares else [knob.name for knob in space.knobs]
     knobs = {knob.name: knob for knob in space.knobs if len(levels_of(space, knob)) > 1}
@@ -300,6 +300,7 @@ def surface(
         return None
     name = field.metric.name
     rows = usable(trials, name)
+    failed = [trial for trial in trials if trial.reason and not trial.valid]
     y, x = (
         (knob, _levels(space, knob, rows)) for knob in sorted(ordered, key=lambda knob: len(levels_of(space, knob)))
     )
@@ -317,7 +318,18 @@ def surface(
     base = {**field.workload, **best.configuration}
     names = [knob.name for knob, _ in axes]
     settings = [{**base, **dict(zip(names, cell, strict=True))} for cell in cells]
-    valid = [place for place, each in enumerate(settings) if not space.valid(each)]
+    dead = {
+        (knob.name, level)
+        for knob, levels in axes
+        for level in levels
+        if any(_stands_for(space, knob, level, trial) for trial in failed)
+        and not any(_stands_for(space, knob, level, trial) for trial in rows)
+    }
+    valid = [
+        place
+        for place, (cell, each) in enumerate(zip(cells, settings, strict=True))
+        if dead.isdisjoint(zip(names, cell, strict=True)) and not space.valid(each)
+    ]
     expected: list[float | None] = [None] * len(cells)
     if valid:
         means, _ = field.law.predict(units([settings[place] for place in valid], space))

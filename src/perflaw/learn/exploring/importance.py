@@ -63,8 +63,7 @@ def importance(seen: Responses, space: ConfigurationSpace, seed: int = 0) -> Imp
     ordered, x = ordered_knobs(space)[places], seen.x[:, places]
     p = dependence(levels, ordered, x, seen.y, rng) if levels else 1.0
     if p > ALPHA:
-        spread = float(seen.y.std()) if np.isnan(noise) else noise
-        return nothing(p, spread, f"no knob is shown to matter (p = {p:.2g}); more trials may show that one does")
+        return nothing(p, noise, f"no knob is shown to matter (p = {p:.2g}); more trials may show that one does")
     scale = float(seen.y.std()) or 1.0
     observed = Observations(
         x, ordered, (seen.y - seen.y.mean()) / scale, seen.weight, np.zeros(len(seen.y)),
@@ -89,8 +88,7 @@ def importance(seen: Responses, space: ConfigurationSpace, seed: int = 0) -> Imp
     rows = zip([*((name,) for name in names), *combinations(names, 2)], means[:-1], lows[:-1], highs[:-1], strict=True)
     shares = [VarianceShare(which, mean, low, high, low > MIN_SHARE) for which, mean, low, high in rows]
     shares.sort(key=lambda share: (-share.share, share.knobs))
-    scatter = float(np.sqrt(effects.noise)) * scale if np.isnan(noise) else noise
-    return Importance(seen.metric, seen.logarithm, tuple(shares), means[-1], scatter, p, grid is not None)
+    return Importance(seen.metric, seen.logarithm, tuple(shares), means[-1], noise, p, grid is not None)
 
 
 def levels_in_cube(space: ConfigurationSpace, base: Configuration) -> tuple[list[int], list[Array]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,9 @@ from perflaw.types.studies import Study, StudyMetric, Trial, configuration_key
 
 MARGIN = 0.05
 """Margin of the probability of the best configuration, as a share, where the study names none."""
+BUSY_CORES = 0.25
+"""Cores that other programs use in the median trial from which on the whole study ran on a busy machine."""
+_NUMBER = re.compile(r"\d[\d.,]*")
 MAX_REASONS = 6
 """Number of reasons of invalid trials that get a notice each."""
 
@@ -132,16 +136,18 @@ def notices(
     """Return the warnings, the most serious first."""
     found = []
     begun = [trial for trial in trials if trial.started or trial.reason]
-    reasons: dict[str, list[int]] = {}
+    # Reasons that differ in their numbers alone are one reason.
+    reasons: dict[str, list[Trial]] = {}
     for trial in begun:
         if not trial.valid and trial.reason:
-            reasons.setdefault(trial.reason, []).append(trial.number)
-    several = sorted(reasons.items(), key=lambda pair: (-len(pair[1]), pair[1][0]))
-    for reason, numbers in several[:MAX_REASONS]:
-        verb = "is" if len(numbers) == 1 else "are"
-        words = f"{len(numbers)} of {_trials(len(begun))} {verb} invalid: {reason}"
-        found.append(Notice("invalid", words, tuple(numbers)))
-    if others := tuple(number for _, numbers in several[MAX_REASONS:] for number in numbers):
+            reasons.setdefault(_NUMBER.sub("#", trial.reason), []).append(trial)
+    several = sorted(reasons.values(), key=lambda failed: (-len(failed), failed[0].number))
+    for failed in several[:MAX_REASONS]:
+        verb = "is" if len(failed) == 1 else "are"
+        alike = "" if len({trial.reason for trial in failed}) == 1 else "; the others alike, with other numbers"
+        words = f"{len(failed)} of {_trials(len(begun))} {verb} invalid: {failed[0].reason}{alike}"
+        found.append(Notice("invalid", words, tuple(trial.number for trial in failed)))
+    if others := tuple(trial.number for failed in several[MAX_REASONS:] for trial in failed):
         words = f"{len(others)} more are invalid, for {len(several) - MAX_REASONS} other reasons"
         found.append(Notice("invalid", words, others))
 
@@ -155,6 +161,13 @@ def notices(
         words = f"{count} {verb} disturbed by other programs ({contaminated[0].contaminated})"
         words += "; a disturbed trial counts only where its configuration has no other"
         found.append(Notice("contaminated", words, tuple(trial.number for trial in contaminated)))
+    used = [trial.conditions.other_cpu for trial in trials if trial.valid]
+    if used and (usual := float(np.median(used))) > BUSY_CORES:
+        words = (
+            f"the machine was busy in every trial: other programs used {usual:.1f} CPUs at the median. Values are those"
+        )
+        words += " of a busy machine, and the best configuration may be another one where the machine is quiet"
+        found.append(Notice("contaminated", words))
     if stopped := [trial for trial in trials if trial.stopped]:
         usual = max((trial.measured_s for trial in trials if trial.valid and not trial.stopped), default=0.0)
         saved = sum(max(0.0, usual - trial.measured_s) for trial in stopped)

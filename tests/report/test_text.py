@@ -13,7 +13,7 @@ from perflaw.laws.reading import parse_expression
 from perflaw.laws.tree import Expression
 from perflaw.report import law_words as text
 from perflaw.report import quantity
-from perflaw.types import Law
+from perflaw.types import Law, Prediction
 from tests.laws.nouns import expressions
 
 from . import factory
@@ -53,19 +53,45 @@ def test_other_units_than_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "more", "words"),
+    ("mean", "words"),
     [
-        ("constant", {"features": ()}, "constant"),
-        ("linear", {}, "n"),
-        ("nlogn", {}, "n log n"),
-        ("quadratic", {}, "n^2"),
-        ("power", {"exponent": 1.98213}, "n^1.98"),
-        ("piecewise", {}, "n^1.00"),
-        ("linear", {"verdict": "inconclusive"}, "n ?"),
+        ("400", "constant"),
+        ("3*n", "n"),
+        ("3*n*log(n)", "n log n"),
+        ("5 + 2*log(n)", "log n"),
+        ("5 + 2*n^0.5", "√n"),
+        ("3*n^2", "n^2"),
+        ("3*n^1.98213", "n^1.98"),
+        ("0.02*n^2 + 90*n", "n^2"),  # at ten times the data: 200 ms and 9 ms
+        ("0.0005*n^2 + 90*n", "n"),  # 5 ms and 9 ms
+        ("1e-9*n^3 + 0.02*n^2 + 90*n", "n^2"),
+        ("3*n*(n <= 64) + 2*n*(n > 64)", "n"),
+        ("3*n^2*(n <= 64) + 2*n*(n > 64)", "n"),
+        ("1e9 + 100*n", "constant"),  # 1 % of the cost at ten times the data
+        ("1e8 + 100*n", "n"),
+        ("1e9 + 5*exp(0.9*n)", "exp n"),
+        ("5*exp(1.05*(n*log(n) - n))", "exp (n log n)"),
     ],
 )
-def test_growth_of_the_leading_term(family: str, more: dict[str, Any], words: str) -> None:
-    assert text.grows_as(law_of("n", family=family, **more)) == words
+def test_growth_is_that_of_the_term_that_governs_the_cost_up_to_ten_times_the_data(mean: str, words: str) -> None:
+    assert text.grows_as(law_of(mean)) == words
+
+
+def test_growth_is_that_at_the_point_asked_for() -> None:
+    mean = "0.0005*n^2 + 90*n"
+    for n, words in ((1e5, "n"), (1e7, "n^2")):
+        assert text.grows_as(law_of(mean, predictions=(Prediction({"n": n}, 1.0, 1.0, 1.0, 1.0, 1.0),))) == words
+
+
+def test_growth_may_be_open() -> None:
+    assert text.grows_as(law_of("n", verdict="inconclusive")) == "n ?"
+
+
+def test_growth_at_the_upper_end_of_the_data_is_told_where_it_differs_from_the_leading_term() -> None:
+    exponents = {"slope": {"n": 0.57}, "slope_low": {"n": 0.55}, "slope_high": {"n": 0.6}}
+    assert text.slope_interval(law_of("1e6 + 17*n*log(n)", **exponents)) == "now n^0.57 (0.55–0.60)"
+    exponents = {"slope": {"n": 1.11}, "slope_low": {"n": 1.1}, "slope_high": {"n": 1.12}}
+    assert text.slope_interval(law_of("17*n*log(n)", **exponents)) == "(1.10–1.12)"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from perflaw.laws.build import Term, terms_of
-from perflaw.laws.catalogue import FAMILIES, Exponential, family_named, growth_in_words
+from perflaw.laws.catalogue import Exponential, family_named, growth_in_words
 from perflaw.laws.evaluation import evaluate
+from perflaw.laws.growth import REACH, LeadingTerm, leading_term
 from perflaw.laws.printing import condition_text, show
 from perflaw.laws.tree import Binary, Call, Expression, Number, Unary, fold
 from perflaw.report.quantity import estimate, number, percent, quantity, significant
@@ -104,10 +107,10 @@ def law_text(law: Law, unit: str) -> str:
 
 
 def grows_as(law: Law) -> str:
-    """Growth of the leading term in ``n``; with several features the local exponent of each.
+    """Growth in ``n`` of the term that governs the cost up to ten times the data, or at the point asked for.
 
-    ``levels off``, ``falls`` where it does not grow; ``undecided`` where the data allow anything. A question mark follows where
-    they cannot say.
+    With several features the local exponent of each. ``levels off``, ``falls`` where it does not grow; ``undecided``
+    where the data allow anything. A question mark follows where they cannot say.
     """
     return _growth(law) + (" ?" if law.verdict == "inconclusive" else "")
 
@@ -127,32 +130,32 @@ def _growth(law: Law) -> str:
             return "levels off" if law.intercept else "falls"
     elif law.features and law.coefficient < 0:
         return "falls"
-    if growth := growth_in_words(law.family):
+    if growth := _leading(law).words or growth_in_words(law.family):
         return growth
-    if law.family == "sum":
-        # Growth of the leading term, where a family of the catalogue has its exponents.
-        exponents = (law.exponent, law.log_exponent)
-        if growth := next((one.growth for one in FAMILIES if one.growth and one.exponents(0.0) == exponents), ""):
-            return growth
-    if law.exponent is not None:
-        return f"n^{law.exponent:.2f}"
     return f"n^{next(iter(law.slope.values())):.2f}" if law.slope else "constant"
+
+
+def _leading(law: Law) -> LeadingTerm:
+    """The term that governs the law at the last point it is predicted at, or at ten times the data."""
+    reach = {name: REACH * high for name, (_, high) in law.range.items()}
+    return leading_term(law.mean, {**reach, **(law.predictions[-1].features if law.predictions else {})})
 
 
 def slope_interval(law: Law) -> str:
     """Confidence interval of the local exponent, such as ``(1.94–2.02)``; empty where the law has no feature or several.
 
-    Where an intercept still weighs, the growth at the upper end of the data is not the leading term's: it stands before.
+    Where other terms still weigh, the growth at the upper end of the data is not the leading term's: it stands before.
     Two points have no interval.
     """
     if len(law.features) != 1 or law.features[0] not in law.slope_low:
         return ""
-    low, now, high = (ends[law.features[0]] for ends in (law.slope_low, law.slope, law.slope_high))
+    [feature] = law.features
+    low, now, high = (ends[feature] for ends in (law.slope_low, law.slope, law.slope_high))
     if low == high and law.verdict != "law":
         return ""
-    leading = law.exponent if law.exponent is not None and not law.log_exponent else now
-    if _growth(law) in _WORDS:
-        leading = now
+    leading, shape = now, _leading(law.segments[-1] if law.segments else law).shape
+    if shape is not None and _growth(law) not in _WORDS:
+        leading = float(shape.local_exponent(np.array(law.range[feature][1])))
     return f"{'' if abs(leading - now) < 0.05 else f'now n^{now:.2f} '}({low:.2f}–{high:.2f})"
 
 

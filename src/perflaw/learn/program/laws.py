@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import log
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.laws.catalogue import FAMILIES, Shape
+from perflaw.laws.catalogue import FAMILIES
+from perflaw.laws.growth import REACH, leading_term
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.program.counts import Point
 from perflaw.learn.program.model import CostModel, Forecasts
@@ -24,8 +24,6 @@ FACTORS: Final = (2.0, 10.0)
 """Predictions are made at so many times the 95th percentile of every feature."""
 MIN_SIZES: Final = 3
 """Sizes of a feature below which a growth is a guess."""
-LEADING: Final = 0.02
-"""Share of the cost at ten times the data from which a term may lead the growth."""
 NEGLIGIBLE: Final = 2e-3
 """Share of the cost, from the smallest size to ten times the largest, below which a term is not written."""
 
@@ -78,8 +76,9 @@ class RunLaws:
             local = np.array([_local_exponent(key, name, self._top) for key in keys])
             slope[name] = float((contributions * local).sum() / total)
         features = tuple(name for name in model.features if any(_depends(key, name) for key in keys))
-        leading = self._leading(keys, coefficients)
-        shape = _shape(without_conditions(leading))
+        mean = expression_of(terms)
+        leading = leading_term(mean, self._reach())
+        shape = leading.shape
         growing = [key for key in keys if without_conditions(key)]
         family = "constant" if not growing else "sum"
         if len(growing) == 1:
@@ -91,7 +90,6 @@ class RunLaws:
             if sizes < MIN_SIZES:
                 verdict = "inconclusive"
                 reason = reason or f"{sizes} sizes of {name} were recorded, a growth needs at least {MIN_SIZES}"
-        mean = expression_of(terms)
         speeds = np.log(model.units.speed)
         composed = coefficients @ values(keys, model.features, len(model.runs)) * model.units.speed
         noise = Noise("lognormal", max(float(speeds.std(ddof=1)) if speeds.size > 1 else 0.0, 1e-6))
@@ -111,11 +109,15 @@ class RunLaws:
             reason=reason,
             exponent=None if shape is None else shape.exponent,
             log_exponent=None if shape is None else shape.log_exponent,
-            coefficient=float(terms.get(leading, 0.0)),
+            coefficient=leading.coefficient,
             intercept=float(terms[()]) if () in terms and growing else None,
             range={name: (float(x.min()), float(x.max())) for name, x in model.features.items()},
             predictions=tuple(predictions),
         )
+
+    def _reach(self) -> Point:
+        """The last point of the predictions, or ten times the data without one."""
+        return self.forecasts[-1][0] if self.forecasts else {name: REACH * top for name, top in self._top.items()}
 
     def _written(self, terms: TermSum) -> dict[Monomial, float]:
         """The terms that matter anywhere from the smallest size to ten times the largest."""
@@ -131,7 +133,7 @@ class RunLaws:
     def _within_reach(self, terms: TermSum) -> TermSum:
         """The sum without conditions that hold everywhere up to ten times the data and at the points of the predictions."""
         points = [point for point, _ in self.forecasts]
-        reach = {name: max([10.0 * top, *(at[name] for at in points)]) for name, top in self._top.items()}
+        reach = {name: max([REACH * top, *(at[name] for at in points)]) for name, top in self._top.items()}
         out: dict[Monomial, float] = {}
         for key, coefficient in terms.items():
             kept = tuple(factor for factor in key if not _holds_up_to(factor[0], reach))
@@ -154,22 +156,6 @@ class RunLaws:
             else:
                 out[list(group)[most]] = float(np.array(list(group.values())) @ each / each[most])
         return out
-
-    def _leading(self, keys: Sequence[Monomial], coefficients: Array) -> Monomial:
-        """The fastest growing term that matters at ten times the data."""
-        far = {name: np.array([10.0 * x]) for name, x in self._top.items()}
-        parts = np.abs(coefficients * values(list(keys), far, 1)[:, 0])
-        able = [key for key, part in zip(keys, parts, strict=True) if part >= LEADING * parts.sum()]
-
-        def growth(key: Monomial) -> float:
-            # An exponential counts before every power, a logarithm after it.
-            ranks = {"exp": 100.0, "log": 0.01}
-            return sum(
-                power * (ranks.get(base.function, 1.0) if isinstance(base, Call) else 1.0)
-                for base, power in without_conditions(key)
-            )
-
-        return max(able, key=growth)
 
 
 def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | None:
@@ -217,21 +203,6 @@ def _local_exponent(key: Monomial, name: str, at: Point) -> float:
 
 def _log(name: str) -> Expression:
     return Call("log", (Name(name),))
-
-
-def _shape(key: Monomial) -> Shape | None:
-    """The monomial as a shape of one feature; None where it is none."""
-    names = {base.text if isinstance(base, Name) else "" for base, _ in key}
-    if len(key) == 1 and isinstance(key[0][0], Name):
-        return Shape(key[0][1])
-    if len(key) <= 2 and all(
-        isinstance(base, Name) or (isinstance(base, Call) and base.function == "log") for base, _ in key
-    ):
-        if len(key) == 2 and len(names - {""}) == 2:
-            return None
-        powers = {isinstance(base, Name): power for base, power in key}
-        return Shape(powers.get(True, 0.0), powers.get(False, 0.0))
-    return None
 
 
 def _r2(measured: Array, composed: Array) -> float | None:

@@ -179,3 +179,16 @@ def test_every_number_has_words(value: float, unit: str) -> None:
 @given(expressions)
 def test_any_mean_has_words(mean: Expression) -> None:
     assert isinstance(text.law_text(replace(law_of("n"), mean=mean), "ns"), str)
+
+
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (100.0, "1.0 µs + 5.0 ns · n (n <= 566)"),
+        (3000.0, "1.0 µs + 7.0 ns · n (n > 566)"),
+        (1e6, "7.0 ns · n (n > 566)"),
+    ],
+)
+def test_of_a_law_with_pieces_the_one_at_the_point_is_written(n: float, words: str) -> None:
+    law = replace(law_of("1000 + 5*n + 2*n*(n > 566) + 1e-9*n^2*(n <= 566)"), range={"n": (10.0, 250.0)})
+    assert text.leading_terms(law, "ns", {"n": n}) == words

@@ -74,7 +74,9 @@ def command(
     LAWS is a .law file, its JSON twin, an experiment, or a file of specifications that ``perflaw mine --export yaml``
     wrote (FILE.yaml). Runs that the laws were learnt from are refused. Exit status 1 if a law is violated.
     """
-    run_ids = tuple(run.zfill(4) for run in runs)
+    from perflaw.store.experiment import run_id
+
+    run_ids = tuple(map(run_id, runs))
     outputs = Outputs(sarif, github, every, as_json)
     if laws.endswith((".yaml", ".yml")):
         from perflaw.check.spec_calls import SpecOptions

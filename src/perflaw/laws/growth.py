@@ -87,8 +87,8 @@ def leading_term(mean: Expression, at: Mapping[str, float]) -> LeadingTerm:
     """
     coefficients: dict[tuple[tuple[Expression, bool], ...], float] = {}
     for term in terms_of(mean):
-        conditions = [factor for factor, _ in term.factors if _is_condition(factor)]
-        factors = tuple(one for one in term.factors if not _is_condition(one[0]))
+        conditions = [factor for factor, _ in term.factors if is_condition(factor)]
+        factors = tuple(one for one in term.factors if not is_condition(one[0]))
         holds = all(bool(truth(evaluate(one, at))) for one in conditions)
         coefficients[factors] = coefficients.get(factors, 0.0) + (term.coefficient if holds else 0.0)
     sizes = {factors: min(abs(c * _value(factors, at)), _LARGEST) for factors, c in coefficients.items()}
@@ -119,5 +119,6 @@ def _power(factor: Expression) -> tuple[Expression, float]:
     return factor, 1.0
 
 
-def _is_condition(factor: Expression) -> bool:
+def is_condition(factor: Expression) -> bool:
+    """Whether a factor is a comparison, whose value is 1 or 0."""
     return isinstance(factor, Binary) and factor.op in _COMPARISONS

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from perflaw.laws.build import Term, terms_of
+from perflaw.laws.build import Term, both, terms_of
 from perflaw.laws.catalogue import Exponential, family_named, growth_in_words
-from perflaw.laws.evaluation import evaluate
-from perflaw.laws.growth import REACH, LeadingTerm, leading_term
+from perflaw.laws.evaluation import evaluate, truth
+from perflaw.laws.growth import REACH, LeadingTerm, is_condition, leading_term
 from perflaw.laws.printing import condition_text, show
 from perflaw.laws.tree import Binary, Call, Expression, Number, Unary, fold
 from perflaw.report.quantity import estimate, number, percent, quantity, significant
@@ -213,21 +213,39 @@ def scope_pairs(annotation: Annotation) -> list[tuple[str, str]]:
 
 
 def leading_terms(law: Law, unit: str, at: Mapping[str, float]) -> str:
-    """The mean of a law of runs, without terms that make up less than 1 % of it at the point and at the data's ends."""
-    ends = [at, *({name: limits[end] for name, limits in law.range.items()} for end in (0, 1))]
-    terms = terms_of(law.mean)
-    sizes = []
-    for term in terms:
-        basis = term.basis
-        values = [1.0 if basis is None else float(evaluate(basis, end)) for end in ends]
-        sizes.append([abs(term.coefficient * value) for value in values])
+    """The mean of a law of runs as it holds at a point, such as ``2.0 ms · n − 125 ms (n > 566)``.
+
+    Of pieces that differ by conditions, only the one of the point is written. Terms are left out that make up less than
+    1 % at the point and at those ends of the data where the same conditions hold.
+    """
+    coefficients: dict[tuple[tuple[Expression, bool], ...], float] = {}
+    bounds: dict[tuple[Expression, bool], float] = {}
+    for term in terms_of(law.mean):
+        conditions = [factor for factor, _ in term.factors if is_condition(factor)]
+        factors = tuple(one for one in term.factors if not is_condition(one[0]))
+        holds = [bool(truth(evaluate(one, at))) for one in conditions]
+        coefficients[factors] = coefficients.get(factors, 0.0) + (term.coefficient if all(holds) else 0.0)
+        for one, does in zip(conditions, holds, strict=True):
+            if isinstance(one, Binary) and one.op in ("<=", ">") and isinstance(one.right, Number):
+                # The condition, or its opposite where it does not hold; of several the narrowest.
+                above, narrower = ((one.op == ">") == does), one.right.value
+                known = bounds.get((one.left, above), narrower)
+                bounds[one.left, above] = max(known, narrower) if above else min(known, narrower)
+    where = [Binary(">" if above else "<=", left, Number(limit)) for (left, above), limit in bounds.items()]
+    data = [{name: limits[end] for name, limits in law.range.items()} for end in (0, 1)]
+    ends = [at, *(end for end in data if all(bool(truth(evaluate(one, end))) for one in where))]
+    terms = [Term(coefficient, factors) for factors, coefficient in coefficients.items() if coefficient or not factors]
+    sizes = [
+        [abs(one.coefficient) * (1.0 if one.basis is None else float(evaluate(one.basis, end))) for end in ends]
+        for one in terms
+    ]
     totals = [sum(column) or 1.0 for column in zip(*sizes, strict=True)]
     kept = [
         term
         for term, of_term in zip(terms, sizes, strict=True)
         if any(size >= _SMALL_TERM * total for size, total in zip(of_term, totals, strict=True))
     ]
-    return _sum_text(kept or terms[:1], unit)
+    return _sum_text(kept or terms[:1], unit) + (f" ({condition_text(both(where))})" if where else "")
 
 
 def steepest(annotation: Annotation) -> Law:

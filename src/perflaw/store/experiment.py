@@ -86,6 +86,15 @@ def read_manifest(folder: Path) -> Run:
         raise StoreError(f"{path}: a field is missing or wrong", f"damaged ({error})", "perflaw runs") from error
 
 
+def run_id(typed: str) -> str:
+    """The id of a run as a person types it: leading zeros are optional.
+
+    >>> run_id("7"), run_id("old")
+    ('0007', 'old')
+    """
+    return typed.zfill(4) if typed.isdigit() else typed
+
+
 def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:
     """The program's own run of the execution that a run belongs to, or the uppermost one that has not been removed."""
     seen: set[str] = set()
@@ -139,7 +148,7 @@ class Experiment:
 
     def recording(self, run: str) -> Recording:
         """One recording by its id, leading zeros optional; StoreError where it is missing or damaged."""
-        run = run.zfill(4)
+        run = run_id(run)
         folder = self.runs_folder / run
         if not folder.is_dir():
             known = ", ".join(self.ids()[-5:]) or "none"
@@ -159,7 +168,7 @@ class Experiment:
         If all are wanted and one of several cannot be read, the error says how to go on with the others.
         """
         if runs:
-            return [self.recording(run) for run in dict.fromkeys(run.zfill(4) for run in runs)]
+            return [self.recording(run) for run in dict.fromkeys(map(run_id, runs))]
         recordings: list[Recording] = []
         ids = self.ids()
         for run in ids:

@@ -43,6 +43,9 @@ def test_laws_predict_and_hold_later_trials(folder, perflaw, monkeypatch):
     asked = json.loads(perflaw("predict", "toy.law", "threads=4,mode=safe=0", "--json").stdout)
     assert asked["predictions"][0]["mean"] == pytest.approx(1.5e6 * 4**0.8, rel=0.1)
 
+    by_name = json.loads(perflaw("predict", "toy", "threads=4,mode=safe=0", "--json").stdout)
+    assert by_name["predictions"] == asked["predictions"]
+
     perflaw("explore", "toy.yaml", "--seed", "2", "--trials", "8", "-e", "same")
     assert "violated" not in perflaw("check", "toy.law", "-e", "same").stdout
     monkeypatch.setenv("SLOW", "1.7")

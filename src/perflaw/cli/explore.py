@@ -237,7 +237,6 @@ def write_study_laws(path: Path, found: StudyResult, experiment: Experiment) -> 
             )
         )
     write_laws(path, annotations, recordings, evidence)
-    click.echo(f"wrote {path}: {len(annotations)} law{'s' * (len(annotations) != 1)}", err=True)
 
 
 @click.command("explore", short_help="try configurations of a system and learn how its performance depends on them")
@@ -275,8 +274,10 @@ def command(
 
     The same command goes on where it was interrupted, whatever was killed; with more --trials it adds to them.
     """
+    from perflaw.cli.law_files import kept_laws
     from perflaw.explore.study_file import read_study
     from perflaw.explore.studying import Wish, wished
+    from perflaw.report.quantity import counted
     from perflaw.store.experiment import open_experiment
 
     wish = Wish(seed, policy, trials, rescore)
@@ -285,8 +286,11 @@ def command(
     if dry_run:
         return tell_plan(target, asked, wish, as_json)
     found, agreed = _explored(target, asked, wish, (token_file, ca), page)
+    if found.best and found.laws:
+        write_study_laws(kept_laws(target), found, target)
     if output:
         write_study_laws(Path(output), found, target)
+        click.echo(f"wrote {output}: {counted(len(found.laws), 'law')}", err=True)
     if as_json:
         from perflaw.report.documents import explore_document
 

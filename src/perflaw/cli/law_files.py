@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perflaw.check.claims import Claim
     from perflaw.check.program_summary import ProgramSummary
     from perflaw.store.evidence import EvidenceByKey
-    from perflaw.store.experiment import Recording
+    from perflaw.store.experiment import Experiment, Recording
     from perflaw.types import Annotation, Evidence, Metric, ProgramCosts, ProgramForecast
 
 Document = Mapping[str, Any]
@@ -140,6 +140,11 @@ def load_laws(
         except UsageError:  # no experiment can have this name
             is_experiment = False
         if is_experiment:
+            of_study = kept_laws(open_experiment(source))
+            if of_study.is_file() and not without:
+                laws = _from_text(of_study)
+                named = tuple(claim for claim in laws.claims if claim.metric.name == metric)
+                return replace(laws, source=source, claims=named or laws.claims)
             return _from_experiment(source, metric, without, at)
     if path.is_dir():
         raise StoreError(f"{source} is a folder", "laws are in a file or an experiment", WRITE_LAWS)
@@ -233,6 +238,11 @@ def _read(path: Path) -> str:
 
 
 SCHEMA = "perflaw.annotate/1"
+
+
+def kept_laws(experiment: Experiment) -> Path:
+    """Where the laws of a study stand beside its trials: laws over knobs, which no metric of a recorded run has."""
+    return experiment.folder / "study.law"
 
 
 def twin_path(path: Path) -> Path:

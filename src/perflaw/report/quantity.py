@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from perflaw.laws import units
+
 NOTHING = "—"
 """What stands where there is no number."""
 UNKNOWN = "unknown"
@@ -23,6 +25,8 @@ _TIME = (
     (2 * 86400e9, 86400e9, "days"),
     (730 * 86400e9, 365.25 * 86400e9, "years"),
 )
+_THOUSANDTH = "×10⁻³ "
+"""Unit in which recordings keep a number with decimals as a whole number."""
 _BYTES = ((0.0, 1.0, "B"), (999.5, 1e3, "kB"), (999.5e3, 1e6, "MB"), (999.5e6, 1e9, "GB"), (999.5e9, 1e12, "TB"))
 _COUNT = (
     (0.0, 1.0, ""),
@@ -56,14 +60,25 @@ def _exponent(value: float) -> str:
 
 
 def _unit(value: float, unit: str) -> tuple[float, str]:
-    """Size and name of the unit in which ``value``, given in ``unit``, reads best."""
-    scale = {"ns": _TIME, "bytes": _BYTES}.get(unit)
-    if unit.startswith("B/"):
-        scale = tuple((start, size, name + unit[1:]) for start, size, name in _BYTES)
-    if scale is None:
-        scale = tuple((start, size, f"{name} {unit}".strip()) for start, size, name in _COUNT)
-    _, size, name = max(step for step in scale if step[0] <= abs(value) or step[0] == 0)
-    return size, name
+    """Size and name of the unit in which ``value``, given in ``unit``, reads best.
+
+    Units of time and size are rescaled whatever their prefix; a thousandth, as recordings keep numbers with decimals, is a
+    step of its unit.
+    """
+    factor, unit = (1e-3, unit.removeprefix(_THOUSANDTH)) if unit.startswith(_THOUSANDTH) else (1.0, unit)
+    head, slash, rest = unit.partition("/")
+    scale: tuple[tuple[float, float, str], ...] = _COUNT
+    if unit in units.TIME:
+        factor, scale = factor * units.TIME[unit], _TIME
+    elif head in units.SIZE and (slash or not rest):
+        factor, scale = (
+            factor * units.SIZE[head],
+            tuple((start, size, name + slash + rest) for start, size, name in _BYTES),
+        )
+    else:
+        scale = tuple((start, size, f"{name} {unit}".strip()) for start, size, name in scale)
+    _, size, name = max(step for step in scale if step[0] <= abs(value) * factor or step[0] == 0)
+    return size / factor, name
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -71,6 +86,8 @@ def quantity(value: float | None, unit: str) -> str:
 
     >>> quantity(3100, "ns"), quantity(2.5e6, "bytes"), quantity(41, "calls"), quantity(2.5e6, "B/s"), quantity(None, "ns")
     ('3.1 µs', '2.5 MB', '41 calls', '2.5 MB/s', '—')
+    >>> quantity(200_000, "kB"), quantity(4_305, "×10⁻³ MB"), quantity(900, "ms"), quantity(1500, "×10⁻³ rows")
+    ('200 MB', '4.3 MB', '900 ms', '1.5 rows')
     """
     if value is None or not math.isfinite(value):
         return NOTHING

@@ -31,7 +31,7 @@ def plugins(monkeypatch):
         "gone": "GONE",
     }
     points = [EntryPoint(name, f"{__name__}:{value}", metrics.GROUP) for name, value in names.items()]
-    monkeypatch.setattr(metrics, "entry_points", lambda group: [one for one in points if one.group == group])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [one for one in points if one.group == group])
 
 
 def test_names_and_groups_of_names():

@@ -7,7 +7,7 @@ import click
 
 from perflaw.cli.main import VERBS, cli
 
-HEAVY = {"numpy", "scipy", "duckdb", "rich", "plotly", "lark"}
+HEAVY = {"numpy", "scipy", "duckdb", "_duckdb", "rich", "plotly", "lark"}
 
 
 def loaded(code):

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from perflaw.check.unit_costs import MIN_FUNCTIONS
 from perflaw.learn.program.exact import exact_laws
 from perflaw.types import Metric, ProgramCosts
-from perflaw.types.programs import COLLECTING, OUTSIDE
+from perflaw.types.programs import OUTSIDE
+from perflaw.types.recordings import COLLECTING
 
 PSEUDO: Final = (COLLECTING, OUTSIDE)
 """Rows of the interpreter: they tell no speed, and no verdict is given on them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,9 @@ from perflaw.cli.record_messages import (
     with_progress,
 )
 from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from perflaw.record.probes.client import Remote
 
 
 @click.command(
@@ -93,14 +97,15 @@ def command(
     perflaw record --workloads workloads.toml --resume
     perflaw record --collect lines --vary n=100,1000,10000 -- ./compiled_with_coverage {n}
     """
+    from perflaw.record.launch import understand_ahead
+
+    asking = understand_ahead(command)  # meanwhile modules are imported
     from perflaw.record import session
     from perflaw.record.compiled.gcov_files import build_places
     from perflaw.record.metrics import metric_settings
     from perflaw.record.plan import make_plan
-    from perflaw.record.probes.client import remotes
     from perflaw.record.settings import PATHS, PROBES, RecordSettings, collected
     from perflaw.record.tracers import TracerChoice
-    from perflaw.record.workload_file import RunOptions, plan_workloads, read_workloads
     from perflaw.store.experiment import open_experiment
 
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
@@ -109,7 +114,7 @@ def command(
     if timeout is not None and not 0 < timeout < math.inf:
         raise UsageError(f"--timeout {timeout:g}", "a number of seconds above 0 is expected", "--timeout 60")
     implied = (*(PATHS,) * bool(paths), *(PROBES,) * bool(probe or remote))
-    options = RunOptions(command, parse_assignments(vary, "--vary"), repeat, parse_features(feature), timeout)
+    varied, features = parse_assignments(vary, "--vary"), parse_features(feature)
     settings = RecordSettings(
         select,
         exclude,
@@ -118,15 +123,17 @@ def command(
         collect=collected((*collect, *implied), tracer),
         paths=paths,
         probes=probe,
-        remotes=remotes(remote, token_file, ca),
+        remotes=_remotes(remote, token_file, ca),
         places=build_places(notes, source_map),
         keep_output=keep_output,
         budget=_times(budget),
     )
     if workloads is None:
-        plan = make_plan(options.command, options.vary, options.repeat or 1, options.features, options.timeout)
+        plan = make_plan(command, varied, repeat or 1, features, timeout)
     else:
-        plan = plan_workloads(read_workloads(Path(workloads)), options)
+        from perflaw.record.workload_file import RunOptions, plan_workloads, read_workloads
+
+        plan = plan_workloads(read_workloads(Path(workloads)), RunOptions(command, varied, repeat, features, timeout))
     target = open_experiment(experiment)
     others = {run.target for run in map(target.manifest, target.ids()) if run and not run.parent}
     if resume:
@@ -136,6 +143,7 @@ def command(
             message += f"; {resumed.discarded} that a killed recorder left unfinished begins anew"
         note(message)
         plan = resumed.plan
+    asking.join()
     attempts = session.record_all(target, plan, TracerChoice(tracer, print_build), settings)
     done = print_failures(with_progress(attempts, plan.runs))
     recorded = {attempt.outcome.run.target for attempt in done if attempt.outcome}
@@ -146,6 +154,15 @@ def command(
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
     advise_sizes(done, filter(None, map(target.manifest, target.ids())))
     return status
+
+
+def _remotes(addresses: tuple[str, ...], token_file: str | None, ca: str | None) -> tuple[Remote, ...]:
+    """The collectors on other hosts; most recordings need neither them nor TLS."""
+    if not addresses:
+        return ()
+    from perflaw.record.probes.client import remotes
+
+    return remotes(addresses, token_file, ca)
 
 
 def _times(budget: str) -> float:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from perflaw.errors import DataError
 from perflaw.laws.errors import suggestion
-from perflaw.laws.tree import Block
+
+if TYPE_CHECKING:
+    from perflaw.laws.tree import Block
 
 TIME = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 """Units of time in ns (µ has two code points)."""

@@ -188,10 +188,20 @@ def _library_file(product: Product) -> Path:
         about = file.stat()
         version = f"{command} {file} {about.st_size} {about.st_mtime_ns}"
     digest = hashlib.sha256(repr((FLAGS, product.optional, version, interpreter)).encode())
-    headers = sorted(path for path in native.rglob("*.h") if native / "include" not in path.parents)
-    for path in (*product.sources, *headers):
-        digest.update(str(path.relative_to(native)).encode() + (path.read_bytes() if path.is_file() else b""))
+    for path in (*map(str, product.sources), *_headers(str(native))):
+        name = path.removeprefix(f"{native}/").encode()
+        try:
+            with open(path, "rb") as source:  # noqa: PTH123 (a hundred files are read before each recording)
+                digest.update(name + source.read())
+        except FileNotFoundError:
+            digest.update(name)
     return cache_folder() / f"{product.name}-{digest.hexdigest()[:16]}{product.suffix}"
+
+
+def _headers(native: str) -> list[str]:
+    """The headers below ``native/`` that programs with probes do not include."""
+    folders = (entry for entry in os.walk(native) if not f"{entry[0]}/".startswith(f"{native}/include/"))
+    return sorted(f"{folder}/{name}" for folder, _, names in folders for name in names if name.endswith(".h"))
 
 
 def _log_file(library: Path) -> Path:

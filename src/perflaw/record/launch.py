@@ -6,7 +6,9 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -119,6 +121,18 @@ def understand(command: tuple[str, ...]) -> Launch:
     if Path(executable).name.startswith(_PYTHON_NAMES):
         return _python_launch((executable, *arguments))
     return _script_launch(executable, arguments)
+
+
+def understand_ahead(command: tuple[str, ...]) -> threading.Thread:
+    """Ask a command's interpreter what it is, in a thread: :func:`understand` then knows it and raises what is wrong."""
+
+    def ask() -> None:
+        with suppress(TargetError):
+            understand(command)
+
+    thread = threading.Thread(target=ask, name="understand the command", daemon=True)
+    thread.start()
+    return thread
 
 
 def _check_readable(path: Path) -> None:

@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-import numpy as np
-
 from perflaw.record.launch import parse
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.types import Clock, Losses, Machine, Run
-from perflaw.types.programs import COLLECTING
+from perflaw.types.recordings import COLLECTING
 
 MASK: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|wd|phrase)?|secret|token|api[-_]?key|credential|auth", re.IGNORECASE)
@@ -197,7 +195,7 @@ def _losses(recorded: RecordedProcess) -> Losses:
         int(tree.nodes["open"].sum()),
         dropped,
         folded_calls=tree.head("folded"),
-        counted_functions=len(np.unique(tree.nodes["code"][tree.nodes["counted"] > 0])),
+        counted_functions=len(set(tree.nodes["code"][tree.nodes["counted"] > 0].tolist())),
         unlinked=tree.head("links_left_out"),
         probe_records=sum(probed.account.lost for probed in recorded.probed),
     )

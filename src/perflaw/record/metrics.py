@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from perflaw.errors import UsageError
 from perflaw.types import CPU, EVENTS, TIME, Metric
 from perflaw.types.recordings import METRICS
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP: Final = "perflaw.metrics"
 _NATIVE, _EITHER = ("native",), ("native", "python")
@@ -75,7 +77,7 @@ def metric_settings(options: Iterable[str], tracer: str) -> tuple[str, ...]:
     words = [word.strip() for text in options for word in text.split(",")]
     names = dict.fromkeys(name for word in words for name in _TOGETHER.get(word, (word,)))
     known = {*CATALOGUE, *_TOGETHER}
-    plugins = {point.name: point for point in entry_points(group=GROUP) if point.name not in known}
+    plugins = {} if names.keys() <= known else {point.name: point for point in _plugins() if point.name not in known}
     settings = []
     for name in names:
         if name in (TIME.name, EVENTS.name):
@@ -95,6 +97,13 @@ def metric_settings(options: Iterable[str], tracer: str) -> tuple[str, ...]:
 def metric_names(settings: Iterable[str]) -> list[str]:
     """Names of the metrics in such settings."""
     return [setting.split(":")[1] if setting.startswith("plugin:") else setting for setting in settings]
+
+
+def _plugins() -> Iterable[EntryPoint]:
+    """The entry points of all installed packages, which takes some 20 ms to find out."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
 
 
 def _load(point: EntryPoint) -> MetricPlugin:

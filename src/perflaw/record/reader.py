@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from perflaw.record.tree.call_tree import LaneSums, RecordedTree, TreeNode, to_tables
 from perflaw.record.tree.core import TreeTables
 from perflaw.record.tree.records import DEFAULT_LANES, Definitions
-from perflaw.types import Counts
+
+if TYPE_CHECKING:
+    from perflaw.types import Counts
 
 
 @dataclass(frozen=True, slots=True)

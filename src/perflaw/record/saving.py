@@ -13,17 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.errors import StoreError, TargetError
-from perflaw.record.compiled.elf import open_elf
 from perflaw.record.manifest import Execution, child_execution, describe
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.record.tree.core import Export
-from perflaw.record.tree.path_tables import dropped, path_tables
 from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.tables import tabulate
 from perflaw.record.unfinished import RunClaim
-from perflaw.store.counts import write_counts
 from perflaw.store.experiment import discard, save
-from perflaw.store.paths import PathsAbout
 from perflaw.types import Run
 
 UNCERTAIN: Final = 5
@@ -171,19 +167,24 @@ def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callabl
         from perflaw.record.probes.session import add_calls_of_probes, probe_tables
 
         tables, probes = add_calls_of_probes(key, tables, recorded), probe_tables(recorded)
-    about = None
+    paths = None
     if len(recorded.tree.tables[Export.PATH_CODES]):  # durations by path compare only within one build and one clock
+        from perflaw.record.tree.path_tables import dropped, path_tables
+        from perflaw.store.paths import PathsAbout
+
         build, lost = build_of(recorded.definitions), dropped(recorded.tree)
         tick_ns = context.source.tick_ns() if run.clock.name != "fake" else None
         if tick_ns is None:
             tick_ns = float(run.clock.tick_ns)
         about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
-    paths = path_tables(recorded, run, context.paths, about) if about else None
+        paths = path_tables(recorded, run, context.paths, about)
     tables = {**(paths or {}), **(probes or {}), **tables}
     counted = recorded.counted
 
     def write(folder: Path) -> None:
         if counted:
+            from perflaw.store.counts import write_counts
+
             write_counts(folder, counted.counts, counted.sources)
         save(folder, run, tables)
 
@@ -197,6 +198,8 @@ def build_of(known: Definitions) -> str:
     was not recorded, all its own files.
     """
     identities = []
+    from perflaw.record.compiled.elf import open_elf
+
     for module in sorted({module for module, _, _ in known.addresses.values()}):
         with open_elf(Path(module)) as elf:
             identities += [elf.identity] if elf else []

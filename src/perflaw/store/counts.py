@@ -22,7 +22,7 @@ from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.schema import COUNTED, TEXT
 from perflaw.store.tables import has_table, private_files, read_arrays, read_table, write_tables
 from perflaw.types import TIME, CountMatrix, Counts, Location
-from perflaw.types.programs import COLLECTING
+from perflaw.types.recordings import COLLECTING
 
 LINES: Final = ("line", "block")
 """Kinds of locations that only runs with ``--collect lines`` have; their names begin with that of their file."""

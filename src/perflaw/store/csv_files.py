@@ -9,13 +9,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import DataError, StoreError, UsageError
-from perflaw.types import CountMatrix, Location
+
+if TYPE_CHECKING:
+    from perflaw.types import CountMatrix
 
 FEATURE: Final = "feature:"
 """In a matrix of counts, names of columns with features begin with this."""
@@ -194,6 +196,8 @@ def read_csv_matrix(path: str) -> CountMatrix:
             if name in runs[:row]:
                 what = f"{table.name}, line {table.lines[row]}: run {name!r} again"
                 raise DataError(what, "each run has one row", "rename one of them")
+    from perflaw.types import CountMatrix, Location  # recordings need the other readers of this module alone
+
     return CountMatrix(
         tuple(Location("column", name) for name in locations),
         np.array([_matrix_column(table, name, "count") for name in locations]),

@@ -88,7 +88,7 @@ def canonical(tables: Tables) -> Tables:
     merged = {name: _merged_rows(name, tables[name]) for name in COLUMNS}
     # Which samples are kept.
     invocations = merged["invocations"]
-    uniform_size, stratum_size = sample_sizes(len(np.unique(merged["strata"]["component"])))
+    uniform_size, stratum_size = sample_sizes(len(set(merged["strata"]["component"].tolist())))
     component, uniform_key = invocations["component"], invocations["uniform_key"]
     kept = np.zeros(len(invocations), np.bool_)
     uniform = np.flatnonzero(uniform_key >= 0)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from perflaw.store.schema import PROBE_TABLES, VALUES, table_of
-from perflaw.store.tables import connect, escaped, private_files, write_tables
+from perflaw.store.tables import connect, engine, escaped, private_files, write_tables
 
 _PARQUET_VERSIONS: Final = (", PARQUET_VERSION V2", "")
 """Version 2 stores differences of times in a third of the room; the oldest DuckDB that we accept cannot write it."""
@@ -63,8 +63,7 @@ class RecordParts:
 
 def _copy(source: Mapping[str, NDArray[Any]] | None, query: str, target: Path) -> None:
     """Write the result of a query, which may name ``source``, to a Parquet file."""
-    import duckdb
-
+    duckdb = engine()
     connection = connect()
     try:
         if source is not None:

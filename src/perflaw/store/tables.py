@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,12 +25,25 @@ WRITERS: Final = 2
 """Tables that are written at once."""
 
 
-@lru_cache(maxsize=1)
+@cache
+def engine() -> Any:
+    """DuckDB's extension module. The package around it imports ninety modules for other ways to use it, at twice the time.
+
+    Before version 1.4 the extension module is a part of the package, which is then what this gives.
+    """
+    try:
+        return import_module("_duckdb")
+    except ImportError:
+        return import_module("duckdb")
+
+
+@cache
 def connect() -> duckdb.DuckDBPyConnection:
     """The in-memory DuckDB of this process: it uses one thread and never reaches for the network."""
-    import duckdb
-
-    return duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": "false"})
+    connection: duckdb.DuckDBPyConnection = engine().connect(
+        config={"threads": 1, "autoinstall_known_extensions": "false"}
+    )
+    return connection
 
 
 @contextmanager
@@ -47,15 +61,13 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
     Two tables are written at once, the largest first. The bytes of each do not depend on that.
     """
-    import duckdb
-
     connection = connect()
     largest_first = sorted(tables, key=lambda name: -len(tables[name]))
     try:
         with private_files(), ThreadPoolExecutor(WRITERS) as pool:
             for _ in pool.map(lambda name: _write_table(connection, folder, name, tables[name]), largest_first):
                 pass
-    except duckdb.Error as error:
+    except engine().Error as error:
         raise OSError(str(error)) from error
 
 
@@ -124,13 +136,11 @@ def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
 
 def read_arrays(path: Path, expressions: str) -> dict[str, Any]:
     """SQL expressions over a Parquet file, as arrays by name; StoreError where the file is missing or damaged."""
-    import duckdb
-
     if not path.is_file():
         raise StoreError(f"{path}: missing", "the recording is damaged", "perflaw runs")
     try:
         return connect().execute(f"SELECT {expressions} FROM '{escaped(path)}'").fetchnumpy()
-    except duckdb.Error as error:
+    except engine().Error as error:
         why = "the file is truncated or no table of perflaw's (" + str(error).split("\n")[0] + ")"
         raise StoreError(f"{path}: cannot be read", why, "perflaw runs") from error
 

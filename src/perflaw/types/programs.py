@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-COLLECTING: Final = "(garbage collection)"
-"""Pseudo-component of the interpreter's collections within a call (native/python/collections.c defines it)."""
 OUTSIDE: Final = "(start and end of the process)"
 """Pseudo-component of what a process costs before and after its recording."""
 

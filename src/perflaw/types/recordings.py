@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+COLLECTING: Final = "(garbage collection)"
+"""Pseudo-component of the interpreter's collections within a call (native/python/metrics/collections.c defines it)."""
+
 
 @dataclass(frozen=True, slots=True)
 class NestedSpan:

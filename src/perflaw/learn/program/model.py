@@ -25,7 +25,7 @@ from perflaw.learn.program.counts import CountLaw, Point, learn_counts, proporti
 from perflaw.learn.program.terms import ONE, Monomial, TermSum, product, values
 from perflaw.learn.program.units import MIN_RUNS, UnitCosts, learn_units
 from perflaw.types import CPU, TIME, Component, Prediction, ProgramCosts, Run
-from perflaw.types.programs import COLLECTING
+from perflaw.types.recordings import COLLECTING
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from perflaw.record.machine import stat_of
 from perflaw.record.reader import ExecutionCounts, RecordedProcess, empty_tree
 from perflaw.record.tree.core import Core
 from perflaw.record.tree.records import CPU_LANE, CountedCode, Definitions, DefinitionsReader
-from perflaw.types import Component, Counts, Location
+from perflaw.types import Component
+
+if TYPE_CHECKING:
+    from perflaw.types import Counts
 
 LOOK_S: Final = 0.001
 """Interval at which new processes and rings are looked for."""
@@ -224,6 +227,8 @@ class LineCounts:
 
     def table(self, owners: LineOwners) -> Counts:
         """The counts in order of file and line. ``owners`` of earlier processes of the run take precedence; they grow."""
+        from perflaw.types import Counts, Location  # most recordings count no lines
+
         places = sorted(self.counts, key=lambda place: (place[0], place[1], place[2] != "", place[2]))
         locations = []
         for file, line, block in places:

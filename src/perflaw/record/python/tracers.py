@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from perflaw.record.launch import Launch
 from perflaw.record.python.native_reader import NativeReader
-from perflaw.record.python.segment_reader import SegmentReader
 from perflaw.record.reader import Reader
 from perflaw.record.tree.core import clock_tick
 
@@ -60,7 +59,7 @@ class PythonTracer:
 
     def reader(self, spool: Path, seed: int) -> Reader:
         """A reader of the segments."""
-        return SegmentReader(spool, seed)
+        return _segment_reader(spool, seed)
 
     def tick_ns(self) -> float:
         """The step of the interpreter's clock."""
@@ -80,10 +79,16 @@ class NothingTracer:
 
     def reader(self, spool: Path, seed: int) -> Reader:
         """A reader that finds no segment."""
-        return SegmentReader(spool, seed)
+        return _segment_reader(spool, seed)
 
     def tick_ns(self) -> None:
         """Nothing is timed."""
+
+
+def _segment_reader(spool: Path, seed: int) -> Reader:
+    from perflaw.record.python.segment_reader import SegmentReader  # the native tracer does without
+
+    return SegmentReader(spool, seed)
 
 
 def _environment(launch: Launch, module: str, settings: dict[str, str]) -> dict[str, str]:

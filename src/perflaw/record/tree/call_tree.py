@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perflaw.record.tree.core import Export, TreeTables, rows_of
-from perflaw.record.tree.path_builder import FunctionPaths, path_rows
 from perflaw.store.columns import WIDE, Array, wide
+
+if TYPE_CHECKING:
+    from perflaw.record.tree.path_builder import FunctionPaths
 
 
 @dataclass
@@ -207,6 +209,8 @@ def costs_of_codes(tree: TreeTables) -> tuple[dict[int, list[int]], dict[int, li
 
 def to_tables(tree: RecordedTree) -> TreeTables:
     """The tree in columns."""
+    from perflaw.record.tree.path_builder import path_rows  # trees that the C core builds do without
+
     nodes = list(enumerate(tree.nodes))
     links = [(number, below, link) for number, node in nodes for below, link in node.links.items()]
     codes = sorted(tree.totals.keys() | tree.selves.keys())

@@ -190,5 +190,5 @@ def test_any_mean_has_words(mean: Expression) -> None:
     ],
 )
 def test_of_a_law_with_pieces_the_one_at_the_point_is_written(n: float, words: str) -> None:
-    law = replace(law_of("1000 + 5*n + 2*n*(n > 566) + 1e-9*n^2*(n <= 566)"), range={"n": (10.0, 250.0)})
+    law = replace(law_of("1000 + 5*n + 2*n*(n > 566.262) + 1e-9*n^2*(n <= 566.262)"), range={"n": (10.0, 250.0)})
     assert text.leading_terms(law, "ns", {"n": n}) == words

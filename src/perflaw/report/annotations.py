@@ -79,7 +79,7 @@ def annotations_table(
         # The law of a run that the prediction comes from; without it the first laws of a call, each below its condition.
         if at and one.run_law and _about_runs(one, at):
             text = leading_terms(one.run_law, one.metric.unit, at)
-            shown_law = broken(printable(text), [" + ", " · ", " "], law_width)
+            shown_law = broken(printable(text), [" + ", " (", " · ", " "], law_width)
         else:
             laws = [
                 "\n".join([*_condition(condition, law_width), broken(printable(law), [" · ", " ", "."], law_width)])

@@ -245,7 +245,11 @@ def leading_terms(law: Law, unit: str, at: Mapping[str, float]) -> str:
         for term, of_term in zip(terms, sizes, strict=True)
         if any(size >= _SMALL_TERM * total for size, total in zip(of_term, totals, strict=True))
     ]
-    return _sum_text(kept or terms[:1], unit) + (f" ({condition_text(both(where))})" if where else "")
+    short = [
+        Binary(one.op, one.left, Number(float(f"{limit:.3g}")))
+        for one, limit in zip(where, bounds.values(), strict=True)
+    ]
+    return _sum_text(kept or terms[:1], unit) + (f" ({condition_text(both(short))})" if where else "")
 
 
 def steepest(annotation: Annotation) -> Law:

@@ -159,6 +159,24 @@ def test_a_violated_law_tells_the_effect_of_the_unit_cost():
     assert from_size_on.effect == 13.5
 
 
+def test_the_likely_cause_of_a_violated_law_needs_less_evidence_than_a_finding():
+    causes, chance = 0, 0
+    verdict = CheckVerdict(Component("token"), CPU, "", "violated", 0.0, 1.12, 1.05, 1.2)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        old = summarize(PROGRAM.record(SIZES * 4, rng, noise=0.04))
+        new = summarize(changed_in(PROGRAM, 2, factor=1.1).record(SIZES, rng, noise=0.04))
+        same = summarize(PROGRAM.record(SIZES, rng, noise=0.04))
+        [dearer] = with_changes([verdict], compare_programs(old, new, STRICT), ())
+        [unchanged] = with_changes([verdict], compare_programs(old, same, STRICT), ())
+        [holds] = with_changes([replace(verdict, verdict="holds")], compare_programs(old, new, STRICT), ())
+        causes += dearer.changed == "unit cost" and "own cost of a call of `token` +" in dearer.cause
+        chance += bool(unchanged.cause)
+        assert holds.verdict == "violated" or not holds.cause
+    assert causes >= 16
+    assert chance <= 3
+
+
 def test_a_function_that_costs_next_to_nothing_is_not_reported():
     rng = np.random.default_rng(7)
     program = Program([*PROGRAM.nodes, Node("setup", 0, constant(1), constant(2000))])

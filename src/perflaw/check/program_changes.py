@@ -67,6 +67,10 @@ class ProgramChange:
     """The change in words, with its place on the call path."""
     settled: bool = False
     """Whether nothing changed and a doubling is excluded."""
+    likely_effect: float = 1.0
+    """New over old own cost of a call, if its interval excludes 1 although not the correction for all functions."""
+    likely_cause: str = ""
+    """The same in words: the cause, if the function's law is violated anyway; else it may be chance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,10 +230,9 @@ class _Comparison:
             calls_text = self._calls_text(f, entry, caller, inherited) if self.calls_beyond[f] else ""
             if calls_text:
                 words.append(calls_text)
+            unit_text = self._unit_text(f)
             if self.unit_violated[f]:
-                ratio = exp(min(self.unit_change[f], MAX_LOG))
-                size = f"{100.0 * (ratio - 1.0):+.0f} %" if ratio < 2.0 else _times(ratio)
-                words.append(f"own cost of a call of `{self.names[f]}` {size}")
+                words.append(unit_text)
             if self.unit_violated[f] and not (entry >= 0 and abs(self.calls_change[f]) > abs(self.unit_change[f])):
                 ends = exp(self.unit_low[f]), exp(self.unit_high[f])
                 effect = exp(self.unit_change[f])
@@ -247,7 +250,15 @@ class _Comparison:
                 known = max(self.unit_high[f], -self.unit_low[f]) < DOUBT
                 settled = bool(self.known[f] and known)
                 roots[f] = ProgramChange(cause="; ".join(words), settled=settled)
+                if self.testable[f] and (self.unit_low[f] > 0 or self.unit_high[f] < 0):
+                    effect = exp(self.unit_change[f])
+                    roots[f] = replace(roots[f], likely_effect=effect, likely_cause=unit_text)
         return roots
+
+    def _unit_text(self, f: int) -> str:
+        ratio = exp(min(self.unit_change[f], MAX_LOG))
+        size = f"{100.0 * (ratio - 1.0):+.0f} %" if ratio < 2.0 else _times(ratio)
+        return f"own cost of a call of `{self.names[f]}` {size}"
 
     def _entry(self, f: int) -> tuple[int, int, bool]:
         """Edge by which additional calls of a function enter and its caller; else -1 and the caller called more often."""
@@ -362,6 +373,10 @@ def _merged(verdict: AnyVerdict, change: ProgramChange) -> AnyVerdict:
             numbers: dict[str, Any] = {"p": None, "effect": change.effect}
             numbers |= {"effect_low": change.low, "effect_high": change.high}
             return replace(verdict, verdict="holds", message="", cause=change.cause, **numbers)
+        dearer = verdict.verdict == "violated" and verdict.effect is not None and verdict.effect > 1
+        if not change.cause and dearer and change.likely_effect > 1:
+            # That something changed is known from the law: no other function has to be excluded as its cause by chance.
+            return replace(verdict, changed="unit cost", cause=change.likely_cause)
         return replace(verdict, cause=change.cause)
     already = verdict.verdict == "violated" or (isinstance(verdict, DiffVerdict) and verdict.better)
     if already and verdict.effect is not None and (verdict.effect > 1) == (change.effect > 1):

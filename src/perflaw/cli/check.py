@@ -12,7 +12,7 @@ import click
 
 from perflaw.cli.law_files import load_laws
 from perflaw.cli.mining import read_specs
-from perflaw.cli.options import experiment_option, json_option, note, write_text
+from perflaw.cli.options import experiment_option, json_option, note, read_recordings, write_text
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 
@@ -138,9 +138,7 @@ def _new_recordings(
 
     UsageError if such a run was named, or if no other run is there.
     """
-    from perflaw.store.experiment import open_experiment
-
-    recordings = open_experiment(experiment).recordings(runs)
+    recordings = read_recordings(experiment, runs)
     new = [each for each in recordings if (each.run.id, each.run.started) not in learnt_from]
     left_out = [each.run.id for each in recordings if each not in new]
     if left_out and (runs or not new):

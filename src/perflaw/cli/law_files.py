@@ -72,16 +72,27 @@ class LoadedLaws:
 
 
 def learn_experiment(
-    experiment: str, runs: Sequence[str], at: Mapping[str, float] | None, metric_name: str, paper: bool = False
+    experiment: str,
+    runs: Sequence[str],
+    at: Mapping[str, float] | None,
+    metric_name: str,
+    paper: bool = False,
+    without: Sequence[str] = (),
 ) -> LearntExperiment:
-    """Learn the laws of an experiment's recordings, or of the runs named, in the metric of that name."""
+    """Learn the laws of an experiment's recordings except those in ``without``, or of the runs named, in the metric named.
+
+    UsageError if no run is left.
+    """
+    from perflaw.cli.options import read_recordings
     from perflaw.learn.annotations import AnnotationOptions, annotate
     from perflaw.learn.program import forecast_program, learn_program
     from perflaw.store.evidence import find_metric, gather
-    from perflaw.store.experiment import open_experiment
     from perflaw.store.program import read_program
 
-    recordings = open_experiment(experiment).recordings(tuple(runs))
+    recordings = read_recordings(experiment, runs, without)
+    if not recordings:
+        why = "every run of it is to be checked"
+        raise UsageError(f"{experiment}: no run is left to learn from", why, "perflaw record -- python app.py")
     metric = find_metric(recordings, metric_name)
     clocks = [one.run.clock for one in recordings] if metric.unit == "ns" else []
     quantum = max([1.0, *(float(one.tick_ns) for one in clocks)])
@@ -192,13 +203,8 @@ def _from_document(source: str, document: Document, annotations: Sequence[Annota
 def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping[str, float] | None) -> LoadedLaws:
     from perflaw.check.program_summary import summarize
     from perflaw.store.evidence import by_key
-    from perflaw.store.experiment import open_experiment
 
-    runs = [run for run in open_experiment(name).ids() if run not in without]
-    if not runs:
-        why = "every run of it is to be checked"
-        raise UsageError(f"{name}: no run is left to learn from", why, "perflaw record -- python app.py")
-    learnt = learn_experiment(name, runs, at, metric)
+    learnt = learn_experiment(name, (), at, metric, without=without)
     evidence = by_key(learnt.evidence, learnt.metric)
     document = twin_document(learnt.annotations, learnt.recordings, evidence, at)
     loaded = _from_document(name, document, learnt.annotations)

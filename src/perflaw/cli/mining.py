@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perflaw.cli.options import find_component
+from perflaw.cli.options import find_component, read_recordings
 from perflaw.errors import StoreError, UsageError
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
@@ -101,10 +101,9 @@ def read_specs(path: str) -> SpecFile:
 
 def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
     """The recordings, and what they observed of the chosen functions."""
-    from perflaw.store.experiment import open_experiment
     from perflaw.store.paths import read_observed
 
-    recordings = open_experiment(request.experiment).recordings(request.runs)
+    recordings = read_recordings(request.experiment, request.runs)
     observed = read_observed(recordings, None, request.metric)
     if not request.names:
         return recordings, observed

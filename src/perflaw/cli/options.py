@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from perflaw.errors import StoreError, UsageError
 from perflaw.types.documents import dumps
 from perflaw.types.recordings import FEATURE_NAME
+
+if TYPE_CHECKING:
+    from perflaw.store.experiment import Recording
 
 experiment_option = click.option(
     "-e", "--experiment", default="default", show_default=True, metavar="NAME", help="Experiment under .perflaw/."
@@ -46,6 +49,25 @@ def server_options(function: F) -> F:
 def note(text: str) -> None:
     """Say something beside the output: one line on standard error."""
     click.echo(f"perflaw: {text}", err=True)
+
+
+def read_recordings(experiment: str, runs: Sequence[str] = (), without: Container[str] = ()) -> list[Recording]:
+    """The recordings of an experiment that were named, else those of the latest version of its program.
+
+    A note tells the runs of older versions. StoreError where there is no recording, or one cannot be read.
+    """
+    from perflaw.store.experiment import open_experiment, outdated
+
+    recordings = open_experiment(experiment).recordings(tuple(runs))
+    if runs:
+        return recordings
+    recordings = [one for one in recordings if one.run.id not in without]
+    older = outdated([one.run for one in recordings])
+    if older:
+        files = ", ".join(sorted({Path(file).name for file in older.values()}))
+        names = " to ".join(dict.fromkeys((min(older), max(older))))
+        note(f"runs of an older version of {files} are left out: {names}; name runs to use them")
+    return [one for one in recordings if one.run.id not in older]
 
 
 def print_document(document: object) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import write_text
+from perflaw.cli.options import read_recordings, write_text
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
@@ -119,13 +119,12 @@ def variance_views(
     from perflaw.report.variance.page import Since, VarianceView
     from perflaw.store.call_trees import read_call_tree
     from perflaw.store.evidence import find_metric
-    from perflaw.store.experiment import open_experiment
 
     known = [{one.name for one in recording.run.metrics} for recording in recordings]
     recorded = [name for name in _SIDE_BY_SIDE if all(name in names for names in known)]
     metrics = dict.fromkeys([metric, *recorded])
     surveys = [survey(read_call_tree(recordings, find_metric(recordings, name)), options) for name in metrics]
-    before = open_experiment(against).recordings() if against is not None else []
+    before = read_recordings(against) if against is not None else []
     measured_before = [{one.name for one in recording.run.metrics} for recording in before]
     first = [asked] if asked else []
     # Functions of the patterns, the most important patterns first, one of each metric by turns.

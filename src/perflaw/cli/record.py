@@ -106,7 +106,7 @@ def command(
     from perflaw.record.plan import make_plan
     from perflaw.record.settings import PATHS, PROBES, RecordSettings, collected
     from perflaw.record.tracers import TracerChoice
-    from perflaw.store.experiment import open_experiment
+    from perflaw.store.experiment import open_experiment, outdated
 
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
         why = "options of perflaw stand before --, the command after it"
@@ -150,9 +150,13 @@ def command(
     if others - recorded and recorded and not resume:  # a law over two programs describes neither
         names = ", ".join(sorted(others - recorded))
         note(f"experiment {target.name} holds runs of {names} as well; -e NAME keeps programs apart")
+    known = list(filter(None, map(target.manifest, target.ids())))
+    if older := outdated(known):
+        files = ", ".join(sorted({Path(file).name for file in older.values()}))
+        note(f"{files} changed since earlier runs of experiment {target.name}: laws are those of the new version alone")
     print_warnings(done, tracer, settings.metrics)
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
-    advise_sizes(done, filter(None, map(target.manifest, target.ids())))
+    advise_sizes(done, [run for run in known if run.id not in older])
     return status
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import at_option, experiment_option, json_option, parse_points, print_document
+from perflaw.cli.options import at_option, experiment_option, json_option, parse_points, print_document, read_recordings
 from perflaw.cli.pages import page_of, write_page
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
@@ -194,14 +194,14 @@ def _first(names: Iterable[str]) -> str:
 def _read_experiment(request: TrendRequest) -> TrendInput:
     """Counts of an experiment's lines and blocks; without counted lines those of functions and calls."""
     from perflaw.store.counts import read_matrix, read_sources
-    from perflaw.store.experiment import execution_of, open_experiment
+    from perflaw.store.experiment import execution_of
     from perflaw.store.tables import has_table
 
     kinds = tuple(dict.fromkeys(kind.strip() for kind in (request.kinds or "").split(",") if kind.strip()))
     for kind in kinds:
         if kind not in KINDS:
             raise UsageError(f"--kind {kind}: no such kind", f"there are {', '.join(KINDS)}", "--kind line,block")
-    recordings = open_experiment(request.experiment).recordings(request.source)
+    recordings = read_recordings(request.experiment, request.source)
     counted = [one for one in recordings if has_table(one.folder, "counts")]
     instead = not kinds and not counted
     kinds = kinds or (("line", "block") if counted else ("function", "edge"))

@@ -17,6 +17,7 @@ from perflaw.cli.options import (
     metric_option,
     parse_number,
     print_document,
+    read_recordings,
     write_text,
 )
 from perflaw.errors import UsageError
@@ -86,14 +87,13 @@ def command(
     from perflaw.learn.variance.tree import Options
     from perflaw.store.call_trees import read_call_tree
     from perflaw.store.evidence import find_metric
-    from perflaw.store.experiment import open_experiment
 
     runs = tuple(word for word in arguments if word.isdigit())
     names = [word for word in arguments if not word.isdigit()]
     if len(names) > 1:
         why = "one function is explained at a time"
         raise UsageError(f"two components: {names[0]}, {names[1]}", why, f"perflaw variance {names[0]}")
-    recordings = open_experiment(experiment).recordings(runs)
+    recordings = read_recordings(experiment, runs)
     tree = read_call_tree(recordings, find_metric(recordings, metric))
     known = {component.name: component for component in tree.components}
     component = known[find_component(names[0], known, "variance")] if names else None
@@ -110,7 +110,7 @@ def command(
     if against:
         from perflaw.learn.variance.analyse import compare
 
-        before = open_experiment(against).recordings()
+        before = read_recordings(against)
         changes = compare(variance(read_call_tree(before, find_metric(before, metric)), options), found)
     if as_json:
         from perflaw.report.documents import variance_document

@@ -79,7 +79,8 @@ class RunContext:
     def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
         """The manifest of one process of the run."""
         run = describe(folder.name, execution, self.features, self.source, self.configuration, recorded)
-        return replace(run, workload=self.workload, planned="" if execution.parent else self.claim.key)
+        planned = "" if execution.parent else self.claim.key
+        return replace(run, workload=self.workload, planned=planned, sources=sources_of(recorded.definitions))
 
 
 def save_recording(context: RunContext, execution: Execution, processes: Iterator[RecordedProcess]) -> Outcome:
@@ -191,18 +192,28 @@ def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callabl
     return write
 
 
+def sources_of(known: Definitions) -> dict[str, str]:
+    """Digests of the program's own files whose functions ran, by file; files that are gone are left out.
+
+    A compiled program's are the build ids of its modules.
+    """
+    if known.addresses:
+        return {module: identity for module, identity in _build_ids(known) if identity}
+    files = {component.file for component in known.components.values() if component.origin == "own" and component.file}
+    digests = {}
+    for file in sorted(files):
+        with suppress(OSError):
+            digests[file] = blake2b(Path(file).read_bytes(), digest_size=8).hexdigest()
+    return digests
+
+
 def build_of(known: Definitions) -> str:
     """Build id of a compiled program; digest of the modules of a Python program; empty if neither is known.
 
     Durations compare only within one build. A program's modules are its own files whose top level was executed; if that
     was not recorded, all its own files.
     """
-    identities = []
-    from perflaw.record.compiled.elf import open_elf
-
-    for module in sorted({module for module, _, _ in known.addresses.values()}):
-        with open_elf(Path(module)) as elf:
-            identities += [elf.identity] if elf else []
+    identities = [identity for _, identity in _build_ids(known)]
     if not known.addresses:
         own = [component for component in known.components.values() if component.origin == "own" and component.file]
         modules = {one.file for one in own if one.name.endswith("<module>")} or {one.file for one in own}
@@ -213,6 +224,16 @@ def build_of(known: Definitions) -> str:
     if len(identities) < 2:
         return "".join(identities)
     return blake2b("\n".join(identities).encode(), digest_size=20).hexdigest()
+
+
+def _build_ids(known: Definitions) -> Iterator[tuple[str, str]]:
+    """The modules of a compiled program that can be read, with their build ids."""
+    from perflaw.record.compiled.elf import open_elf
+
+    for module in sorted({module for module, _, _ in known.addresses.values()}):
+        with open_elf(Path(module)) as elf:
+            if elf:
+                yield module, elf.identity
 
 
 def _save(folder: Path, write: Callable[[Path], None]) -> Path:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -23,7 +23,7 @@ from perflaw.store.tables import read_tables, write_tables
 from perflaw.types import Clock, Collections, Losses, Machine, Metric, Run
 
 STORE: Final = ".perflaw"
-ADDED_FIELDS: Final = ("workload", "planned", "machine", "collections")
+ADDED_FIELDS: Final = ("workload", "planned", "machine", "collections", "sources")
 """Fields that the first manifests of this version did not have; where one is missing, its default holds."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -93,6 +93,22 @@ def run_id(typed: str) -> str:
     ('0007', 'old')
     """
     return typed.zfill(4) if typed.isdigit() else typed
+
+
+def outdated(runs: Sequence[Run]) -> dict[str, str]:
+    """The runs of older versions of a program, child processes with them: id, and the file that changed since.
+
+    A run is of an older version if a newer run has another digest of one of its files.
+    """
+    newest: dict[str, str] = {}
+    for run in sorted(runs, key=lambda run: run.started):
+        newest.update(run.sources)
+    changed = {
+        run.id: next((file for file, digest in run.sources.items() if newest[file] != digest), "") for run in runs
+    }
+    by_id = {run.id: run for run in runs}
+    own_or_parents = {run.id: changed[run.id] or changed[execution_of(run, by_id).id] for run in runs}
+    return {run: file for run, file in own_or_parents.items() if file}
 
 
 def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:

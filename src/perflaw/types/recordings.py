@@ -280,6 +280,8 @@ class Run:
     """What it got of the machine; None for child processes, imported traces and older recordings."""
     collections: Collections | None = None
     """Its full garbage collections; None where the tracer does not know them, and in older recordings."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the program's own files that ran, by file; empty for imported traces and in older recordings."""
 
     @property
     def slowdown(self) -> float:

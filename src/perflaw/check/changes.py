@@ -17,6 +17,7 @@ from perflaw.laws.build import terms_of
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import show
 from perflaw.laws.tree import Binary, Distribution, Expression, Number
+from perflaw.learn.series.series import numbered
 from perflaw.types import Change
 
 MAX_TERMS = 30
@@ -99,7 +100,7 @@ def coefficients(claim: Claim, records: LawRecords) -> list[list[Coefficient]]:
 
 def _jackknife(columns: Array, records: LawRecords, weight: Array) -> Array | None:
     """Half widths of the coefficients' confidence intervals, (k,): least squares with each run left out in turn."""
-    names, run = np.unique(records.run, return_inverse=True)
+    names, run = numbered(records.run)
     runs, count = names.size, len(columns)
     if runs < 2 or not np.isfinite(columns).all():
         return None
@@ -109,7 +110,7 @@ def _jackknife(columns: Array, records: LawRecords, weight: Array) -> Array | No
     np.add.at(grams, run, np.einsum("in,jn,n->nij", scaled, scaled, weight))
     np.add.at(sides, run, (scaled * (weight * records.cost)).T)
     others, right = grams.sum(axis=0) - grams, sides.sum(axis=0) - sides
-    if min(np.linalg.matrix_rank(one, 1e-10, hermitian=True) for one in others) < count:
+    if np.linalg.matrix_rank(others, 1e-10, hermitian=True).min() < count:
         return None
     left_out = np.linalg.solve(others, right[:, :, None])[:, :, 0] / scale
     variance = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0) * (runs - 1) / runs

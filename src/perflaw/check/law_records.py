@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from perflaw.check.claims import Claim
 from perflaw.laws import distributions
 from perflaw.laws.evaluation import evaluate, truth
+from perflaw.learn.cells import run_features
+from perflaw.learn.series.series import numbered
 from perflaw.types import Evidence
 
 Array = NDArray[np.float64]
@@ -33,8 +35,8 @@ class LawRecords:
     """Cost, unit of the metric."""
     weight: Array
     """Number of invocations that each record represents."""
-    run: NDArray[np.str_]
-    """Run of each."""
+    run: NDArray[np.intp]
+    """Number of the run of each, in the order of the runs' names."""
     values: Mapping[str, Column]
     """Feature of the law → values."""
     clause: NDArray[np.intp]
@@ -49,6 +51,8 @@ class LawRecords:
 
     def take(self, rows: Rows) -> LawRecords:
         """Some of the records."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         values = {name: column[rows] for name, column in self.values.items()}
         return LawRecords(
             self.cost[rows], self.weight[rows], self.run[rows], values, self.clause[rows], self.expected[rows]
@@ -61,23 +65,18 @@ class LawRecords:
 
 def columns_of(evidence: Evidence) -> dict[str, Column]:
     """All features of the invocations: arguments, types, branch outcomes, call edges, features of the run."""
-    by_run = {cost.run.id: cost.run.features for cost in evidence.runs}
-    names = dict.fromkeys(name for features in by_run.values() for name in features)
-    of_runs = {
-        name: np.array([by_run[str(run)].get(name, np.nan) for run in evidence.run], dtype=np.float64) for name in names
-    }
-    return {**of_runs, **evidence.branches, **evidence.edges, **evidence.categories, **evidence.features}
+    return {**run_features(evidence), **evidence.branches, **evidence.edges, **evidence.categories, **evidence.features}
 
 
-def missing_features(claim: Claim, evidence: Evidence) -> list[str]:
-    """Features of the law that no record has, sorted."""
-    columns = law_columns(claim, evidence)
+def missing_features(claim: Claim, evidence: Evidence, known: Mapping[str, Column] | None = None) -> list[str]:
+    """Features of the law that no record has, sorted; ``known`` are the columns of the evidence, if they are known."""
+    columns = law_columns(claim, evidence, known)
     return sorted(name for name, column in columns.items() if not is_read(column).any())
 
 
-def law_records(claim: Claim, evidence: Evidence) -> LawRecords:
+def law_records(claim: Claim, evidence: Evidence, known: Mapping[str, Column] | None = None) -> LawRecords:
     """The evidence under the claim, none of whose features may be missing (:func:`missing_features`)."""
-    values = law_columns(claim, evidence)
+    values = law_columns(claim, evidence, known)
     count = evidence.cost.size
     clause = np.full(count, -1, dtype=np.intp)
     expected = np.full(count, np.nan)
@@ -101,12 +100,14 @@ def law_records(claim: Claim, evidence: Evidence) -> LawRecords:
             valid = (mean >= 0) & (mean <= MAX_COST)
             clause[rows[valid]] = number
             expected[rows[valid]] = mean[valid]
-    return LawRecords(evidence.cost, evidence.weight, evidence.run, values, clause, expected)
+    return LawRecords(evidence.cost, evidence.weight, numbered(evidence.run)[1], values, clause, expected)
 
 
-def law_columns(claim: Claim, evidence: Evidence) -> dict[str, Column]:
+def law_columns(claim: Claim, evidence: Evidence, known: Mapping[str, Column] | None = None) -> dict[str, Column]:
     """Values of the law's features; a callee that was never called was called 0 times."""
-    columns, count = columns_of(evidence), evidence.cost.size
+    if not claim.names:
+        return {}
+    columns, count = columns_of(evidence) if known is None else known, evidence.cost.size
     return {
         name: columns.get(name, np.zeros(count) if name.startswith("calls.") else np.full(count, np.nan))
         for name in claim.names

@@ -21,6 +21,7 @@ from perflaw.check.judge import DOUBT, CheckOptions, EvidenceByKey, judge
 from perflaw.check.program_summary import MIN_SHARE, PSEUDO, ProgramSummary
 from perflaw.check.unit_costs import MIN_FUNCTIONS, compare_units, medians
 from perflaw.confidence import HIGH
+from perflaw.learn.series.series import numbered
 from perflaw.types import CheckVerdict, DiffVerdict, Evidence
 
 Array = NDArray[np.float64]
@@ -403,9 +404,9 @@ def at_median_speed(evidence: EvidenceByKey, summary: ProgramSummary, speed: flo
     """Evidence in the summary's metric with the costs of each run divided by its speed, and all by ``speed``."""
 
     def scaled(one: Evidence) -> Evidence:
-        runs, place = np.unique(one.run, return_inverse=True)
+        runs, place = numbered(one.run)
         factor = np.array([exp(summary.speed.get(str(run), 0.0)) * speed for run in runs])
-        return replace(one, cost=one.cost / factor[place.reshape(-1)])
+        return replace(one, cost=one.cost / factor[place])
 
     return {key: scaled(one) if key[1] == summary.metric.name else one for key, one in evidence.items()}
 

@@ -19,6 +19,7 @@ from perflaw.check.claims import Baseline, Claim
 from perflaw.check.evalues import Effects
 from perflaw.check.law_records import Array, LawRecords, cost_probability
 from perflaw.laws import distributions
+from perflaw.learn.series.series import numbered
 
 CUT_QUANTILES = (0.5, 0.875)
 """Records are split by size at these quantiles of a feature."""
@@ -102,9 +103,8 @@ def views(
         yield CostView(f"total{key}", since, clause, total_effects(part, scatter), part.cost.size)
         if not since and np.mean(part.cost > 0) > 0.9:
             # Log of the factor that brings the mean probability of each run's records to one half, and its variance.
-            names, run = np.unique(part.run, return_inverse=True)
-            of_runs = [np.flatnonzero(run == number) for number in range(names.size)]
-            rows = np.concatenate([sample_rows(part.weight, of_run) for of_run in of_runs])
+            names, run = numbered(part.run)
+            rows = sample_of_runs(part.weight, run)
             sampled, run = part.take(rows), run[rows]
             error = 0.5 / np.sqrt(3.0 * np.bincount(run, minlength=names.size))
             # A smaller divisor leaves a larger cost, and more probability below it.
@@ -121,7 +121,7 @@ def total_effects(records: LawRecords, scatter: float = 0.0) -> Effects:
     relative variance is v is lognormal with variance log(1 + v) of its logarithm, which stays a number where a few calls
     cost many orders of magnitude more than the law says.
     """
-    names, run = np.unique(records.run, return_inverse=True)
+    names, run = numbered(records.run)
     runs, w, y, m = names.size, records.weight, records.cost, records.expected
     observed, expected = np.maximum(np.bincount(run, w * y, runs), 0.0), np.bincount(run, w * m, runs)
     unit = np.bincount(run, w, runs)
@@ -148,6 +148,14 @@ def sample_rows(weight: Array, rows: NDArray[np.intp], most: int = TYPICAL_SAMPL
     return np.asarray(rows[np.minimum(np.searchsorted(total, marks), rows.size - 1)])
 
 
+def sample_of_runs(weight: Array, run: NDArray[np.intp], most: int = TYPICAL_SAMPLE) -> NDArray[np.intp]:
+    """:func:`sample_rows` of every run, run by run; ``run`` (n,) is the number of each row's run."""
+    order, count = np.argsort(run, kind="stable"), np.bincount(run)
+    if count.max(initial=0) <= most and weight.size and np.ptp(weight) == 0:
+        return order  # every invocation is drawn
+    return np.concatenate([sample_rows(weight, rows, most) for rows in np.split(order, np.cumsum(count)[:-1])])
+
+
 def _log_factors(claim: Claim, records: LawRecords, run: NDArray[np.intp], targets: Array) -> Array:
     """Logs of the factors at which each run's mean probability reaches ``targets`` (T, R), by bisection; (T, R).
 
@@ -158,9 +166,12 @@ def _log_factors(claim: Claim, records: LawRecords, run: NDArray[np.intp], targe
     low = np.maximum(np.minimum.reduceat(ratio, starts) - 1.0, -20.0) + np.zeros(targets.shape)
     high = np.minimum(np.maximum.reduceat(ratio, starts) + 1.0, 20.0) + np.zeros(targets.shape)
     probability = cost_probability(claim, records)
+    unknown = bool(np.isnan(probability(records.cost)).any())
     for _ in range(BISECTIONS):
         middle = (low + high) / 2.0
-        below = np.nan_to_num(probability(records.cost * np.exp(-middle)[:, run]), nan=0.5)
+        below = probability(records.cost * np.exp(-middle)[:, run])
+        if unknown:
+            below = np.nan_to_num(below, nan=0.5)
         above = np.add.reduceat(below, starts, axis=1) / count > targets
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.asarray((low + high) / 2.0)

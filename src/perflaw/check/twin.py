@@ -14,7 +14,8 @@ import numpy as np
 from perflaw.check.changes import coefficients
 from perflaw.check.claims import Claim, baseline_document
 from perflaw.check.law_records import columns_of, law_records, missing_features
-from perflaw.check.run_effects import baseline_of, sample_rows
+from perflaw.check.run_effects import baseline_of, sample_of_runs
+from perflaw.learn.series.series import numbered
 from perflaw.types import Annotation, Component, Evidence
 
 OF_A_RUN, OF_ALL = 40, 240
@@ -25,24 +26,26 @@ def support(annotation: Annotation, found: Mapping[tuple[str, str], Evidence]) -
     """The field ``check`` of an annotation's document; null where there is no evidence to draw it from."""
     claim = Claim(annotation.component.name, annotation.metric, annotation.clauses)
     evidence = found.get((claim.component, claim.metric.name))
-    if evidence is None or not evidence.cost.size or missing_features(claim, evidence):
+    if evidence is None or not evidence.cost.size:
         return {"check": None}
     columns = columns_of(evidence)
+    if missing_features(claim, evidence, columns):
+        return {"check": None}
     ranges = {}
     for name in sorted(claim.names):
         column = columns.get(name)
         if column is not None and column.dtype.kind != "U" and np.isfinite(column).any():
             ranges[name] = float(np.nanmin(column)), float(np.nanmax(column))
     claim = replace(claim, ranges=ranges)
-    records = law_records(claim, evidence)
+    records = law_records(claim, evidence, columns)
     several = [[asdict(one) for one in clause] for clause in coefficients(claim, records)]
     # Invocations of every run, each as likely as another, with everything a law may ask of them.
-    runs = np.unique(evidence.run)
+    runs, run = numbered(evidence.run)
     count = max(1, min(OF_A_RUN, OF_ALL // max(runs.size, 1)))
-    rows = np.concatenate([sample_rows(evidence.weight, np.flatnonzero(evidence.run == run), count) for run in runs])
+    rows = sample_of_runs(evidence.weight, run, count)
     kept = set(claim.names) | {name for name in columns if not name.startswith(("calls.", "branch."))}
-    weight = [float(evidence.weight[evidence.run == run].sum()) / (evidence.run[rows] == run).sum() for run in runs]
-    by_run = dict(zip(runs.tolist(), weight, strict=True))
+    weight = np.bincount(run, evidence.weight) / np.bincount(run[rows])
+    by_run = dict(zip(runs.tolist(), weight.tolist(), strict=True))
     return {
         "check": {
             **baseline_document(baseline_of(claim, records)),

@@ -86,6 +86,7 @@ def learn_experiment(
     from perflaw.cli.options import read_recordings
     from perflaw.learn.annotations import AnnotationOptions, annotate
     from perflaw.learn.program import forecast_program, learn_program
+    from perflaw.learn.series.series import without_garbage_collection
     from perflaw.store.evidence import find_metric, gather
     from perflaw.store.program import read_program
 
@@ -99,7 +100,7 @@ def learn_experiment(
     # Calibrations that differ between runs shift all calls of a run.
     events = [one.event_ns for one in clocks] or [0]
     resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
-    with progress_bar() as show:
+    with progress_bar() as show, without_garbage_collection():
 
         def learning(part: float) -> None:
             show(MODEL + (1.0 - MODEL) * part)

@@ -281,7 +281,18 @@ def cdf_at(law: Law, values: Values) -> Callable[[Array], Array]:
             (weight, FAMILIES[part.distribution.name], _parameters(part.distribution, values))
             for weight, part in zip(_weights(_parts(law)), _parts(law), strict=True)
         ]
-    return lambda y: np.asarray(sum(weight * family.cdf(y, a, b) for weight, family, (a, b) in parts))
+        each = [(weight, _below(family, a, b)) for weight, family, (a, b) in parts]
+    return each[0][1] if len(each) == 1 else lambda y: np.asarray(sum(weight * below(y) for weight, below in each))
+
+
+def _below(family: Formulas, a: Array, b: Array) -> Callable[[Array], Array]:
+    """``family.cdf`` of y alone; what the parameters determine is computed once."""
+    if isinstance(family, Norm) and (b > 0).all():
+        return lambda y: np.asarray(special.ndtr((y - a) / b))
+    if isinstance(family, LogNorm) and (a > 0).all() and (b > 0).all():
+        centre = np.log(a) - b**2 / 2
+        return lambda y: np.asarray(special.ndtr((np.log(np.maximum(y, 0)) - centre) / b))
+    return lambda y: family.cdf(y, a, b)
 
 
 def scatter(law: Law, values: Values) -> Array:

@@ -41,6 +41,8 @@ def evaluate(expression: Expression, values: Values) -> Array:
     >>> evaluate(ast.Binary("^", ast.Name("n"), ast.Number(2.0)), {"n": np.array([1.0, 3.0])})
     array([1., 9.])
     """
+    if isinstance(expression, ast.Number):
+        return np.full(shape_of(values), float(expression.value))
     with np.errstate(all="ignore"):
         result = fold(expression, lambda node, operands: _value(node, operands, values))
     return np.broadcast_to(result, np.broadcast_shapes(np.shape(result), shape_of(values))).copy()

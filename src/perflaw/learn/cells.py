@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.series.series import LARGEST, evenly
+from perflaw.learn.series.series import LARGEST, blocks, evenly, numbered
 from perflaw.types import Evidence
 
 Array = NDArray[np.float64]
@@ -93,9 +93,13 @@ def explaining_features(evidence: Evidence, preferred: Collection[str] = ()) -> 
 def run_features(evidence: Evidence) -> dict[str, Array]:
     """Features of the whole run, given to each of its invocations; NaN in runs without the feature."""
     names = dict.fromkeys(name for cost in evidence.runs for name in cost.run.features)
+    if not names:
+        return {}
     by_run = {cost.run.id: cost.run.features for cost in evidence.runs}
+    of_block, length = blocks(evidence.run)
+    runs = [by_run[str(run)] for run in of_block]
     return {
-        name: np.array([by_run[str(run)].get(name, np.nan) for run in evidence.run], dtype=np.float64) for name in names
+        name: np.repeat(np.array([run.get(name, np.nan) for run in runs], dtype=np.float64), length) for name in names
     }
 
 
@@ -144,7 +148,7 @@ def _nearly_equal(run: NDArray[np.str_], near: Iterable[Array], present: NDArray
     """Number of the cell of each present invocation: equal runs and equal rounded logarithms ``near`` (n,)."""
     if not present.any():
         return np.zeros(0, dtype=np.int64)
-    columns = [np.unique(run[present], return_inverse=True)[1], *(values[present] for values in near)]
+    columns = [numbered(run[present])[1], *(values[present] for values in near)]
     return np.asarray(np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].ravel(), dtype=np.int64)
 
 

@@ -57,8 +57,8 @@ def gather(
         # Cost of the top functions over all threads; of time at least what passed between the first and last event.
         calltree = read_table(recording.folder, "calltree", ("node", "depth"))
         tops = set(calltree["node"][calltree["depth"] == 1].tolist())
-        moments = read_table(recording.folder, "moments", ("node", "metric", "sum_x"))
-        whole = sum(int(sum_x) for node, name, sum_x in moments if node in tops and name == metric.name)
+        moments = read_table(recording.folder, "moments", ("node", "metric", "sum_x")).where("metric", metric.name)
+        whole = sum(int(sum_x) for node, _, sum_x in moments if node in tops)
         if metric == TIME:
             whole = max(recording.run.span_ns, whole)
         by_number: dict[int, _ComponentSamples] = {}

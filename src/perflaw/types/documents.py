@@ -14,16 +14,18 @@ A class lists properties that its document holds beside the fields in ``DOCUMENT
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
+from math import isfinite
 from typing import Any
 
 Document = dict[str, Any]
 
 _KEY = "document"
+_PLAIN = {str, int, bool, type(None)}
+"""Types whose values JSON has as they are."""
 
 
 Part = str | Callable[[Any], Any]
@@ -76,7 +78,14 @@ def encoded(value: Any) -> Any:
 
     TypeError where JSON has nothing for the value.
     """
-    if value is None or (isinstance(value, str | bool | int) and not isinstance(value, Enum)):
+    kind = type(value)
+    if kind is float:
+        return value if isfinite(value) else None
+    if kind in _PLAIN:
+        return value
+    if kind is tuple or kind is list:
+        return [encoded(one) for one in value]
+    if isinstance(value, str | bool | int) and not isinstance(value, Enum):
         return value
     if isinstance(value, float):
         return finite(value)
@@ -109,16 +118,17 @@ def dumps_short(value: object) -> str:
 
 def _short(value: Any) -> Any:
     """A value of JSON with its whole numbers as integers, as far as a float holds them exactly."""
-    if isinstance(value, float):
+    kind = type(value)
+    if kind is float:
         return int(value) if value.is_integer() and abs(value) < 2.0**53 else value
-    if isinstance(value, dict):
+    if kind is dict:
         return {key: _short(one) for key, one in value.items()}
-    return [_short(one) for one in value] if isinstance(value, list) else value
+    return [_short(one) for one in value] if kind is list else value
 
 
 def finite(value: float | None) -> float | None:
     """The number, or None for NaN and infinities."""
-    return value if value is not None and math.isfinite(value) else None
+    return value if value is not None and isfinite(value) else None
 
 
 @cache

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from perflaw.learn.annotations.conditions import Columns, Mask
 from perflaw.learn.cells import Array, run_features
+from perflaw.learn.series.series import blocks, numbered
 from perflaw.types import Evidence
 
 ColumnKind = Literal["category", "feature", "run", "branch", "edge"]
@@ -88,9 +89,11 @@ def record_table(evidence: Evidence, preferred: Collection[str] = ()) -> RecordT
     # Settings of the runs that are no numbers.
     by_run = {cost.run.id: cost.run for cost in evidence.runs}
     names = dict.fromkeys(name for run in by_run.values() for name in run.configuration)
+    of_block, length = blocks(evidence.run)
+    runs = [by_run[str(run)] for run in of_block] if names else []
     taken = {*evidence.categories, *evidence.features, *(name for run in by_run.values() for name in run.features)}
     settings = {
-        name: np.array([by_run[str(run)].configuration.get(name, "") for run in evidence.run], dtype=np.str_)
+        name: np.repeat(np.array([run.configuration.get(name, "") for run in runs], dtype=np.str_), length)
         for name in names
         if name not in taken
     }
@@ -102,7 +105,7 @@ def record_table(evidence: Evidence, preferred: Collection[str] = ()) -> RecordT
         *(RecordColumn(name, "branch", values) for name, values in evidence.branches.items()),
         *(RecordColumn(name, "edge", values) for name, values in evidence.edges.items()),
     ]
-    run = np.unique(evidence.run, return_inverse=True)[1].reshape(-1)
+    run = numbered(evidence.run)[1]
     return RecordTable(evidence, tuple(column for column in columns if _varies(column)), run, tuple(preferred))
 
 

@@ -38,6 +38,7 @@ class RunLaws:
         points = [at] if at else [{name: factor * top for name, top in tops.items()} for factor in FACTORS]
         known = [point for point in points if point is not None and model.features.keys() <= point.keys()]
         self.forecasts: list[tuple[Point, Forecasts]] = [(point, model.predict(point)) for point in known]
+        self._predictions = [forecasts.of_functions(point) for point, forecasts in self.forecasts]
         self._top = {name: float(x.max()) for name, x in model.features.items()}
         self._slopes: dict[str, tuple[Array, Array]] = {}
         """Interval of the local exponent of each component at the largest value of a feature, (F,) each."""
@@ -45,7 +46,8 @@ class RunLaws:
             start, end = (model.predict({**self._top, name: factor * top}).draws for factor in (1.0, 1.25))
             with np.errstate(all="ignore"):
                 slope = np.nan_to_num(np.log(end / start) / log(1.25))
-            self._slopes[name] = np.quantile(slope, 0.025, axis=1), np.quantile(slope, 0.975, axis=1)
+            low, high = np.quantile(slope, [0.025, 0.975], axis=1)
+            self._slopes[name] = low, high
         self._terms = model.inclusive_terms()
         self._places = {(one.name, one.file, one.line): place for place, one in enumerate(model.components)}
         self._measured = model.measured_inclusive()
@@ -63,7 +65,7 @@ class RunLaws:
 
     def of(self, component: int) -> Law:
         """The law of the inclusive cost of a run in a component."""
-        predictions = [forecasts.of(component, point) for point, forecasts in self.forecasts]
+        predictions = [of_functions[component] for of_functions in self._predictions]
         slopes = {name: (low[component], high[component]) for name, (low, high) in self._slopes.items()}
         model = self.model
         terms = self._written(self._terms[component])

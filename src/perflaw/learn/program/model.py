@@ -225,7 +225,7 @@ class CostModel:
         event_ns = [run.clock.event_ns for run in self.runs if run.clock.name != "fake"]
         if self.costs.metric not in (CPU, TIME) or not event_ns:
             return np.zeros(len(strands))
-        calls = np.array([_count(strand.count.terms, at, 1)[0] for strand in self.strands])
+        calls = self._calls([strand.count for strand in self.strands], at)
         most = DISTURBED * float(np.median(event_ns)) * np.maximum(calls, 0.0)
         shares = np.divide(most, strands, out=np.zeros(len(strands)), where=strands > 0)
         machines = [(run.machine, cost) for run, cost in zip(self.runs, self.measured(), strict=True)]
@@ -237,12 +237,16 @@ class CostModel:
         shares += float(np.median(switched)) if switched else 0.0
         return np.asarray(np.minimum(shares, MOST_DISTURBED))
 
+    def _calls(self, laws: Sequence[CountLaw | None], at: Mapping[str, Array]) -> Array:
+        """Calls at a point by some laws, many of which are the same one, (K,); 0 without a law."""
+        known = {id(law): float(_count(law.terms, at, 1)[0]) for law in {id(law): law for law in laws}.values() if law}
+        return np.array([known.get(id(law), 0.0) for law in laws])
+
     def _form_sizes(self, at: Mapping[str, Array]) -> list[Array]:
         """Cost of each cell at a point under each form of its unit cost, the chosen one first."""
-        calls, made = np.zeros((2, len(self.cells)))
-        for strand in self.strands:
-            calls[strand.cell] += _count(strand.count.terms, at, 1)[0]
-            made[strand.cell] += _count(strand.made.terms, at, 1)[0] if strand.made else 0.0
+        of_strand = np.array([strand.cell for strand in self.strands], dtype=np.intp)
+        counts = [strand.count for strand in self.strands], [strand.made for strand in self.strands]
+        calls, made = (np.bincount(of_strand, self._calls(laws, at), len(self.cells)) for laws in counts)
         out = []
         for cell, law in enumerate(self.units.laws):
             forms = [law.terms(form) for form in range(len(law.forms))]
@@ -278,20 +282,25 @@ class Forecasts:
     machine: Array
     """(DRAWS,) speed of a new run in each draw, relative to the median run."""
 
-    def of(self, component: int, point: Point) -> Prediction:
-        """The prediction for a function."""
-        return self._prediction(float(self.inclusive[component]), self.draws[component], point)
+    def of_functions(self, point: Point) -> list[Prediction]:
+        """The predictions for all functions."""
+        return self._predictions(self.inclusive, self.draws, point)
 
     def of_whole(self, point: Point) -> Prediction:
         """The prediction for the whole run."""
-        return self._prediction(self.whole, self.whole_draws, point)
+        return self._predictions(np.array([self.whole]), self.whole_draws[None], point)[0]
 
-    def _prediction(self, mean: float, draws: Array, point: Point) -> Prediction:
-        mean = max(mean, 0.0)
-        low, high = np.quantile(draws, [LOW, HIGH])
-        new_low, new_high = np.quantile(draws * self.machine, [LOW, HIGH])
-        limits = (min(low, mean), max(high, mean), min(new_low, mean), max(new_high, mean))
-        return Prediction(dict(point), mean, *(float(limit) for limit in limits))
+    def _predictions(self, means: Array, draws: Array, point: Point) -> list[Prediction]:
+        """Predictions from expected costs (n,) and their draws (n, DRAWS)."""
+        means = np.maximum(means, 0.0)
+        low, high = np.quantile(draws, [LOW, HIGH], axis=1)
+        new_low, new_high = np.quantile(draws * self.machine, [LOW, HIGH], axis=1)
+        lower, upper = (
+            (np.minimum(low, means), np.minimum(new_low, means)),
+            (np.maximum(high, means), np.maximum(new_high, means)),
+        )
+        columns = (means, lower[0], upper[0], lower[1], upper[1])
+        return [Prediction(dict(point), *five) for five in zip(*(one.tolist() for one in columns), strict=True)]
 
 
 def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostModel:
@@ -482,6 +491,8 @@ def _agree(laws: Sequence[CountLaw], whole: CountLaw, calls: Array, features: Ma
 
 
 def _count(terms: TermSum, features: Mapping[str, Array], count: int) -> Array:
+    if terms.keys() == {()}:
+        return np.full(count, terms[()])
     keys = list(terms)
     return np.asarray(np.array([terms[key] for key in keys]) @ values(keys, features, count))
 

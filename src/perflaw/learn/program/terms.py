@@ -152,7 +152,7 @@ def values(keys: list[Monomial], features: Mapping[str, Array], count: int) -> A
     with np.errstate(all="ignore"):
         for row, key in zip(out, keys, strict=True):
             for base, power in key:
-                row *= evaluate(base, features) ** power
+                row *= (features[base.text] if isinstance(base, Name) else evaluate(base, features)) ** power
     return np.nan_to_num(out, nan=0.0, posinf=1e300)
 
 

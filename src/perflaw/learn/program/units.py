@@ -281,7 +281,12 @@ class _Fits:
             size = np.sqrt(np.maximum(np.einsum("fkk->fk", gram), 1e-300))
             scaled = gram / size[:, :, None] / size[:, None, :] + ridge
             right = (weighted @ unit[:, :, None])[:, :, 0] / size
-            coefficients = np.linalg.solve(scaled, right[:, :, None])[:, :, 0] / size
+            if columns.shape[1] == 2:
+                (a, b), (c, d) = scaled.transpose(1, 2, 0)
+                rotated = np.stack([d * right[:, 0] - b * right[:, 1], a * right[:, 1] - c * right[:, 0]], axis=1)
+                coefficients = rotated / (a * d - b * c)[:, None] / size
+            else:
+                coefficients = np.linalg.solve(scaled, right[:, :, None])[:, :, 0] / size
             mean = (coefficients[:, None] @ x)[:, 0]
         return coefficients / top[:, :, 0], mean
 

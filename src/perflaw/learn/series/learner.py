@@ -84,6 +84,7 @@ def learn(series: Sequence[Series], at: PredictionPoints = None, options: Option
     complete, single = list[Learnt](), list[Learnt | None]()
     for i, row in enumerate(rows):
         of_one, of_several = _of_all_features(row, laws[i], at, options)
+        row.searched.clear()
         complete.append(of_several or of_one)
         single.append(None if of_several else of_one)
     for i, sums in enumerate(blends(single, at, options)):

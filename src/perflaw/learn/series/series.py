@@ -12,6 +12,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +42,24 @@ def drawn_rows(n: int, most: int) -> NDArray[np.intp]:
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng([n, most]).permutation(n)[:most])
+
+
+def blocks(labels: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
+    """The label of each block of equal neighbours among the labels (n,), and the lengths of the blocks.
+
+    >>> label, length = blocks(np.array(["a", "a", "b", "a"]))
+    >>> label.tolist(), length.tolist()
+    (['a', 'b', 'a'], [2, 1, 1])
+    """
+    starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1])[: labels.size])
+    return labels[starts], np.diff(starts, append=labels.size)
+
+
+def numbered(labels: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
+    """The distinct labels in order, and the number of each of n labels, (n,): those of a run stand in few blocks."""
+    of_block, length = blocks(labels)
+    distinct, number = np.unique(of_block, return_inverse=True)
+    return distinct, np.repeat(number.reshape(-1), length)
 
 
 def evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
@@ -188,6 +207,8 @@ class Rows:
     """What the null control permutes."""
     varying: NDArray[np.bool_]
     """Features that vary within runs, (F,); none if ``clusters`` is None."""
+    searched: dict[tuple[int, ...], Any] = field(init=False, repr=False, default_factory=dict)
+    """What a search for laws of some features (their places) found, until the search is over."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,11 +225,10 @@ def prepare(series: Series) -> Rows:
     positive = bool((series.y > 0).all())
     log_y = np.log(series.y) if positive else np.zeros(n)
     effective = float(w.sum() ** 2 / (w * w).sum())
-    labels, run = series.y, np.zeros(0, dtype=np.intp)
+    runs, run, nothing_hidden = n, np.zeros(0, dtype=np.intp), (0.0, 0.0)
     if series.runs is not None:
-        labels, run = np.unique(series.runs, return_inverse=True)
-        run = run.reshape(-1).astype(np.intp)
-    runs, nothing_hidden = labels.size, (0.0, 0.0)
+        labels, run = numbered(series.runs)
+        runs = labels.size
     if runs in (1, n):
         units, varying = Units(x, series.y, log_y if positive else None), np.zeros(len(x), dtype=bool)
         return Rows(series, x, series.y, log_y, w, positive, effective, runs, nothing_hidden, None, units, varying)

@@ -18,7 +18,7 @@ from perflaw.learn.series.law import FEWEST_SIZES, Evidence, judge, new_law
 from perflaw.learn.series.learnt import Learnt, PredictionPoints
 from perflaw.learn.series.model import LOGNORMAL, NORMAL, moulton
 from perflaw.learn.series.series import Array, Options, Rows, quiet
-from perflaw.learn.series.term_search import FittedSum, fit_sum, products, search_sums, with_uncertainty
+from perflaw.learn.series.term_search import FittedSum, fit_candidates, products, search_sums, with_uncertainty
 from perflaw.learn.series.terms import ONE, Sample, SeveralFeaturesLaw, is_constant, simple_shapes
 from perflaw.types import Alternative
 
@@ -244,7 +244,15 @@ def _is_gain(
 
 def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:
     """Best laws that depend on exactly these features, under both noises; None if none can be fitted."""
-    places = sorted(features)
+    places = tuple(sorted(features))
+    if places not in rows.searched:
+        rows.searched[places] = _searched_law(rows, places)
+    found: Selection | None = rows.searched[places]
+    return found
+
+
+def _searched_law(rows: Rows, places: tuple[int, ...]) -> Selection | None:
+    """:func:`_best_law` of features that were not searched yet, increasing."""
     thinned, whole = Sample.of(rows, places, THINNED), Sample.of(rows, places)
     names = tuple(rows.names[f] for f in places)
     fraction = 1 + (rows.y.size >= MANY_ROWS) + (len(places) == 1)
@@ -255,15 +263,14 @@ def _best_law(rows: Rows, features: tuple[int, ...]) -> Selection | None:
     if rows.positive:
         near = products(whole, PRODUCTS // fraction)
         candidates += [*near, *(replace(one, noise=NORMAL) for one in near[:1])]
-    laws = [fit_sum(whole, names, one) for one in candidates]
     ranked: list[FittedSum] = []
-    for law in sorted((law for law in laws if law is not None), key=lambda law: law.score):
+    for law in sorted(fit_candidates(whole, names, candidates), key=lambda law: law.score):
         if not any(law.sum.terms == other.sum.terms and law.sum.noise is other.sum.noise for other in ranked):
             ranked.append(law)
     if not ranked:
         return None
     first = ranked[0]
-    return Selection(tuple(places), first.deviance, first.sum.parameters, first.residual, tuple(ranked))
+    return Selection(places, first.deviance, first.sum.parameters, first.residual, tuple(ranked))
 
 
 def plausible_sums(rows: Rows, selection: Selection, options: Options) -> list[tuple[SeveralFeaturesLaw, float]]:

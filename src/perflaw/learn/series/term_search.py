@@ -11,6 +11,7 @@ a product is a straight line in logarithms, so one Gram matrix serves all varian
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -283,15 +284,31 @@ class FittedSum:
     """Gradient of the mean by the parameters on the noise's scale, (P, n)."""
 
 
-def fit_sum(sample: Sample, names: tuple[str, ...], candidate: Candidate) -> FittedSum | None:
-    """Fit a candidate to all rows; None if it cannot be fitted."""
+def fit_candidates(sample: Sample, names: tuple[str, ...], candidates: Sequence[Candidate]) -> list[FittedSum]:
+    """Candidates fitted to all rows, in their order; those that cannot be fitted are left out."""
+    fitted: dict[int, FittedSum | None] = {}
+    alike: dict[tuple[NoiseModel, int, bool], list[int]] = defaultdict(list)
+    for i, one in enumerate(candidates):
+        if one.free:
+            fitted[i] = _fit_free(sample, names, one)
+        else:
+            alike[one.noise, len(one.terms), one.coefficients is None].append(i)
+    for (noise, _, unknown), places in alike.items():
+        terms = [candidates[i].terms for i in places]
+        values = np.array([term_values(some, sample.x, sample.top) for some in terms])
+        start = None if unknown else np.array([candidates[i].coefficients for i in places])
+        count = len(places)
+        fitted.update(
+            zip(places, fit_alike([sample] * count, [names] * count, terms, noise, values, start), strict=True)
+        )
+    return [law for i in range(len(candidates)) if (law := fitted[i]) is not None]
+
+
+def _fit_free(sample: Sample, names: tuple[str, ...], candidate: Candidate) -> FittedSum | None:
+    """Fit a product some of whose exponents are learnt; None if it cannot be fitted."""
     terms, noise, free = candidate.terms, candidate.noise, candidate.free
-    values = term_values(terms, sample.x, sample.top)[None]
-    start = None if candidate.coefficients is None else candidate.coefficients[None]
-    if not free:
-        return fit_alike([sample], [names], [terms], noise, values, start)[0]
     signed = np.array([[may_be_negative(term) for term in terms]])
-    beta, sums, _ = fit_sums(values, sample, noise, signed, start)
+    beta, sums, _ = fit_sums(term_values(terms, sample.x, sample.top)[None], sample, noise, signed)
     if not np.isfinite(sums[0]):
         return None
     law = SumOfTerms(names, terms, beta[0], free, noise, sample.top)

@@ -39,6 +39,8 @@ from perflaw.types import Noise
 
 ITERATIONS = 12
 """Most Gauss–Newton steps; it converges in 4 to 7 if the sum fits at all."""
+LIVELY = 0.7
+"""The search continues with the unfinished sums alone once they are fewer than this share."""
 ENOUGH = 1e-4
 """Sums whose residual sum of squares falls by less than this part have converged."""
 
@@ -201,8 +203,12 @@ class Sample(Responses):
 
 def coefficient_variances(gradient: Array, w: Array) -> Array:
     """Diagonals of (J W Jᵀ)⁻¹ for many gradients: (B, P, n), weights (n,) or (B, n) -> (B, P); huge if it does not exist."""
-    size = gradient.shape[1]
-    gram = (gradient * w[..., None, :]) @ gradient.transpose(0, 2, 1)
+    return _inverse_diagonals((gradient * w[..., None, :]) @ gradient.transpose(0, 2, 1))
+
+
+def _inverse_diagonals(gram: Array) -> Array:
+    """Diagonals of the inverses of symmetric matrices, (B, P, P) -> (B, P); huge if an inverse does not exist."""
+    size = gram.shape[1]
     diagonal = gram.reshape(-1, size**2)[:, :: size + 1]
     scale = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300))
     scaled = np.ascontiguousarray(gram * scale[:, :, None] * scale[:, None, :])
@@ -270,46 +276,96 @@ def _fit_log_sums(a: Array, responses: Responses, start: Array | None) -> tuple[
         beta = np.asarray(np.maximum(solved, 0.02 * np.maximum(alone, 1e-30)))
     else:
         beta = np.maximum(start / scale, 1e-250)
-    target, weights = responses.log_y - np.log(scale), w[..., None, :]
-    rss, residual, shares = _log_residual(a, beta, target, w)
-    damping = np.full(len(a), 1e-4)
-    running = np.ones(len(a), dtype=bool)
-    size = a.shape[1]
+    search = _LogSearch.at(a, beta, responses.log_y - np.log(scale), w)
+    rss, members = search.rss.copy(), np.arange(len(a))
     for _ in range(ITERATIONS):
-        part = shares * weights
-        gram = part @ shares.transpose(0, 2, 1)
-        gram.reshape(-1, size**2)[:, :: size + 1] *= 1.0 + damping[:, None]
-        step = np.minimum(np.maximum(solve(gram, (part @ residual[..., None])[..., 0]), -2.0), 2.0)
-        proposal = np.where(running[:, None], np.clip(beta * np.exp(step), 1e-250, 1e250), beta)
-        rss_new, residual_new, shares_new = _log_residual(a, proposal, target, w)
-        better = running & (rss_new <= rss)
-        running = running & ~(better & (rss_new >= rss * (1.0 - ENOUGH))) & (damping < 1e6)
-        damping = np.where(better, damping * 0.1, np.maximum(damping, 1e-3) * 10.0)
+        search.step()
+        left = np.flatnonzero(search.running)
+        if left.size < LIVELY * members.size:
+            beta[members], rss[members] = search.beta, search.rss
+            members, search = members[left], search.take(left)
+            if not left.size:
+                break
+    beta[members], rss[members] = search.beta, search.rss
+    gram = _LogSearch.at(a, beta, responses.log_y - np.log(scale), w).normal_matrix()[0]
+    return beta * scale, np.where(np.isfinite(rss), rss, np.inf), _inverse_diagonals(gram)
+
+
+@dataclass(slots=True)
+class _LogSearch:
+    """State of the search for the coefficients of B sums under multiplicative noise."""
+
+    a: Array
+    """Columns, (B, k, n)."""
+    target: Array
+    """Logarithms of the responses, (n,) or (B, n)."""
+    w: Array
+    """Weights, of the same shape."""
+    beta: Array
+    """Coefficients, (B, k)."""
+    mean: Array
+    """Means, (B, n); 1 where a mean is not positive."""
+    residual: Array
+    """Logarithms of responses over means, (B, n)."""
+    rss: Array
+    """Weighted residual sums of squares, (B,); infinite if a mean is not positive."""
+    damping: Array
+    """Damping of the next step, (B,)."""
+    running: NDArray[np.bool_]
+    """Sums that may still improve, (B,)."""
+
+    @classmethod
+    def at(cls, a: Array, beta: Array, target: Array, w: Array) -> _LogSearch:
+        """State at some coefficients."""
+        damping, running = np.full(len(a), 1e-4), np.ones(len(a), dtype=bool)
+        return cls(a, target, w, beta, *_log_residual(a, beta, target, w), damping, running)
+
+    def take(self, members: NDArray[np.intp]) -> _LogSearch:
+        """State of some of the sums."""
+        target, w = (one if one.ndim == 1 else one[members] for one in (self.target, self.w))
+        beta, mean, residual = self.beta[members], self.mean[members], self.residual[members]
+        numbers = self.rss[members], self.damping[members], self.running[members]
+        return _LogSearch(self.a[members], target, w, beta, mean, residual, *numbers)
+
+    def normal_matrix(self) -> tuple[Array, Array]:
+        """JᵀWJ (B, k, k) and JᵀWr (B, k) of the coefficients' logarithms."""
+        root = np.sqrt(self.w)
+        columns = self.a * (root / self.mean)[:, None]
+        gram = (columns @ columns.transpose(0, 2, 1)) * self.beta[:, :, None] * self.beta[:, None]
+        return gram, (columns @ (self.residual * root)[..., None])[..., 0] * self.beta
+
+    def step(self) -> None:
+        """Propose a damped Gauss–Newton step and take it where it lowers the residuals."""
+        gram, right = self.normal_matrix()
+        size, running = gram.shape[1], self.running
+        gram.reshape(-1, size**2)[:, :: size + 1] *= 1.0 + self.damping[:, None]
+        step = np.minimum(np.maximum(solve(gram, right), -2.0), 2.0)
+        moved = np.minimum(np.maximum(self.beta * np.exp(step), 1e-250), 1e250)
+        proposal = np.where(running[:, None], moved, self.beta)
+        mean, residual, rss = _log_residual(self.a, proposal, self.target, self.w)
+        better = running & (rss <= self.rss)
+        self.running = running & ~(better & (rss >= self.rss * (1.0 - ENOUGH))) & (self.damping < 1e6)
+        self.damping = np.where(better, self.damping * 0.1, np.maximum(self.damping, 1e-3) * 10.0)
         if better.all():
-            beta, residual, shares, rss = proposal, residual_new, shares_new, rss_new
-        else:
-            beta = np.where(better[:, None], proposal, beta)
-            residual = np.where(better[:, None], residual_new, residual)
-            shares = np.where(better[:, None, None], shares_new, shares)
-            rss = np.where(better, rss_new, rss)
-        if not running.any():
-            break
-    return beta * scale, np.where(np.isfinite(rss), rss, np.inf), coefficient_variances(shares, w)
+            self.beta, self.mean, self.residual, self.rss = proposal, mean, residual, rss
+            return
+        take = better[:, None]
+        self.beta, self.rss = np.where(take, proposal, self.beta), np.where(better, rss, self.rss)
+        self.mean, self.residual = np.where(take, mean, self.mean), np.where(take, residual, self.residual)
 
 
 def _log_residual(a: Array, beta: Array, target: Array, w: Array) -> tuple[Array, Array, Array]:
-    """RSS (B,), residuals (B, n), each term's share of the mean (B, k, n); RSS is infinite if a mean is not positive.
+    """Means (B, n), residuals (B, n) and RSS (B,) on the log scale; RSS is infinite if a mean is not positive.
 
     ``target`` are logarithms of responses, (n,) or (B, n), with weights ``w`` of the same shape.
     """
-    parts = beta[:, :, None] * a
-    mean = parts.sum(axis=1)
+    mean = (beta[:, None] @ a)[:, 0]
     above = mean > 0
     positive = above.all(axis=-1)
-    safe = mean if positive.all() else np.where(above, mean, 1.0)
-    residual = target - np.log(safe)
-    rss = weighted_squares(residual, w)
-    return np.where(positive, rss, np.inf), residual, parts / safe[:, None, :]
+    if not positive.all():
+        mean = np.where(above, mean, 1.0)
+    residual = target - np.log(mean)
+    return mean, residual, np.where(positive, weighted_squares(residual, w), np.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from perflaw.check.evalues import NO_RUNS, TAU, Effects, RunSpread, e_bh, e_value, learn_spread, residual_likelihood
+from perflaw.check.evalues import NO_RUNS, TAU, Effects, RunSpread, RunStatistics, e_bh, e_value, learn_spread
 
 LEAST = np.log(1.1)
 
@@ -93,7 +93,7 @@ def test_a_law_taken_at_its_word_has_no_runs_of_its_own():
 def test_the_likelihood_is_that_of_the_textbook():
     """Two runs: their difference is normal with variance 2τ² + v₁ + v₂."""
     effects = Effects(np.array([0.1, 0.25]), np.array([0.01, 0.02]))
-    found = residual_likelihood(effects)
+    found = RunStatistics.of([effects]).likelihood[0]
     wanted = stats.norm.logpdf(0.15, 0, np.sqrt(2 * TAU**2 + 0.03))
     assert found - found[0] == pytest.approx(wanted - wanted[0])
 

@@ -113,8 +113,8 @@ def claims_of_text(file: LawFile, twin: Document | None = None) -> list[Claim]:
         factor, unit = factor_of(block)
         claim = Claim(block.component, Metric(block.metric, unit), bound(block).clauses, factor, line=block.line)
         one = known.get((block.component, block.metric))
-        if one is not None and clauses_of(one) == claim.clauses:
-            learnt = claim_of_document(one)
+        if one is not None and clauses_of(one, claim.clauses) == claim.clauses:
+            learnt = claim_of_document(one, claim.clauses)
             claim = replace(claim, metric=learnt.metric, ranges=learnt.ranges, baseline=learnt.baseline, document=one)
         claims.append(claim)
     return claims
@@ -143,12 +143,21 @@ def claim_of_document(one: Document, clauses: tuple[Clause, ...] | None = None) 
     )
 
 
-def clauses_of(one: Document) -> tuple[Clause, ...]:
-    """Scopes of a document as clauses: neighbours of one condition are the parts of a mixture."""
+def clauses_of(one: Document, likely: Sequence[Clause] = ()) -> tuple[Clause, ...]:
+    """Scopes of a document as clauses: neighbours of one condition are the parts of a mixture.
+
+    What is written as in the ``likely`` clauses is taken from these and not parsed again.
+    """
+    conditions = {show(clause.condition): clause.condition for clause in likely if clause.condition is not None}
+    known = {show(part.distribution): part.distribution for clause in likely for part in clause.parts}
     clauses = []
     for text, scopes in groupby(one["scopes"], key=lambda scope: scope["condition"]):
-        parts = tuple(Part(scope["probability"], parse_distribution(scope["law"]["expression"])) for scope in scopes)
-        clauses.append(Clause(parse_expression(text) if text else None, parts))
+        parts = []
+        for scope in scopes:
+            written = scope["law"]["expression"]
+            parts.append(Part(scope["probability"], known.get(written) or parse_distribution(written)))
+        condition = (conditions.get(text) or parse_expression(text)) if text else None
+        clauses.append(Clause(condition, tuple(parts)))
     return tuple(clauses)
 
 

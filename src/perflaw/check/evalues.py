@@ -39,8 +39,12 @@ QUANTILES = np.array([0.5, LOW, HIGH])
 """Median and ends of the interval."""
 MAX_EFFECT = 20.0
 """Larger log effects are equal."""
-REACH, GRID_SIZE, GRIDS = 6.0, 33, 4
-"""Standard deviations in which the quantiles are searched, points of a grid, and number of nested grids."""
+REACH, BISECTIONS = 6.0, 20
+"""Standard deviations in which the quantiles are searched, and number of bisections."""
+UNLIKELY = 1e-6
+"""Probability up to which a τ is left out of the quantiles."""
+AT_ONCE = 200
+"""Number of comparisons that are made at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,63 +109,97 @@ def e_value(base: Effects, new: Effects, spread: RunSpread, up: float, down: flo
     >>> e_value(old, new, spread, up).e > 1000, e_value(old, old, spread, up).e < 1
     (True, True)
     """
-    log_tau = spread.log_weights() + residual_likelihood(base) + residual_likelihood(new)
-    base_mean, base_variance = _centre(base)
-    mean, variance = _centre(new)
-    shift, sd = mean - base_mean, np.sqrt(variance + base_variance)
-    down = up if down is None else down
-    null = np.where(NULL_GRID < 0, min(down, MAX_EFFECT), up) * NULL_GRID
+    return e_values([(base, new, spread, up, up if down is None else down)])[0]
+
+
+Comparison = tuple[Effects, Effects, RunSpread, float, float]
+"""What :func:`e_value` compares."""
+
+
+def e_values(comparisons: Sequence[Comparison]) -> list[ChangeEvidence]:
+    """:func:`e_value` of many comparisons, some hundreds at once."""
+    found = []
+    for start in range(0, len(comparisons), AT_ONCE):
+        found += _e_values(comparisons[start : start + AT_ONCE])
+    return found
+
+
+def _e_values(comparisons: Sequence[Comparison]) -> list[ChangeEvidence]:
+    base, new = (RunStatistics.of(side) for side in ([one[0] for one in comparisons], [one[1] for one in comparisons]))
+    log_tau = np.array([spread.log_weights() for _, _, spread, _, _ in comparisons])
+    log_tau = log_tau + base.likelihood + new.likelihood
+    shift, sd = new.mean - base.mean, np.sqrt(new.variance + base.variance)
+    up, down = np.array([one[3:] for one in comparisons]).T[:, :, None]
+    null = np.where(NULL_GRID < 0, np.minimum(down, MAX_EFFECT), up) * NULL_GRID
     # The most likely point of a wide null lies between those of the grid.
-    null = np.r_[null, np.clip(shift[::8], -down, up)][:, None]
-    under_null = logsumexp(log_tau - np.log(sd) - 0.5 * ((shift - null) / sd) ** 2 - 0.5 * np.log(2 * np.pi), axis=1)
-    # Density of the shift if the true effect is above up or below −down, (48,).
+    null = np.concatenate([null, np.minimum(np.maximum(shift[:, ::8], -down), up)], axis=1)[:, :, None]
+    density_of_shift = log_tau - np.log(sd) - 0.5 * np.log(2 * np.pi)
+    distance = (shift[:, None] - null) / sd[:, None]
+    under_null = logsumexp(density_of_shift[:, None] - 0.5 * distance**2, axis=2).max(axis=1)
+    # Density of the shift if the true effect is above up or below −down, (K, 48).
     density = np.zeros_like(shift)
     for sign, start in ((1.0, up), (-1.0, down)):
-        if not np.isfinite(start):
-            continue
-        edges = (start + BIN_EDGES[:, None] - sign * shift) / sd
+        possible = np.isfinite(start)
+        beyond = np.where(possible, start, 0.0) - sign * shift
+        edges = (beyond[:, None] + BIN_EDGES[:, None]) / sd[:, None]
         # A difference of the smaller tails keeps its digits.
         below, above = ndtr(edges), ndtr(-edges)
-        mass = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
-        density += 0.5 * (mass / np.diff(BIN_EDGES)[:, None]).mean(axis=0)
-    under_alternative = logsumexp(log_tau + np.log(np.maximum(density, 1e-300)))
-    log_e = float(np.clip(under_alternative - under_null.max(), -600.0, 600.0))
-    return ChangeEvidence(float(np.exp(log_e)), *_interval(shift, sd, log_tau))
+        mass = np.where(edges[:, :-1] > 0, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
+        density += np.where(possible, 0.5 * (mass / np.diff(BIN_EDGES)[:, None]).mean(axis=1), 0.0)
+    under_alternative = logsumexp(log_tau + np.log(np.maximum(density, 1e-300)), axis=1)
+    e = np.exp(np.clip(under_alternative - under_null, -600.0, 600.0))
+    quantiles = _quantiles(shift, sd, log_tau)
+    return [ChangeEvidence(*numbers) for numbers in np.column_stack([e, quantiles]).tolist()]
 
 
-def residual_likelihood(effects: Effects) -> Array:
-    """Log likelihood of each τ of the grid, (48,), from the scatter of the runs about their mean (integrated out)."""
-    if effects.value.size < 2:
-        return np.zeros(TAU.size)
-    precision = 1.0 / (TAU[:, None] ** 2 + effects.variance)
-    total = precision.sum(axis=1)
-    mean = (precision * effects.value).sum(axis=1) / total
-    squares = (precision * (effects.value - mean[:, None]) ** 2).sum(axis=1)
-    return np.asarray(0.5 * (np.log(precision).sum(axis=1) - np.log(total) - squares))
+@dataclass(frozen=True, slots=True, eq=False)
+class RunStatistics:
+    """The runs of K components under each τ of the grid; arrays are (K, 48)."""
+
+    mean: Array
+    """Mean effect of the runs; 0 without runs."""
+    variance: Array
+    """Its variance; 0 without runs."""
+    likelihood: Array
+    """Log likelihood of the τ from the scatter of the runs about their mean (integrated out); 0 for a single run."""
+
+    @classmethod
+    def of(cls, components: Sequence[Effects]) -> RunStatistics:
+        """The statistics of components with any numbers of runs."""
+        count = np.array([one.value.size for one in components])
+        there = np.arange(max(int(count.max(initial=0)), 1)) < count[:, None]
+        value, variance = np.zeros(there.shape), np.ones(there.shape)
+        if count.any():
+            value[there] = np.concatenate([one.value for one in components])
+            variance[there] = np.concatenate([one.variance for one in components])
+        spread = TAU[:, None] ** 2 + variance[:, None]
+        precision = there[:, None] / spread
+        any_run = count[:, None] > 0
+        total = np.where(any_run, precision.sum(axis=2), 1.0)
+        mean = (precision * value[:, None]).sum(axis=2) / total
+        squares = (precision * (value[:, None] - mean[..., None]) ** 2).sum(axis=2)
+        logs = -np.where(there[:, None], np.log(spread), 0.0).sum(axis=2)
+        likelihood = 0.5 * (logs - np.log(total) - squares)
+        return cls(mean, np.where(any_run, 1.0 / total, 0.0), np.where(count[:, None] < 2, 0.0, likelihood))
 
 
-def _centre(effects: Effects) -> tuple[Array, Array]:
-    """Mean of the runs and its variance at each τ, (48,) each; zeros without runs."""
-    if not effects.value.size:
-        return np.zeros(TAU.size), np.zeros(TAU.size)
-    precision = 1.0 / (TAU[:, None] ** 2 + effects.variance)
-    total = precision.sum(axis=1)
-    return (precision * effects.value).sum(axis=1) / total, 1.0 / total
-
-
-def _interval(shift: Array, sd: Array, log_tau: Array) -> tuple[float, float, float]:
-    """Median and confidence interval of δ under a flat prior: quantiles of a mixture over τ of normal distributions."""
-    weight = np.exp(log_tau - logsumexp(log_tau))
-    likely = weight > 1e-6
-    shift, sd, weight = shift[likely], sd[likely], weight[likely]
-    low, high = np.full(3, (shift - REACH * sd).min()), np.full(3, (shift + REACH * sd).max())
-    rows = np.arange(3)
-    for _ in range(GRIDS):
-        grid = np.linspace(low, high, GRID_SIZE, axis=1)
-        below = ndtr((grid[..., None] - shift) / sd) @ weight / weight.sum()
-        place = np.clip((below < QUANTILES[:, None]).sum(axis=1), 1, GRID_SIZE - 1)
-        low, high = grid[rows, place - 1], grid[rows, place]
-    return float(high[0]), float(high[1]), float(high[2])
+def _quantiles(shift: Array, sd: Array, log_tau: Array) -> Array:
+    """Median and confidence interval of δ under a flat prior, (K, 3): quantiles of mixtures over τ, (K, 48) each."""
+    weight = np.exp(log_tau - logsumexp(log_tau, axis=1)[:, None])
+    # Only what is likely matters: it comes first.
+    order = np.argsort(-weight, axis=1, kind="stable")[:, : int((weight > UNLIKELY).sum(axis=1).max())]
+    shift, sd, weight = (np.take_along_axis(one, order, axis=1) for one in (shift, sd, weight))
+    likely = weight > UNLIKELY
+    weight = np.where(likely, weight, 0.0)
+    weight /= weight.sum(axis=1, keepdims=True)
+    low = np.repeat(np.where(likely, shift - REACH * sd, np.inf).min(axis=1, keepdims=True), QUANTILES.size, axis=1)
+    high = np.repeat(np.where(likely, shift + REACH * sd, -np.inf).max(axis=1, keepdims=True), QUANTILES.size, axis=1)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2.0
+        below = (ndtr((middle[..., None] - shift[:, None]) / sd[:, None]) * weight[:, None]).sum(axis=2)
+        enough = below >= QUANTILES
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.asarray(high)
 
 
 def learn_spread(components: Sequence[Effects]) -> RunSpread:
@@ -170,7 +208,7 @@ def learn_spread(components: Sequence[Effects]) -> RunSpread:
     informative = [effects for effects in components if effects.value.size > 1]
     if not informative:
         return default
-    likelihood = np.array([residual_likelihood(effects) for effects in informative])
+    likelihood = RunStatistics.of(informative).likelihood
     best_score, best = -np.inf, default
     for freedom in (2.0, 4.0, 8.0, MAX_FREEDOM):
         for scale in np.geomspace(MIN_SCALE, 1.0, 24):

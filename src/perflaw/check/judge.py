@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from perflaw.check.claims import Baseline, Claim
-from perflaw.check.evalues import NO_RUNS, ChangeEvidence, Effects, RunSpread, e_bh, e_value, learn_spread
+from perflaw.check.evalues import NO_RUNS, ChangeEvidence, Effects, RunSpread, e_bh, e_value, e_values, learn_spread
 from perflaw.check.law_records import LawRecords, law_records, missing_features
 from perflaw.check.mixture_changes import MIX_CHANGED, mix_change
 from perflaw.check.run_effects import (
@@ -104,9 +104,9 @@ def judge(claims: Sequence[Claim], evidence: EvidenceByKey, options: CheckOption
             if view.name in by_statistic:
                 by_statistic[view.name] += [view.effects, case.baseline.effects.get(view.name, NO_RUNS)]
     spreads = {name: learn_spread(effects) for name, effects in by_statistic.items()}
-    looks = []
+    # For each case every view that the law's own runs and the new ones share; the whole component's total first.
+    seen: list[list[tuple[CostView, Effects, RunSpread]]] = []
     for case in cases:
-        # Every view that the law's own runs and the new ones share; the whole component's total first.
         of_case = []
         for view in case.views:
             base = case.baseline.effects.get(view.name, NO_RUNS)
@@ -115,9 +115,18 @@ def judge(claims: Sequence[Claim], evidence: EvidenceByKey, options: CheckOption
             if case.margin.stated and view.name.startswith("typical"):
                 continue  # The shape of a wide distribution that nobody measured is no claim.
             spread = spreads[view.name.split(" ", 1)[0]]
-            found = e_value(base, view.effects, spread, case.margin.up, case.margin.down)
-            of_case.append(CostLook(view, base, spread, found))
-        looks.append(of_case)
+            of_case.append((view, base, spread))
+        seen.append(of_case)
+    found = iter(
+        e_values(
+            [
+                (base, view.effects, spread, case.margin.up, case.margin.down)
+                for case, of_case in zip(cases, seen, strict=True)
+                for view, base, spread in of_case
+            ]
+        )
+    )
+    looks = [[CostLook(*look, next(found)) for look in of_case] for of_case in seen]
     e = np.array([np.mean([look.evidence.e for look in of_case]) for of_case in looks], dtype=np.float64)
     testable = np.array([not _too_few_runs(of_case[0], options) for of_case in looks], dtype=bool)
     rejected = np.zeros(e.size, dtype=bool)

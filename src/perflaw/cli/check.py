@@ -85,16 +85,18 @@ def command(
     from perflaw.check.judge import CheckOptions
     from perflaw.check.program_changes import check_laws
     from perflaw.check.program_summary import summarize
+    from perflaw.learn.series.series import without_garbage_collection
     from perflaw.report.documents import check_document
     from perflaw.report.verdicts import law_verdicts_text
     from perflaw.store.program import read_program
 
-    loaded = load_laws(laws, metric, run_ids if laws == experiment else ())
-    recordings, left_out = _new_recordings(experiment, run_ids, loaded.source, loaded.learnt_from, "the laws", "")
-    metric_of = loaded.program.metric if loaded.program else None
-    new_program = summarize(read_program(recordings, metric_of)) if metric_of else None
-    options = CheckOptions(alpha, min_effect, single_run)
-    verdicts = check_laws(loaded.claims, _gather_evidence(loaded, recordings), options, loaded.program, new_program)
+    with without_garbage_collection():
+        loaded = load_laws(laws, metric, run_ids if laws == experiment else ())
+        recordings, left_out = _new_recordings(experiment, run_ids, loaded.source, loaded.learnt_from, "the laws", "")
+        metric_of = loaded.program.metric if loaded.program else None
+        new_program = summarize(read_program(recordings, metric_of)) if metric_of else None
+        options = CheckOptions(alpha, min_effect, single_run)
+        verdicts = check_laws(loaded.claims, _gather_evidence(loaded, recordings), options, loaded.program, new_program)
     if loaded.note:
         note(loaded.note)
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)

@@ -32,16 +32,15 @@ def command(
     """
     from perflaw.check.diffing import DiffSide, compare
     from perflaw.check.judge import CheckOptions
+    from perflaw.learn.series.series import without_garbage_collection
     from perflaw.report.verdicts import github, law_verdicts_text
 
-    before, after = load_laws(old, metric), load_laws(new, metric)
-    for remark in filter(None, (before.note, after.note)):
-        note(remark)
-    verdicts = compare(
-        DiffSide(before.claims, before.evidence, before.program),
-        DiffSide(after.claims, after.evidence, after.program),
-        CheckOptions(alpha, min_effect),
-    )
+    with without_garbage_collection():
+        before, after = load_laws(old, metric), load_laws(new, metric)
+        for remark in filter(None, (before.note, after.note)):
+            note(remark)
+        first, second = (DiffSide(one.claims, one.evidence, one.program) for one in (before, after))
+        verdicts = compare(first, second, CheckOptions(alpha, min_effect))
     if as_json:
         from perflaw.report.documents import diff_document
 

@@ -267,10 +267,12 @@ def write_laws(
 ) -> None:
     """Write a law file and its twin; StoreError if that is impossible."""
     from perflaw.cli.options import write_text
+    from perflaw.learn.series.series import without_garbage_collection
     from perflaw.report.annotations import law_file
     from perflaw.types.documents import dumps_short
 
-    twin = dumps_short(twin_document(annotations, recordings, evidence, at, costs)) + "\n"
+    with without_garbage_collection():
+        twin = dumps_short(twin_document(annotations, recordings, evidence, at, costs)) + "\n"
     write_text(str(path), law_file(annotations), "-o another/file.law")
     write_text(str(twin_path(path)), twin, "-o another/file.law")
 

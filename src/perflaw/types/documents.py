@@ -14,11 +14,11 @@ A class lists properties that its document holds beside the fields in ``DOCUMENT
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from math import isfinite
 from typing import Any
 
 Document = dict[str, Any]
@@ -80,7 +80,7 @@ def encoded(value: Any) -> Any:
     """
     kind = type(value)
     if kind is float:
-        return value if isfinite(value) else None
+        return value if math.isfinite(value) else None
     if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:
@@ -88,7 +88,7 @@ def encoded(value: Any) -> Any:
     if isinstance(value, str | bool | int) and not isinstance(value, Enum):
         return value
     if isinstance(value, float):
-        return finite(value)
+        return finite(float(value))
     if is_dataclass(value):
         return document(value)
     if isinstance(value, Mapping):
@@ -128,7 +128,7 @@ def _short(value: Any) -> Any:
 
 def finite(value: float | None) -> float | None:
     """The number, or None for NaN and infinities."""
-    return value if value is not None and isfinite(value) else None
+    return value if value is not None and math.isfinite(value) else None
 
 
 @cache

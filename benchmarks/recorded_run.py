@@ -102,6 +102,7 @@ def saving(python: str, fixed: float, rounds: int, bars: Bars) -> None:
 
 def main(rounds: int = 5, *programs: str) -> None:
     bars = Bars()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # perflaw's modules would be compiled anew each time
     python = environment("3.11", PACKAGES, "recorded_run")
     fixed = near_empty(python, rounds, bars)
     print("  program    plain   calls contexts counted, ratio of the process, beside it, own CPU over plain")

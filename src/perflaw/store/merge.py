@@ -187,4 +187,8 @@ def _smallest(groups: list[Array], priority: Array, size: int) -> NDArray[np.int
 def _rows_of(invocations: Table, table: Table) -> Table:
     """The rows of a table that belong to these invocations."""
     own, wanted = ((one["run"].astype(np.int64) << 40) + one["sequence"] for one in (table, invocations))
-    return table.take(np.flatnonzero(np.isin(own, wanted)))
+    if not len(wanted):
+        return table.take(np.array([], dtype=np.int64))
+    wanted = np.sort(wanted)
+    at = np.minimum(np.searchsorted(wanted, own), len(wanted) - 1)
+    return table.take(np.flatnonzero(wanted[at] == own))

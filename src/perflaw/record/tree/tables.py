@@ -130,10 +130,11 @@ def _sample_tables(lanes: Lanes, run: str, tree: TreeTables, definitions: Defini
     with_cpu = CPU_LANE in dict(lanes)
     rows = {name: samples[name] for name in ("sequence", "node", "uniform_key", "stratum_key")}
     # Of a sample that became smaller while it was taken, larger priorities are left only of early invocations.
-    bounds = np.array(
-        [definitions.sample_bounds.get(code, 1 << 62) for code in samples["code"].tolist()], dtype=np.int64
-    )
-    rows["uniform_key"] = np.where(rows["uniform_key"] < bounds, rows["uniform_key"], -1)
+    if definitions.sample_bounds:
+        bounds = np.full(samples["code"].max(initial=0) + 1, 1 << 62)
+        for code in definitions.sample_bounds.keys() & set(range(len(bounds))):
+            bounds[code] = definitions.sample_bounds[code]
+        rows["uniform_key"] = np.where(rows["uniform_key"] < bounds[samples["code"]], rows["uniform_key"], -1)
     rows |= {"component": samples["code"], "started": samples["started"] - (tree.first or 0)}
     rows |= {"x": costs[:, TIME_LANE], "x_events": costs[:, EVENTS_LANE]}
     rows |= {"x_cpu": _measured(with_cpu, costs[:, CPU_LANE]), "weight": np.ones(len(samples))}

@@ -152,3 +152,27 @@ def test_wrong_use_is_told_in_a_line(trend: Trend, arguments: list[str], said: s
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+RARE = """
+import sys
+
+
+def rare(n):
+    for _ in range(n * n):
+        pass
+
+
+n = int(sys.argv[1])
+for _ in range(n):
+    pass
+if n in (20, 160):
+    rare(n)
+"""
+
+
+def test_what_dominates_is_unknown_where_the_heaviest_cluster_has_no_law(tmp_path, perflaw):
+    (tmp_path / "app.py").write_text(RARE)
+    perflaw("record", "--collect", "lines", "--vary", "n=5,10,20,40,80,120,160", "--", "app.py", "{n}")
+    text = " ".join(perflaw("trend", "--at", "n=1600").stdout.split())
+    assert "At n = 1,600 it is not known what dominates: the cost of cluster 1 (now" in text

@@ -15,7 +15,7 @@ from pathlib import PurePath
 import numpy as np
 
 from perflaw.report.law_words import features_text
-from perflaw.report.quantity import counted, number, percent, quantity
+from perflaw.report.quantity import counted, is_known, number, percent, quantity
 from perflaw.types import Cluster, CountMatrix, Location, Overtake, PowerLaw, Trends
 
 _ANONYMOUS = re.compile(r"(<\w+>):\d+$")
@@ -253,13 +253,18 @@ def point_text(view: TrendView) -> str:
 
 def dominates(view: TrendView) -> str:
     """The cluster that costs most at the predicted point, in one sentence; empty where nothing can be predicted."""
-    costs = {one.rank: one.predicted.mean for one in view.trends.clusters if one.predicted is not None}
-    whole = sum(costs.values())
+    predicted = {one.rank: one.predicted for one in view.trends.clusters if one.predicted is not None}
+    whole = sum(each.mean for each in predicted.values())
     if not view.trends.at or whole <= 0:
         return ""
-    first = view.trends.clusters[max(costs, key=lambda rank: costs[rank]) - 1]
+    for one in view.trends.clusters:
+        each = predicted.get(one.rank)
+        if one.share >= COSTLY and (each is None or not is_known(each.mean, each.mean_low, each.mean_high)):
+            why = f"the cost of cluster {one.rank} (now {percent(one.share)}) is unknown there"
+            return f"At {point_text(view)} it is not known what dominates: {why}."
+    first = view.trends.clusters[max(predicted, key=lambda rank: predicted[rank].mean) - 1]
     places = places_of(view.matrix.locations).texts(first.members, view.peak)
     more = f" and {counted(len(places) - 1, 'more place')}" if len(places) > 1 else ""
-    part = f"with {percent(costs[first.rank] / whole)} of the cost (now {percent(first.share)})"
+    part = f"with {percent(predicted[first.rank].mean / whole)} of the cost (now {percent(first.share)})"
     place = places[0] if places else first.representative
     return f"At {point_text(view)} cluster {first.rank} dominates {part}: {place}{more}."

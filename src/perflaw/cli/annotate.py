@@ -60,9 +60,11 @@ def command(
 
         click.echo(law_file(annotations), nl=False)
     else:
-        from perflaw.report.annotations import annotations_table, program_line
+        from perflaw.report.annotations import annotations_table, growth_lines, program_line
 
         click.echo(annotations_table(annotations, point, sys.stdout.isatty(), every), nl=False)
+        if learnt.sources:
+            click.echo(growth_lines(learnt.sources), nl=False)
         if learnt.program:
             click.echo(program_line(learnt.program, learnt.metric.unit), nl=False)
         counted = max(one.run.lost.counted_functions for one in learnt.recordings)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perflaw.check.program_summary import ProgramSummary
     from perflaw.store.evidence import EvidenceByKey
     from perflaw.store.experiment import Experiment, Recording
-    from perflaw.types import Annotation, Evidence, Metric, ProgramCosts, ProgramForecast
+    from perflaw.types import Annotation, Evidence, GrowthSource, Metric, ProgramCosts, ProgramForecast
 
 Document = Mapping[str, Any]
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
@@ -51,6 +51,8 @@ class LearntExperiment:
     """The cost of whole runs; None without a complete one."""
     costs: ProgramCosts
     """Calls and own costs of the executions, by function and calling context."""
+    sources: tuple[GrowthSource, ...] = ()
+    """Call sites at which growth enters a run of the size asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def learn_experiment(
     """
     from perflaw.cli.options import read_recordings
     from perflaw.learn.annotations import AnnotationOptions, annotate
-    from perflaw.learn.program import forecast_program, learn_program
+    from perflaw.learn.program import forecast_program, growth_sources, learn_program
     from perflaw.learn.series.series import without_garbage_collection
     from perflaw.store.evidence import find_metric, gather
     from perflaw.store.program import read_program
@@ -111,7 +113,8 @@ def learn_experiment(
         model = learn_program(costs, tuple(at or ()))
         learning(0.0)
         annotations = annotate(evidence, options, at, model)
-    return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at), costs)
+    sources = growth_sources(model, at) if at else ()
+    return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at), costs, sources)
 
 
 @contextmanager

@@ -19,18 +19,21 @@ from perflaw.report.law_words import (
     leading_terms,
     prediction_text,
     scope_pairs,
+    short_path,
     slope_interval,
     steepest,
     verdict,
 )
 from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, interval, is_known, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, WIDTH, broken, printable, text_table, width
-from perflaw.types import NOT_ASKED, Annotation, Forecast, Law, Prediction, ProgramForecast, Run
+from perflaw.types import NOT_ASKED, Annotation, Forecast, GrowthSource, Law, Prediction, ProgramForecast, Run
 
 SMALL_SHARE = 0.03
 """Functions below this share of the cost are counted and not listed, unless all are asked for."""
 MAX_LAWS, MAX_CONDITION_LINES = 4, 3
 """Laws of one component that the table lists, and lines of a condition; --text and the page hold all."""
+MAX_SOURCES = 3
+"""Call sites at which growth enters that stand below the table."""
 MAX_SERIES = 200
 """Series that a table of own numbers lists."""
 _GROWTH, _GROWTH_WIDTH = "grows as", 13
@@ -133,6 +136,20 @@ def program_line(program: ProgramForecast, unit: str) -> str:
     if program.unrecorded:
         parts.append(f"of these {quantity(program.unrecorded, unit)} for the start and end of the process")
     return _wrapped([" · ".join(parts)])
+
+
+def growth_lines(sources: Sequence[GrowthSource]) -> str:
+    """The call sites at which growth enters, so that a person finds the lines."""
+    lines = []
+    for one in sources[:MAX_SOURCES]:
+        line = f":{one.line}" if one.line > 0 else ""
+        place = f"{short_path(one.caller.file)}{line}" if one.caller.file else "no source file"
+        names = (name.replace(".<locals>", "") for name in (one.caller.name, one.callee.name))
+        caller, callee = (".".join(name.rsplit(".", 2)[-2:]) for name in names)
+        growth = f"{number(one.few)} to {number(one.many)} calls a call, as {one.feature}^{one.exponent:.2f}"
+        site = f"growth enters at {place} ({printable(caller)} -> {printable(callee)})"
+        lines.append(f"{site}: {growth} · {percent(one.share)} of the cost")
+    return _wrapped(lines)
 
 
 def gist(reason: str) -> str:

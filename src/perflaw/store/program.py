@@ -61,6 +61,7 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
         active,
         tuple(reader.edges),
         edge_calls,
+        tuple(max(lines, key=lambda line: lines[line]) for lines in reader.edge_lines),
     )
 
 
@@ -97,6 +98,8 @@ class _ContextReader:
     calls them (-1: none); one for each recording."""
     edges: dict[tuple[int, int], int] = field(default_factory=dict)
     """Caller (-1 for none) and callee by number → number of the edge."""
+    edge_lines: list[dict[int, float]] = field(default_factory=list)
+    """Of each edge, the calls by line of their call site."""
     edge_calls: list[tuple[str, Array, Array]] = field(default_factory=list)
     """Execution, edges by number, and the calls along them; one for each recording."""
     _set_numbers: dict[frozenset[int], int] = field(default_factory=lambda: {frozenset(): 0})
@@ -152,7 +155,7 @@ class _ContextReader:
 
         The calls along edges are kept in ``edge_calls``.
         """
-        tree = read_table(recording.folder, "calltree", ("node", "parent", "component"))
+        tree = read_table(recording.folder, "calltree", ("node", "parent", "component", "site_line"))
         moments = read_table(recording.folder, "moments", ("node", "metric", "n", "sum_x", "open"))
         place = {node: row for row, node in enumerate(tree["node"].tolist())}
         values = np.zeros((2, len(place)))
@@ -175,12 +178,15 @@ class _ContextReader:
         # Number of the set above the callees of each node; the last is 0.
         above = np.zeros(len(place) + 1, dtype=np.intp)
         contexts, callers, edges = np.full((3, len(place)), -1, dtype=np.intp)
-        called_by = tree["component"].tolist()
+        called_by, lines = tree["component"].tolist(), tree["site_line"].tolist()
         for row, (parent, component) in enumerate(zip(parent_row.tolist(), called_by, strict=True)):
             if component >= 0:
                 known, over = numbers[component], int(above[parent])
                 caller = numbers[called_by[parent]] if parent >= 0 and called_by[parent] >= 0 else -1
-                edges[row] = self.edges.setdefault((caller, known), len(self.edges))
+                edge = edges[row] = self.edges.setdefault((caller, known), len(self.edges))
+                if edge == len(self.edge_lines):
+                    self.edge_lines.append({})
+                self.edge_lines[edge][lines[row]] = self.edge_lines[edge].get(lines[row], 0.0) + values[0, row]
                 contexts[row] = self.contexts.setdefault((known, over), len(self.contexts))
                 callers[row] = contexts[parent] if parent >= 0 else -1
                 # Number of the set with the component added.

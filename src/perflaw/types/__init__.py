@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Scope,
         Verdict,
     )
-    from perflaw.types.programs import ProgramCosts, ProgramForecast
+    from perflaw.types.programs import GrowthSource, ProgramCosts, ProgramForecast
     from perflaw.types.recordings import (
         CPU,
         EVENTS,
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 _MODULES: Final = {
     "laws": "Alternative Annotation Breakpoint Curve Law Noise Points Prediction Scope Verdict",
-    "programs": "ProgramCosts ProgramForecast",
+    "programs": "GrowthSource ProgramCosts ProgramForecast",
     "recordings": "CPU EVENTS FEATURE_NAME MOST_SLOWDOWN TIME Clock Collections Component Evidence Losses Machine Metric Run "
     "RunCost",
     "specifications": "Batches Consistency Histogram Observation Observed PathGroup PathSpec Platform",
@@ -117,6 +117,7 @@ __all__ = [
     "Evidence",
     "Forecast",
     "Goal",
+    "GrowthSource",
     "Histogram",
     "Knob",
     "KnobKind",

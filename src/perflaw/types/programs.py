@@ -50,6 +50,30 @@ class ProgramCosts:
     """(E,) caller and callee by component number of each pair that calls; caller -1 for the program's entry."""
     edge_calls: NDArray[np.float64] | None = None
     """(R, E) calls along each edge; None where they are not known."""
+    edge_lines: tuple[int, ...] = ()
+    """(E,) line of the call site with most of these calls, in the caller's file; -1 where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthSource:
+    """A call site whose calls for each call of the caller become more as the runs grow: where growth enters."""
+
+    caller: Component
+    """The calling function."""
+    callee: Component
+    """The function that is called more and more often."""
+    line: int
+    """Line of the call site in the caller's file; -1 where it is not known."""
+    feature: str
+    """Feature of the runs that the calls grow with."""
+    exponent: float
+    """By which power of the feature they grow, over the recorded sizes."""
+    few: float
+    """Calls for each call of the caller at the smallest size."""
+    many: float
+    """The same at the largest size."""
+    share: float
+    """Share of the cost of a run, at the point asked for, that lies below these calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,5 +2,6 @@
 
 from perflaw.learn.program.laws import RunLaws, forecast_program
 from perflaw.learn.program.model import CostModel, learn_program
+from perflaw.learn.program.sources import growth_sources
 
-__all__ = ["CostModel", "RunLaws", "forecast_program", "learn_program"]
+__all__ = ["CostModel", "RunLaws", "forecast_program", "growth_sources", "learn_program"]

@@ -242,6 +242,7 @@ def assert_nested(spans):
         (["nothing.such"], "there is no component 'nothing.such'"),
         (["f", "g1"], "two components"),
         (["--deadline", "soon"], "--deadline soon"),
+        (["--deadline", "5"], "a time needs its unit"),
         (["--metric", "events", "--deadline", "20ms"], "is not a number"),
         (["--metric", "heat"], "not measured"),
         (["1", "99"], "no run 0099"),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perflaw.store.experiment import Recording
     from perflaw.types.variance import Variance
 
-_UNITS_NS = {"": 1.0, "ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}
+_UNITS_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}
 _TIME = re.compile(r"([\d._]+(?:e[+-]?\d+)?)\s*([a-zµ]*)")
 
 
@@ -137,13 +137,15 @@ def command(
 def parse_time(text: str) -> float:
     """Read a time with its unit, in ns; UsageError otherwise.
 
-    >>> parse_time("20ms"), parse_time("1.5s"), parse_time("300")
-    (20000000.0, 1500000000.0, 300.0)
+    >>> parse_time("20ms"), parse_time("1.5s"), parse_time("0")
+    (20000000.0, 1500000000.0, 0.0)
     """
     match = _TIME.fullmatch(text)
-    if not match or match[2] not in _UNITS_NS:
+    if match and not match[2] and parse_number(match[1], "--deadline"):
+        raise UsageError(f"--deadline {text}", "a time needs its unit: ns, us, ms, s or min", f"--deadline {text}ms")
+    if not match or match[2] not in {"", *_UNITS_NS}:
         raise UsageError(f"--deadline {text}", "it is not a time such as 20ms, 1.5s or 300us", "--deadline 20ms")
-    return parse_number(match[1], "--deadline") * _UNITS_NS[match[2]]
+    return parse_number(match[1], "--deadline") * _UNITS_NS.get(match[2], 1.0)
 
 
 def _write_graphs(found: Variance, dot: str | None, perfetto: str | None, recordings: Sequence[Recording]) -> None:

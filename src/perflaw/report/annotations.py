@@ -135,6 +135,8 @@ def program_line(program: ProgramForecast, unit: str) -> str:
     parts.append(f"recorded runs{size}: composed {composed}, measured {measured}")
     if program.unrecorded:
         parts.append(f"of these {quantity(program.unrecorded, unit)} for the start and end of the process")
+    if program.queued:
+        parts.append(f"without {quantity(program.queued, unit)} in which the busy machine had no CPU for them")
     return _wrapped([" · ".join(parts)])
 
 

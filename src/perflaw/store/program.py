@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,7 +20,47 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     """The costs of all complete executions in a metric; StoreError if a table is missing or damaged.
 
     An execution is the program's own run with the runs of its child processes. It counts if all of them are complete.
+    Wall time on a busy machine is without what the kernel had the program queue for a CPU, where CPU time is recorded too.
     """
+    costs = _read_costs(recordings, metric)
+    runs = [recording.run for recording in recordings]
+    busy = any(run.machine and run.machine.is_busy(run.wall_ns) and run.clock.name != "fake" for run in runs)
+    if metric != TIME or not busy or not all(CPU in run.metrics for run in runs):
+        return costs
+    queued = np.array([run.machine.queued_ns if run.machine else 0 for run in costs.runs], dtype=np.float64)
+    return _without_queueing(costs, _read_costs(recordings, CPU), queued)
+
+
+def _without_queueing(costs: ProgramCosts, on_cpu: ProgramCosts, queued: Array) -> ProgramCosts:
+    """Wall time without that which each run queued for a CPU, ns (R,).
+
+    The kernel tells how long a run queued in all, not where. Queueing comes with running: for each ns on a CPU a function
+    queues as long as any other, and at most as long as it was off the CPU. The rest is waiting of its own accord.
+    """
+    off = np.maximum(costs.own - on_cpu.own, 0.0)
+    context_off = np.maximum(costs.context_own - on_cpu.context_own, 0.0)
+    rate = np.array([_queueing_rate(*run) for run in zip(off, np.maximum(on_cpu.own, 1.0), queued, strict=True)])[
+        :, None
+    ]
+    left_out = np.minimum(off, rate * np.maximum(on_cpu.own, 1.0))
+    own = costs.own - left_out
+    context_own = costs.context_own - np.minimum(context_off, rate * np.maximum(on_cpu.context_own, 1.0))
+    _match_totals(own, costs.context, costs.context_calls, context_own)
+    return replace(costs, own=own, context_own=context_own, queued=left_out.sum(axis=1))
+
+
+def _queueing_rate(off: Array, cpu: Array, queued: float) -> float:
+    """The rate r at which the least of off (F,) and r times cpu (F,) sums to a run's queueing; infinite if off is less."""
+    order = np.argsort(off / cpu)
+    # Before each function in this order: what those whose time off the CPU is queueing throughout queued, and the others' CPU.
+    full = np.concatenate([[0.0], np.cumsum(off[order])[:-1]])
+    rest = np.cumsum(cpu[order][::-1])[::-1]
+    rates = (queued - full) / rest
+    fits = np.flatnonzero(rates <= off[order] / cpu[order])
+    return float(max(rates[fits[0]], 0.0)) if fits.size else float("inf")
+
+
+def _read_costs(recordings: Sequence[Recording], metric: Metric) -> ProgramCosts:
     by_id = {recording.run.id: recording.run for recording in recordings}
     incomplete = {execution_of(one.run, by_id).id for one in recordings if not one.run.complete}
     executions: dict[str, Run] = {}

@@ -52,6 +52,8 @@ class ProgramCosts:
     """(R, E) calls along each edge; None where they are not known."""
     edge_lines: tuple[int, ...] = ()
     """(E,) line of the call site with most of these calls, in the caller's file; -1 where it is not known."""
+    queued: NDArray[np.float64] | None = None
+    """(R,) time that the runs queued for a CPU and that is left out of their own costs; None where none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +94,5 @@ class ProgramForecast:
     """Number of executions that the model was learnt from."""
     predicted: Prediction | None
     """Cost of a run at the point asked for; None without a point, or if it lacks a feature of the model."""
+    queued: float = 0.0
+    """Time that these executions queued for a CPU of a busy machine, median; all other figures are without it."""

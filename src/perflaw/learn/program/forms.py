@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from perflaw.laws.build import number, product
 from perflaw.laws.catalogue import Shape
-from perflaw.laws.tree import Binary, Call, Expression, Name
+from perflaw.laws.tree import Binary, Call, Name
 from perflaw.learn.program.terms import ONE, Monomial, monomial, restricted
 
 Array = NDArray[np.float64]
@@ -108,21 +108,21 @@ def smooth_forms(features: Mapping[str, Array]) -> list[Candidate]:
 
 
 def exponential_forms(features: Mapping[str, Array]) -> list[Candidate]:
-    """Exponentials of each feature x and powers of its factorial, at rates that differ by less than a tenth.
+    """Exponentials of each feature x, at rates that differ by less than a tenth, and its factorial.
 
-    A factorial is written as exp(x log x - x), by Stirling's formula.
+    The factorial has no free rate: its powers would imitate any steep power of a few sizes. It is written as
+    √x·exp(x log x - x), by Stirling's formula.
     """
     forms = []
     for name, x in features.items():
         feature = Name(name)
-        exponents: list[tuple[Expression, Array]] = [(feature, x)]
+        rates = np.geomspace(2.0, 60.0, RATES) / np.ptp(x)
+        keys: list[Monomial] = [((Call("exp", (Binary("*", number(rate), feature),)), 1.0),) for rate in rates]
         if x.min() >= 1:
             stirling = Binary("-", product([feature, Call("log", (feature,))]), feature)
-            exponents.append((stirling, x * np.log(x) - x))
-        for exponent, of_runs in exponents:
-            for rate in np.geomspace(2.0, 60.0, RATES) / np.ptp(of_runs):
-                key = ((Call("exp", (Binary("*", number(rate), exponent),)), 1.0),)
-                forms += [Candidate((key,), 2.0 * EXPONENTIAL), Candidate((ONE, key), 2.0 * EXPONENTIAL)]
+            keys.append(((Call("exp", (stirling,)), 1.0), (feature, 0.5)))
+        for key in keys:
+            forms += [Candidate((key,), 2.0 * EXPONENTIAL), Candidate((ONE, key), 2.0 * EXPONENTIAL)]
     return forms
 
 

@@ -178,6 +178,7 @@ def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | No
         unrecorded=float(np.median(model.costs.own[of_largest][:, outside].sum(axis=1))),
         executions=len(model.runs),
         predicted=model.predict(at).of_whole(at) if at is not None and known else None,
+        queued=0.0 if model.costs.queued is None else float(np.median(model.costs.queued[of_largest])),
     )
 
 

@@ -1,0 +1,58 @@
+"""Wall time on a busy machine: what a program queued for a CPU is left out, what it waited of its own accord stays."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from perflaw.store.evidence import find_metric
+from perflaw.store.experiment import open_experiment
+from perflaw.store.program import read_program
+from tests.conftest import run_perflaw
+
+PROGRAM = """
+import os, sys, time
+
+os.sched_setaffinity(0, {int(sys.argv[1])})
+
+
+def spin():
+    end = time.thread_time() + 0.4
+    while time.thread_time() < end:
+        pass
+
+
+def rest():
+    time.sleep(0.6)
+
+
+spin()
+rest()
+"""
+
+
+@pytest.fixture(params=[True, False], ids=["busy", "quiet"])
+def neighbour(request):
+    """A CPU and, where busy, a process that never leaves it."""
+    cpu = min(os.sched_getaffinity(0))
+    command = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"]
+    process = subprocess.Popen(command) if request.param else None
+    yield cpu, request.param
+    if process:
+        process.kill()
+        process.wait(20)
+
+
+def test_queueing_is_left_out_and_sleeping_stays(tmp_path, neighbour):
+    cpu, busy = neighbour
+    (tmp_path / "app.py").write_text(PROGRAM)
+    run_perflaw(tmp_path, "record", "--", "app.py", cpu)
+    recordings = open_experiment("default", tmp_path).recordings()
+    costs = read_program(recordings, find_metric(recordings, "time"))
+    own = {component.name: value / 1e9 for component, value in zip(costs.components, costs.own[0], strict=True)}
+    assert 0.4 <= own["app.spin"] < 0.6
+    assert 0.4 <= own["app.rest"] < 0.9
+    if busy:
+        assert costs.queued is not None and costs.queued[0] > 0.1e9
+        assert costs.context_own.sum() == pytest.approx(costs.own.sum(), rel=1e-6)

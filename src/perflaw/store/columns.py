@@ -125,9 +125,9 @@ def wide(values: Sequence[int]) -> Array:
 
 def texts(values: Sequence[str | None]) -> Column:
     """Texts as a column; None is null."""
-    places: dict[str, int] = {}
-    codes = [-1 if value is None else places.setdefault(value, len(places)) for value in values]
-    return Column(np.array(codes, dtype=np.int32), words=tuple(places))
+    words = tuple(word for word in dict.fromkeys(values) if word is not None)
+    places: dict[str | None, int] = {None: -1, **{word: place for place, word in enumerate(words)}}
+    return Column(np.fromiter(map(places.__getitem__, values), np.int32, len(values)), words=words)
 
 
 def vocabulary(columns: Sequence[Column]) -> tuple[str, ...]:

@@ -216,12 +216,12 @@ class _ContextReader:
                 if caller >= 0:
                     values[1, place[int(caller)]] -= cost
         # Number of the set above the callees of each node; the last is 0.
-        above = np.zeros(len(place) + 1, dtype=np.intp)
-        contexts, callers, edges = np.full((3, len(place)), -1, dtype=np.intp)
+        above = [0] * (len(place) + 1)
+        contexts, callers, edges = ([-1] * len(place) for _ in range(3))
         called_by, lines = tree["component"].tolist(), tree["site_line"].tolist()
         for row, (parent, component) in enumerate(zip(parent_row.tolist(), called_by, strict=True)):
             if component >= 0:
-                known, over = numbers[component], int(above[parent])
+                known, over = numbers[component], above[parent]
                 caller = numbers[called_by[parent]] if parent >= 0 and called_by[parent] >= 0 else -1
                 edge = edges[row] = self.edges.setdefault((caller, known), len(self.edges))
                 if edge == len(self.edge_lines):
@@ -238,6 +238,7 @@ class _ContextReader:
                         self.sets.append(extended)
                     self._extended[over, known] = with_known
                 above[row] = with_known
-        kept = contexts >= 0
-        self.edge_calls.append((execution, edges[kept], values[0, kept]))
-        return contexts[kept], values[:, kept], callers[kept]
+        context, caller_of, edge_of = (np.array(one, dtype=np.intp) for one in (contexts, callers, edges))
+        kept = context >= 0
+        self.edge_calls.append((execution, edge_of[kept], values[0, kept]))
+        return context[kept], values[:, kept], caller_of[kept]

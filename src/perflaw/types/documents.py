@@ -84,7 +84,7 @@ def encoded(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:
-        return [encoded(one) for one in value]
+        return [one if type(one) in _PLAIN else encoded(one) for one in value]
     if isinstance(value, str | bool | int) and not isinstance(value, Enum):
         return value
     if isinstance(value, float):
@@ -92,7 +92,7 @@ def encoded(value: Any) -> Any:
     if is_dataclass(value):
         return document(value)
     if isinstance(value, Mapping):
-        return {str(key): encoded(one) for key, one in value.items()}
+        return {str(key): one if type(one) in _PLAIN else encoded(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [encoded(one) for one in value]
     if isinstance(value, Enum):
@@ -122,8 +122,8 @@ def _short(value: Any) -> Any:
     if kind is float:
         return int(value) if value.is_integer() and abs(value) < 2.0**53 else value
     if kind is dict:
-        return {key: _short(one) for key, one in value.items()}
-    return [_short(one) for one in value] if kind is list else value
+        return {key: one if type(one) in _PLAIN else _short(one) for key, one in value.items()}
+    return [one if type(one) in _PLAIN else _short(one) for one in value] if kind is list else value
 
 
 def finite(value: float | None) -> float | None:

@@ -47,16 +47,17 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
     """Verdict and its reason; the reason of a law is empty except for "one run"."""
     vary = f"--vary {evidence.feature or 'n'}=…"
     low, high = evidence.slopes
+    start = f"add {vary} with 5 sizes over a 30-fold range and --repeat 2"
     if evidence.sizes < 2:
         why = "no feature varies" if evidence.feature else "there is no feature"
-        return ("none", f"{why}: add {vary}") if evidence.units > 1 else ("inconclusive", f"one point: add {vary}")
+        return ("none", f"{why}: add {vary}") if evidence.units > 1 else ("inconclusive", f"one point: {start}")
     if not evidence.varies and evidence.units >= FEWEST_UNITS:
         return "none", "the response does not vary"
     if evidence.sizes < FEWEST_SIZES:
-        return "inconclusive", f"too few sizes ({evidence.sizes}): add {vary}"
+        return "inconclusive", f"too few sizes ({evidence.sizes}): {start}"
     if evidence.units < FEWEST_UNITS:
-        missing, add = ("sizes", vary) if evidence.sizes >= evidence.units else ("runs", "--repeat")
-        return "inconclusive", f"too few {missing} ({evidence.units}): add {add}"
+        missing, advice = ("sizes", start) if evidence.sizes >= evidence.units else ("runs", "add --repeat")
+        return "inconclusive", f"too few {missing} ({evidence.units}): {advice}"
     if not evidence.established:
         # A constant is a finding only if the data would have shown a growth.
         growth = max(high, -low)

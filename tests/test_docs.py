@@ -98,7 +98,18 @@ def test_every_json_field_is_described(perflaw, tmp_path):
 
 def _names(
     value,
-    free=("features", "slope", "slope_low", "slope_high", "range", "environment", "configuration", "damaged", "at"),
+    free=(
+        "features",
+        "slope",
+        "slope_low",
+        "slope_high",
+        "range",
+        "environment",
+        "configuration",
+        "damaged",
+        "at",
+        "sources",
+    ),
 ):
     """Names of all fields; mappings by feature or variable have names of the person's own."""
     if isinstance(value, dict):

@@ -64,6 +64,9 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     int32_t site = event_site(thread, linked), key = -1;
     if (!event_push(thread, function, frame)) return 0;
     int is_looked_at = --function->countdown < 0, read = 0;
+    /* What a handler takes that seldom runs is measured each time: it stands for many calls, or takes much longer. */
+    int is_measured = is_looked_at || function->mode == COUNTED;
+    thread->overhead_depth += is_measured;
     if (is_looked_at) key = sampling_enter(thread, function, &read);
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, key, EVENT_ENTER);
     if (read) sampling_read(thread, function, frame);
@@ -71,9 +74,9 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     if (!is_looked_at && measured_is_plain(thread, measured))
         costs_add_enter(&recording.costs.call, now - measured.begun, clock_ns(&recording.clock) - now);
     if (measured.begun || function->mode == COUNTED) budget_watch(thread, function, frame, stamp);
-    /* What a handler takes that seldom runs is measured each time: it stands for many calls, or takes much longer. */
-    if (function->mode != COUNTED && !is_looked_at) thread->overhead_ns += recording.costs.call.enter_ns;
-    else thread->overhead_ns = clock_ns(&recording.clock) - stamp + recording.costs.call.inside_ns;
+    thread->overhead_depth -= is_measured;
+    if (is_measured) overhead_since(thread, stamp, recording.costs.call.inside_ns);
+    else thread->overhead_ns += recording.costs.call.enter_ns;
     return 1;
 }
 

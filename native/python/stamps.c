@@ -18,9 +18,14 @@ int64_t overhead_begin(void) {
 int64_t overhead_end(int64_t stamp) {
     Thread *thread = current_thread;
     if (!thread || !thread->overhead_depth) return 0;
-    int64_t now = clock_ns(&recording.clock), before = thread->overhead_ns;
-    int outermost = !--thread->overhead_depth;
-    if (outermost && cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock, &now);
-    thread->overhead_ns = now - stamp;
+    int64_t before = thread->overhead_ns;
+    if (--thread->overhead_depth) thread->overhead_ns = clock_ns(&recording.clock) - stamp;
+    else overhead_since(thread, stamp, 0);
     return thread->overhead_ns - before;
+}
+
+void overhead_since(Thread *thread, int64_t stamp, int64_t more_ns) {
+    int64_t now = clock_ns(&recording.clock);
+    if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock, &now);
+    thread->overhead_ns = now - stamp + more_ns;
 }

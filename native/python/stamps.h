@@ -32,4 +32,7 @@ static inline int64_t thread_stamp(Thread *thread, int64_t now) {
 int64_t overhead_begin(void);
 int64_t overhead_end(int64_t stamp);
 
+/* All that a thread did since a stamp, and `more_ns`, is the tracer's, with the waiting for a CPU meanwhile. */
+void overhead_since(Thread *thread, int64_t stamp, int64_t more_ns);
+
 #endif

@@ -231,7 +231,9 @@ class _Comparison:
             calls_text = self._calls_text(f, entry, caller, inherited) if self.calls_beyond[f] else ""
             if calls_text:
                 words.append(calls_text)
-            unit_text = self._unit_text(f)
+            ratio = exp(min(self.unit_change[f], MAX_LOG))
+            size = f"{100.0 * (ratio - 1.0):+.0f} %" if ratio < 2.0 else _times(ratio)
+            unit_text = f"own cost of a call of `{self.names[f]}` {size}"
             if self.unit_violated[f]:
                 words.append(unit_text)
             if self.unit_violated[f] and not (entry >= 0 and abs(self.calls_change[f]) > abs(self.unit_change[f])):
@@ -255,11 +257,6 @@ class _Comparison:
                     effect = exp(self.unit_change[f])
                     roots[f] = replace(roots[f], likely_effect=effect, likely_cause=unit_text)
         return roots
-
-    def _unit_text(self, f: int) -> str:
-        ratio = exp(min(self.unit_change[f], MAX_LOG))
-        size = f"{100.0 * (ratio - 1.0):+.0f} %" if ratio < 2.0 else _times(ratio)
-        return f"own cost of a call of `{self.names[f]}` {size}"
 
     def _entry(self, f: int) -> tuple[int, int, bool]:
         """Edge by which additional calls of a function enter and its caller; else -1 and the caller called more often."""

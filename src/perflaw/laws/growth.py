@@ -65,7 +65,8 @@ class LeadingTerm:
         'n^2'
         """
         if self.is_exponential:
-            linear = all(not isinstance(node, Call) or node.function == "exp" for node in self._nodes())
+            nodes = (node for factor, _ in self.factors for node in factor.walk())
+            linear = all(not isinstance(node, Call) or node.function == "exp" for node in nodes)
             return "exp n" if linear else "exp (n log n)"
         shape = self.shape
         if shape is None:
@@ -74,9 +75,6 @@ class LeadingTerm:
             return word
         power = f"n^{shape.exponent:.2f}"
         return power if not shape.log_exponent else f"{power} log n" if shape.log_exponent == 1 else ""
-
-    def _nodes(self) -> Sequence[Expression]:
-        return [node for factor, _ in self.factors for node in factor.walk()]
 
 
 def leading_term(mean: Expression, at: Mapping[str, float]) -> LeadingTerm:

@@ -79,7 +79,9 @@ class RunLaws:
             slope[name] = float((contributions * local).sum() / total)
         features = tuple(name for name in model.features if any(_depends(key, name) for key in keys))
         mean = expression_of(terms)
-        leading = leading_term(mean, self._reach())
+        # It grows as its leading term at the last point of the predictions, or at ten times the data without one.
+        reach = {name: REACH * top for name, top in self._top.items()}
+        leading = leading_term(mean, self.forecasts[-1][0] if self.forecasts else reach)
         shape = leading.shape
         growing = [key for key in keys if without_conditions(key)]
         family = "constant" if not growing else "sum"
@@ -116,10 +118,6 @@ class RunLaws:
             range={name: (float(x.min()), float(x.max())) for name, x in model.features.items()},
             predictions=tuple(predictions),
         )
-
-    def _reach(self) -> Point:
-        """The last point of the predictions, or ten times the data without one."""
-        return self.forecasts[-1][0] if self.forecasts else {name: REACH * top for name, top in self._top.items()}
 
     def _written(self, terms: TermSum) -> dict[Monomial, float]:
         """The terms that matter anywhere from the smallest size to ten times the largest."""

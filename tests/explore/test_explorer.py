@@ -8,6 +8,7 @@ import pytest
 
 from perflaw.errors import UsageError
 from perflaw.explore.agent.client import InvalidTrial
+from perflaw.explore.journal import Journal
 from perflaw.explore.study_file import read_study
 from perflaw.explore.studying import Wish, opened, wished
 from tests.explore.tiny import KNOB, ONE_SHOT, PYTHON, RATE, experiment_of, explore, forked_agent, steps, write
@@ -93,6 +94,20 @@ def test_a_study_that_changed_is_refused_and_says_how_to_go_on(tmp_path):
     with pytest.raises(UsageError, match="seed changed"):
         explore(path, Wish(seed=7))
     assert len(explore(path)) == 1
+
+
+def test_a_journal_of_an_earlier_version_goes_on_as_long_as_its_study_file_is_the_same(tmp_path):
+    path = write(tmp_path, ONE_SHOT + "policy: grid\ntrials: 2\n")
+    explore(path)
+    journal = Journal(experiment_of(tmp_path).folder / "study.db")
+    journal.put(frame="0123abcd")
+    journal.close()
+    changed = path.read_text()
+    path.write_text(changed.replace("9]", "8]"))
+    with pytest.raises(UsageError, match="the study file changed in the middle"):
+        explore(path)
+    path.write_text(changed)
+    assert len(explore(path)) == 2
 
 
 def test_two_explorers_at_once_are_refused(tmp_path):

@@ -79,6 +79,7 @@ def opened(
                 if changed:
                     outside = f"; {aside} others are no longer a part of it" if aside else ""
                     tell(f"the study file changed since the last trial: {ended - aside} trials are kept{outside}")
+            journal.put(frame=_frame_of(study))
             yield journal, seed
         finally:
             journal.close()
@@ -119,7 +120,10 @@ def _agreed_seed(journal: Journal, study: Study, wish: Wish, name: str) -> int:
             why = f"it began with {before} and this is {now}"
             raise UsageError(f"experiment {name}: the {word} changed in the middle of the study", why, _anew(name))
     before = journal.get("frame")
-    parts = sorted(part for part in {*before, *frame} if before.get(part) != frame.get(part)) if before != frame else []
+    if isinstance(before, dict):
+        parts = sorted(part for part in {*before, *frame} if before.get(part) != frame.get(part))
+    else:  # journals of earlier versions tell only whether the file is the same
+        parts = ["the study file"] if journal.get("digest") != study.digest else []
     if parts:
         why = "trials made before and after that are not comparable. Restore it to go on"
         raise UsageError(f"experiment {name}: {', '.join(parts)} changed in the middle of the study", why, _anew(name))

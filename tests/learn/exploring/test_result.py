@@ -143,7 +143,7 @@ def test_reasons_that_differ_in_numbers_are_one_and_maps_leave_out_what_never_wo
     ]
     found = study_result(forty.study, trials, made.space())
     (reason,) = [one for one in found.notices if one.kind == "invalid"]
-    assert len(reason.trials) > 1 and reason.words.endswith("; the others alike, with other numbers")
+    assert len(reason.trials) > 1 and reason.words.endswith("(the others differ in the numbers only)")
     assert "page_size" in (found.surface.x, found.surface.y)
     across = found.surface.x == "page_size"
     values = found.surface.x_values if across else found.surface.y_values

@@ -144,7 +144,7 @@ def notices(
     several = sorted(reasons.values(), key=lambda failed: (-len(failed), failed[0].number))
     for failed in several[:MAX_REASONS]:
         verb = "is" if len(failed) == 1 else "are"
-        alike = "" if len({trial.reason for trial in failed}) == 1 else "; the others alike, with other numbers"
+        alike = "" if len({trial.reason for trial in failed}) == 1 else " (the others differ in the numbers only)"
         words = f"{len(failed)} of {_trials(len(begun))} {verb} invalid: {failed[0].reason}{alike}"
         found.append(Notice("invalid", words, tuple(trial.number for trial in failed)))
     if others := tuple(trial.number for failed in several[MAX_REASONS:] for trial in failed):
@@ -179,10 +179,8 @@ def notices(
     own = [knob.name for knob in space.knobs if not knob.workload]
     if silent := [name for name in own if valid and all(name not in trial.verified for trial in valid)]:
         words = f"set, not verified: {', '.join(silent)}. The target was started with these settings, but does not say"
-        words += (
-            " whether they took effect; a verify: of the knob that reads its output, {path: …} or {regex: …}, or asks"
-        )
-        words += " it, {command: …}, would tell"
+        words += " whether they took effect. Add a verify to these knobs that reads the target's output ({path: …} or"
+        words += " {regex: …}) or asks the target ({command: …})"
         found.append(Notice("unverified", words))
 
     # Knobs that matter whose best setting is a limit of their range.

@@ -8,7 +8,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-ROOMS = ("core", "python", "compiled", "include")  # the last is what perflaw --cflags names
+ROOMS = ("core", "python", "compiled", "meters", "include")  # the last is what perflaw --cflags names
 
 
 class BuildWithSources(build_py):

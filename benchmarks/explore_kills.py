@@ -163,7 +163,7 @@ def victims(study: Study, explorer: int, kind: str) -> list[int]:
     if kind == "explorer and agent":
         return [explorer, *agents]
     if kind == "collector":
-        return [pid for pid, line, _ in here if "perflaw.record.probes.process" in line]
+        return [pid for pid, line, _ in here if "perflaw.record.probes.service" in line]
     return [pid for pid, _, environment in here if b"PERFLAW_TRIAL=" in environment]
 
 

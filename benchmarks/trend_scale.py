@@ -103,9 +103,9 @@ def truth(made: Made, found: Trends) -> dict[str, float]:
     """How much of what was planted was found: shares of clusters, and of exponents inside their intervals."""
     planted = {int(row): made.exponents[home] for row, home in enumerate(made.cluster[: len(made.exponents)])}
     own = [one for one in found.clusters if one.row in planted]
-    laws = [(one.laws["bytes"], planted[one.row or 0]) for one in own]
+    laws = [(one.laws["bytes"], planted[one.row or 0]) for one in own if one.laws]
     inside = [law.slope_low["bytes"] <= b <= law.slope_high["bytes"] for law, b in laws if law.features]
-    powers = [(one.powers["bytes"], planted[one.row or 0]) for one in own]
+    powers = [(one.powers["bytes"], planted[one.row or 0]) for one in own if one.powers]
     covered = [law.exponent_low <= b <= law.exponent_high for law, b in powers]
     return {
         "clusters": len(found.clusters),

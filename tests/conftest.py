@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.nodeid.split("::")[0], len(places)))
 
 
-OWN_PROCESS = {"record", "explore", "agent", "collector", "probes", "laws"}
+OWN_PROCESS = {"record", "attach", "explore", "agent", "collector", "probes", "laws"}
 """Verbs that run in a process of their own: they start or import programs, or serve others and wait for signals."""
 
 

@@ -11,16 +11,17 @@ ROOT = Path(perflaw.__file__).parent
 ALLOWED = {
     "confidence": set(),
     "errors": set(),
+    "special": set(),
     "documents": {"errors"},
-    "laws": {"errors"},
+    "laws": {"errors", "special"},
     "types": {"laws"},
     "specs": {"errors", "documents", "types"},
-    "learn": {"confidence", "errors", "types", "laws"},
+    "learn": {"confidence", "errors", "special", "types", "laws"},
     "store": {"errors", "types"},
     "wire": {"errors", "types"},
-    "record": {"errors", "documents", "types", "store", "wire", "decorator"},
+    "record": {"errors", "documents", "types", "store", "wire", "decorator", "listening"},
     "imports": {"errors", "documents", "types", "store", "record"},
-    "check": {"confidence", "errors", "types", "learn", "laws", "specs"},
+    "check": {"confidence", "errors", "special", "types", "learn", "laws", "specs"},
     "explore": {"confidence", "errors", "documents", "types", "store", "record", "wire", "learn"},
     "report": {"confidence", "errors", "types", "laws", "specs"},
     "cli": {
@@ -40,8 +41,9 @@ ALLOWED = {
     },
     "pytest_plugin": {"confidence", "errors", "types", "store", "record", "learn", "report"},
     "decorator": set(),
+    "listening": set(),
     "probes": set(),
-    "__init__": {"decorator"},
+    "__init__": {"decorator", "listening"},
     "__main__": {"cli"},
 }
 TARGET = ROOT / "record" / "python" / "target"

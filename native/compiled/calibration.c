@@ -1,7 +1,7 @@
 #include "calibration.h"
 
+#include "entry.h"
 #include "functions.h"
-#include "invocations.h"
 
 enum { CALLS = 400, TRIALS = 15 };
 
@@ -14,29 +14,37 @@ static void sort(int64_t *trials) {
         }
 }
 
-/* Call an empty function as the program would. Readers drop its records by their number. */
-__attribute__((noinline)) static void call(Thread *thread, const void *function) {
-    uintptr_t stack = (uintptr_t)__builtin_dwarf_cfa();
-    invocation_enter(thread, function, NULL, stack);
+/* Call the hooks of an empty function as the program would: both at one depth of the stack. Readers drop its records by
+ * their number. */
+__attribute__((noinline)) static void call(void *function) {
+    __cyg_profile_func_enter(function, NULL);
     __asm__ volatile("" ::: "memory");
-    invocation_exit(thread, function, NULL, function, stack);
+    __cyg_profile_func_exit(function, NULL);
+    __asm__ volatile("" ::: "memory"); /* the hook's call must not become a jump */
 }
 
-/* Mean time between the two stamps of a call, over the last calls in the ring. */
+/* Mean time between the two stamps of a call, over the last calls in the ring. A call in which a metric changed is left
+ * out: it was interrupted, or has one more record. */
 static int64_t between_stamps(const Thread *thread) {
     const Event *records = thread->ring.records;
-    int64_t sum = 0, calls = 0;
-    for (uint64_t at = thread->ring.position; at >= 2 && calls < CALLS; at -= 2, calls++)
-        sum += records[(at - 1) & thread->ring.mask].value - records[(at - 2) & thread->ring.mask].value;
+    int64_t sum = 0, calls = 0, ended = -1;
+    for (uint64_t at = thread->ring.position; at && calls < CALLS; at--) {
+        const Event *record = &records[(at - 1) & thread->ring.mask];
+        if (record->kind == EVENT_ENTER && ended >= 0) {
+            sum += ended - record->value;
+            calls++;
+        }
+        ended = record->kind == EVENT_EXIT ? record->value : -1;
+    }
     return calls ? sum / calls : 0;
 }
 
 /* Median over the trials of the time that one call takes. */
-static int64_t median_call_ns(Thread *thread, const void *function) {
+static int64_t median_call_ns(void *function) {
     int64_t trials[TRIALS];
     for (int trial = 0; trial < TRIALS; trial++) {
         int64_t begun = clock_ns(&recording.clock);
-        for (int at = 0; at < CALLS; at++) call(thread, function);
+        for (int at = 0; at < CALLS; at++) call(function);
         trials[trial] = clock_ns(&recording.clock) - begun;
     }
     sort(trials);
@@ -44,15 +52,16 @@ static int64_t median_call_ns(Thread *thread, const void *function) {
 }
 
 void calibrate(Thread *thread) {
-    const void *function = recording.calibrated = (void *)calibrate;
+    void *function = (void *)calibrate;
+    recording.calibrated = function;
     KnownFunction *known = function_find(thread, function);
     recording.calibrated = NULL;
     if (!known || thread->stack_low > (uintptr_t)&known || thread->stack_high < (uintptr_t)&known) return;
     known->number = NOT_SELECTED;
-    int64_t skipped = median_call_ns(thread, function);
+    int64_t skipped = median_call_ns(function);
     known->number = CALIBRATION;
     known->countdown = INT64_MAX;
-    int64_t whole = median_call_ns(thread, function), inside = between_stamps(thread);
+    int64_t whole = median_call_ns(function), inside = between_stamps(thread);
     recording.enter_ns = inside < whole ? inside : whole / 2;
     recording.exit_ns = whole - recording.enter_ns;
     recording.skip_ns = skipped;

@@ -9,11 +9,14 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "threads.h"
+
 typedef struct Line {
     size_t length;
     char text[16384];
 } Line;
 static Line line; /* protected by the lock; static, because the stacks of threads may be small */
+static sigset_t mask; /* of signals, before the line began; protected by the lock too */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void add_byte(char byte) {
@@ -49,8 +52,12 @@ static void add_text(const char *text) {
     add_quoted(text, strlen(text));
 }
 
+/* Signals are held until the line ends, because a handler that jumped out of here would leave the lock taken. */
 static void begin(const char *kind) {
+    sigset_t before;
+    signals_hold(&before);
     pthread_mutex_lock(&lock);
+    mask = before;
     line.length = 0;
     add("(");
     add_quoted(kind, strlen(kind));
@@ -65,8 +72,10 @@ static void end(void) {
     int whole = file >= 0 && line.length < sizeof line.text && write(file, line.text, line.length) == (ssize_t)line.length;
     if (file >= 0) close(file);
     errno = saved;
+    sigset_t before = mask;
     pthread_mutex_unlock(&lock);
     if (!whole) recording_stop("cannot write to the spool: is the disk full?");
+    signals_release(&before);
 }
 
 void define_text(const char *topic, const char *text) {
@@ -101,10 +110,21 @@ void define_process(void) {
     add_command_line();
     add(")");
     end();
+    define_metric(METRIC_CPU, "cpu", "ns");
+}
+
+void define_metric(int32_t number, const char *name, const char *unit) {
     begin("metric");
-    add_number(METRIC_CPU);
-    add_text("cpu");
-    add_text("ns");
+    add_number(number);
+    add_text(name);
+    add_text(unit);
+    end();
+}
+
+void define_mark(int32_t number, const char *name) {
+    begin("mark");
+    add_number(number);
+    add_text(name);
     end();
 }
 
@@ -137,6 +157,37 @@ void define_function(int32_t number, const void *function) {
     end();
 }
 
+void define_feature(int32_t number, int32_t function, const char *name) {
+    begin("feature");
+    add_number(number);
+    add_number(function);
+    add_text(name);
+    end();
+}
+
+void define_sample(int32_t function, uint32_t bits) {
+    begin("sample");
+    add_number(function);
+    add_number(bits);
+    end();
+}
+
+int define_virtual_table(int32_t number, const void *table) {
+    char buffer[4096];
+    const void *base;
+    Dl_info about = {0};
+    const char *file = loaded_file(table, &base, buffer, sizeof buffer);
+    if (!base) return 0;
+    int exported = dladdr(table, &about) && about.dli_sname;
+    begin("vtable");
+    add_number(number);
+    add_text(file);
+    add_number((const char *)table - (const char *)base);
+    add_text(exported ? about.dli_sname : "");
+    end();
+    return 1;
+}
+
 void define_start(void) {
     begin("start");
     add_number(clock_ns(&recording.clock));
@@ -152,6 +203,10 @@ void define_end(const Totals *totals) {
     char count[24];
     snprintf(count, sizeof count, "%lld", (long long)recording.thread_count);
     define_text("threads", count);
+    begin("cpu");
+    add_text("waited");
+    add_number(totals->off_ns);
+    end();
     begin("end");
     add_number(clock_ns(&recording.clock));
     add_number(totals->overhead_ns);

@@ -10,12 +10,15 @@
 
 /* Totals over all threads, for the last line. */
 typedef struct Totals {
-    int64_t overhead_ns, lost_records, foreign_events;
+    int64_t overhead_ns, off_ns, lost_records, foreign_events;
     uint32_t unselected; /* functions that were met and not selected */
 } Totals;
 
 /* The process, its command line and the metrics; this comes first. */
 void define_process(void);
+/* A metric by the number of its lane; a part of the time off the CPU likewise. */
+void define_metric(int32_t number, const char *name, const char *unit);
+void define_mark(int32_t number, const char *name);
 /* A text about one topic, for the manifest of the run. */
 void define_text(const char *topic, const char *text);
 /* The recording begins: the clock, and what the hooks cost. */
@@ -24,6 +27,13 @@ void define_end(const Totals *totals);
 /* A function: the file it was loaded from and its offset there. A function that is not selected has number
  * NOT_SELECTED. */
 void define_function(int32_t number, const void *function);
+
+/* A feature of a function. */
+void define_feature(int32_t number, int32_t function, const char *name);
+/* The uniform sample of a function is one of priorities of at most so many bits. */
+void define_sample(int32_t function, uint32_t bits);
+/* A dynamic type, known by the address of its virtual table. 0 if that lies in no loaded file; nothing is defined then. */
+int define_virtual_table(int32_t number, const void *table);
 
 /* Path of the file that a function was loaded from, under which the recorder finds it, and the address where that file
  * is loaded. `buffer` may be used for the path. */

@@ -83,8 +83,10 @@ static KnownFunction *add_function(Thread *thread, const void *function) {
     if (recording.fake_clock) return known;
     int64_t now = clock_ns(&recording.clock);
     /* All of it is overhead, so time off the CPU meanwhile (the recorder may have to be waited for) is no function's. */
-    if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock, &now);
-    thread->overhead_ns += now - begun;
+    int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off(&thread->cpu, &recording.clock, &now) : 0;
+    int64_t passed = now - begun;
+    thread->overhead_ns += passed;
+    thread->off_ns += off < passed ? off : passed;
     return known;
 }
 
@@ -98,9 +100,14 @@ KnownFunction *function_find(Thread *thread, const void *function) {
     return known && known->function ? known : add_function(thread, function);
 }
 
-int32_t function_draw(Thread *thread, KnownFunction *known) {
-    if (!known->skips && !(known->skips = arena_alloc(&thread->arena, sizeof(Skips)))) return -1;
-    int32_t key = skips_draw(known->skips, SKIPS_SAMPLE_SIZE, &thread->random_state);
-    known->countdown = skips_next(known->skips, &thread->random_state);
-    return key;
+int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *read) {
+    if (!known->sampler && !(known->sampler = arena_alloc(&thread->arena, sizeof(Sampler)))) return -1;
+    ReadingTime time = {now - thread->started_ns, thread->reading_ns, recording.fake_clock};
+    SamplerChoice choice = sampler_choose(known->sampler, &time, SKIPS_SAMPLE_SIZE, &thread->random_state);
+    if (choice.is_bounded) define_sample(known->number, choice.bits);
+    *read = choice.is_read;
+    known->countdown = known->sampler->span;
+    thread->looked_ns = now;
+    thread->overhead_before = thread->overhead_ns;
+    return choice.key;
 }

@@ -13,8 +13,9 @@
 KnownFunction *function_find(Thread *thread, const void *function);
 /* Whether the thread has met the function and it is not selected. */
 int function_is_unselected(const Thread *thread, const void *function);
-/* The priority of a candidate for the sample, and the next countdown. -1 if there is no memory. */
-int32_t function_draw(Thread *thread, KnownFunction *known);
+/* Look at an invocation closely, now that the function's countdown is over. Gives its priority (-1: it is not sampled), and
+ * whether its features are to be read. */
+int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *read);
 
 /* How many functions of the process were met and not selected. */
 uint32_t functions_unselected(void);

@@ -2,7 +2,11 @@
  * event. */
 #include "calibration.h"
 #include "definitions.h"
+#include "entry.h"
+#include "features/entry.h"
+#include "functions.h"
 #include "invocations.h"
+#include "metrics.h"
 #include "process.h"
 #include "threads.h"
 
@@ -19,8 +23,10 @@ static Thread *create_thread(void) {
     const char *source = cpu_start(&thread->cpu, &recording.clock);
     if (recording.fake_clock) cpu_ignore(&thread->cpu);
     if (thread->number == 1) define_text("cpu", recording.fake_clock ? "as the fake clock: never waiting" : source);
+    if (thread->number == 1) define_text("off", "queued by schedstat and switches of the thread; all else is waiting");
     thread_write(thread, thread->number, 0, 0, -1, -1, EVENT_THREAD);
     thread_watch_end(thread);
+    metrics_begin_thread(thread);
     return current_thread = thread;
 }
 
@@ -53,15 +59,26 @@ static inline Thread *claim_thread(uintptr_t stack) {
     return thread;
 }
 
-EXPORTED void __cyg_profile_func_enter(void *function, void *site) {
-    uintptr_t stack = (uintptr_t)__builtin_dwarf_cfa();
+/* Called by the hook's own code, which link-time optimisation does not see. */
+#define CALLED_BY_CODE __attribute__((used, externally_visible, visibility("hidden")))
+
+CALLED_BY_CODE int entry_begin(void *function, void *site, uintptr_t stack) {
     Thread *thread = claim_thread(stack);
-    if (!thread) return;
-    invocation_enter(thread, function, site, stack);
+    if (!thread) return 0;
+    int reads = invocation_enter(thread, function, site, stack);
+    if (!reads) thread->busy = 0;
+    return reads;
+}
+
+CALLED_BY_CODE void entry_read(const Registers *registers) {
+    Thread *thread = current_thread;
+    KnownFunction *known = function_find(thread, thread->open[thread->height - 1].function);
+    if (registers && known) features_at_entry(thread, known, registers);
     thread->busy = 0;
 }
 
-EXPORTED void __cyg_profile_func_exit(void *function, void *site) {
+/* Never inlined into calibration.c: it would find another place of the stack than the entry hook. */
+EXPORTED __attribute__((noinline)) void __cyg_profile_func_exit(void *function, void *site) {
     uintptr_t stack = (uintptr_t)__builtin_dwarf_cfa();
     Thread *thread = claim_thread(stack);
     if (!thread) return;

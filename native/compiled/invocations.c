@@ -1,13 +1,17 @@
 #include "invocations.h"
 
 #include "functions.h"
+#include "metrics.h"
 #include "threads.h"
 
 /* ---- stamps ---- */
 
 static int64_t write_time_off_cpu(Thread *thread, int64_t now) {
     int64_t off = cpu_off_since(&thread->cpu, &recording.clock, thread->last_stamp + thread->overhead_ns, &now);
-    if (off) thread_write(thread, off, 0, METRIC_CPU, -1, -1, EVENT_CHANGE);
+    if (!off) return now;
+    thread_write(thread, off, 0, METRIC_CPU, -1, -1, EVENT_CHANGE);
+    int64_t queued = cpu_queued(&thread->cpu, off);
+    if (queued) thread_write(thread, queued, 0, METRIC_MORE + metrics_wanted, -1, -1, EVENT_CHANGE);
     return now;
 }
 
@@ -65,22 +69,26 @@ static inline int32_t call_site(const Thread *thread, const void *site, uintptr_
     return offset >= 0 && offset < caller->size ? (int32_t)offset : -1;
 }
 
-void invocation_enter(Thread *thread, const void *function, const void *site, uintptr_t stack) {
+int invocation_enter(Thread *thread, const void *function, const void *site, uintptr_t stack) {
     KnownFunction *known = function_find(thread, function);
-    if (!known) return;
+    if (!known) return 0;
     if (known->number == NOT_SELECTED) {
         thread->overhead_ns += recording.skip_ns;
-        return;
+        return 0;
     }
     int64_t now = clock_ns(&recording.clock);
     invocations_bury(thread, stack);
-    if (thread->height == thread->open_capacity && !thread_grow(thread)) return;
+    if (thread->height == thread->open_capacity && !thread_grow(thread)) return 0;
     int64_t stamp = stamp_of(thread, now);
-    int32_t key = known->countdown-- > 0 ? -1 : function_draw(thread, known), at = call_site(thread, site, stack);
+    int32_t key = -1, at = call_site(thread, site, stack);
+    int reads = 0;
+    if (__builtin_expect(metrics_wanted, 0)) metrics_write(thread);
+    if (__builtin_expect(known->countdown-- <= 0, 0)) key = function_look(thread, known, now, &reads);
     OpenInvocation *open = &thread->open[thread->height++];
     *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size};
     thread_write(thread, stamp, open->frame, known->number, at, key, EVENT_ENTER);
     thread->overhead_ns += recording.enter_ns;
+    return reads;
 }
 
 void invocation_exit(Thread *thread, const void *function, const void *site, const void *returns, uintptr_t stack) {
@@ -94,6 +102,7 @@ void invocation_exit(Thread *thread, const void *function, const void *site, con
         if (height < thread->height) bury_above(thread, height);
     }
     int64_t stamp = stamp_of(thread, clock_ns(&recording.clock));
+    if (__builtin_expect(metrics_wanted, 0)) metrics_write(thread);
     const OpenInvocation *completed = &thread->open[--thread->height];
     thread_write(thread, stamp, completed->frame, completed->number, -1, -1, EVENT_EXIT);
     thread->overhead_ns += recording.exit_ns;

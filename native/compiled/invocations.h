@@ -10,8 +10,9 @@
 
 #include "recording.h"
 
-/* A function begins. site: where the call returns to. stack: where the stack stood at the call. */
-void invocation_enter(Thread *thread, const void *function, const void *site, uintptr_t stack);
+/* A function begins. site: where the call returns to. stack: where the stack stood at the call. Gives whether features of
+ * the invocation, which is the innermost now, are to be read. */
+int invocation_enter(Thread *thread, const void *function, const void *site, uintptr_t stack);
 /* A function ends. returns: where the hook itself returns to, which is `site` if the compiler made the hook's call a
  * jump. */
 void invocation_exit(Thread *thread, const void *function, const void *site, const void *returns, uintptr_t stack);

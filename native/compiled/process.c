@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "definitions.h"
+#include "features/dynamic_types.h"
+#include "features/table.h"
 #include "functions.h"
+#include "metrics.h"
 #include "threads.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -26,6 +29,8 @@ static void forked(void) {
     pthread_mutex_init(&lock, NULL);
     threads_forget();
     functions_forget();
+    table_forget();
+    dynamic_types_forget();
 }
 
 /* Read what the recorder asks for from the environment, once per program. */
@@ -61,10 +66,12 @@ static void start_clock(void) {
 static int begin(void) {
     if (!prepared && !prepare()) return 0;
     if (recording.state == FORKED) recording.seed += (uint64_t)getpid() << 32;
+    recording.pid = getpid();
     if (!make_folder()) return 0;
     recording.ring_count = 0;
     recording.thread_count = 0;
     define_process();
+    metrics_start();
     start_clock();
     return 1;
 }
@@ -86,6 +93,7 @@ __attribute__((destructor)) static void finish(void) {
     Totals totals = {.unselected = functions_unselected()};
     for (const Thread *thread = threads_all(); thread; thread = thread->next) {
         totals.overhead_ns += thread->overhead_ns;
+        totals.off_ns += thread->off_ns;
         totals.lost_records += thread->lost_records;
         totals.foreign_events += thread->foreign_events;
     }

@@ -5,7 +5,9 @@
  *     invocations.c  which invocations are open                       jumps.c        longjmp and exceptions
  *     functions.c    what each thread knows of a function             selection.c    which functions are recorded
  *     threads.c      a ring and an invocation stack per thread        definitions.c  lines of the definitions file
- *     calibration.c  what a hook costs
+ *     calibration.c  what a hook costs                               entry.c        the entry hook, which keeps the registers
+ *     questions.c    what only the recorder knows                    features/      what the arguments are
+ *     metrics.c      further metrics
  *
  * The program's own malloc may be instrumented, so an event never allocates from it: memory comes from arenas. A hook
  * that a signal handler calls while it interrupts another hook is not recorded. Nothing of the program is changed.
@@ -19,10 +21,11 @@
 #include "core/base/clock.h"
 #include "core/base/cpu.h"
 #include "core/base/ring.h"
-#include "core/base/skips.h"
+#include "core/base/sampler.h"
 
 /* Numbers of functions that readers never see (NOT_SELECTED) or drop (CALIBRATION). */
 enum { NOT_SELECTED = -1, CALIBRATION = 0 };
+enum { MAX_METRICS = 16 };
 
 /* An invocation that has not ended. */
 typedef struct OpenInvocation {
@@ -36,11 +39,17 @@ typedef struct OpenInvocation {
 /* What a thread knows of a function. */
 typedef struct KnownFunction {
     const void *function;
-    int64_t countdown; /* invocations until the next candidate for the sample */
-    Skips *skips;
+    int64_t countdown; /* invocations until one is looked at more closely; it starts at the sampler's span */
+    Sampler *sampler;  /* NULL before the first look */
     int32_t number;
     uint32_t size; /* of its code, in bytes; INT32_MAX if it is not known */
 } KnownFunction;
+
+/* A call of the entry hook, known by where it returns to, and what is read there; NULL if nothing is. */
+typedef struct KnownCall {
+    const void *returns;
+    const struct CallProgram *program;
+} KnownCall;
 
 /* A thread of the program. */
 typedef struct Thread {
@@ -49,12 +58,18 @@ typedef struct Thread {
     Arena arena;
     OpenInvocation *open;
     KnownFunction *functions; /* a hash table by address, with open addressing; the capacity is a power of two */
-    uint32_t height, open_capacity, function_capacity, function_count;
+    KnownCall *calls;         /* likewise, by the address that the hook returns to */
+    struct Reading *reading;  /* what reading features needs, NULL before the first reading */
+    uint32_t height, open_capacity, function_capacity, function_count, call_capacity, call_count;
     uint32_t lost_records;   /* records that found no room in the ring */
     uint32_t foreign_events; /* events on another stack than the thread's own */
     volatile int busy;       /* the thread is inside a hook: one that a signal handler calls is left out */
     int64_t last_frame, number;
+    int64_t metric_values[MAX_METRICS]; /* what was written of each further metric */
     int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
+    int64_t off_ns;                  /* part of the first: waiting for the recorder or for a CPU */
+    int64_t started_ns, reading_ns; /* the clock when the thread began; time spent on reading features since */
+    int64_t looked_ns, overhead_before; /* the clock when a call was looked at last, and the overhead then */
     uint64_t random_state;
     uintptr_t stack_low, stack_high;
     struct Thread *next, *next_idle; /* the list of all threads; the list of those whose ring waits for a new thread */
@@ -64,7 +79,7 @@ enum State { NOT_BEGUN, RECORDING, FORKED, ENDED };
 
 typedef struct Recording {
     volatile int state; /* enum State of this process */
-    int fake_clock, recorder_pid, has_selection;
+    int fake_clock, pid, recorder_pid, has_selection;
     uint64_t seed;
     char spool[2048], folder[2304];
     Clock clock;

@@ -1,7 +1,7 @@
 /* Which functions are recorded, where the person selected some. Names are the recorder's matter: when code of a file is
  * first met, the recorder is asked what is selected there, and it answers with a file of places.
  *
- *     | Answer | Place 0 | Place 1 | ...    sorted by offset
+ *     | Selection | Place 0 | Place 1 | ...    sorted by offset
  *
  * Ownership: answers stay mapped as long as the process lives. Threads: one at a time, under the lock of
  * functions.c. Cost: some milliseconds per file, and a binary search per function and thread. */

@@ -94,6 +94,8 @@ Thread *thread_create(void) {
     thread->height = 0;
     thread->busy = 0;
     thread->random_state = recording.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
+    thread->started_ns = clock_ns(&recording.clock);
+    thread->reading_ns = 0;
     find_stack(thread);
     return thread;
 }
@@ -115,7 +117,10 @@ int thread_make_room(Thread *thread) {
     const char *obstacle = ring_wait(&thread->ring, recording.recorder_pid);
     wall = clock_plain_ns() - wall;
     cpu_leave_out(&thread->cpu, wall, cpu_spent_ns() - spent);
-    if (!recording.fake_clock) thread->overhead_ns += wall;
+    if (!recording.fake_clock) {
+        thread->overhead_ns += wall;
+        thread->off_ns += wall;
+    }
     if (obstacle) recording_stop(obstacle);
     errno = saved;
     return !obstacle;

@@ -13,8 +13,8 @@ int budget_is_kept(void) {
 /* Whether the tracer has taken more of this thread's time than the budget allows. What the thread waited for the recorder
  * is part of what the tracer takes; other time off the CPU does not count. */
 static int is_exceeded(const Thread *thread) {
-    int64_t passed = cpu_spent_ns() - thread->cpu.spent + thread->waited_ns;
-    int64_t taken = thread->overhead_ns - thread->overhead_before;
+    int64_t passed = cpu_spent_ns() - thread->cpu.spent + thread->waited_ns - thread->waited_before;
+    int64_t taken = thread->overhead_ns - thread->overhead_before - (thread->off_ns - thread->off_before);
     return (double)taken * recording.settings.budget > (double)passed * (recording.settings.budget - 1);
 }
 

@@ -59,10 +59,15 @@ static int make_room(size_t needed) {
     return 0;
 }
 
+void definitions_close(void) {
+    if (written) munmap(written, size);
+    written = NULL, size = length = 0, process = 0;
+}
+
 static int write_line(const Text *line) {
     if (process != recording.process) {
-        if (written) munmap(written, size);
-        written = NULL, size = length = 0, process = recording.process;
+        definitions_close();
+        process = recording.process;
     }
     int error = length + line->length > size ? make_room(length + line->length) : 0;
     if (error) return error;
@@ -108,6 +113,10 @@ void define_component(const Function *function, int32_t number) {
     if (function->is_own) positions_add_lines(function->code, &line);
     text_add_word(&line, ")");
     definition_write(&line);
+    if (!(function->code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))) return;
+    line = definition_begin("coroutine");
+    definition_add_number(&line, number);
+    definition_write(&line);
 }
 
 void define_aside(int32_t number, const char *name) {
@@ -150,6 +159,13 @@ void define_metric(int32_t number, const char *name, const char *unit) {
     definition_add_number(&line, number);
     definition_add_text(&line, name);
     definition_add_text(&line, unit);
+    definition_write(&line);
+}
+
+void define_mark(int32_t number, const char *name) {
+    Text line = definition_begin("mark");
+    definition_add_number(&line, number);
+    definition_add_text(&line, name);
     definition_write(&line);
 }
 

@@ -17,6 +17,8 @@ void define_type(int32_t number, const char *name, size_t length);
 /* Priorities in the uniform sample of a function have at most so many bits from here on, and count only up to there. */
 void define_sample(const Function *function, uint32_t bits);
 void define_metric(int32_t number, const char *name, const char *unit);
+/* A part of the time off the CPU, which samples hold; its changes are told as those of a metric. */
+void define_mark(int32_t number, const char *name);
 /* A text about one topic, for the manifest of the run; the last one about a topic counts. */
 void define_text(const char *topic, const char *text);
 /* Add a note to the text about a topic, unless it stands there already. `notes` keeps what was said so far. */
@@ -29,6 +31,9 @@ void define_cpu(const char *moment, int64_t ns);
 void define_start(void);
 /* The recording ends. how: by what, if not as usual. */
 void define_end(int64_t overhead_ns, int64_t lost_records, const char *how);
+
+/* Unmap the file, after the last line of a recording. */
+void definitions_close(void);
 
 /* Lines of another kind: begin one, add items to it ("a, b" without the outer brackets), and write it. */
 Text definition_begin(const char *kind);

@@ -19,10 +19,18 @@ static int kind_of_leave(Frame *frame, int generator) {
     return generator && _PyFrame_GetGenerator(frame)->gi_frame_state == FRAME_SUSPENDED ? EVENT_YIELD : EVENT_EXIT;
 }
 
+/* A recorded frame was left with this result. */
+static inline void leave(Thread *thread, Frame *frame, int generator, PyObject *result, int64_t now) {
+    int kind = kind_of_leave(frame, generator);
+    event_leave(thread, kind, kind == EVENT_YIELD && result && event_hands(frame->f_code, result), frame, now);
+}
+
 /* What comes before the evaluation of a frame. Gives whether it is recorded; *thread is NULL if nothing is any more. */
 static inline int enter(PyThreadState *state, Frame *frame, int throws, Thread **thread) {
+    int is_new = !current_thread;
     *thread = recording.active ? thread_get() : NULL;
     if (!*thread) return 0;
+    if (is_new && recording.settings.attached) event_open_earlier(*thread, state->cframe->current_frame);
     MeasuredEvent measured = measured_begin(*thread);
     Function *function = function_of(frame);
     Frame *caller = state->cframe->current_frame;
@@ -81,7 +89,7 @@ static PyObject *evaluate_counting_lines(PyThreadState *state, Frame *frame, int
                               : _PyEval_EvalFrameDefault(state, frame, throws);
     int64_t now = clock_ns(&recording.clock);
     thread = current_thread; /* as below */
-    if (entered && thread && recording.active) event_leave(thread, kind_of_leave(frame, generator), frame, now);
+    if (entered && thread && recording.active) leave(thread, frame, generator, result, now);
     lines_trace_end(state, aside, counted);
     return result;
 }
@@ -98,7 +106,7 @@ static PyObject *evaluate(PyThreadState *state, Frame *frame, int throws) {
     if (!entered) return result;
     int64_t now = clock_ns(&recording.clock);
     thread = current_thread; /* a forked child has no state yet, and the frame is its parent's */
-    if (thread && recording.active) event_leave(thread, kind_of_leave(frame, generator), frame, now);
+    if (thread && recording.active) leave(thread, frame, generator, result, now);
     return result;
 }
 

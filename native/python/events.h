@@ -15,8 +15,20 @@
 #include "sampling.h"
 #include "stamps.h"
 
+/* In a program that was attached to, write that the frames of this one and its callers were entered before. The thread
+ * is at its first event. */
+void event_open_earlier(Thread *thread, Frame *innermost);
+
+#if PY_VERSION_HEX < 0x030C0000
+/* Close the innermost open frame, entered before the recording, if it is no caller of what is called now. */
+void event_close_earlier(Thread *thread, Frame *linked);
+#endif
+
 /* Offset of the call in the caller's bytecode, if the caller is the innermost open recorded frame; else -1. */
-static inline int32_t event_site(const Thread *thread, Frame *linked) {
+static inline int32_t event_site(Thread *thread, Frame *linked) {
+#if PY_VERSION_HEX < 0x030C0000
+    if (thread->height <= thread->earlier) event_close_earlier(thread, linked);
+#endif
     if (!thread->height) return -1;
     const Frame *top = thread->open[thread->height - 1].frame;
     Frame *caller = linked == top ? linked : frame_visible(linked);
@@ -109,8 +121,15 @@ static inline void event_count(Thread *thread, Function *function, Frame *linked
 /* Make a frame the innermost open one: those above it have died without an event. 0 if it is not open. */
 int event_uncover(Thread *thread, const Frame *frame);
 
-/* A function returns, raises or suspends itself (kind). Gives whether it was recorded. */
-static inline int event_leave(Thread *thread, int kind, const Frame *frame, int64_t now) {
+/* Whether a suspended frame is that of an async generator that hands a value to its consumer. What it awaits suspends it
+ * as well, and passes other objects on. */
+static inline int event_hands(const PyCodeObject *code, PyObject *yielded) {
+    return code->co_flags & CO_ASYNC_GENERATOR && !strcmp(Py_TYPE(yielded)->tp_name, "async_generator_wrapped_value");
+}
+
+/* A function returns, raises or suspends itself (kind); `hands`: to hand a value to its consumer. Gives whether it was
+ * recorded. */
+static inline int event_leave(Thread *thread, int kind, int hands, const Frame *frame, int64_t now) {
     if (greenlets_in_use) greenlets_follow(thread);
     if (!thread->height) return 0;
     if (thread->open[thread->height - 1].frame != frame && !event_uncover(thread, frame)) return 0;
@@ -119,7 +138,7 @@ static inline int event_leave(Thread *thread, int kind, const Frame *frame, int6
     int64_t stamp = thread_stamp(thread, now);
     budget_next_event(thread, frame, stamp);
     if (branches_wanted && kind == EVENT_EXIT) counting_write(thread, frame);
-    thread_write(thread, stamp, (int64_t)(intptr_t)frame, 1, -1, -1, kind);
+    thread_write(thread, stamp, (int64_t)(intptr_t)frame, 1, hands ? 0 : -1, -1, kind);
     PassCosts *costs = kind == EVENT_YIELD ? &recording.costs.resume : &recording.costs.call;
     if (measured_is_plain(thread, measured)) costs_add_leave(costs, clock_ns(&recording.clock) - now);
     thread->overhead_ns += costs->exit_ns;

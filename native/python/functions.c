@@ -9,6 +9,7 @@
 #include "naming.h"
 #include "numbers.h"
 #include "process.h"
+#include "python/interpreter/watching.h"
 #include "stamps.h"
 
 #if PY_VERSION_HEX < 0x030C0000
@@ -17,6 +18,7 @@
 #define PyUnstable_Code_SetExtra _PyCode_SetExtra
 #endif
 
+static Function *all;
 Py_ssize_t function_place = -1;
 int function_is_direct;
 
@@ -26,14 +28,38 @@ static void free_function(void *held) {
     if (current_thread && current_thread->watched == function) current_thread->watched = NULL;
     features_free(function->program);
     branches_forget_function(function);
-    free(function->skips);
+    if (function->place) *function->place = function->next;
+    if (function->next) function->next->place = function->place;
+    free(function->sampler);
     free(function->name);
     free(function);
+}
+
+/* Remember a function that is kept with its code object from here on. */
+static void add_to_all(Function *function) {
+    function->next = all;
+    function->place = &all;
+    if (all) all->place = &function->next;
+    all = function;
 }
 
 int functions_start(void) {
     if (function_place < 0) function_place = PyUnstable_Eval_RequestCodeExtraIndex(free_function);
     return function_place >= 0;
+}
+
+void functions_forget(void) {
+    for (Function *function = all; function; function = function->next) {
+        if (function->sampler) *function->sampler = (Sampler){0}; /* open invocations may still hold it */
+        function->countdown = 0;
+        function->watched = 0;
+        if (function->name) naming_set_mode(function);
+        else function->mode = NEVER;
+    }
+}
+
+void functions_stop(void) {
+    for (Function *function = all; function; function = function->next) unwatch(function);
 }
 
 /* ---- lookups ---- */
@@ -49,7 +75,8 @@ static void classify(Function *function, const Frame *frame) {
     enum Origin origin = naming_set_name(function, frame);
     if (!function->name) return; /* there is no memory: the function is not recorded */
     if (origin == UNKNOWN_ORIGIN) origin = origin_of_caller(frame);
-    naming_set_mode(function, frame, origin);
+    function->origin = origin;
+    naming_set_mode(function);
 }
 
 static Function *create(Frame *frame) {
@@ -61,10 +88,14 @@ static Function *create(Frame *frame) {
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
     classify(function, frame);
     if (!greenlets_in_use) greenlets_look();
+    if (!recording.settings.fake_clock) waits_look();
     int error = PyUnstable_Code_SetExtra((PyObject *)function->code, function_place, function);
     PyErr_Restore(type, value, trace);
     overhead_end(stamp);
-    if (!error) return function;
+    if (!error) {
+        add_to_all(function);
+        return function;
+    }
     free_function(function);
     return NULL;
 }
@@ -85,6 +116,7 @@ Function *function_of_code(PyCodeObject *code) {
     if (!function || known) return function;
     function->code = code;
     if (!PyUnstable_Code_SetExtra((PyObject *)code, function_place, function)) {
+        add_to_all(function);
         /* The interpreter promises nothing about the layout of co_extra: it is read directly only if it proves to be
          * as known. */
         const Extra *extra = code->co_extra;

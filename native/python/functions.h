@@ -10,6 +10,10 @@
 
 /* 0 if this interpreter has no room for ours in its code objects. */
 int functions_start(void);
+/* Forget what an earlier recording of this process learnt of functions, and choose anew which are recorded. */
+void functions_forget(void);
+/* Have no further events told of the code of functions. */
+void functions_stop(void);
 
 /* ---- lookups ---- */
 

@@ -24,6 +24,7 @@ typedef struct GreenletStacks {
 int greenlets_in_use;
 static PyObject *(*get_current)(void);
 static PyTypeObject *greenlet_type;
+static PyObject *greenlet_module;
 
 static GreenletStack **chain_of(GreenletStacks *stacks, const void *greenlet) {
     return &stacks->switched_out[((uintptr_t)greenlet >> 4) % CHAINS];
@@ -73,6 +74,28 @@ static const void *first_greenlet(PyObject *greenlet) {
     return greenlet;
 }
 
+/* greenlet's trace function: it tells of a switch when it happens, not only at the next call. Each thread has one, so
+ * that it is each thread itself that takes ours away once the recording has ended. */
+static PyObject *on_switch(PyObject *self, PyObject *const *arguments, Py_ssize_t size) {
+    (void)self, (void)arguments, (void)size;
+    if (recording.active && current_thread) greenlets_follow(current_thread);
+    if (!greenlets_in_use) Py_XDECREF(PyObject_CallMethod(greenlet_module, "settrace", "O", Py_None));
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+static void set_trace(void) {
+    static PyMethodDef method = {"switched", (PyCFunction)(void (*)(void))on_switch, METH_FASTCALL, NULL};
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
+    PyObject *theirs = PyObject_CallMethod(greenlet_module, "gettrace", NULL), *ours = PyCFunction_New(&method, NULL);
+    PyObject *done = theirs == Py_None && ours ? PyObject_CallMethod(greenlet_module, "settrace", "O", ours) : NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(ours);
+    Py_XDECREF(theirs);
+    PyErr_Restore(type, value, trace);
+}
+
 void greenlets_follow(Thread *thread) {
     PyObject *greenlet = get_current();
     if (!greenlet) {
@@ -84,6 +107,7 @@ void greenlets_follow(Thread *thread) {
     if (!stacks) {
         stacks = thread->greenlets = calloc(1, sizeof *stacks);
         if (stacks) stacks->current = first_greenlet(greenlet);
+        if (stacks) set_trace();
     }
     if (!stacks || stacks->current == greenlet) return;
     int64_t stamp = thread_stamp(thread, clock_ns(&recording.clock));
@@ -92,22 +116,6 @@ void greenlets_follow(Thread *thread) {
     thread_write(thread, stamp, stacks->serial, 0, -1, -1, EVENT_SWITCH);
 }
 
-/* greenlet's trace function: it tells of a switch when it happens, not only at the next call. */
-static PyObject *on_switch(PyObject *self, PyObject *const *arguments, Py_ssize_t size) {
-    (void)self, (void)arguments, (void)size;
-    if (recording.active && current_thread) greenlets_follow(current_thread);
-    Py_RETURN_NONE;
-}
-
-static void set_trace(PyObject *module) {
-    static PyMethodDef method = {"switched", (PyCFunction)(void (*)(void))on_switch, METH_FASTCALL, NULL};
-    PyObject *theirs = PyObject_CallMethod(module, "gettrace", NULL), *ours = PyCFunction_New(&method, NULL);
-    PyObject *done = theirs == Py_None && ours ? PyObject_CallMethod(module, "settrace", "O", ours) : NULL;
-    Py_XDECREF(done);
-    Py_XDECREF(ours);
-    Py_XDECREF(theirs);
-    PyErr_Clear();
-}
 
 void greenlets_look(void) {
     PyObject *modules = PyImport_GetModuleDict(), *module = PyDict_GetItemString(modules, "greenlet._greenlet");
@@ -119,6 +127,8 @@ void greenlets_look(void) {
     if (!functions) return;
     greenlet_type = functions[TYPE];
     get_current = (PyObject * (*)(void)) functions[GET_CURRENT];
+    if (!greenlet_module) greenlet_module = Py_NewRef(module);
     greenlets_in_use = 1;
-    set_trace(module);
 }
+
+void greenlets_stop(void) { greenlets_in_use = 0; }

@@ -11,8 +11,10 @@
 /* Whether the program has imported greenlet. */
 extern int greenlets_in_use;
 
-/* Look whether greenlet has been imported since. This is called when a new function is met. */
+/* Look whether greenlet has been imported since. This is called when a recording begins and when a new function is met. */
 void greenlets_look(void);
+/* Follow them no more. */
+void greenlets_stop(void);
 /* Make the open frames of the greenlet that runs now the thread's current ones, and write a SWITCH if they change. */
 void greenlets_follow(Thread *thread);
 

@@ -1,4 +1,6 @@
 /* _perflaw_native: the one module of ours inside a recorded program. */
+#include "module.h"
+
 #include "python/counts/branches.h"
 #include "calibration.h"
 #include "python/children/children.h"
@@ -6,56 +8,94 @@
 #include "definitions.h"
 #include "event_source.h"
 #include "functions.h"
+#include "greenlets.h"
 #include "python/counts/lines.h"
 #include "python/metrics/metrics.h"
 #include "naming.h"
 #include "process.h"
+#include "threads.h"
 
-static int call_at_exit(PyObject *finish) {
-    PyObject *atexit = PyImport_ImportModule("atexit");
-    PyObject *done = atexit ? PyObject_CallMethod(atexit, "register", "O", finish) : NULL;
+static PyObject *finish(PyObject *module, PyObject *nothing);
+
+/* Have the interpreter end the recording when it ends. */
+static int call_at_exit(void) {
+    static PyMethodDef method = {"finish", finish, METH_NOARGS, NULL};
+    static int is_told;
+    if (is_told) return 1;
+    PyObject *atexit = PyImport_ImportModule("atexit"), *callable = PyCFunction_New(&method, NULL);
+    PyObject *done = atexit && callable ? PyObject_CallMethod(atexit, "register", "O", callable) : NULL;
+    Py_XDECREF(callable);
     Py_XDECREF(atexit);
     Py_XDECREF(done);
     PyErr_Clear();
-    return done != NULL;
+    return is_told = done != NULL;
 }
 
-/* Begin the recording of this process. finish: what the interpreter is to call at its end. 0 if it cannot be
- * recorded. */
-static int begin(PyObject *settings, PyObject *finish) {
+/* Take everything of ours out of the interpreter: nothing of it is called any more. */
+static void let_go(void) {
+    recording.active = 0;
+    lines_stop();
+    collections_stop();
+    functions_stop();
+    events_stop();
+    metrics_stop();
+    greenlets_stop();
+    definitions_close();
+}
+
+/* Begin the recording of this process. 0 if it cannot be recorded. */
+static int begin(PyObject *settings) {
+    process_forget();
     process_read_settings(settings);
-    const char *clock = process_start_clock();
+    process_leave_children(let_go);
+    functions_forget();
+    const char *clock;
+    Py_BEGIN_ALLOW_THREADS /* it waits some milliseconds */
+    clock = process_start_clock();
+    Py_END_ALLOW_THREADS
     if (!functions_start()) return 0;
     naming_start();
+    greenlets_look();
     collections_start();
     if (!process_begin()) return 0;
     branches_start();
-    if (!recording.settings.fake_clock) calibrate();
+    if (!recording.settings.fake_clock && !calibration_take(settings)) calibrate();
     define_text("clock", clock);
     define_cpu("entered", recording.settings.entered_ns);
     define_start();
-    return recording.active && call_at_exit(finish) && events_start();
+    return recording.active && call_at_exit() && events_start();
+}
+
+const char *module_start(PyObject *settings) {
+    if (recording.active && !recording.forked) return "this process is being recorded already";
+    if (begin(settings)) return NULL;
+    return recording.stop_reason ? recording.stop_reason : "cannot begin";
+}
+
+void module_finish(void) {
+    process_write_end("");
+    let_go();
+    threads_release();
 }
 
 static PyObject *start(PyObject *module, PyObject *settings) {
-    PyObject *at_end = PyObject_GetAttrString(module, "finish");
+    (void)module;
     if (!PyDict_CheckExact(settings)) return PyErr_Format(PyExc_TypeError, "start() wants the settings as a dict");
-    int begun = at_end && begin(settings, at_end);
-    Py_XDECREF(at_end);
-    const char *reason = recording.stop_reason ? recording.stop_reason : "cannot begin";
-    if (!begun) return PyErr_Format(PyExc_OSError, "%s", reason);
-    children_start();
+    const char *obstacle = module_start(settings);
+    if (obstacle) return PyErr_Format(PyExc_OSError, "%s", obstacle);
+    if (!recording.settings.attached) children_start();
     Py_RETURN_NONE;
 }
 
 static PyObject *finish(PyObject *module, PyObject *nothing) {
     (void)module, (void)nothing;
-    process_write_end("");
-    recording.active = 0;
-    lines_stop();
-    collections_stop();
-    events_stop();
+    module_finish();
     Py_RETURN_NONE;
+}
+
+static PyObject *costs(PyObject *module, PyObject *nothing) {
+    (void)module, (void)nothing;
+    return PyBytes_FromStringAndSize((const char *)&recording.costs, sizeof recording.costs);
 }
 
 static PyObject *advance(PyObject *module, PyObject *arguments, PyObject *names) {
@@ -72,6 +112,7 @@ static PyObject *advance(PyObject *module, PyObject *arguments, PyObject *names)
 static PyMethodDef methods[] = {
     {"start", start, METH_O, "Begin to record this process as the settings say."},
     {"finish", finish, METH_NOARGS, "End the recording; called at exit."},
+    {"costs", costs, METH_NOARGS, "What the tracer costs on this machine, as bytes: the setting COSTS of another process."},
     {"advance", (PyCFunction)(void (*)(void))advance, METH_VARARGS | METH_KEYWORDS,
      "Move the fake clock (--clock fake) forward by ns; with busy=False the thread was off the CPU meanwhile."},
     {0},

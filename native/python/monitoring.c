@@ -13,9 +13,18 @@
 
 /* ---- calls and returns ---- */
 
+/* The calling thread at an event of its current frame; NULL if nothing is recorded. */
+static inline Thread *thread_here(void) {
+    if (!recording.active) return NULL;
+    if (current_thread) return current_thread;
+    Thread *thread = thread_begin();
+    if (thread && recording.settings.attached) event_open_earlier(thread, frame_current()->previous);
+    return thread;
+}
+
 /* The function that an event of this frame is about, and its thread; NULL if nothing is recorded. */
 static inline Function *function_at(Frame *frame, Thread **thread) {
-    *thread = recording.active ? thread_get() : NULL;
+    *thread = thread_here();
     return *thread ? function_of(frame) : NULL;
 }
 
@@ -28,7 +37,7 @@ static PyObject *not_recorded(Thread *thread, const Function *function) {
 
 /* An event by which a frame begins or goes on. */
 static inline PyObject *enter(int resumes) {
-    Thread *thread = recording.active ? thread_get() : NULL;
+    Thread *thread = thread_here();
     if (!thread) Py_RETURN_NONE;
     MeasuredEvent measured = measured_begin(thread);
     Frame *frame = frame_current();
@@ -61,33 +70,33 @@ static PyObject *on_throw(PyObject *self, PyObject *const *arguments, size_t cou
     Py_RETURN_NONE;
 }
 
-static inline int leave_recorded(int kind, Frame *frame, int64_t now) {
+static inline int leave_recorded(int kind, int hands, Frame *frame, int64_t now) {
     Thread *thread = recording.active ? current_thread : NULL;
-    return thread && event_leave(thread, kind, frame, now);
+    return thread && event_leave(thread, kind, hands, frame, now);
 }
 
 /* An event by which a frame ends or is suspended, and which may be disabled. */
-static inline PyObject *leave(int kind) {
+static inline PyObject *leave(int kind, int hands) {
     int64_t now = clock_ns(&recording.clock);
     Frame *frame = frame_current();
-    if (leave_recorded(kind, frame, now)) Py_RETURN_NONE;
+    if (leave_recorded(kind, hands, frame, now)) Py_RETURN_NONE;
     Thread *thread;
     return not_recorded(thread, function_at(frame, &thread));
 }
 
 static PyObject *on_return(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
     (void)self, (void)arguments, (void)count, (void)names;
-    return leave(EVENT_EXIT);
+    return leave(EVENT_EXIT, 0);
 }
 
 static PyObject *on_yield(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
-    (void)self, (void)arguments, (void)count, (void)names;
-    return leave(EVENT_YIELD);
+    (void)self, (void)count, (void)names; /* the code, the offset, and what is yielded */
+    return leave(EVENT_YIELD, event_hands((const PyCodeObject *)arguments[0], arguments[2]));
 }
 
 static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, size_t count, PyObject *names) {
     (void)self, (void)arguments, (void)count, (void)names;
-    leave_recorded(EVENT_EXIT, frame_current(), clock_ns(&recording.clock));
+    leave_recorded(EVENT_EXIT, 0, frame_current(), clock_ns(&recording.clock));
     Py_RETURN_NONE;
 }
 

@@ -28,6 +28,7 @@ static void add_root(const char *folder, const char *below) {
 }
 
 void naming_start(void) {
+    if (root_count) return;
     PyObject *os = PyImport_ImportModule("os"), *file = os ? PyObject_GetAttrString(os, "__file__") : NULL;
     char *library = file && utf8(file) ? strdup(utf8(file)) : NULL;
     if (library && strrchr(library, '/')) strrchr(library, '/')[1] = 0;
@@ -149,24 +150,26 @@ static int is_body(const PyCodeObject *code) {
     return !(code->co_flags & CO_OPTIMIZED) && file && *file != '<';
 }
 
-static int is_main_script(const char *module, const PyCodeObject *code) {
-    const char *name = utf8(code->co_qualname);
-    return is_main(module) && name && !strcmp(name, "<module>");
+static int is_main_script(const Function *function) {
+    const char *name = utf8(function->code->co_qualname);
+    return function->is_in_main && name && !strcmp(name, "<module>");
 }
 
 enum Origin naming_set_name(Function *function, const Frame *frame) {
     const char *module = module_of(frame);
-    function->name = full_name(is_main(module) ? recording.settings.main : module, function->code);
+    function->is_in_main = is_main(module);
+    function->name = full_name(function->is_in_main ? recording.settings.main : module, function->code);
     return function->name ? origin_of(function, frame) : LIBRARY;
 }
 
-void naming_set_mode(Function *function, const Frame *frame, enum Origin origin) {
-    char *qualified = is_main(module_of(frame)) ? full_name("__main__", function->code) : NULL;
+void naming_set_mode(Function *function) {
+    enum Origin origin = function->origin;
+    char *qualified = function->is_in_main ? full_name("__main__", function->code) : NULL;
     function->is_own = origin == OWN;
     function->mode = mode_of(function->name, qualified, origin);
     free(qualified);
     if (function->mode == NEVER && origin != INTERNAL) note_unselected(function->name);
     function->is_left_out_in_imports = origin == LIBRARY && !*recording.settings.select;
-    function->is_body = is_body(function->code) && !is_main_script(module_of(frame), function->code);
+    function->is_body = is_body(function->code) && !is_main_script(function);
     function->may_be_counted = function->is_left_out_in_imports && !frame_is_generator(function->code) && budget_is_kept();
 }

@@ -16,7 +16,7 @@ enum Origin { OWN, LIBRARY, INTERNAL, UNKNOWN_ORIGIN };
 void naming_start(void);
 /* Set the function's name, and give whose it is. The name is NULL if there is no memory. */
 enum Origin naming_set_name(Function *function, const Frame *frame);
-/* Set whether the function is recorded. */
-void naming_set_mode(Function *function, const Frame *frame, enum Origin origin);
+/* Set whether a function with a name and a known origin is recorded, by the settings of now. */
+void naming_set_mode(Function *function);
 
 #endif

@@ -25,8 +25,12 @@ static char *setting(PyObject *settings, const char *name) {
 }
 
 void process_read_settings(PyObject *given) {
-    recording.process = 1;
+    recording.process++;
     Settings *settings = &recording.settings;
+    char *before[] = {settings->spool, settings->main, settings->own, settings->select, settings->exclude, settings->folder,
+                      settings->metrics};
+    for (size_t at = 0; at < sizeof before / sizeof *before; at++) free(before[at]);
+    Py_XDECREF(settings->given);
     settings->spool = setting(given, "PERFLAW_TARGET_SPOOL");
     settings->main = setting(given, "PERFLAW_TARGET_MAIN");
     settings->own = setting(given, "PERFLAW_TARGET_OWN");
@@ -41,6 +45,9 @@ void process_read_settings(PyObject *given) {
     settings->branches = strstr(collect, "branches") != NULL;
     settings->lines = strstr(collect, "lines") != NULL;
     settings->paths = strstr(collect, "paths") != NULL;
+    char *lock = setting(given, "PERFLAW_TARGET_LOCK");
+    settings->attached = *lock != 0;
+    free(lock);
     char *budget = setting(given, "PERFLAW_TARGET_BUDGET");
     settings->budget = PyOS_string_to_double(*budget ? budget : "0", NULL, NULL);
     PyErr_Clear();
@@ -54,6 +61,16 @@ void process_read_settings(PyObject *given) {
     free(seed);
     free(pid);
     free(entered);
+}
+
+void process_forget(void) {
+    numbers_forget();
+    text_free(&recording.unselected_names);
+    text_free(&recording.earlier_names);
+    recording.unselected_functions = recording.fake_now = recording.turn_count = 0;
+    recording.last_writer = NULL;
+    recording.stop_reason = NULL;
+    recording.forked = 0;
 }
 
 /* ---- beginning ---- */
@@ -97,14 +114,21 @@ static void forked(void) {
 
 int process_begin(void) {
     if (!threads_start() || !begin()) return 0;
-    pthread_atfork(NULL, NULL, forked);
+    static int is_told_of_forks;
+    if (!is_told_of_forks++) pthread_atfork(NULL, NULL, forked);
     return thread_get() != NULL; /* NULL: there is no room for records */
 }
 
-/* In a forked child: begin a recording of its own. 0 if that failed. */
+static void (*let_go_of_child)(void);
+
+void process_leave_children(void (*let_go)(void)) { let_go_of_child = let_go; }
+
+/* In a forked child: begin a recording of its own. 0 if that failed. The children of a program that was attached to are
+ * left alone. */
 static int begin_after_fork(void) {
     recording.forked = 0;
-    if (recording.stop_reason) return 0;
+    if (recording.settings.attached) let_go_of_child();
+    if (recording.settings.attached || recording.stop_reason) return 0;
     recording.process++;
     recording.unselected_functions = 0;
     recording.settings.seed += (uint64_t)getpid() << 32;
@@ -128,16 +152,22 @@ Thread *thread_begin(void) {
 /* ---- end ---- */
 
 void process_write_end(const char *how) {
-    int64_t lost_records = 0, overhead_ns = 0;
+    int64_t lost_records = 0, overhead_ns = 0, off_ns = 0, counting_ns = 0;
     if (!recording.process || recording.forked || !(recording.active || recording.stop_reason)) return;
     for (const Thread *thread = threads_all(); thread; thread = thread->next) {
+        if (thread->process != recording.process) continue;
         lost_records += thread->lost_records;
         overhead_ns += thread->overhead_ns;
+        off_ns += thread->waited_ns + thread->off_ns;
+        counting_ns += thread->counting_ns;
     }
     char count[24];
     snprintf(count, sizeof count, "%lld", (long long)recording.thread_count);
     define_text("threads", count);
     collections_define();
+    define_cpu("waited", off_ns);
+    define_cpu("counting", counting_ns);
+    define_cpu("counted", counting_ns * recording.costs.counted_fraction >> 8);
     define_end(overhead_ns, lost_records, how);
 }
 

@@ -9,10 +9,14 @@
 
 /* Read the settings of the recording, a dict of strings. */
 void process_read_settings(PyObject *given);
+/* Forget an earlier recording of this process. */
+void process_forget(void);
 /* Start the clock; gives how it is known, in words. */
 const char *process_start_clock(void);
 /* Begin the recording of this process. 0 if it cannot be recorded. */
 int process_begin(void);
+/* What is called at the first event in a forked child of a program that was attached to, instead of recording it. */
+void process_leave_children(void (*let_go)(void));
 /* Write how the recording ends, which goes on if what was about to end it fails; then that line is taken back. */
 void process_write_end(const char *how);
 void process_take_back_end(void);

@@ -9,53 +9,16 @@
 #include "stamps.h"
 #include "threads.h"
 
-/* All reading takes about a tenth of the time: beyond that, functions that were read often keep smaller samples. Reading
- * beyond the samples takes at most a fiftieth of the time; but a function that takes less than a two-thousandth of it by
- * reading is read even so, because those that are called seldom need it most. */
-enum { BUDGET_SHARE = 10, SHARE = 50, ALWAYS_SHARE = 2000, MAX_GAP = 4096 };
-enum { LEAST_SAMPLE = 32, FREE_NS = 1000000 }; /* FREE_NS: what reading may take in any program */
-
-static int64_t passed_ns(void) { return clock_ns(&recording.clock) - recording.started_ns; }
-
-static int is_over_budget(int64_t passed) { return (recording.reading_ns - FREE_NS) * BUDGET_SHARE > passed; }
-
-/* Whether reading the features of a call that is not sampled stays within its share of the time. What was read because
- * it is sampled counts as well, for a program is not to be slowed down by both. */
-static int is_cheap(Function *function) {
-    int64_t passed = passed_ns();
-    int cheap = recording.reading_ns * SHARE <= passed ||
-                (function->reading_ns * ALWAYS_SHARE <= passed && !is_over_budget(passed));
-    cheap &= !recording.settings.fake_clock;
-    function->gap = cheap ? 0 : function->gap < MAX_GAP ? function->gap * 2 + 1 : MAX_GAP;
-    return cheap;
-}
-
-/* The priority of a candidate. If reading takes too long, the function's sample becomes half as large. The reservoir does
- * not know that, so the bound of the priorities is defined: those above it would all be of early calls. */
-static int32_t draw(Thread *thread, Function *function) {
-    uint32_t size = skips_sample_size(numbers_of_components()) >> function->sample_cuts, before = function->skips->halvings;
-    int is_least = size <= LEAST_SAMPLE;
-    int32_t key = skips_draw(function->skips, is_least && function->sample_cuts ? LEAST_SAMPLE : size, &thread->random_state);
-    int is_halved = function->skips->halvings != before;
-    if (is_halved && function->sample_cuts) define_sample(function, SKIPS_BITS - function->skips->halvings);
-    if (!is_halved && !is_least && is_over_budget(passed_ns())) function->sample_cuts++;
-    return key;
-}
-
 int32_t sampling_enter(Thread *thread, Function *function, int *read) {
-    int32_t key = -1;
-    if (!function->skips && !(function->skips = calloc(1, sizeof *function->skips))) return -1;
-    function->until_key -= function->span;
-    if (function->until_key <= 0) {
-        key = draw(thread, function);
-        function->until_key = skips_next(function->skips, &thread->random_state);
-    } else {
-        function->until_key--;
-    }
-    *read = is_cheap(function) || key >= 0;
-    function->span = function->until_key < function->gap ? function->until_key : function->gap;
-    function->countdown = function->span;
-    return key;
+    if (!function->sampler && !(function->sampler = calloc(1, sizeof *function->sampler))) return -1;
+    ReadingTime time = {
+        clock_ns(&recording.clock) - recording.started_ns, recording.reading_ns, recording.settings.fake_clock};
+    uint32_t size = skips_sample_size(numbers_of_components());
+    SamplerChoice choice = sampler_choose(function->sampler, &time, size, &thread->random_state);
+    if (choice.is_bounded) define_sample(function, choice.bits);
+    *read = choice.is_read;
+    function->countdown = function->sampler->span;
+    return choice.key;
 }
 
 /* ---- features to records ---- */
@@ -117,6 +80,6 @@ void sampling_read(Thread *thread, Function *function, Frame *frame) {
     if (branches_wanted) counting_begin(function, frame);
     PyErr_Restore(type, value, trace);
     int64_t spent = overhead_end(stamp);
-    function->reading_ns += spent;
+    function->sampler->reading_ns += spent;
     recording.reading_ns += spent;
 }

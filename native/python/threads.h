@@ -1,16 +1,19 @@
 /* A ring and a list of open frames for every thread. The ring of a thread that has ended serves a later thread.
  *
  * Ownership: a Thread is never freed. Threads: a thread passes only itself; thread ends need no GIL, and the list of
- * idle threads has a lock. Cost: a new thread is a ring file and a mapping, some 100 us; writing a record is 2 ns. */
+ * idle threads has a lock. A thread has one Thread from its first event to its end, over all recordings. Cost: a new
+ * thread is a ring file and a mapping, some 100 us; writing a record is 2 ns. */
 #ifndef PERFLAW_PYTHON_THREADS_H
 #define PERFLAW_PYTHON_THREADS_H
 
 #include "recording.h"
 
-/* Prepare for the end of threads, once per program. 0 if that cannot be done. */
+/* Prepare for the end of threads. 0 if that cannot be done. */
 int threads_start(void);
 /* All threads that were ever recorded, linked by `next`. */
 Thread *threads_all(void);
+/* After a recording: unmap all rings. The threads begin anew with the next recording of this process. */
+void threads_release(void);
 /* In a forked child: the other threads do not exist, and the rings are the parent's. Async-signal-safe. */
 void threads_forget(void);
 

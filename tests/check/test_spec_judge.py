@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from perflaw.check.spec_calls import SpecOptions, group_of, tallies_of
-from perflaw.check.spec_judge import judge_specs
+from perflaw.check.spec_judge import NewProgram, judge_specs
+from perflaw.check.spec_location import locate
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.mine import mine
 from perflaw.specs.call_paths import expression_text
@@ -20,7 +21,8 @@ THERE = Platform("there", "other", 30.0)
 
 def mined(found):
     specs = [mine(one, MiningOptions(), 0) for one in found.values()]
-    return [MinedSpec(spec, tallies_of(spec, one)) for spec, one in zip(specs, found.values(), strict=True)]
+    specs = [MinedSpec(spec, tallies_of(spec, one)) for spec, one in zip(specs, found.values(), strict=True)]
+    return locate(specs, list(found.values()))
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,36 @@ def test_what_was_planted_on_one_path_is_told_by_its_edge(specs):
     assert worst.expected == pytest.approx(0.05, abs=0.02)
     assert worst.p < 0.01
     assert (worst.runs, worst.message) == (3, "slower than specified")
+
+
+def test_a_path_that_is_slow_in_all_calls_is_found_in_one_run_against_one():
+    for seed in range(30, 40):
+        once = mined(spec_data.observed(seed, runs=1))
+        assert violated(judge_specs(once, new(seed, runs=1, planted={("db.load", 1): 1.0}))) == [
+            ("db.load", '"view.list -> db.load"')
+        ]
+        assert violated(judge_specs(once, new(seed, runs=1))) == []
+
+
+def test_as_many_more_runs_as_are_told_settle_it(specs):
+    """Some more slow calls by one path: too little for a run, and told to be."""
+    once = judge_specs(specs, new(41, runs=1, planted={("db.load", 1): 0.2}))
+    verdict = next(one for one in once if one.component.name == "db.load" and one.verdict == "inconclusive")
+    assert verdict.more_runs
+    assert f"{verdict.more_runs} more run" in verdict.message
+    more = new(41, runs=1 + 2 * verdict.more_runs, planted={("db.load", 1): 0.2})
+    assert violated(judge_specs(specs, more)) == [("db.load", '"view.list -> db.load"')]
+
+
+def test_the_numbers_are_those_of_the_calls_that_are_named(specs):
+    """Also where the evidence of the whole group is overwhelming: its share of slow calls rises by half as much."""
+    [verdict] = [
+        one for one in judge_specs(specs, new(2, runs=8, planted={("db.load", 1): 0.9})) if one.verdict == "violated"
+    ]
+    assert verdict.path == '"view.list -> db.load"'
+    assert verdict.effect == pytest.approx(0.85, abs=0.04)
+    assert verdict.effect_high - verdict.effect_low < 0.15
+    assert verdict.calls == pytest.approx(8 * 4000 / 3, rel=0.05)
 
 
 def test_a_whole_group_is_told_by_what_makes_it(specs):
@@ -105,16 +137,26 @@ def test_on_another_machine_groups_are_compared_with_each_other(specs):
     assert {one.component.name for one in verdicts if one.verdict == "holds"} == {"db.load", "db.lock"}
     assert violated(verdicts) == []
     single = next(one for one in verdicts if one.component.name == "view.item")
-    assert (single.verdict, single.message[:41]) == ("out of scope", "it has one group and the machine differs:")
+    assert (single.verdict, single.message[:17]) == ("out of scope", "another machine, ")
     planted = judge_specs(specs, new(11, host=THERE, scale=4.0, planted={("db.load", 1): 0.5}))
     assert ("db.load", '"view.list -> db.load"') in violated(planted)
 
 
-def test_functions_that_are_gone_are_out_of_scope(specs):
+def test_why_a_function_is_out_of_scope_is_told_as_far_as_it_is_known(specs):
     found = {key: one for key, one in new(12).items() if key[0] != "db.lock"}
-    gone = next(one for one in judge_specs(specs, found) if one.component.name == "db.lock")
-    assert gone.verdict == "out of scope"
-    assert "gone, renamed, inlined, or not called" in gone.message
+
+    def reason(**program):
+        verdicts = judge_specs(specs, found, program=NewProgram({}, **program))
+        [gone] = [one for one in verdicts if one.component.name == "db.lock"]
+        assert gone.verdict == "out of scope"
+        return gone.message
+
+    assert reason(calls={}) == "not in the new recordings: not called, or no longer there"
+    assert reason(calls={"db.pool.lock": 5}).endswith("; db.pool.lock is: was it moved?")
+    assert reason(calls={"db.lock": 1200}) == (
+        "1,200 calls, but none with durations by call path: perflaw record --paths 'db.lock' keeps them"
+    )
+    assert reason(calls={}, selected=True).startswith("not recorded: left out by --select")
 
 
 def test_calls_by_new_paths_are_sorted_by_expressions_or_told_to_belong_nowhere(specs):

@@ -171,3 +171,37 @@ def test_the_choices_of_the_paper(perflaw, known):
     assert found["known.constant"]["family"] == "constant"
     assert {law["noise"]["distribution"] for law in found.values()} >= {"normal"}
     assert "Norm(" in perflaw("annotate", "--paper", "--text").stdout
+
+
+KEEPER = """
+import sys
+class Node: pass
+def keep(n):
+    first = last = Node()
+    for number in range(n):
+        last.next = node = Node()
+        node.back, node.items, last = last, [number], node
+    return first
+keep(int(sys.argv[1]))
+"""
+
+
+def test_what_is_no_function_of_the_program_has_rows_of_its_own(tmp_path):
+    (tmp_path / "keeper.py").write_text(KEEPER)
+    sizes = "n=2000,5000,10000,20000,40000"
+    run_perflaw(tmp_path, "record", "--metric", "cpu", "--vary", sizes, "--", "keeper.py", "{n}")
+    asked = ("annotate", "--metric", "cpu", "--at", "n=300000")
+    document = json.loads(run_perflaw(tmp_path, *asked, "--json").stdout)
+    parts = {one["component"]: one for one in document["program"]["parts"]}
+    assert set(parts) == {"(start and end of the process)", "(garbage collection)"}
+    table = run_perflaw(tmp_path, *asked).stdout
+    assert "(garbage" in table
+    assert "(start and" in table
+    ends = parts["(start and end of the process)"]
+    assert ends["predicted"]["mean"] > 2 * document["program"]["unrecorded"], "all that lives is freed there"
+    largest = json.loads(run_perflaw(tmp_path, *asked[:-1], "n=40000", "--json").stdout)["program"]
+    [at_largest] = [one["predicted"]["mean"] for one in largest["parts"] if one["component"] == ends["component"]]
+    assert at_largest == pytest.approx(largest["unrecorded"], rel=0.02), "the row and the line below have one number"
+    [main] = [one for one in document["annotations"] if one["component"] == "keeper.<module>"]
+    whole = document["program"]["predicted"]["mean"]
+    assert main["predicted"]["mean"] + ends["predicted"]["mean"] == pytest.approx(whole, rel=0.01)

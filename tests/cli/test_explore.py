@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from perflaw.report.explore.text import explore_text
 from tests.conftest import started_perflaw
 from tests.explore.tiny import ONE_SHOT, left_in, write
 
@@ -25,6 +26,8 @@ def test_a_study_from_end_to_end(perflaw, tmp_path):
     best = max(document["trials"], key=lambda trial: trial["metrics"]["rate"])
     assert document["best"]["configuration"] == best["configuration"]
     assert not done.stderr and (tmp_path / "page.html").read_text().startswith("<!")
+    told = perflaw("explore", "study.yaml", "--seed", 1, "-e", "one").stdout
+    assert told == explore_text(json.loads(done.stdout), name="study.yaml")
     runs = json.loads(perflaw("runs", "-e", "one", "--json").stdout)["runs"]
     assert [run["features"] for run in runs] == [trial["configuration"] for trial in document["trials"]]
     learnt = json.loads(perflaw("annotate", "-e", "one", "--metric", "rate", "--json").stdout)

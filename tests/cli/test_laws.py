@@ -149,12 +149,16 @@ def test_what_takes_no_law():
         law(len)
 
 
-def test_a_program_in_production_imports_the_decorator_alone():
-    code = "from perflaw import law; import sys; print(*sys.modules)"
+def test_a_program_in_production_imports_nothing_but_what_it_calls():
+    code = "from perflaw import law, listen; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert {name for name in loaded if name.startswith("perflaw")} == {"perflaw", "perflaw.decorator"}
-    assert not loaded & {"numpy", "click"}
+    assert {name for name in loaded if name.startswith("perflaw")} == {
+        "perflaw",
+        "perflaw.decorator",
+        "perflaw.listening",
+    }
+    assert not loaded & {"numpy", "click", "socket", "threading"}
 
 
 @pytest.mark.parametrize("terminal", [True, False])

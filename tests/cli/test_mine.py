@@ -108,6 +108,51 @@ def test_the_exported_pytest_file_passes_and_fails(folder, tmp_path):
     assert "no recordings" in tested("nowhere").stdout
 
 
+def test_what_is_reviewed_is_short_and_checks_as_the_evidence_does(folder, tmp_path):
+    """No call paths, no runs, at most 2 kB a function, and the same verdicts."""
+    text = (folder / "spec.yaml").read_text()
+    _, *functions = text.split("- function:")
+    assert len(functions) >= 5
+    assert max(len(one.encode()) for one in functions) <= 2000
+    assert "paths:" not in text
+    assert "random.Random.seed" not in text  # called three times: nothing is specified of it
+    (tmp_path / "evidence.yaml").write_text(run(folder, mine, "--export", "evidence"))
+
+    def verdicts(file, experiment, status):
+        document = json.loads(run(folder, check, file, "-e", experiment, "--json", status=status))
+        return {
+            (one["component"], one["path"]): one["verdict"]
+            for one in document["verdicts"]
+            if one["verdict"] != "out of scope"
+        }
+
+    for experiment, status in (("same", 0), ("planted", 1)):
+        assert verdicts("spec.yaml", experiment, status) == verdicts(tmp_path / "evidence.yaml", experiment, status)
+    assert "--export evidence" in refused(folder, mine, "--merge", "spec.yaml", "spec.yaml")
+
+
+def test_the_exported_tests_fail_only_where_a_check_does_and_say_if_perflaw_is_missing(folder, tmp_path):
+    (folder / "test_agreement.py").write_text(run(folder, mine, "--export", "pytest"))
+    document = json.loads(run(folder, check, "spec.yaml", "-e", "planted", "--json", status=1))
+    violated = sum(one["verdict"] == "violated" for one in document["verdicts"])
+    undecided = sum(one["verdict"] == "inconclusive" for one in document["verdicts"])
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-n", "0", "test_agreement.py"]
+    environment = {**os.environ, "PERFLAW_EXPERIMENT": "planted"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert f"{violated} failed" in done.stdout
+    assert undecided
+    assert f"{undecided} skipped" in done.stdout
+    assert "explained by its callee" in " ".join(done.stdout.split())
+    # An interpreter without perflaw: every import of it fails.
+    without = folder / "conftest.py"
+    without.write_text("import importlib.util\nimportlib.util.find_spec = lambda name: None\n")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    without.unlink()
+    assert "perflaw is not installed for" in done.stdout
+    assert "passed" not in done.stdout
+    assert done.returncode == 1
+
+
 def test_prometheus_and_otlp_name_groups_and_no_paths(folder, tmp_path):
     rules = tmp_path / "rules.yml"
     rules.write_text(run(folder, mine, "--export", "prometheus"))
@@ -131,7 +176,7 @@ def test_runs_are_merged_one_after_the_other(folder, tmp_path):
     files = []
     for number in (1, 2):
         files.append(tmp_path / f"{number}.yaml")
-        files[-1].write_text(run(folder, mine, "--export", "yaml", number))
+        files[-1].write_text(run(folder, mine, "--export", "evidence", number))
     both = json.loads(run(folder, mine, "--merge", "--json", *files))
     [load] = [spec for spec in both["specs"] if spec["component"] == "lookups.load"]
     assert sum(sum(group["counts"]) for group in load["groups"]) == 6600
@@ -171,3 +216,14 @@ def test_a_function_that_is_gone_is_out_of_scope(folder, tmp_path):
     document = json.loads(run(folder, check, renamed, "-e", "planted", "--json", status=1))
     [gone] = [one for one in document["verdicts"] if one["component"] == "lookups.loaded"]
     assert gone["verdict"] == "out of scope"
+    assert gone["message"] == "not in the new recordings: not called, or no longer there"
+
+
+def test_a_function_whose_durations_were_not_kept_is_not_called_gone(folder):
+    """The printed option keeps them."""
+    options = ["--collect", "paths", "--clock", "fake", "-e", "few"]
+    run_perflaw(folder, "record", *options, "--select", "lookups.steady", "--", PROGRAMS / "lookups.py", 300, "z")
+    document = json.loads(run(folder, check, "spec.yaml", "-e", "few", "--json"))
+    assert {
+        one["message"] for one in document["verdicts"] if one["component"] in ("lookups.load", "lookups.serve")
+    } == {"not recorded: left out by --select or --exclude, or not called"}

@@ -14,7 +14,7 @@ from tests.conftest import PROGRAMS, run_perflaw
 
 Trend = Callable[..., "subprocess.CompletedProcess[str]"]
 
-SIZES = (100, 300, 1000, 3000, 10_000)
+SIZES = (100, 200, 500, 1000, 3000, 10_000)
 
 
 def matrix(**columns: Callable[[int], float]) -> str:
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run_perflaw(made, "record", *arguments, status=status)
 
     bubble = PROGRAMS / "bubble.py"
-    record("--collect", "lines", "--vary", "n=40,80,160,320,640", "--", bubble, "reversed", "{n}", 1)
+    record("--collect", "lines", "--vary", "n=20,40,80,160,320,640", "--", bubble, "reversed", "{n}", 1)
     record("-e", "calls", "--vary", "n=40,80,160", "--", bubble, "reversed", "{n}", 1)
     record("-e", "failed", "--collect", "lines", "--vary", "n=100,200,400,800,1600", "--", "fails.py", "{n}", status=1)
     record("-e", "failed", "--", "fails.py", 50)
@@ -70,7 +70,7 @@ def test_the_table_names_lines(trend: Trend) -> None:
     text = trend("--at", "n=1e6").stdout
     assert "in bubble_sort()" in text
     assert "at n=1e6" in text
-    assert "At n = 1,000,000 cluster 1 dominates with 100 % of the cost" in text
+    assert "At n = 1,000,000 cluster 1 dominates with 100 % of all counts" in text
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -175,4 +175,81 @@ def test_what_dominates_is_unknown_where_the_heaviest_cluster_has_no_law(tmp_pat
     (tmp_path / "app.py").write_text(RARE)
     perflaw("record", "--collect", "lines", "--vary", "n=5,10,20,40,80,120,160", "--", "app.py", "{n}")
     text = " ".join(perflaw("trend", "--at", "n=1600").stdout.split())
-    assert "At n = 1,600 it is not known what dominates: the cost of cluster 1 (now" in text
+    assert "At n = 1,600 it is not known what dominates: the count of cluster 1 (now" in text
+
+
+GENERATORS = """
+import sys
+
+
+def numbers(n):
+    for i in range(n):
+        yield i
+
+
+def total(n):
+    return sum(x * x for x in numbers(n))
+
+
+for k in range(int(sys.argv[1])):
+    total(k % 9)
+"""
+
+
+def test_waiting_and_collections_are_no_code_of_the_program(tmp_path, perflaw):
+    (tmp_path / "app.py").write_text(GENERATORS)
+    perflaw("record", "--vary", "n=100,200,400,800,1600,3200", "--", "app.py", "{n}")
+    text = perflaw("trend", "--kind", "function,edge", "--all", "--sigma", "0").stdout
+    assert "app.numbers" in text
+    assert "(waiting)" not in text
+    assert "(garbage collection)" not in text
+
+
+INDEXED = """
+import sys
+
+
+def parse(text):
+    found = []
+    for line in text.splitlines():
+        for word in line.split():
+            found.append(int(word))
+    return found
+
+
+print(len(set(parse(open(sys.argv[1]).read()))))
+"""
+
+
+def test_a_size_is_told_before_the_number_of_a_file(tmp_path, perflaw):
+    (tmp_path / "app.py").write_text(INDEXED)
+    for i in range(1, 11):
+        lines = [f"{k * 7919 % 9973} {k}" for k in range(round(15 * 1.6**i))]
+        (tmp_path / f"d{i}.txt").write_text("\n".join(lines) + "\n")
+    perflaw("record", "--collect", "lines", "--vary", "i=1,2,3,4,5,6,7,8,9,10", "--", "app.py", "d{i}.txt")
+    first = json.loads(perflaw("trend", "--json").stdout)["clusters"][0]
+    assert first["law"]["features"] in (["argv1.lines"], ["argv1.bytes"])
+    assert first["law"]["family"] == "linear"
+    text = perflaw("trend").stdout
+    assert text.index("argv1.lines") < text.index("exp(")
+    assert " E" not in text
+
+
+def test_a_law_needs_runs_with_counts_above_zero(trend, folder):
+    (folder / "rare.csv").write_text(matrix(parse=lambda n: 200 * n, rare=lambda n: (n > 500) * n**3))
+    assert "no law: only 3" in trend("rare.csv").stdout
+    assert "rare" not in json.loads(trend("rare.csv", "--json").stdout)["clusters"][0]["laws"]
+    assert "no law: only" not in trend("rare.csv", "--nonzero", "3").stdout
+
+
+def test_one_line_says_which_exponent_to_believe(trend, folder):
+    (folder / "constant.csv").write_text(matrix(setup=lambda n: 20_000 + 5 * n, walk=lambda n: n * n))
+    text = trend("constant.csv").stdout
+    [at] = [place for place, line in enumerate(text.splitlines()) if "believe the law" in line]
+    told = " ".join(" ".join(text.splitlines()[at : at + 3]).split())
+    assert "believe the law (n^1.00 for large n), not n^0." in told
+    assert "in the larger half of the runs the law is off by 0 %, the power law by" in told
+    found = {one["representative"]: one["disagreements"] for one in clusters(trend, "constant.csv")}
+    assert found["walk"] == {}
+    [believed] = [one for one in found.values() if one]
+    assert believed["n"]["believe"] == "law"

@@ -139,14 +139,15 @@ def test_what_drives_a_part_is_an_argument(requests):
     assert "parse" not in requests.variance("-e", "alike", "parse", "--metric", "cpu").split("follow tokens")[1:]
 
 
-def test_wall_time_is_told_as_interference(requests):
+def test_wall_time_is_told_as_off_the_cpu(requests):
+    """On the fake clock nothing tells whether the program waited or others had its CPU."""
     found = requests.document("-e", "slow", "--metric", "time")
     [root] = [node for node in found["patterns"][0]["nodes"] if node["parent"] is None]
-    assert (root["component"], root["type"], root["cause"]) == ("requests.handle", "Task", "interference")
-    assert found["function"]["cause"] == "interference"
+    assert (root["component"], root["type"], root["cause"]) == ("requests.handle", "Task", "unknown")
+    assert (found["function"]["cause"], found["function"]["off_for"]) == ("unknown", {})
     assert found["function"]["off_cpu"] > 0.7
     screen = requests.variance("-e", "slow", "handle")
-    assert "work or interference: interference" in screen
+    assert "work, waiting or interference: unknown" in screen
 
 
 def test_without_cpu_time_the_cause_is_unknown_or_told_by_events(requests):
@@ -162,9 +163,9 @@ def test_null_data_has_no_task(requests, metric):
     assert found["budget"] == []
 
 
-def test_null_data_by_wall_time_is_interference(requests):
+def test_null_data_by_wall_time_is_no_work(requests):
     nodes = [node for one in requests.document("-e", "alike")["patterns"] for node in one["nodes"]]
-    assert {node["cause"] for node in nodes if node["type"] == "Task"} == {"interference"}
+    assert {node["cause"] for node in nodes if node["type"] == "Task"} == {"unknown"}
 
 
 def test_everything_fits_80_columns(requests):
@@ -174,7 +175,7 @@ def test_everything_fits_80_columns(requests):
         assert max(map(len, lines)) <= 80, max(lines, key=len)
 
 
-def field_names(value, free=("features", "covs", "further")):
+def field_names(value, free=("features", "covs", "further", "off_for")):
     """Names of all fields; mappings by feature or metric have names of the person's own."""
     if isinstance(value, dict):
         for name, inner in value.items():

@@ -88,6 +88,16 @@ def test_a_knob_in_a_command_is_set_and_not_verified(tmp_path):
     assert verify_all([one], {"x": 13}, load, "after") == "" and load.verified == {"x": 13}
 
 
+def test_knobs_with_the_same_template_are_looked_for_apart(tmp_path):
+    knobs = [knob(name=name, apply={"arg": "{}"}) for name in ("a", "b")]
+    context = Context(str(tmp_path))
+    apply_all(knobs, {"a": 5, "b": 2}, context)
+    assert context.arguments == ["5", "2"]
+    context.launched.append(LaunchedProcess(2**22 + 1, ("p", *context.arguments), {}))
+    assert verify_all(knobs, {"a": 5, "b": 2}, context, "after") == ""
+    assert context.unverified == {"a": 5, "b": 2}
+
+
 def test_expressions_and_maps(tmp_path):
     one = knob(apply={"arg": "-c {}", "expr": "-x//1024"})
     assert tried(tmp_path, one, 4096, launched=[LaunchedProcess(2**22 + 1, ("p", "-c", "-4"), {})])[0] == ""

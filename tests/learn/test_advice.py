@@ -10,6 +10,7 @@ import numpy as np
 
 from perflaw.learn.annotations import annotate
 from perflaw.report.annotations import annotations_table
+from perflaw.report.documents import annotate_document
 from perflaw.types import Annotation, RunCost
 from tests.check.made import run
 from tests.learn.annotation_data import evidence
@@ -82,7 +83,7 @@ def advice_in(annotation: Annotation) -> str:
     """The first advice that the table prints of a question that is open; empty if there is none."""
     if all(scope.law.verdict != "inconclusive" for scope in annotation.scopes):
         return ""
-    table = " ".join(annotations_table([annotation], None, False).split())
+    table = " ".join(annotations_table(annotate_document([annotation], [], None), False).split())
     found = ADVICE.search(table)
     return found[0] if found else "none"
 

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
@@ -160,6 +160,7 @@ def three(seed):
 
 @settings(max_examples=examples(5), deadline=None)
 @given(seed=st.integers(0, 2**31))
+@example(seed=38178)  # two borders whose shares differ by less than ε
 def test_neither_the_order_nor_the_grouping_of_merges_matters(seed):
     a, b, c = three(seed)
     whole = merge([a, b, c])

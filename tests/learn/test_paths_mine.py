@@ -126,6 +126,15 @@ def test_paths_of_the_same_edges_in_different_groups_are_inseparable():
     assert found.atoms == ()
 
 
+def test_a_rule_that_is_wrong_for_most_calls_of_a_group_is_none():
+    """Recursion: two thirds of a group's calls come by a path with the edges of a larger group."""
+    paths = [("a", "b", "a", "c", "a", "f"), ("a", "c", "a", "b", "a", "f"), ("a", "d", "f")]
+    found = groups_of(paths, [[18_000, 2_000], [80, 720], [40, 360]])
+    group = next(group for group in found.groups if 2 in group.paths)
+    assert set(group.paths) == {1, 2}
+    assert (group.standing, group.expression, group.mislabelled) == ("inseparable", (), 0.0)
+
+
 def test_a_mislabelled_path_is_told_as_a_share():
     paths = [("m", "a", "f"), ("m", "b", "f"), ("m", "c", "b", "f"), ("m", "d", "e", "b", "f")]
     found = groups_of(paths, [[50_000, 10_000], [1_000, 60_000], [835, 165], [10, 500]], left=0.02)

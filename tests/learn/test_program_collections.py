@@ -56,7 +56,7 @@ def test_runs_without_a_full_collection_take_its_cost_from_the_young_ones():
     found = learnt(50)
     assert found.own.sum() == 0
     assert found.unit.terms()[0] == pytest.approx({(): 100.0})
-    assert found.unit.spread > learnt(1000).unit.spread
+    assert found.unit.forms[0].spread > learnt(1000).unit.forms[0].spread
 
 
 def test_measured_full_collections_give_the_cost_of_a_visit():

@@ -69,3 +69,13 @@ def test_calls_of_a_recursion_that_branches_are_an_exponential(calls):
 def test_counts_that_begin_at_the_largest_sizes_are_no_exponential():
     [law], _ = learn_counts(np.where(N < 800, 0.0, np.round(np.exp(N / 300)))[:, None], {"n": N})
     assert at(law, n=30000.0) < 1e3 * np.exp(10)
+
+
+def test_what_grows_on_after_a_bend_is_not_known_exactly():
+    """Steps of the Collatz sequences of all numbers up to n, each remembered: three sizes tell the last piece."""
+    n = np.array([100.0, 200, 400, 800, 1500, 3000] * 2)
+    counts = np.array([250.0, 430, 808, 1831, 3247, 6518] * 2)
+    [law], _ = learn_counts(counts[:, None], {"n": n})
+    assert law.learnt is not None
+    assert law.spread({"n": 3000.0}) < 0.1
+    assert 0.2 < law.spread({"n": 30000.0}) < 0.6

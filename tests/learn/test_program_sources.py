@@ -6,6 +6,7 @@ import numpy as np
 
 from perflaw.learn.program import growth_sources, learn_program
 from perflaw.report.annotations import growth_lines
+from perflaw.types.documents import encoded
 from tests.learn.program_data import Node, Program
 
 SIZES = [20, 40, 80, 160, 300]
@@ -56,6 +57,6 @@ def test_counts_that_vary_for_another_reason_are_no_source():
 
 def test_the_call_site_is_named():
     [first, _] = sources_of(NESTED)
-    text = " ".join(growth_lines([replace(first, line=17)]).split())
+    text = " ".join(growth_lines(encoded([replace(first, line=17)])).split())
     assert text.startswith("growth enters at app.py:17 (app.table -> app.row): 20 to 300 calls a call, as n^1.00 · ")
     assert text.endswith(" % of the cost")

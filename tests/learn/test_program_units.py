@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from perflaw.learn.program import learn_program
 from perflaw.learn.program.terms import values
 from perflaw.learn.program.units import learn_units
+from tests.learn.program_data import Node, Program
 
 N = np.repeat([100.0, 200, 400, 800, 1500, 3000], 2)
 K = np.repeat([3.0, 4, 5, 6, 7, 8], 2)
@@ -79,3 +81,70 @@ def test_a_cost_that_drifts_by_a_few_percent_is_a_constant_with_an_interval():
     law = law_of(430 * (N / 100) ** 0.06, {"n": N})
     assert not law.established
     assert law.drift >= 0.1
+
+
+SIZES = np.repeat([4.0, 6, 8, 11, 16, 23], 2)
+
+
+def answers(cost, x=SIZES, far=100.0, noise=0.05, seeds=12):
+    """Told over true cost at a size, with the ends of the interval: (seeds, 3)."""
+    out = []
+    for seed in range(seeds):
+        nodes = [Node("main", -1, np.ones_like, lambda n: np.full_like(n, 1e6)), Node("f", 0, np.ones_like, cost)]
+        nodes += [Node(f"g{i}", 0, np.ones_like, lambda n: np.full_like(n, 2e6)) for i in range(20)]
+        model = learn_program(Program(nodes).record(list(x), np.random.default_rng(seed), noise=noise))
+        told = model.predict({"n": far}).of_functions({"n": far})[1]
+        out.append(np.array([told.mean, told.mean_low, told.mean_high]) / cost(np.array([far]))[0])
+    return np.array(out)
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        # A cube above a fixed cost that small sizes do not have yet, as in LAPACK.
+        lambda n: 7e4 * np.minimum(1.0, (n / 7) ** 1.5) + 1e6 * (n / 23) ** 3,
+        lambda n: 1e6 * (n / 23) * np.where(n < 7, 0.2, 1.0),
+        lambda n: 1e6 * (n / 23) * np.where(n < 7, 5.0, 1.0),
+    ],
+)
+def test_small_sizes_may_follow_another_law(cost):
+    told = answers(cost)
+    assert np.median(told[:, 0]) == pytest.approx(1.0, rel=0.1)
+    assert ((told[:, 1] <= 1.05) & (told[:, 2] >= 0.95)).mean() >= 0.8
+    assert np.median(told[:, 2] / told[:, 1]) < 3.0
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        lambda n: 1e6 * ((n / 23) + (n / 23) ** 2),
+        lambda n: 1e6 * ((n / 23) ** 2 + (n / 23) ** 3),
+        lambda n: 1e6 * (1 + (n / 23)),
+    ],
+)
+def test_intervals_hold_a_term_that_begins_to_govern_at_the_largest_size(cost):
+    told = answers(cost)
+    assert ((told[:, 1] <= 1.0) & (told[:, 2] >= 1.0)).mean() >= 0.75
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0, 3.0])
+def test_intervals_of_plain_powers_stay_narrow(power):
+    told = answers(lambda n: 1e6 * (n / 23) ** power)
+    assert ((told[:, 1] <= 1.0) & (told[:, 2] >= 1.0)).all()
+    assert np.median(told[:, 2] / told[:, 1]) < 2.2
+
+
+def test_runs_of_one_size_that_share_their_residual_count_as_little_more_than_one():
+    """A law is not excluded because each size was run often, where no form meets the sizes."""
+    own = np.array([1.0, 1.6, 1.1, 1.9, 1.2, 2.1]).repeat(8)[:, None] * np.ones((1, 4)) * 1e6
+    sizes = np.array([4.0, 6, 8, 11, 16, 23]).repeat(8)
+    law = learn_units(np.ones_like(own), np.zeros_like(own), own, {"n": sizes}, np.zeros(4, bool)).laws[0]
+    assert max(one.weight for one in law.forms) < 0.9
+
+
+def test_a_form_without_finite_squares_is_not_tried():
+    """As 190!; warnings are errors here."""
+    x = np.array([20.0, 60, 110, 150, 190])
+    own = np.exp(np.random.default_rng(1).normal(0, 0.3, (5, 4)) + np.log(1e6) * np.eye(5)[-1][:, None]) * 1e4
+    for law in learn_units(np.ones_like(own), np.zeros_like(own), own, {"n": x}, np.zeros(4, bool)).laws:
+        assert np.isfinite([at(law, n=1.1 * x.max()), law.forms[0].spread]).all()

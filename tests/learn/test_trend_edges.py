@@ -57,13 +57,13 @@ def test_a_designated_location_has_to_be_one():
 
 @pytest.mark.parametrize(("runs", "words"), [(3, "only 3 runs differ"), (4, "only 4 runs differ")])
 def test_few_runs_are_told_and_claim_nothing(runs, words):
-    found = trend(COUNTS[:, :runs], NAMES, {"n": N[:runs]})
+    found = trend(COUNTS[:, :runs], NAMES, {"n": N[:runs]}, options=TrendOptions(nonzero=3))
     assert any(words in note for note in found.notes)
     assert all(one.laws["n"].verdict == "inconclusive" for one in found.clusters)
 
 
 def test_two_workloads_repeated_make_clusters_that_mean_nothing():
-    found = trend(COUNTS[:, [0, 1, 0, 1]], NAMES, {"n": N[[0, 1, 0, 1]]})
+    found = trend(COUNTS[:, [0, 1, 0, 1]], NAMES, {"n": N[[0, 1, 0, 1]]}, options=TrendOptions(nonzero=3))
     assert any("mean nothing" in note for note in found.notes)
     assert all(one.laws["n"].verdict != "law" for one in found.clusters)
 
@@ -145,3 +145,36 @@ def test_a_crossing_beyond_any_sane_size_is_none():
     assert asked.by_prediction == (2, 1)
     (passed,) = asked.clusters[1].overtakes  # who asks that far is told what is there
     assert passed.at == pytest.approx(1e12, rel=0.01)
+
+
+def test_a_law_needs_six_runs_with_a_count_above_zero():
+    size = np.geomspace(100, 12_800, 12)
+    rare = np.where(np.arange(12) < 8, 0.0, np.exp(np.arange(12) * 2.0))  # four runs above 0: any curve fits them
+    found = trend([50 * size, rare], ["line", "rare"], {"n": size})
+    line, four = cluster(found, "n"), cluster(found, "rare")
+    assert line.laws["n"].verdict == "law"
+    assert (four.law, dict(four.laws), dict(four.powers), four.predicted, four.overtakes) == (None, {}, {}, None, ())
+    fewer = trend([50 * size, rare], ["line", "rare"], {"n": size}, options=TrendOptions(nonzero=4))
+    assert cluster(fewer, "rare").laws["n"].features
+    assert any("5 runs are fewer than the 6" in note for note in trend(COUNTS[:, :5], NAMES, {"n": N[:5]}).notes)
+
+
+def test_only_laws_that_rank_and_are_established_overtake():
+    rng = np.random.default_rng(4)
+    size = np.geomspace(1e4, 1e6, 12)
+    wild = size**1.5 * np.exp(1.2 * rng.standard_normal(12))
+    found = trend(np.rint([2e5 * size, wild]), ["line", "wild"], {"n": size}, at=[{"n": 1e12}])
+    one = cluster(found, "wild")
+    assert one.law.verdict == "inconclusive"
+    assert (one.predicted_rank, one.overtakes) == (1, ())  # ranked by the power law, which claims no crossing
+
+
+def test_a_law_in_several_features_overtakes_where_the_others_stay():
+    n, mixed = (values.ravel() for values in np.meshgrid(np.geomspace(50, 2000, 6), [10.0, 30, 60]))
+    counts = np.rint([200 * n, 1e-3 * n**2 * mixed])
+    found = trend(counts, ["line", "both"], {"n": n, "mixed": mixed}, at=[{"n": 1e5, "mixed": 50}])
+    both = cluster(found, "both")
+    assert set(both.law.features) == {"n", "mixed"}
+    passed = {one.feature: one.at for one in both.overtakes}
+    assert passed["n"] == pytest.approx(200 / 1e-3 / 50, rel=0.02)  # at mixed = 50, where clusters are ranked
+    assert both.predicted_rank == 1

@@ -78,6 +78,44 @@ def test_metrics_without_samples_of_callees_are_estimated():
     assert budget.rows[0].share == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("slow", "tail"), [(200, 3623), (100, 3623), (20, 3623), (300, 3623)])
+def test_calls_of_equal_cost_are_not_beyond_the_percentile(slow, tail):
+    """One call in ``slow`` makes 3,622 calls, all others 22: the budget is of those, not of all that are at p99."""
+    recorder = Recorder()
+    for number in range(1800):
+        calls = [(1, Call("item", 5))] * 22
+        if number % slow == slow - 1:
+            calls = [*calls, *[(2, Call("flush", 5))] * 3600]
+        recorder.add(Call("handle", 10, calls))
+    found = explained(recorder, EVENTS)
+    assert (found.budget.tail, found.budget.median) == (tail, 23)
+    assert found.budget.p99 == (23 if slow >= 100 else 3623)
+    assert found.budget.rows[0].component.name == "flush"
+    assert found.budget.rows[0].share == pytest.approx(1)
+    [bound] = [one for one in found.bounds if one.probability == 0.01]
+    assert bound.observed == found.budget.p99
+
+
+def test_a_single_call_beyond_many_of_equal_cost_is_not_the_tail_alone():
+    recorder = Recorder()
+    for number in range(3000):
+        items = 400 if number % 50 == 0 else 22
+        recorder.add(Call("handle", 10, [(1, Call("item", 5))] * (items + (number == 100))))
+    found = explained(recorder, EVENTS)
+    assert found.budget.samples == 60
+    assert found.budget.tail == pytest.approx(401, abs=0.1)
+
+
+def test_deadlines_at_a_value_that_many_calls_share():
+    x = np.sort(np.where(np.arange(4000) % 200 == 0, 3623.0, 23.0))
+    seen = CostDistribution(x, np.ones(len(x)), np.array([log_bucket(int(v)) for v in x], dtype=float))
+    sums = Stats(len(x), int(x.sum()), sum(int(v) ** 2 for v in x))
+    observed = [missed_deadline(each, sums, seen).observed for each in (22.9, 23, 100, 3622, 3623)]
+    assert observed == pytest.approx([1, 0.005, 0.005, 0.005, 0])
+    bounds = [exceeded_deadline(p, sums, seen) for p in (0.004, 0.006, 0.01)]
+    assert [(one.observed, one.high) for one in bounds] == [(3623, 3623), (23, 3623), (23, 23)]
+
+
 def test_without_samples_there_is_no_budget():
     tree = replace(made().tree(), samples=None)
     component = next(one for one in tree.components if one.name == "handle")

@@ -8,8 +8,9 @@ import pytest
 
 from perflaw.learn.variance.analyse import variance
 from perflaw.learn.variance.interruptions import find_interruptions, remove_interruptions, whole_weights
-from perflaw.learn.variance.machine import disturbed, slowdowns
-from perflaw.learn.variance.tree import Tree
+from perflaw.learn.variance.machine import disturbed, slowdowns, variance_by_losses
+from perflaw.learn.variance.moments import context_weights
+from perflaw.learn.variance.tree import Options, Tree
 from perflaw.types import CPU, EVENTS, TIME
 from tests.learn.variance_data import Call, Recorder
 
@@ -18,8 +19,10 @@ STEPS = 5
 NOISE_NS = 50.0
 
 
-def server(interrupted=(), slow=(), culprit=0, seed=None, preempted=(), dear=()):
+def server(interrupted=(), slow=(), culprit=0, seed=None, preempted=(), dear=(), marked=True):
     """Requests of five steps, each in a function of its own; ``interrupted`` are (request, step, ns) of lost CPU time.
+
+    Where ``marked``, the thread was pushed off the CPU for a millisecond as well.
 
     While the machine is slow (``dear``) all takes three times as long.
     """
@@ -36,14 +39,15 @@ def server(interrupted=(), slow=(), culprit=0, seed=None, preempted=(), dear=())
             hit = lost.get((request, step), 0)
             units = 40 if request in slow and step == culprit else 4
             inner = [(2, Call("unit", spent(300))) for _ in range(units)]
-            work = Call(f"work{step}", spent(700) + hit, inner)
+            off = 1_000_000 if hit and marked else 0
+            work = Call(f"work{step}", spent(700) + hit + off, inner, off=off)
             steps.append((step, Call(f"step{step}", spent(100), [(1, work)])))
         off = 5_000_000 if request in preempted else 0
         recorder.add(Call("handle", spent(2000) + off, steps, off=off))
     return recorder
 
 
-HITS = [(7, 1, 38_000_000), (130, 4, 6_000_000)]
+HITS = [(7, 1, 9_000), (130, 4, 6_000)]
 SLOW = range(37, REQUESTS, 100)
 
 
@@ -57,10 +61,11 @@ def sums(tree):
 
 def test_what_was_interrupted_is_as_if_it_had_not_been():
     tree = server(HITS, SLOW).tree(CPU, noise=NOISE_NS)
-    assert [(one.excess, one.times) for one in find_interruptions(tree)] == [(38_000_000, 1), (6_000_000, 1)]
+    assert [(one.excess, one.times) for one in find_interruptions(tree)] == [(9_000, 1), (6_000, 1)]
     clean, expected = remove_interruptions(tree), server((), SLOW).tree(CPU, noise=NOISE_NS)
     assert clean.notes == (
-        "CPU time leaves out 2 interruptions of 44 ms: rare, at random, in code that takes far less",
+        "CPU time leaves out 2 interruptions of 0.015 ms (--keep-outliers keeps them): "
+        "work1 1 of 0.009 ms, work4 1 of 0.006 ms",
     )
     x, xx, links, pairs = sums(expected)
     found = sums(clean)
@@ -93,6 +98,54 @@ def test_what_comes_again_at_one_place_is_the_programs_own():
     assert found.explanation.budget.rows[0].component.name == "work2"
 
 
+def test_what_no_mark_explains_stays_in_the_sums():
+    """A call in 80 sorts in C, without a call that is recorded: most of the time, and no interruption."""
+    often = [(request, 2, 45_000_000) for request in range(37, REQUESTS, 80)]
+    tree = server(often, seed=1, marked=False).tree(CPU, noise=NOISE_NS)
+    assert find_interruptions(tree) == []
+    found = variance(tree)
+    assert found.notes == ()
+    assert "work2" in {node.component.name for node in found.patterns[0].nodes if node.kind == "Task"}
+
+
+def test_slow_calls_that_are_pushed_off_the_cpu_stay_slow():
+    """They are so long that others take the CPU from nearly all of them."""
+    often = [(request, 2, 1_500_000) for request in range(37, REQUESTS, 40)]
+    tree = server(often, seed=1).tree(CPU, noise=NOISE_NS)
+    assert find_interruptions(tree) == []
+    assert "work2" in {node.component.name for node in variance(tree).patterns[0].nodes if node.kind == "Task"}
+
+
+def test_slow_calls_that_recur_periodically_are_the_programs_own():
+    """Every hundredth call flushes, and others take the CPU from each of these; as many at random are interruptions."""
+    periodic = [(request, 2, 3_500) for request in range(37, REQUESTS, 100)]
+    assert find_interruptions(server(periodic, SLOW).tree(CPU, noise=NOISE_NS)) == []
+    missed = [one for one in [(request, 2, 2_500) for request in range(37, REQUESTS, 60)] if one[0] != 217]
+    assert find_interruptions(server(missed).tree(CPU, noise=NOISE_NS)) == []
+    at_random = [(request, 2, 3_500) for request in (7, 130, 165, 390)]
+    assert len(find_interruptions(server(at_random).tree(CPU, noise=NOISE_NS))) == 4
+
+
+def test_what_happened_once_is_left_out_where_it_is_little_of_the_program():
+    tree = server([(7, 1, 50_000)], SLOW, marked=False).tree(CPU, noise=NOISE_NS)
+    assert [one.excess for one in find_interruptions(tree)] == [50_000]
+    assert sums(remove_interruptions(tree))[0] == sums(server((), SLOW).tree(CPU, noise=NOISE_NS))[0]
+    twice = server([(7, 1, 50_000), (99, 1, 60_000)], SLOW, marked=False)
+    assert find_interruptions(twice.tree(CPU, noise=NOISE_NS)) == []
+
+
+def test_what_happened_once_and_is_most_of_the_cost_stays_but_is_no_pattern():
+    found = variance(server([(7, 1, 38_000_000)], seed=1, marked=False).tree(CPU, noise=NOISE_NS))
+    assert (found.patterns, found.notes) == ((), ())
+
+
+def test_outliers_are_kept_on_demand():
+    tree = server([(7, 1, 50_000)], marked=False).tree(CPU, noise=NOISE_NS)
+    found = variance(tree, Options(keep_outliers=True))
+    assert found.notes == ()
+    assert {node.component.name for node in found.patterns[0].nodes} >= {"work1"}
+
+
 def test_an_invocation_that_calls_more_is_not_interrupted():
     tree = server((), slow=(37,)).tree(CPU, noise=NOISE_NS)
     assert find_interruptions(tree) == []
@@ -101,7 +154,7 @@ def test_an_invocation_that_calls_more_is_not_interrupted():
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("metric", [CPU, EVENTS])
 def test_null_data_has_no_task(metric, seed):
-    hits = [(random.Random(seed).randrange(REQUESTS), step, 9_000_000) for step in (0, 3)]
+    hits = [(random.Random(seed).randrange(REQUESTS), step, 9_000) for step in (0, 3)]
     found = variance(server(hits, seed=seed).tree(metric, noise=NOISE_NS))
     assert found.patterns == ()
 
@@ -159,7 +212,7 @@ def test_calls_after_a_switch_are_disturbed():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_null_data_by_time_is_interference(seed):
-    hits = [(random.Random(seed).randrange(REQUESTS), step, 9_000_000) for step in (0, 3)]
+    hits = [(random.Random(seed).randrange(REQUESTS), step, 9_000) for step in (0, 3)]
     found = variance(server(hits, seed=seed, preempted=range(0, REQUESTS, 50)).tree(noise=NOISE_NS))
     tasks = [node for pattern in found.patterns for node in pattern.nodes if node.kind == "Task"]
     assert tasks
@@ -169,8 +222,8 @@ def test_null_data_by_time_is_interference(seed):
 @pytest.mark.parametrize("culprit", [0, 2, 4])
 @pytest.mark.parametrize("metric", [CPU, EVENTS])
 def test_a_planted_cause_is_found_first_for_all_that_happens(metric, culprit):
-    hits = [(11 * (1 + culprit), (culprit + 1) % STEPS, 38_000_000), (333, (culprit + 2) % STEPS, 4_000_000)]
-    made = server(hits, SLOW, culprit, seed=culprit, preempted=range(0, REQUESTS, 9))
+    hits = [(11 * (1 + culprit), (culprit + 1) % STEPS, 9_000), (333, (culprit + 2) % STEPS, 7_000)]
+    made = server(hits, range(37, REQUESTS, 50), culprit, seed=culprit, preempted=range(20, REQUESTS, 45))
     found = variance(made.tree(metric, noise=NOISE_NS))
     assert [step.callee for step in found.explanation.budget.rows[0].path][:1] == [f"step{culprit}"] or (
         found.explanation.component.name == f"step{culprit}"
@@ -232,6 +285,22 @@ def test_what_varies_more_than_the_machine_is_found():
     found = variance(flicker(culprit=4).tree(CPU, noise=NOISE_NS))
     assert tasks_of(found) & {"step4", "handle"}
     assert "step4" in {node.component.name for node in found.patterns[0].nodes}
+
+
+@pytest.mark.parametrize("pushed", [False, True])
+def test_a_function_that_loses_much_tells_what_others_may_lose_only_where_others_took_the_cpu(pushed):
+    """Without a switch, slow calls that take a quarter of a function's time are its own work."""
+    recorder, draw = Recorder(), random.Random(5)
+    for request in range(1000):
+        off = 2_000_000 if pushed and request == 700 else 0
+        long = 6500 + off + (30_000 if draw.random() < 0.05 else 0)
+        short = 2700 + (30_000 if draw.random() < 0.005 else 0)
+        recorder.add(Call("handle", 100 + off, [(1, Call("long", long, off=off)), (2, Call("short", short))], off=off))
+    tree = recorder.tree(CPU, noise=NOISE_NS)
+    assert tree.samples is not None
+    explained = variance_by_losses(tree, context_weights(tree), ~disturbed(tree.samples))
+    [short] = [node for node, one in enumerate(tree.component) if one >= 0 and tree.components[one].name == "short"]
+    assert (explained[short] > 0) == pushed
 
 
 def test_interruptions_stand_for_no_more_invocations_than_there_were():

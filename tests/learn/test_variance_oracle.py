@@ -6,8 +6,8 @@ import pytest
 
 from perflaw.learn.variance.analyse import cost_within, pooled_cost
 from perflaw.learn.variance.explain import blocks
-from perflaw.learn.variance.moments import Stats
-from perflaw.learn.variance.parts import parts_of, split
+from perflaw.learn.variance.moments import Stats, split
+from perflaw.learn.variance.parts import parts_of
 from perflaw.learn.variance.patterns import (
     Overlay,
     Vertex,

@@ -247,8 +247,11 @@ def test_identities(given_tree):
         parts = parts_of(tree, [node])
         assert sum(sum(row) for row in parts.covariance) == sum(parts.net) == parts.total.spread
         assert sum(one.y for one in parts.sums) == parts.total.x
-        ends = [one.nodes for one in underliers(tree, [node], options)]
-        assert not any(a != b and a[-1] in b for a in ends for b in ends)
+        found = underliers(tree, [node], options)
+        for one in found:
+            below = [two for two in found if two is not one and two.nodes[: len(one.nodes)] == one.nodes]
+            assert one.net == one.sums.net(tree.stats[node]) - sum(two.net for two in below)
+            assert one.y == one.sums.y - sum(two.y for two in below)
     labels = label(tree, options)
     base = extract(tree, labels)
     merged = Merger(labels.segments_by_node(), 1.0).merge(base)
@@ -265,6 +268,31 @@ def test_costs_by_cpu_leave_waiting_out():
     [pattern] = variance(recorder.tree()).patterns
     assert pattern.nodes[0].cause == "interference"
     assert pattern.nodes[0].off_cpu == pytest.approx(1.0)
+    assert pattern.nodes[0].off_for == {"queued": pytest.approx(1.0), "other": pytest.approx(0.0)}
+
+
+@pytest.mark.parametrize("why", ["sleep", "lock", "io", "network", "child", "other"])
+def test_waiting_is_no_interference(why):
+    recorder = Recorder((why,) if why != "other" else ())
+    for number in range(N):
+        waits, queued = 10_000 * (number % 7 == 0), 1000 * (number % 11 == 0)
+        inner = [(1, Call("work", 500)), (2, Call("block", 100 + waits, off=waits, why=why))]
+        recorder.add(Call("handle", 1000 + queued, inner, off=queued))
+    [pattern] = variance(recorder.tree()).patterns
+    assert pattern.nodes[0].cause == "waiting"
+    assert pattern.nodes[0].off_for[why] > 0.9
+    assert pattern.nodes[0].off_for["queued"] < 0.1
+    assert sum(pattern.nodes[0].off_for.values()) == pytest.approx(pattern.nodes[0].off_cpu)
+
+
+def test_off_the_cpu_for_no_known_reason_is_unknown():
+    recorder = Recorder()
+    for number in range(N):
+        waits = 10_000 * (number % 7 == 0)
+        recorder.add(Call("handle", 1000 + waits, off=waits))
+    tree = recorder.tree()
+    [pattern] = variance(replace(tree, samples=replace(tree.samples, marks={}))).patterns
+    assert (pattern.nodes[0].cause, pattern.nodes[0].off_for) == ("unknown", {})
 
 
 def callees_below(calls_of_middle):
@@ -289,3 +317,48 @@ def test_the_square_of_a_sum_is_exact_below_a_call_made_once():
 def test_it_is_not_known_below_a_call_made_again():
     tree, head, ends, _ = callees_below(2)
     assert cost_within(tree, [head], ends) is None
+
+
+def test_the_walk_goes_on_below_a_source():
+    """The middle varies by itself, and what it calls far below varies as well: both are sources, with shares of their own."""
+    recorder = Recorder()
+    for number in range(N):
+        inner = Call("page", 600 if number % 5 == 0 else 10)
+        for name in ("d", "c", "b"):
+            inner = Call(name, 10, [(1, inner)])
+        middle = Call("middle", 1200 if number % 7 == 0 else 10, [(1, inner)])
+        recorder.add(Call("handle", 10, [(1, middle)]))
+    tree = recorder.tree()
+    handle = next(one for one in tree.components if one.name == "handle")
+    found = {one.component.name: one for one in variance(tree, Options(), handle).explanation.sources}
+    assert set(found) == {"middle", "page"}
+    assert found["page"].cf_net > 0.1
+    assert found["middle"].cf_net + found["page"].cf_net == pytest.approx(1)
+    [pattern] = variance(tree).patterns
+    names = {node.id: node.component.name for node in pattern.nodes}
+    shares = {names[edge.source]: edge.cf_net for edge in pattern.contributions if names[edge.to] == "handle"}
+    assert shares == {name: pytest.approx(one.cf_net) for name, one in found.items()}
+
+
+def test_no_label_without_thirty_invocations():
+    """A flush in 10 of 3,000 calls is a source of variance that is named, but not called steady or varying itself."""
+    recorder = Recorder()
+    for number in range(3000):
+        calls = [(1, Call("item", 10))] * 3
+        if number % 300 == 0:
+            calls = [*calls, (2, Call("flush", 10, [(3, Call("item", 10))] * 400))]
+        recorder.add(Call("handle", 10, calls))
+    tree = recorder.tree()
+    found = variance(tree)
+    assert {node.component.name for one in found.patterns for node in one.nodes} == {"handle", "item"}
+    assert all(node.n >= 30 for one in found.patterns for node in one.nodes)
+    handle = next(one for one in tree.components if one.name == "handle")
+    assert [one.path[0].callee for one in variance(tree, Options(), handle).explanation.sources] == ["flush"]
+
+
+def test_what_varies_as_much_as_its_caller_is_no_contributor():
+    recorder = Recorder()
+    for number in range(N):
+        recorder.add(Call("handle", 10, [(1, Call("inner", 3000 if number % 9 == 0 else 10))]))
+    [pattern] = variance(recorder.tree()).patterns
+    assert {node.kind for node in pattern.nodes if node.cov > 0.4} == {"Task"}

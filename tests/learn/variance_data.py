@@ -27,6 +27,8 @@ class Call:
     calls: list[tuple[int, Call]] = field(default_factory=list)
     off: int = 0
     """Part of ``own`` off the CPU."""
+    why: str = "queued"
+    """What it was off the CPU for."""
 
     @cached_property
     def x(self):
@@ -36,6 +38,9 @@ class Call:
     def off_cpu(self):
         return self.off + sum(call.off_cpu for _, call in self.calls)
 
+    def off_for(self, why):
+        return self.off * (self.why == why) + sum(call.off_for(why) for _, call in self.calls)
+
     @cached_property
     def events(self):
         return 1 + sum(call.events for _, call in self.calls)
@@ -44,7 +49,9 @@ class Call:
 class Recorder:
     """Adds invocations up the way the recorder does, in one metric at a time."""
 
-    def __init__(self):
+    def __init__(self, waits=()):
+        self.waits = waits
+        """Kinds of waiting that are marked."""
         self.nodes = {(-1, -1, ""): 0}
         self.names = []
         self.done = defaultdict(list)
@@ -144,6 +151,7 @@ class Recorder:
             np.array([row[1].events for row in rows], dtype=float), np.ones(len(rows)),
             np.array([int(x).bit_length() for x in time]), np.ones(len(rows), bool),
             of, callee, k, y.astype(float), y_time.astype(float), y_cpu.astype(float),
+            marks={why: np.array([row[1].off_for(why) for row in rows], float) for why in ("queued", *self.waits)},
         )  # fmt: skip
 
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.record.compiled.selection import HEAD, PLACE, Chooser, Globs, chosen, functions, names_of
+from perflaw.record.compiled.questions import FOLDER, Answerer
+from perflaw.record.compiled.selection import HEAD, PLACE, Globs, chosen, functions, names_of
 from tests.record.test_hooks import HOOKS, PROGRAMS, built, calls, opened, paths, recorded
 
 BUILDS = ("gcc -O0", "gcc -O2", "clang -O2")
@@ -150,9 +151,9 @@ def test_functions_of_a_file_by_their_place(tmp_path: Path) -> None:
 
 
 def test_damaged_questions_do_no_harm(tmp_path: Path) -> None:
-    (tmp_path / "chosen").mkdir()
-    (tmp_path / "chosen" / "00.ask").write_bytes(b"/no/such\xff\n")
-    Chooser(Globs(("a",))).answer(tmp_path)
-    Chooser(Globs(("a",))).answer(tmp_path / "gone")
-    assert np.frombuffer((tmp_path / "chosen" / "00").read_bytes(), HEAD)["count"] == 0
-    assert [path.name for path in (tmp_path / "chosen").iterdir()] == ["00"]
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "00.ask").write_bytes(b"functions /no/such\xff\n")
+    Answerer(Globs(("a",))).answer(tmp_path)
+    Answerer(Globs(("a",))).answer(tmp_path / "gone")
+    assert np.frombuffer((tmp_path / FOLDER / "00").read_bytes(), HEAD)["count"] == 0
+    assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["00"]

@@ -185,3 +185,7 @@ def test_full_collections_are_counted_with_the_objects_that_survive(tmp_path):
     assert known.visited > known.promoted
     assert known.cpu_ns > 0
     assert known.wall_ns > 0
+    heap = both.recordings[0].run.machine.heap
+    assert known.blocks > 1_200_000, "the lists live when the recording ends"
+    assert heap.blocks[0] < heap.blocks[-1]
+    assert heap.free_ns[0] < heap.free_ns[-1]

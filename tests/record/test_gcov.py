@@ -180,6 +180,79 @@ def test_outcomes_of_branches_are_blocks(compiled, matrix):
     assert sorted(counts[f"app.c:2 branch {number}"][0] for number in range(1, 5)) == [1, 1, 2, 3]
 
 
+LOOPS_INC = """long NAME(int n)
+{
+    long total = 0;
+    for (int i = 0; i < n; i++)
+        total += i;
+    return total;
+}
+"""
+BODY_INC = """    for (int i = 0; i < n; i++)
+        total += i OP n;
+"""
+INCLUDING = """#include <stdlib.h>
+#define NAME absent
+#include "loops.inc"
+#undef NAME
+#define NAME walk
+#include "loops.inc"
+#define OP +
+long sums(int n)
+{
+    long total = 0;
+#include "body.inc"
+    return total;
+}
+#undef OP
+#define OP *
+long never(int n)
+{
+    long total = 0;
+#include "body.inc"
+    return total;
+}
+long other(int n);
+int main(int argc, char **argv)
+{
+    int n = atoi(argv[1]);
+    return n < 0 ? absent(n) + never(n) : (walk(n) + sums(2 * n) + other(3 * n)) * 0;
+}
+"""
+OTHER_UNIT = """#define OP -
+long other(int n)
+{
+    long total = 0;
+#include "body.inc"
+    return total;
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [COVERAGE, ("-O0", "--coverage", "-w", "-fprofile-update=atomic")])
+def test_a_file_included_several_times_has_lines_in_each_function(compiled, matrix, tmp_path, flags):
+    texts = {"a__c": INCLUDING, "b__c": OTHER_UNIT, "loops__inc": LOOPS_INC, "body__inc": BODY_INC}
+    compiled("a.c", "b.c", flags=flags, **texts)
+    counts = matrix("./app", 10, kinds=("line", "block"))
+    assert counts["loops.inc:5 (walk)"] == [10]
+    assert counts["loops.inc:5 (absent)"] == [0]
+    assert [counts[f"body.inc:2 ({name})"] for name in ("sums", "other", "never")] == [[20], [30], [0]]
+    assert sorted(counts[f"body.inc:1 (other) branch {number}"][0] for number in (1, 2)) == [1, 30]
+    places = read_counts(tmp_path / ".perflaw/default/runs/0001").locations
+    assert all(place.function in place.name for place in places if place.name.startswith(("loops", "body")))
+
+
+def test_the_table_names_the_function_of_an_included_line(compiled, matrix, perflaw):
+    texts = {"a__c": INCLUDING, "b__c": OTHER_UNIT, "loops__inc": LOOPS_INC, "body__inc": BODY_INC}
+    compiled("a.c", "b.c", **texts)
+    matrix("./app", "{n}", options=("--vary", "n=50,100,200,400,800,1600"))
+    told = perflaw("trend").stdout
+    assert "body.inc:1-2 in sums()" in told
+    assert "loops.inc:4-5 in walk()" in told
+    assert "absent" not in told
+    assert "never(" not in told
+
+
 CHILDREN = """#include <sys/wait.h>
 #include <unistd.h>
 int work(int n) { int sum = 0; for (int i = 0; i < n; i++)
@@ -246,6 +319,18 @@ def test_without_collect_lines_it_says_how(compiled, perflaw):
 def test_a_program_without_coverage(compiled, perflaw):
     compiled("list_append.c", name="la", flags=("-O0",))
     assert "compiled without --coverage" in refused(perflaw, "./la", 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [(("-O2",), "built with optimisation"), (("-O2", "-g"), "built with -O2"), (("-O0",), ""), (("-O0", "-g"), "")],
+)
+def test_a_build_with_optimisation_is_warned_of(compiled, perflaw, flags, said):
+    compiled("list_append.c", name="la", flags=("--coverage", *flags))
+    warned = perflaw("record", "--collect", "lines", "--", "./la", 3, 0).stderr
+    assert said in warned
+    assert bool(said) == ("build with -O0" in warned)
+    assert "who calls whom" in perflaw("trend", "--kind", "edge", status=2).stderr
 
 
 def test_clang_s_coverage_is_told_from_gcc_s(perflaw, tmp_path):

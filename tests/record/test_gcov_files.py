@@ -1,6 +1,7 @@
 """The files of gcc's coverage: how they begin, and which notes belong to which counts. Any bytes may stand there."""
 
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from perflaw.record.compiled.gcov_files import (
     BuildPlaces,
     CoverageHeader,
     NotesFinder,
+    apart,
     build_places,
     counted_program,
     find_gcov,
+    noted_functions,
     read_header,
 )
 from tests.conftest import examples
@@ -128,3 +131,17 @@ def test_object_files_add_up_and_calls_that_throw_are_no_branches():
         ("block", "x.c:2 branch 4", "g"),
     ]
     assert counts.counts.tolist() == [7, 1, 7, 3, 1, 7, 8]
+
+
+def test_notes_that_are_torn_name_no_functions(tmp_path):
+    (tmp_path / "a.c").write_text('int f(void) {\n#include "b.inc"\n}\nint main(void) { return f(); }\n')
+    (tmp_path / "b.inc").write_text("return 0;\n")
+    subprocess.run(["gcc", "-O0", "--coverage", "-c", "a.c"], cwd=tmp_path, check=True)
+    whole = (tmp_path / "a.gcno").read_bytes()
+    major = read_header(tmp_path / "a.gcno").major
+    functions = noted_functions(tmp_path / "a.gcno", major)
+    assert {each.name: dict(each.included) for each in functions} == {"f": {"b.inc": {1}}, "main": {}}
+    assert [[each.name for each in group] for group in apart(functions)] == [["f"]]
+    for length in range(12, len(whole), 7):
+        (tmp_path / "a.gcno").write_bytes(whole[:length])
+        assert {each.name for each in noted_functions(tmp_path / "a.gcno", major)} <= {"f", "main"}

@@ -255,3 +255,9 @@ def test_programs_that_cannot_be_recorded(tmp_path: Path, flags: tuple[str, ...]
     )
     assert isinstance(attempt.error, TargetError)
     assert words in str(attempt.error)
+
+
+def test_branches_are_refused(tmp_path: Path) -> None:
+    program = built(tmp_path, "jumps.c", HOOKS)
+    with pytest.raises(TargetError, match="--collect branches of a compiled program: hooks report calls"):
+        TracerChoice("auto", lambda text: None).for_command((str(program),), RecordSettings(collect=("branches",)))

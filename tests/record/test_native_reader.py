@@ -9,7 +9,7 @@ from perflaw.record.manifest import Execution
 from perflaw.record.python.native_reader import NativeReader, is_running
 from perflaw.record.python.tracers import NativeTracer
 from perflaw.record.saving import RunContext, save_recording
-from perflaw.record.tree.records import ENTER
+from perflaw.record.tree.records import ENTER, DefinitionsReader
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import open_experiment
 from tests.conftest import assert_identities
@@ -83,6 +83,19 @@ def test_a_process_that_is_done_is_read_at_once(spool, library):
     reader = NativeReader(spool, 1, library)
     reader.step()
     assert not list(folder.glob("*.ring"))
+
+
+def test_a_line_that_is_written_while_the_file_is_read_is_read_later(tmp_path):
+    """The mapped file is read as the tracer writes: a line read as zeros, then one that was written meanwhile."""
+    path, lines = (
+        tmp_path / "definitions",
+        [b"('say', 'clock', 'fake')\n", b"('failed', 'no')\n", b"('cpu', 'begun', 7)\n"],
+    )
+    reader = DefinitionsReader(path)
+    path.write_bytes(lines[0] + b"(\0" + bytes(len(lines[1]) - 2) + lines[2] + bytes(99))
+    assert (reader.update().words, reader.update().cpu_ns) == ({"clock": "fake"}, {})
+    path.write_bytes(b"".join(lines) + bytes(99))
+    assert (reader.update().failed, reader.update().cpu_ns) == ("no", {"begun": 7})
 
 
 def test_nothing_recorded(spool, library):

@@ -40,6 +40,9 @@ def test_time_off_the_cpu_while_functions_are_defined_counts_once(neighbour, tmp
         own = [row[3] for row in recording.tables()["component_costs"] if row[1] == "cpu"]
         assert min(own) > -100_000
         assert within / 3 < sum(own) < within
+        clock = recording.run.clock
+        assert clock.waited_ns > 0
+        assert 0 < clock.own_ns - clock.waited_ns < within - sum(own) / 2
 
 
 @pytest.mark.slow

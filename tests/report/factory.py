@@ -120,10 +120,18 @@ def annotation(
         total=int(mean(high) * 400),
         share=share,
         self_share=share * 0.6,
-        run_law=replace(learnt, features=("n",), mean=renamed(learnt.mean, {feature: "n"}), predictions=(whole,)),
+        run_law=in_runs(learnt, feature, whole),
         curves=(curve(feature, mean, low, high),) if learnt.features else (),
         points=points(feature, mean, low, high, n, learnt.noise.scale, seed),
     )
+
+
+def in_runs(learnt: Law, feature: str, whole: Prediction) -> Law:
+    """The law with ``n`` in the place of its feature."""
+    features = tuple("n" for _ in learnt.features)
+    names = ("slope", "slope_low", "slope_high", "range")
+    maps = {name: dict(zip(features, getattr(learnt, name).values(), strict=True)) for name in names}
+    return replace(learnt, features=features, mean=renamed(learnt.mean, {feature: "n"}), predictions=(whole,), **maps)
 
 
 def quadratic(name: str = "index.build", share: float = 0.61) -> Annotation:

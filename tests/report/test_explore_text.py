@@ -10,7 +10,6 @@ from perflaw.report.documents import explore_document
 from perflaw.report.explore.page import render_study
 from perflaw.report.explore.text import explore_text, setting_text
 from perflaw.types.documents import dumps
-from perflaw.types.studies import Knob
 from tests import studies_factory as made
 
 
@@ -24,7 +23,7 @@ def locked():
 
 
 def test_the_table_says_what_a_person_needs(locked):
-    text = explore_text(locked)
+    text = explore_text(explore_document(locked))
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())
     for told in (
@@ -42,14 +41,16 @@ def test_the_table_says_what_a_person_needs(locked):
 
 
 def test_the_interaction_is_printed():
-    text = explore_text(study_result(made.study(), made.trials(made.sample(made.space(), 40)), made.space()))
+    text = explore_text(
+        explore_document(study_result(made.study(), made.trials(made.sample(made.space(), 40)), made.space()))
+    )
     assert "page_size × cache" in text
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_little_is_told_as_little(count):
     found = study_result(made.study(), made.trials(made.sample(made.space(), count)), made.space())
-    text = explore_text(found)
+    text = explore_text(explore_document(found))
     assert "sure that no configuration" not in text or "<1 % sure" in text
     assert "next" in text
     json.loads(dumps(explore_document(found)))
@@ -84,9 +85,8 @@ def test_every_field_is_described(locked):
 
 
 def test_settings_are_written_with_their_units():
-    cache = Knob("cache", "int", low=1, high=2, unit="B")
-    assert [setting_text(cache, one) for one in (512, 4096, 3 << 29)] == ["512 B", "4 KiB", "1.5 GiB"]
-    assert [setting_text(None, one) for one in (True, "lru", 0.125, 20000, 3e9)] == [
+    assert [setting_text("B", one) for one in (512, 4096, 3 << 29)] == ["512 B", "4 KiB", "1.5 GiB"]
+    assert [setting_text("", one) for one in (True, "lru", 0.125, 20000, 3e9)] == [
         "yes",
         "lru",
         "0.125",
@@ -99,4 +99,4 @@ def test_foreign_texts_stay_texts(locked):
     hostile = replace(locked.trials[7], reason="</script><script>alert(1)</script>\x1b[31m")
     found = replace(locked, trials=(*locked.trials[:7], hostile, *locked.trials[8:]))
     assert "<script>alert" not in render_study(found)
-    assert "\x1b" not in explore_text(found)
+    assert "\x1b" not in explore_text(explore_document(found))

@@ -94,22 +94,22 @@ def test_infinite_and_missing_numbers_become_null() -> None:
 def test_rows_say_what_the_terminal_says() -> None:
     rows = page_data(page(factory.all_kinds()))["rows"]
     assert rows[0]["text"]["law"] == "3.1 µs · docs.len^1.98"
-    assert (rows[0]["text"]["grows"], rows[0]["text"]["slopes"]) == ("n^1.98", "(1.94–2.02)")
+    assert (rows[0]["growth"], rows[0]["interval"]) == ("n^1.98", "(1.94–2.02)")
     assert [row["verdict"] for row in rows[:6]] == ["law", "law", "law", "none", "none", "inconclusive"]
 
 
 def test_predictions_are_of_one_kind() -> None:
     asked = [replace(factory.linear(), predicted=factory.prediction({"n": 1e6}, 41e9, 0.2)), factory.n_log_n()]
     there = page_data(page(asked, at={"n": 1e6}))
-    assert there["predicted"] == {"heading": "run at n = 1,000,000", "scope": "at"}
+    assert there["predicted"] == "run at n = 1,000,000"
     assert there["rows"][0]["text"]["predicted"] == "41 s (33–49)"
     vague = replace(factory.prediction({"n": 1e6}, 41e9), mean_low=1e6, mean_high=9e20)
     there = page_data(page([replace(factory.linear(), predicted=vague)], at={"n": 1e6}))
     assert there["rows"][0]["text"]["predicted"] == "unknown"
-    default = page_data(page([factory.linear()]))
-    assert default["predicted"]["heading"] == "run at n = 100,000"
-    alone = page_data(page([replace(factory.linear(), run_law=None)]))
-    assert alone["predicted"]["scope"] == "call"
+    calls = page_data(page([factory.linear(), factory.two_modes()]))
+    assert calls["predicted"] == "predicted per call"
+    assert [row["per"] for row in calls["rows"]] == ["call", "call"]
+    assert [row["text"]["at"] for row in calls["rows"]] == ["text.len = 100,000", ""]
 
 
 def test_at_outside_a_law_leaves_its_cell_empty() -> None:
@@ -141,8 +141,11 @@ def test_a_component_of_the_page_is_its_document() -> None:
     made = factory.n_log_n()
     [packed] = page_data(page([made]))["annotations"]
     told = annotate_document([made], [], None)["annotations"][0]
+    shown = told.pop("shown")
     assert chart_of(packed)["document"] == json.loads(json.dumps(told))
     row = page_data(page([made]))["rows"][0]
+    assert [part["law"] for part in shown.pop("laws")] == [row["text"]["law"]]
+    assert {name: row[name] for name in shown} == shown
     assert {name: row[name] for name in ("component", "unit", "calls", "total", "share", "self_share")} == {
         name: told[name] for name in ("component", "unit", "calls", "total", "share", "self_share")
     }

@@ -3,6 +3,7 @@
 import json
 import math
 import subprocess
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,13 +12,14 @@ import yaml
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
+from perflaw.check.spec_location import reviewable
 from perflaw.errors import DataError
 from perflaw.learn.paths.durations import clusters
 from perflaw.report.documents import mine_document
 from perflaw.report.mine.call_path_graph import MAX_NODES, call_path_graph
 from perflaw.report.mine.exports import CALLS, RATIO, mine_otlp, mine_prometheus, mine_pytest
 from perflaw.report.mine.page import MAX_BARS, box, histogram_data
-from perflaw.report.mine.text import assertions, merge_text, mine_text
+from perflaw.report.mine.text import assertions, condition_text, merge_text, mine_text
 from perflaw.types import PathGroup, PathSpec
 from perflaw.types.documents import dumps
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile
@@ -27,11 +29,17 @@ from . import specs_factory
 SPECS = [one.spec for one in specs_factory.specs().specs]
 
 
+def told(specs, steps=()):
+    """The document of specifications and merge steps, as it is printed and read again."""
+    return json.loads(dumps(mine_document(SpecFile(tuple(map(MinedSpec, specs))), steps)))
+
+
 def test_the_table_is_the_papers():
-    text = mine_text(SPECS[:1])
+    text = mine_text(told(SPECS[:1]))
     rows = [line.split() for line in text.splitlines()]
     assert ["31", "%", "semop", "4,004", "70", "ms", "3", "2", "yes"] in rows
-    assert ["1", "not", "e1", "and", "not", "e2", "2,000", "99", "%", "1", "%"] in rows
+    assert ["1", "all", "other", "callers:", "2,000", "99", "%", "1", "%"] in rows
+    assert ["proc_mutex_sysv_release"] in rows
     assert ["2", "e1", "and", "not", "e2", "1,000", "41", "%", "59", "%"] in rows
     assert ["3", "not", "e1", "and", "e2", "1,000", "35", "%", "65", "%"] in rows
     assert "e1  child_main -> proc_mutex_sysv_acquire" in text
@@ -39,25 +47,49 @@ def test_the_table_is_the_papers():
 
 
 def test_tables_stay_in_eighty_columns_and_drive_no_terminal():
-    text = mine_text(SPECS, every=True) + merge_text(specs_factory.steps())
+    document = told(SPECS, specs_factory.steps())
+    text = mine_text(document, every=True) + merge_text(document)
     assert max(map(len, text.splitlines())) <= 80
     assert text.isprintable() or (set(text) - {"\n"} and all(c.isprintable() or c == "\n" for c in text))
     assert "(inseparable)" in text
     assert "(quarantined)" in text
     assert "unknown: 1 call path with 4 calls" in text
     assert "not compared, missing on one side (gone, new or inlined): gone" in text
-    assert "every function's calls are of one kind" in mine_text(SPECS[1:2])
-    assert mine_text([]) == "no specification: no function was called often enough\n"
+    assert "every function's calls are of one kind" in mine_text(told(SPECS[1:2]))
+    assert mine_text(told([])) == "no specification: no function was called often enough\n"
+
+
+def test_a_group_that_only_lacks_callers_is_all_the_others():
+    """The callers are named, not what they are not."""
+
+    def condition(paths, excluded, own):
+        expression = (tuple((edge, False) for edge in excluded),)
+        groups = (
+            PathGroup("a", own, (1.0,), (30,), 30.0, expression),
+            PathGroup("b", tuple(place for place in range(len(paths)) if place not in own), (1.0,), (10,), 10.0, ((),)),
+        )
+        counts = tuple((10 + place,) for place in range(len(paths)))
+        spec = replace(SPECS[1], component="load", groups=groups, paths=paths, path_counts=counts)
+        return condition_text(groups[0], spec, {})
+
+    ways = (("m", "item", "load"), ("m", "page", "load"), ("m", "find", "load"), ("m", "sort", "load"))
+    told = condition(ways, [("find", "load"), ("sort", "load")], (0, 1))
+    assert told == "all other callers: page, item"
+    deep = (("m", "a", "open", "load"), ("m", "b", "open", "load"))
+    assert condition(deep, [("a", "open")], (1,)) == "all other callers of open: b"
+    assert condition((*deep, ("m", "load")), [("a", "open")], (2,)) == "all other callers: m"
+    many = tuple(("m", name, "load") for name in "abcdefg")
+    assert condition(many, [("g", "load")], tuple(range(6))) == "all other callers: f, e, d, c and 2 more"
 
 
 def test_many_functions_are_cut_unless_asked_for():
     many = [SPECS[1]] * 40 + [SPECS[0]] * 12
-    assert "22 more functions, 2 more specifications (--all lists all)" in mine_text(many)
-    assert "more functions" not in mine_text(many, every=True)
+    assert "22 more functions, 2 more specifications (--all lists all)" in mine_text(told(many))
+    assert "more functions" not in mine_text(told(many), every=True)
 
 
 def test_the_document_keeps_the_contract():
-    document = json.loads(dumps(mine_document(specs_factory.specs(), [step.found for step in specs_factory.steps()])))
+    document = json.loads(dumps(mine_document(specs_factory.specs(), specs_factory.steps())))
     assert document["schema"] == "perflaw.mine/1"
     spec = document["specs"][0]
     assert {"component", "borders", "groups", "stable", "observations"} <= spec.keys()
@@ -141,7 +173,8 @@ def test_otlp_is_what_the_protocol_says_and_names_no_path():
 
 
 def test_the_pytest_file_is_python_without_call_paths():
-    text = mine_pytest(specs_factory.specs(), "default")
+    file = specs_factory.specs()
+    text = mine_pytest(replace(file, specs=tuple(reviewable(file.specs, ()))), "default")
     compile(text, "test_performance.py", "exec")
     assert "('semop', 'time', 'g1'" in text
     assert "startup_children" not in text  # on call paths alone, in no expression
@@ -218,5 +251,5 @@ def test_boxes_are_tukeys():
 
 
 def test_functions_without_a_model_on_one_side_are_named():
-    text = merge_text([MergeStep("0002", (), (), ("app.f",))])
+    text = merge_text(told([], [MergeStep("0002", (), (), ("app.f",))]))
     assert "not compared, without borders on one side: app.f" in " ".join(text.split())

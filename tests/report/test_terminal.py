@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from perflaw.laws.reading import parse_expression
 from perflaw.report.annotations import MAX_LAWS, annotations_table
+from perflaw.report.documents import annotate_document
 from perflaw.report.tables import WIDTH, broken
 from perflaw.types import Annotation
 
@@ -25,21 +27,25 @@ def several(count: int, condition: str = "") -> Annotation:
     return replace(made, scopes=(replace(made.scopes[0], probability=1.0 / count, condition=where),) * count)
 
 
+def table_of(annotations: Sequence[Annotation], at: Mapping[str, float] | None = None) -> str:
+    return annotations_table(annotate_document(annotations, [], at), False, every=True)
+
+
 def test_at_most_four_laws_are_listed() -> None:
     for count in range(2, 9):
-        table = annotations_table([several(count)], None, False)
+        table = table_of([several(count)])
         assert table.count("400 ns") == min(count, MAX_LAWS)
         assert (f"… {count - MAX_LAWS} more" in table) == (count > MAX_LAWS)
 
 
 def test_a_condition_stands_before_its_laws_once_and_callees_are_short() -> None:
-    table = annotations_table([several(3, CALLEE)], None, False)
+    table = table_of([several(3, CALLEE)])
     assert table.count("[calls.…Class.method > 0 &&") == 1
     assert table.count("{33 %} 400 ns") == 3
 
 
 def test_a_long_condition_is_cut() -> None:
-    table = annotations_table([several(2, " && ".join([CALLEE] * 9))], None, False)
+    table = table_of([several(2, " && ".join([CALLEE] * 9))])
     assert "…]" in table
     assert len(table.splitlines()) < 10
 
@@ -49,7 +55,7 @@ def test_every_line_has_80_columns_at_most() -> None:
     made = [several(3, CALLEE), factory.quadratic(), factory.linear(), several(2)]
     renamed = [replace(one, component=replace(one.component, name=long)) for one in made]
     for at in (None, {"n": 1e6}):
-        table = annotations_table([*made, *renamed], at, False, every=True)
+        table = table_of([*made, *renamed], at)
         assert max(map(len, table.splitlines())) <= WIDTH
 
 

@@ -13,7 +13,7 @@ from perflaw.laws.reading import parse_expression
 from perflaw.laws.tree import Expression
 from perflaw.report import law_words as text
 from perflaw.report import quantity
-from perflaw.types import Law, Prediction
+from perflaw.types import Annotation, Law, Prediction
 from tests.laws.nouns import expressions
 
 from . import factory
@@ -129,23 +129,35 @@ def test_the_interval_of_the_exponent() -> None:
     assert text.slope_interval(factory.constant().scopes[0].law) == ""
 
 
+def laws_shown(annotation: Annotation) -> list[tuple[str, str]]:
+    return [(part["condition"], part["law"]) for part in text.shown_law(annotation, None)["laws"]]
+
+
 def test_scopes_carry_their_condition_and_probability() -> None:
-    assert text.annotation_text(factory.two_modes()) == "{92 %} 400 ns · {8 %} 31 µs"
+    assert laws_shown(factory.two_modes()) == [("", "{92 %} 400 ns"), ("", "{8 %} 31 µs")]
     made = factory.linear()
     scoped = replace(made, scopes=(replace(made.scopes[0], condition=parse_expression("k > 3")),))
-    assert text.annotation_text(scoped) == "[k > 3] 900 ns + 14 ns · text.len"
+    assert laws_shown(scoped) == [("k > 3", "900 ns + 14 ns · text.len")]
 
 
 def test_the_parts_of_a_mixture_share_their_condition() -> None:
     made = factory.two_modes()
     scoped = replace(made, scopes=tuple(replace(scope, condition=parse_expression("k > 3")) for scope in made.scopes))
-    assert text.annotation_text(scoped) == "[k > 3] {92 %} 400 ns · {8 %} 31 µs"
+    assert laws_shown(scoped) == [("k > 3", "{92 %} 400 ns"), ("", "{8 %} 31 µs")]
 
 
 def test_one_scope_with_a_law_is_a_law() -> None:
-    assert text.verdict(factory.linear()) == "law"
-    assert text.verdict(factory.inconclusive()) == "inconclusive"
-    assert text.verdict(replace(factory.linear(), scopes=())) == "none"
+    assert text.shown_law(factory.linear(), None)["verdict"] == "law"
+    assert text.shown_law(factory.inconclusive(), None)["verdict"] == "inconclusive"
+    assert text.shown_law(replace(factory.linear(), scopes=()), None)["verdict"] == "none"
+
+
+def test_where_a_run_is_predicted_the_law_of_runs_is_shown() -> None:
+    at = {"n": 1e6}
+    asked = replace(factory.linear(), predicted=factory.prediction(at, 41e9))
+    shown = text.shown_law(asked, at)
+    assert (shown["per"], shown["laws"]) == ("run", [{"condition": "", "law": "900 ns + 14 ns · n"}])
+    assert text.shown_law(factory.linear(), at)["per"] == "call"  # the law of runs does not reach there
 
 
 def test_nothing_where_there_is_no_number() -> None:

@@ -28,22 +28,22 @@ def test_the_table(name: str) -> None:
     view = getattr(trends_factory, name)()
     gold = GOLD / f"trend_{name}.txt"
     if os.environ.get("PERFLAW_UPDATE_GOLD"):
-        gold.write_text(trend_table(view, False), encoding="utf-8")
-    assert trend_table(view, False) == gold.read_text(encoding="utf-8")
+        gold.write_text(trend_table(trend_document(view), False), encoding="utf-8")
+    assert trend_table(trend_document(view), False) == gold.read_text(encoding="utf-8")
 
 
 def test_no_line_is_wider_than_eighty_columns_whatever_the_names() -> None:
     for view in (trends_factory.bubble(), trends_factory.hostile(), trends_factory.functions()):
-        text = trend_table(view, False)
+        text = trend_table(trend_document(view), False)
         assert max(len(line) for line in text.split("\n")) <= 80
         assert "\u202e" not in text
 
 
 def test_small_clusters_are_counted_unless_all_are_asked_for() -> None:
     view = trends_factory.many(clusters=40, locations=400)
-    table = trend_table(view, False)
-    assert "more of small cost, together" in table
-    assert "more of small cost" not in trend_table(view, False, every=True)
+    table = trend_table(trend_document(view), False)
+    assert "more of small counts, together" in table
+    assert "more of small counts" not in trend_table(trend_document(view), False, every=True)
 
 
 def test_doubts_are_told_once() -> None:
@@ -51,14 +51,20 @@ def test_doubts_are_told_once() -> None:
     first = view.trends.clusters[0]
     unsure = replace(first.laws["n"], verdict="inconclusive", reason="too few sizes, 3 distinct: add --vary n=…")
     clusters = (replace(first, laws={"n": unsure}), *view.trends.clusters[1:])
-    table = trend_table(replace(view, trends=replace(view.trends, clusters=clusters)), False)
+    table = trend_table(trend_document(replace(view, trends=replace(view.trends, clusters=clusters))), False)
     assert "1.5 · n^2 ?" in table
     assert "? 1 inconclusive: too few sizes: add --vary n=…" in table
 
 
+def test_the_table_is_rendered_from_the_printed_document() -> None:
+    for view in (trends_factory.bubble(), trends_factory.hostile()):
+        document = trend_document(view)
+        assert trend_table(json.loads(dumps(document)), False, True) == trend_table(document, False, True)
+
+
 def test_no_clusters_at_all() -> None:
     view = trends_factory.bubble(clusters=(), by_prediction=(), notes=("nothing varies",))
-    assert trend_table(view, False).endswith("nothing varies\n")
+    assert trend_table(trend_document(view), False).endswith("nothing varies\n")
 
 
 @pytest.mark.parametrize("name", ["bubble", "one_cluster", "hostile", "functions"])

@@ -88,7 +88,7 @@ def test_wall_time_names_interference(shown: Patterns) -> None:
     look_up.click()
     shown.wait_for_screen("app.look_up")
     assert "100 % off the CPU" in (look_up.text_content() or "")
-    assert "interference, 100 %" in shown.panel("Work or interference")
+    assert "interference, 100 %" in shown.panel("Work, waiting or interference")
     shown.metric("CPU time")
     shown.tab.wait_for_function(
         "() => document.querySelector('#screen .reason')?.textContent.includes('In no pattern')"
@@ -101,7 +101,7 @@ def test_the_metrics_stand_side_by_side(shown: Patterns) -> None:
     shown.metric("wall time")
     shown.tab.click("#patterns .pattern")
     shown.wait_for_screen("app.handle")
-    beside = shown.panel("Work or interference")
+    beside = shown.panel("Work, waiting or interference")
     for label in ("wall time", "CPU time", "recorded calls"):
         assert label in beside
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perflaw.report.documents import check_document
+from perflaw.report.documents import check_document, diff_document
 from perflaw.report.verdicts import github, law_verdicts_text, ratio_text, sarif
 from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict
 from perflaw.types.documents import dumps
@@ -21,39 +21,43 @@ def verdict(name="index.build", outcome="violated", file="/src/index.py", messag
     )
 
 
+def of(*verdicts):
+    return check_document(verdicts, ["0001"], [])
+
+
 def test_a_violation_reads_as_designed():
-    text = law_verdicts_text([verdict()] + [verdict(f"f{i}", "holds") for i in range(3)])
+    text = law_verdicts_text(of(verdict(), *(verdict(f"f{i}", "holds") for i in range(3))))
     flat = " ".join(text.split())
     assert flat.startswith(
         "violated index.build(docs) time 1.8x (1.6–2.1) what the law says from docs.len = 500 on, 3 runs of 3"
     )
     assert text.splitlines()[-1] == "violated 1 · holds 3"
-    assert law_verdicts_text([]) == "no laws to check\n"
+    assert law_verdicts_text(of()) == "no laws to check\n"
 
 
 def test_a_diff_tells_the_ratio_of_the_slope():
     change = Change("coefficient", "len", "0.86", "4.94", 5.744, 5.2, 6.3)
     one = DiffVerdict(Component("mysql_execute_command"), TIME, "", "violated", 1e-6, 5.6, 5.1, 6.2, (change,))
-    flat = " ".join(law_verdicts_text([one]).split())
+    flat = " ".join(law_verdicts_text(diff_document([one])).split())
     assert "coefficient len 0.86 -> 4.94 (5.7x (5.2–6.3))" in flat
 
 
 @given(st.text(max_size=60), st.sampled_from(OUTCOMES), st.text(max_size=40), st.text(max_size=60))
 def test_any_name_stays_one_entry(name, outcome, file, message):
     one = verdict(name, outcome, file, message)
-    for line in law_verdicts_text([one], every=True).splitlines():
+    for line in law_verdicts_text(of(one), every=True).splitlines():
         assert all(c.isprintable() for c in line)
-    commands = github([one]).splitlines()
+    commands = github(of(one)).splitlines()
     assert len(commands) <= 1
     assert all(command.startswith(("::error ", "::warning ")) for command in commands)
-    log = json.loads(dumps(sarif([one], "1.0", "/src")))
+    log = json.loads(dumps(sarif(of(one), "1.0", "/src")))
     [result] = log["runs"][0]["results"]
     assert (result["kind"] == "fail") == (outcome == "violated")
-    assert json.loads(dumps(check_document([one], ["0001"], [])))["verdicts"][0]["component"] == name
+    assert json.loads(dumps(of(one)))["verdicts"][0]["component"] == name
 
 
 def test_files_are_told_relative_to_the_root():
-    [result] = sarif([verdict()], "1.0", "/src")["runs"][0]["results"]
+    [result] = sarif(of(verdict()), "1.0", "/src")["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]
     assert place == {
         "artifactLocation": {"uri": "index.py", "uriBaseId": "SRCROOT"},

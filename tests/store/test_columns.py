@@ -1,12 +1,15 @@
 """Columns against plain Python: exact sums, order with nulls first, and every value to the disk and back."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perflaw.errors import StoreError
+from perflaw.store import tables
 from perflaw.store.columns import Column, group_sums, grouped, wide
 from perflaw.store.schema import table_of
-from perflaw.store.tables import read_table, write_tables
+from perflaw.store.tables import read_each, read_table, write_tables
 from tests.conftest import examples
 
 SUMS = st.integers(-(10**37), 10**37) | st.integers(-9, 9) | st.sampled_from([2**63, 2**64, -(2**64), 2**96 - 1])
@@ -42,3 +45,20 @@ def test_nulls_come_back_from_the_disk(tmp_path):
     write_tables(tmp_path, {"features": table_of("features", rows), "callees": table_of("callees", callees)})
     assert list(read_table(tmp_path, "features")) == rows
     assert list(read_table(tmp_path, "callees")) == callees
+
+
+def test_tables_that_are_read_together_are_those_that_are_read_alone(tmp_path, monkeypatch):
+    folders = [tmp_path / str(place) for place in range(7)]
+    for place, folder in enumerate(folders):
+        folder.mkdir()
+        rows = [(row, f"m{place}", -(2**70) * row, 2**64 + place) for row in range(3 * place % 5)]
+        write_tables(folder, {"component_costs": table_of("component_costs", rows)})
+    alone = [list(read_table(folder, "component_costs")) for folder in folders]
+    for most in (1, 1500, 1 << 20):
+        monkeypatch.setattr(tables, "MAX_TOGETHER", most)
+        assert [list(table) for table in read_each(folders, "component_costs")] == alone
+    (folders[4] / "component_costs.parquet").write_bytes(b"damaged")
+    reading = read_each(folders, "component_costs")
+    assert [list(next(reading)) for _ in range(4)] == alone[:4]
+    with pytest.raises(StoreError, match=r"4/component_costs.parquet: cannot be read"):
+        next(reading)

@@ -89,7 +89,7 @@ def test_what_was_written_is_read_back(tmp_path):
     )  # fmt: skip
     assert observed.paths == (("app.f",), ("app.main", "app.f"))
     first, second = observed.observations
-    assert (first.start_ns, first.end_ns, first.nested, first.sampling, first.run) == (100, 200, 4, 1.0, "0001")
+    assert (first.start_ns, first.end_ns, first.nested, first.run) == (100, 200, 4, "0001")
     one = first.paths[0]
     assert (one.scale, one.offset, one.zeros, int(one.counts.sum()), len(one.counts)) == (9, -1, 1, 5, 513)
     assert first.path_batches[0].sum_bb == (5 << 70,)

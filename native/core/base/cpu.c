@@ -1,6 +1,11 @@
 #include "cpu.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #if defined(__x86_64__) && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
@@ -14,6 +19,25 @@ static int64_t reading_ns(clockid_t clock) {
 }
 
 int64_t cpu_spent_ns(void) { return reading_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+/* ns that the calling thread waited for a CPU by the scheduler's account, -1 if the kernel keeps none. The file is not
+ * kept open, for the program would see it. */
+static int64_t run_delay_ns(void) {
+    char text[96];
+    long long spent, delay = -1;
+    int error = errno, file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) close(file);
+    errno = error;
+    if (length <= 0) return -1;
+    text[length] = 0;
+    return sscanf(text, "%lld %lld", &spent, &delay) == 2 ? delay : -1;
+}
+
+static int64_t voluntary_switches(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+}
 
 int64_t cpu_of_process_ns(void) { return reading_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
@@ -40,6 +64,8 @@ const char *cpu_start(Cpu *cpu, const Clock *clock) {
     *cpu = (Cpu){.flag = flag_of_thread()};
     cpu->wall = cpu->last_event = clock_ns(clock);
     cpu->spent = cpu_spent_ns();
+    cpu->queued = run_delay_ns();
+    cpu->voluntary = voluntary_switches();
     cpu->gap = cpu->flag ? CPU_STEAL_GAP_NS : CPU_GAP_NS;
     if (!cpu->flag) return "CLOCK_THREAD_CPUTIME_ID after gaps of 5 us: rseq is not registered (glibc before 2.35)";
     *cpu->flag = cpu_armed;
@@ -79,6 +105,15 @@ int64_t cpu_off(Cpu *cpu, const Clock *clock, int64_t *now) {
 int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now) {
     int64_t off = cpu_off(cpu, clock, now), passed = *now > last ? *now - last : 0;
     return off < passed ? off : passed;
+}
+
+int64_t cpu_queued(Cpu *cpu, int64_t off) {
+    int64_t voluntary = voluntary_switches(), before = cpu->queued, more = 0;
+    if (off > CPU_QUEUED_NS) cpu->queued = run_delay_ns();
+    if (cpu->queued > before) more = cpu->queued - before;
+    if (voluntary == cpu->voluntary) return off; /* it never gave up the CPU */
+    cpu->voluntary = voluntary;
+    return more < off ? more : off;
 }
 
 void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent) {

@@ -13,7 +13,7 @@ enum {
     /* value: clock in ns; frame; code: number of the function; site: of the call; key: sampling priority or -1 */
     EVENT_ENTER = 1,
     EVENT_EXIT,
-    EVENT_YIELD,
+    EVENT_YIELD, /* site: 0 if an async generator hands a value to its consumer */
     EVENT_RESUME,
     EVENT_FEATURE, /* of the frame that was entered last. value: bits of a float64; code: number of the feature */
     EVENT_DEAD,    /* every invocation above this frame has died without an event; frame 0: every one of the stack */

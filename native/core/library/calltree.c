@@ -76,7 +76,8 @@ static inline __attribute__((always_inline)) void add_completed(Tree *tree, Stac
     histogram_count(&tree->arena, &completed->node->histogram, bucket);
     if (!moments_repeat(tree, stack, completed, caller, &exclusive))
         exclusive = moments_add(tree, stack, completed, caller);
-    if (completed->waited) moments_add_suspension(tree, completed->node, completed->waited);
+    if (completed->waited > completed->consumed)
+        moments_add_suspension(tree, completed->node, minus(completed->waited, completed->consumed));
     function->self_time += widen(exclusive.time);
     function->self_events = plus(function->self_events, exclusive.events);
     function->recorded = 1;
@@ -107,7 +108,7 @@ static inline Invocation *begin(Tree *tree, Stack *stack, const Event *event, in
     new->frame = event->frame;
     new->started = event->value;
     new->segment_start = stack_clock(stack, event->value);
-    new->time = new->waited = new->events = 0;
+    new->time = new->waited = new->consumed = new->events = 0;
     new->segment_start_events = stack->events;
     new->node = new->slot = node;
     new->code = code;
@@ -190,6 +191,7 @@ static void yield(Tree *tree, const EventSource *source, const Event *event) {
     top->segment_start = event->value;
     top->source = source->number;
     top->overhead_ns = source->overhead_ns;
+    top->is_consumed = event->site == 0;
     stacks_suspend(tree, stack);
 }
 
@@ -207,7 +209,9 @@ static void resume(Tree *tree, const EventSource *source, const Event *event) {
     Node *slot = node_of_call(tree, stack, event);
     if (!slot) return;
     if (suspended) {
-        suspended->waited = plus(suspended->waited, suspended_time(suspended, source, event->value));
+        int64_t passed = suspended_time(suspended, source, event->value);
+        suspended->waited = plus(suspended->waited, passed);
+        if (suspended->is_consumed) suspended->consumed = plus(suspended->consumed, passed);
         if (!stacks_resume(tree, stack, suspended)) return;
         top = stacks_top(stack);
         top->kind = RESUMED;

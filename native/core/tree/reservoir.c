@@ -118,7 +118,8 @@ static void copy_callees(Callee *to, const Descendants *callees) {
 
 static Sample *copy(Tree *tree, uint64_t sequence, const Invocation *completed) {
     Sample sample = {sequence, completed->started, completed->time, completed->events, completed->node->number,
-                     completed->key, 1, completed->callees.count, completed->feature_count, length_of(completed->changes)};
+                     completed->key, minus(completed->waited, completed->consumed), 1, completed->callees.count, completed->feature_count,
+                     length_of(completed->changes)};
     Sample *new = arena_alloc(&tree->arena, bytes_of(&sample));
     if (!new) return NULL;
     *new = sample;

@@ -140,7 +140,7 @@ typedef struct Histogram {
     uint64_t counts[];
 } Histogram;
 
-/* How long generators and coroutines were suspended, over those that were. */
+/* How long generators and coroutines were suspended, over those that were; of async generators, in what they await. */
 typedef struct Waits {
     uint64_t n;
     Extremes extremes;
@@ -218,6 +218,7 @@ typedef struct Invocation {
     int64_t frame, started;       /* identity of the frame */
     int64_t segment_start;        /* by the clock of the stack */
     int64_t time, waited;         /* of the segments that have ended; waited: while it was suspended */
+    int64_t consumed;             /* part of `waited` in which an async generator's consumer had a value of it */
     int64_t segment_start_events, events;
     Node *node;                   /* its context */
     Node *slot;                   /* the context of its present segment, which another caller may have resumed */
@@ -226,6 +227,7 @@ typedef struct Invocation {
     int64_t min_span_time;        /* spans of this time and below are not taken within it */
     uint32_t first_span;          /* index in the stack's spans where those of this segment begin */
     uint32_t kind;                /* enum InvocationKind */
+    uint32_t is_consumed;         /* while suspended: whether its consumer has a value of it */
     Lane *segment_changes, *changes; /* Change, descendants included: in this segment, and in those before it */
     uint32_t feature_count, feature_capacity;
     Descendants callees, deeper;  /* one level below, and further below */
@@ -274,6 +276,7 @@ typedef struct Sample {
     uint64_t sequence;
     int64_t started, time, events;
     int32_t node, key;
+    int64_t waited; /* while it was suspended, and no consumer had a value of it; its time excludes that */
     uint32_t references, callees, features, costs;
 } Sample; /* Callee[callees], Feature[features] and Cost[costs] follow */
 

@@ -137,6 +137,8 @@ static void replace_in_subprocess(void) {
 }
 
 void children_start(void) {
+    static int is_started;
+    if (is_started++) return;
     for (size_t at = 0; at < sizeof replacements / sizeof *replacements; at++)
         replace(at ? "posix" : "_posixsubprocess", at ? "os" : "_posixsubprocess", &replacements[at], originals[at]);
     replace_in_subprocess();

@@ -17,7 +17,10 @@ static uint32_t open_count;
 static size_t open_bytes;
 static Text notes; /* what is not counted */
 
-void branches_start(void) { branches_wanted = recording.settings.branches; }
+void branches_start(void) {
+    branches_wanted = recording.settings.branches;
+    text_free(&notes);
+}
 
 /* ---- of a function ---- */
 
@@ -26,8 +29,8 @@ void branches_of_function(Function *function) {
     PyObject *type, *value, *trace;
     const char *left_out = NULL;
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
-    if (!function->branches && (function->branches = branches_find(function->code, MAX_BRANCHES, &left_out)))
-        watch(function, WATCH_BRANCHES);
+    if (!function->branches) function->branches = branches_find(function->code, MAX_BRANCHES, &left_out);
+    if (function->branches) watch(function, WATCH_BRANCHES);
     PyErr_Restore(type, value, trace);
     if (left_out) define_note(&notes, "branches", left_out);
 }
@@ -137,5 +140,5 @@ void counting_write(Thread *thread, const Frame *frame) {
     if (!(*place)->is_incomplete) write_all(thread, *place);
     else define_note(&notes, "branches", "not counted while the program traced itself (sys.settrace)");
     forget(place);
-    function->reading_ns += overhead_end(stamp);
+    function->sampler->reading_ns += overhead_end(stamp);
 }

@@ -23,7 +23,7 @@ static int trace(PyObject *self, PyFrameObject *object, int what, PyObject *argu
     if (last && (offset == last->next || offset == last->target)) counting_add(counting, last, offset != last->next);
     counting->last = branches_site(counting->function->branches, offset);
     thread->overhead_ns += recording.costs.branch_ns;
-    counting->function->reading_ns += recording.costs.branch_ns;
+    counting->function->sampler->reading_ns += recording.costs.branch_ns;
     return 0;
 }
 

@@ -110,6 +110,21 @@ static void find_last_jumps(const Source *source, Lines *lines) {
     }
 }
 
+/* Count from the end how many instructions a line has ahead. It ends at another line and where the code does not go
+ * on. CACHE entries, of opcode 0, are no instructions. */
+static void count_ahead(const Source *source, Lines *lines) {
+    const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(source->bytes);
+    lines->ahead = calloc((size_t)source->units + 1, 1);
+    for (int at = source->units - 1; lines->ahead && at >= 0; at--) {
+        int line = source->positions[at].line, place = line - lines->first;
+        int offset = at * (int)sizeof(_Py_CODEUNIT), op = bytes[offset];
+        int goes_on = at + 1 < source->units && source->positions[at + 1].line == line && !blocks_ends(op);
+        int is_told = lines->until && place >= 0 && place < lines->span && offset < lines->until[place];
+        int ahead = (goes_on ? lines->ahead[at + 1] : 0) + (op && !is_told);
+        lines->ahead[at] = (uint8_t)(ahead < UINT8_MAX ? ahead : UINT8_MAX);
+    }
+}
+
 /* Every line that has code, by its place among the counters; then the branches that are wanted. */
 static void define_counts(const Lines *lines, const uint8_t *present, int file, int place) {
     Text line = definition_begin("counts");
@@ -141,6 +156,7 @@ static void define_counts(const Lines *lines, const uint8_t *present, int file, 
 static void free_lines(Lines *lines) {
     branches_free(lines->branches);
     free(lines->until);
+    free(lines->ahead);
     free(lines->loops);
     free(lines);
 }
@@ -159,6 +175,7 @@ static Lines *create(const Source *source, int32_t number) {
     if (lines->counts) {
         lines->outcomes = lines->counts + lines->span;
         find_last_jumps(source, lines);
+        count_ahead(source, lines);
         define_counts(lines, present, file, place);
     } else {
         free_lines(lines);

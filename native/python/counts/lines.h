@@ -24,6 +24,9 @@ typedef struct Lines {
     uint64_t *counts;    /* executions of each line; in the spool */
     uint64_t *outcomes;  /* not taken and taken, of each branch; in the spool */
     Branches *branches;  /* NULL if lines tell everything */
+    /* by unit of bytecode: number of instructions from it to the end of its line, without those up to the last wanted
+     * jump, which are told one by one; NULL without memory */
+    uint8_t *ahead;
     int32_t *until;      /* by line: the offset behind the last wanted jump, 0 if there is none; NULL without branches */
     /* by unit of bytecode: the line, if it is a jump back into its own line, else 0; NULL if none is */
     int32_t *loops;

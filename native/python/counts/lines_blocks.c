@@ -31,6 +31,8 @@ static int stops(int op) {
     return op == RETURN_VALUE || op == RERAISE || op == RAISE_VARARGS;
 }
 
+int blocks_ends(int op) { return stops(op) || is_back(op) || op == JUMP_FORWARD; }
+
 static int does_nothing(int op) {
 #if PY_VERSION_HEX >= 0x030C0000
     if (op == END_FOR) return 1;

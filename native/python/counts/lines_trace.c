@@ -19,6 +19,18 @@ static void count_in_invocation(Counting *counting, int32_t offset) {
     counting->last = branches_site(counting->function->branches, offset);
 }
 
+static void add_counting(Thread *thread, int64_t ns) {
+    thread->overhead_ns += ns;
+    thread->counting_ns += ns;
+}
+
+/* What a line costs: its event, and the instructions from here on, which the interpreter looks at one by one. */
+static int64_t cost_ns(const Lines *lines, const PyFrameObject *object) {
+    int at = _PyInterpreterFrame_LASTI(object->f_frame);
+    int64_t instructions = lines->ahead && at >= 0 && at < lines->units ? lines->ahead[at] : 0;
+    return recording.costs.line_ns + (instructions * recording.costs.instruction_fraction_ns >> 8);
+}
+
 /* The frame comes to a line. all: have each of its instructions told, for the counters of the invocation. */
 static void reach_line(Lines *lines, PyFrameObject *object, int all) {
     uint32_t at = (uint32_t)object->f_lineno - (uint32_t)lines->first;
@@ -42,7 +54,7 @@ static int trace(PyObject *self, PyFrameObject *object, int what, PyObject *argu
     Counting *counting = branches_wanted ? counting_of(object->f_frame) : NULL;
     if (what == PyTrace_LINE) {
         reach_line(lines, object, counting != NULL);
-        thread->overhead_ns += recording.costs.line_ns;
+        add_counting(thread, cost_ns(lines, object));
     }
     if (what == PyTrace_EXCEPTION) {
         thread->jump = NULL;
@@ -54,7 +66,7 @@ static int trace(PyObject *self, PyFrameObject *object, int what, PyObject *argu
         if (lines->branches) thread->jump = branches_site(lines->branches, offset);
         if (counting) count_in_invocation(counting, offset);
         else reach_opcode(lines, object, offset);
-        thread->overhead_ns += recording.costs.branch_ns;
+        add_counting(thread, recording.costs.branch_ns);
     }
     return 0;
 }
@@ -89,6 +101,7 @@ SetAside lines_trace_begin(PyThreadState *state, Frame *frame, int *counted) {
     }
     *counted = !state->tracing && is_counted(frame);
     if (*counted && state->c_tracefunc && state->c_tracefunc != trace) note_incomplete(frame);
+    if (*counted && thread) add_counting(thread, recording.costs.frame_ns);
     set_trace(state, *counted);
     return aside;
 }

@@ -49,7 +49,8 @@ int monitoring_open(void) {
     /* 0, 1, 2 and 5 are for debuggers, coverage, profilers and optimizers; a tool that looks for a free one begins
      * low. */
     tool = call("use_tool_id", "(is)", 4, "perflaw") ? 4 : call("use_tool_id", "(is)", 3, "perflaw") ? 3 : -1;
-    return tool >= 0 && monitoring_disable;
+    /* Places that an earlier recording of this process did not want are told again. */
+    return tool >= 0 && monitoring_disable && call("restart_events", "()");
 }
 
 int monitoring_register(const char *event, Handler handler, long *events) {
@@ -71,6 +72,11 @@ void watch(Function *function, int events) {
     if (function->watched & WATCH_LINES) bits |= event_bit("LINE");
     if (function->watched & WATCH_JUMPS) bits |= event_bit("JUMP");
     call("set_local_events", "(iOl)", tool, function->code, bits);
+}
+
+void unwatch(Function *function) {
+    if (tool >= 0 && function->watched) call("set_local_events", "(iOl)", tool, function->code, 0L);
+    function->watched = 0;
 }
 
 void monitoring_close(void) {

@@ -15,6 +15,8 @@ enum Watch { WATCH_BRANCHES = 1, WATCH_LINES = 2, WATCH_JUMPS = 4 };
 
 /* Have these events (a sum of Watch) of the function's code told, beside those that are told already. */
 void watch(Function *function, int events);
+/* Have no such event told any more. */
+void unwatch(Function *function);
 
 /* ---- for monitoring.c ---- */
 
@@ -36,6 +38,7 @@ void monitoring_close(void);
 
 #else
 static inline void watch(Function *function, int events) { (void)function, (void)events; }
+static inline void unwatch(Function *function) { (void)function; }
 #endif
 
 #endif

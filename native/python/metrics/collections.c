@@ -67,8 +67,20 @@ void collections_forget(void) {
     tally.promoted = PyInterpreterState_Get()->gc.long_lived_total + PyInterpreterState_Get()->gc.long_lived_pending;
 }
 
+/* Blocks of memory that live; 0 if the interpreter does not say. */
+static int64_t living_blocks(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback); /* the program may end while an exception is on its way */
+    PyObject *count = PySys_GetObject("getallocatedblocks"), *blocks = count ? PyObject_CallNoArgs(count) : NULL;
+    int64_t living = blocks && PyLong_CheckExact(blocks) ? PyLong_AsLongLong(blocks) : 0;
+    Py_XDECREF(blocks);
+    PyErr_Restore(type, value, traceback);
+    return living;
+}
+
 void collections_define(void) {
     if (!program_list) return;
+    int64_t blocks = living_blocks();
     Text line = definition_begin("collections");
     definition_add_number(&line, tally.middle);
     definition_add_number(&line, tally.promoted);
@@ -76,6 +88,7 @@ void collections_define(void) {
     definition_add_number(&line, tally.visited);
     definition_add_number(&line, tally.wall_ns);
     definition_add_number(&line, tally.cpu_ns);
+    definition_add_number(&line, blocks);
     definition_write(&line);
 }
 
@@ -168,7 +181,8 @@ void collections_start(void) {
     /* The interpreter promises nothing about this field: it is used only if it holds the very list that the program
      * sees. */
     if (!program_list && visible && visible == *place && PyList_CheckExact(visible)) {
-        PyObject *ours = hidden_list();
+        static PyObject *ours;
+        if (!ours) ours = hidden_list();
         if (ours) program_list = *place, *place = ours;
     }
     Py_XDECREF(visible);

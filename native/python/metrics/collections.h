@@ -6,8 +6,8 @@
  * program's list in turn, as the interpreter does. Whatever the program does to its list has the effect that it has
  * without us.
  *
- * Ownership: one hidden list per process. Threads: the caller holds the GIL. Cost: 0.5 us a collection, most of it
- * the two dicts that the interpreter makes to tell it; our part is two records. */
+ * Ownership: one hidden list per process, which is kept. Threads: the caller holds the GIL. Cost: 0.5 us a collection,
+ * most of it the two dicts that the interpreter makes to tell it; our part is two records. */
 #ifndef PERFLAW_PYTHON_COLLECTIONS_H
 #define PERFLAW_PYTHON_COLLECTIONS_H
 

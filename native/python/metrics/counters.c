@@ -45,6 +45,7 @@ void counters_add_collection(int64_t ns) { collection_ns += ns; }
 /* ---- allocations: ours are put around the allocators that are there, which may be tracemalloc's already ---- */
 
 static PyMemAllocatorEx originals[2];
+static int are_counted[2];
 
 static void count(size_t size) {
     allocated_bytes += (int64_t)size;
@@ -74,14 +75,27 @@ static void release(void *context, void *block) {
     real->free(real->ctx, block);
 }
 
+static const PyMemAllocatorDomain domains[] = {PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};
+
 int counters_start_allocations(void) {
-    static const PyMemAllocatorDomain domains[] = {PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};
-    for (int at = 0; at < 2 && !originals[at].malloc; at++) {
+    for (int at = 0; at < 2; at++) {
+        if (are_counted[at]) continue;
+        are_counted[at] = 1;
         PyMem_GetAllocator(domains[at], &originals[at]);
         PyMemAllocatorEx ours = {&originals[at], allocate, allocate_zeroed, reallocate, release};
         PyMem_SetAllocator(domains[at], &ours);
     }
     return 1;
+}
+
+void counters_stop_allocations(void) {
+    for (int at = 0; at < 2; at++) {
+        PyMemAllocatorEx present;
+        PyMem_GetAllocator(domains[at], &present);
+        if (present.ctx != &originals[at]) continue; /* others are around ours, which stay below them */
+        PyMem_SetAllocator(domains[at], &originals[at]);
+        are_counted[at] = 0;
+    }
 }
 
 /* ---- locks: the entries of their methods point to ours, which call what the entries pointed to ---- */
@@ -129,4 +143,12 @@ int counters_start_locks(void) {
     Py_XDECREF(module);
     PyErr_Clear();
     return replaced > 0;
+}
+
+void counters_stop_locks(void) {
+    for (int at = 0; at < METHODS; at++) {
+        PyCFunction own = (PyCFunction)(void (*)(void))ours[at];
+        if (methods[at].entry && methods[at].entry->ml_meth == own)
+            methods[at].entry->ml_meth = (PyCFunction)(void (*)(void))methods[at].real;
+    }
 }

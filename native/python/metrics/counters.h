@@ -9,12 +9,14 @@
 
 /* What Python's object and memory allocators gave out; a reallocation counts with its full new size. Always 1. */
 int counters_start_allocations(void);
+void counters_stop_allocations(void);
 int64_t counters_allocated_bytes(void);
 int64_t counters_allocated_blocks(void);
 
 /* ns in acquire() of Python's locks, of acquisitions long enough to have waited. 0 if this interpreter's locks
  * differ. */
 int counters_start_locks(void);
+void counters_stop_locks(void);
 int64_t counters_lock_wait_ns(void);
 
 /* ns in garbage collections, which collections.c adds up; it says whether they are told at all. */

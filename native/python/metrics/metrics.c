@@ -12,19 +12,20 @@ typedef int64_t (*Read)(void);
 
 int metrics_wanted;
 static Read reads[MAX_METRICS]; /* by metric - METRIC_MORE; each gives the cumulative counter of the calling thread */
-static int started;
 
-static const struct BuiltIn {
+static struct BuiltIn {
     const char *name, *unit;
     Read read;
     int (*start)(void); /* gives 0 if this cannot be counted here; NULL if nothing needs to be started */
+    void (*stop)(void);  /* NULL if nothing needs to be stopped */
+    int is_started; /* it stays so in forked children */
 } built_in[] = {
-    {"allocated_bytes", "bytes", counters_allocated_bytes, counters_start_allocations},
-    {"allocated_blocks", "blocks", counters_allocated_blocks, counters_start_allocations},
-    {"gc", "ns", counters_collection_ns, counters_start_collections},
-    {"lock_wait", "ns", counters_lock_wait_ns, counters_start_locks},
-    {"switches", "switches", counters_context_switches, NULL},
-    {"faults", "faults", counters_page_faults, NULL},
+    {"allocated_bytes", "bytes", counters_allocated_bytes, counters_start_allocations, counters_stop_allocations, 0},
+    {"allocated_blocks", "blocks", counters_allocated_blocks, counters_start_allocations, counters_stop_allocations, 0},
+    {"gc", "ns", counters_collection_ns, counters_start_collections, NULL, 0},
+    {"lock_wait", "ns", counters_lock_wait_ns, counters_start_locks, counters_stop_locks, 0},
+    {"switches", "switches", counters_context_switches, NULL, NULL, 0},
+    {"faults", "faults", counters_page_faults, NULL, NULL, 0},
 };
 
 /* ---- which are wanted ---- */
@@ -61,8 +62,28 @@ static void add_plugin(char *line) {
 static void add_built_in(const char *name) {
     for (size_t at = 0; at < sizeof built_in / sizeof *built_in; at++) {
         if (strcmp(built_in[at].name, name)) continue;
-        if (!built_in[at].start || started || built_in[at].start()) add(name, built_in[at].unit, built_in[at].read);
+        struct BuiltIn *metric = &built_in[at];
+        if (metric->start && !metric->is_started) metric->is_started = metric->start();
+        if (!metric->start || metric->is_started) add(name, built_in[at].unit, built_in[at].read);
         else refuse(name, "this interpreter does not let it be counted");
+    }
+}
+
+/* A fake clock stands still while the thread is off the CPU. */
+static void define_marks(void) {
+    if (recording.settings.fake_clock) return;
+    define_mark(METRIC_MORE + metrics_wanted + MARK_QUEUED, "queued");
+    for (int kind = 0; kind < WAITS_KINDS; kind++)
+        define_mark(METRIC_MORE + metrics_wanted + MARK_WAITS + kind, waits_name(kind));
+    define_text("off", "queued by schedstat and switches of the thread; waiting by the function that was called");
+    waits_look();
+}
+
+void metrics_stop(void) {
+    waits_stop(); /* first, as they are around what counts the waiting for locks */
+    for (size_t at = 0; at < sizeof built_in / sizeof *built_in; at++) {
+        if (built_in[at].is_started && built_in[at].stop) built_in[at].stop();
+        built_in[at].is_started = 0;
     }
 }
 
@@ -74,7 +95,7 @@ void metrics_start(void) {
         if (!strncmp(line, "plugin:", 7)) add_plugin(line);
         else add_built_in(line);
     }
-    started = 1; /* a forked child has its counters already */
+    define_marks();
     free(names);
 }
 
@@ -86,15 +107,35 @@ void metrics_begin_thread(Thread *thread) {
     if (thread->number == 1)
         define_text("cpu", recording.settings.fake_clock ? "as the fake clock: never waiting" : source);
     for (int at = 0; at < metrics_wanted; at++) thread->metric_values[at] = reads[at]();
+    for (int kind = 0; kind < WAITS_KINDS; kind++) thread->waits[kind] = waits_ns(kind);
 }
 
 static void write_change(Thread *thread, int32_t metric, int64_t increase) {
     thread_write(thread, increase, 0, metric, -1, -1, EVENT_CHANGE);
 }
 
+/* What the thread was off the CPU for. */
+static void write_marks(Thread *thread, int64_t off) {
+    int32_t first = METRIC_MORE + metrics_wanted;
+    int64_t queued = cpu_queued(&thread->cpu, off), left = off - queued;
+    if (queued) write_change(thread, first + MARK_QUEUED, queued);
+    for (int kind = 0; kind < WAITS_KINDS; kind++) {
+        int64_t waited = waits_ns(kind), more = waited - thread->waits[kind];
+        thread->waits[kind] = waited;
+        if (more > left) more = left;
+        if (more > 0) write_change(thread, first + MARK_WAITS + kind, more);
+        left -= more;
+    }
+}
+
 int64_t metrics_write_off_cpu(Thread *thread, int64_t now) {
+    int64_t reported = thread->cpu.reported;
     int64_t off = cpu_off_since(&thread->cpu, &recording.clock, thread->last_stamp + thread->overhead_ns, &now);
-    if (off) write_change(thread, METRIC_CPU, off);
+    thread->off_ns += thread->cpu.reported - reported - off; /* before the last event's handler ended */
+    if (off) {
+        write_change(thread, METRIC_CPU, off);
+        write_marks(thread, off);
+    }
     return now;
 }
 

@@ -8,7 +8,6 @@ from math import exp, hypot, log
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from perflaw.check.claims import Claim
 from perflaw.check.law_records import Array, LawRecords
@@ -18,6 +17,7 @@ from perflaw.laws.evaluation import evaluate
 from perflaw.laws.printing import show
 from perflaw.laws.tree import Binary, Distribution, Expression, Number
 from perflaw.learn.series.series import numbered
+from perflaw.special import stdtrit
 from perflaw.types import Change
 
 MAX_TERMS = 30

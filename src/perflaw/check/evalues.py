@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from perflaw.confidence import HIGH, LOW
+from perflaw.special import ndtr
 
 Array = NDArray[np.float64]
 

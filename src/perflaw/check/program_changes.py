@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from perflaw.check.claims import Claim
 from perflaw.check.judge import DOUBT, CheckOptions, EvidenceByKey, judge
@@ -22,6 +21,7 @@ from perflaw.check.program_summary import MIN_SHARE, PSEUDO, ProgramSummary
 from perflaw.check.unit_costs import MIN_FUNCTIONS, compare_units, medians
 from perflaw.confidence import HIGH
 from perflaw.learn.series.series import numbered
+from perflaw.special import stdtr, stdtrit
 from perflaw.types import CheckVerdict, DiffVerdict, Evidence
 
 Array = NDArray[np.float64]

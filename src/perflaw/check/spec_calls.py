@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,8 @@ class PathCalls:
     """Their durations."""
     batches: Batches
     """Batch means of the durations in the order of the calls, which show their autocorrelation."""
+    on_cpu: Histogram | None = None
+    """CPU time of the same calls; None where it is not known beside their time."""
 
     @property
     def worth(self) -> float:
@@ -68,20 +70,24 @@ class PathCalls:
 
 def calls_of(observed: Observed) -> list[PathCalls]:
     """The observed calls by run and call path, in this order."""
-    pieces: dict[tuple[str, int, CallPath], list[tuple[Histogram, Batches | None]]] = {}
+    pieces: dict[tuple[str, int, CallPath], list[tuple[Histogram, Batches | None, Histogram | None]]] = {}
     for one in observed.observations:
         for path, histogram in one.paths.items():
             key = (one.run, one.platform, observed.paths[path])
-            pieces.setdefault(key, []).append((histogram, one.path_batches.get(path)))
+            pieces.setdefault(key, []).append((histogram, one.path_batches.get(path), one.cpu_paths.get(path)))
     order = sorted(pieces, key=lambda key: (int(key[0]) if key[0].isdecimal() else 0, *key))
-    return [
-        PathCalls(
+
+    def put_together(key: tuple[str, int, CallPath]) -> PathCalls:
+        histograms, batches, on_cpu = zip(*pieces[key], strict=True)
+        all_on_cpu = [one for one in on_cpu if one is not None]
+        return PathCalls(
             *key,
-            merged([histogram for histogram, _ in pieces[key]]),
-            merged_batches([batches for _, batches in pieces[key] if batches is not None]),
+            merged(histograms),
+            merged_batches([one for one in batches if one is not None]),
+            merged(all_on_cpu) if len(all_on_cpu) == len(on_cpu) else None,
         )
-        for key in order
-    ]
+
+    return [put_together(key) for key in order]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,13 @@ class GroupedCalls:
     """Platform of the new recordings → platform of the specification on the same machine; None for another machine."""
     outside: float
     """Share of the calls that belong to no group."""
+    queued_ns: Mapping[str, int] = field(default_factory=dict)
+    """Run → time that it queued for a CPU of a busy machine."""
+
+    def shares_comparable(self) -> bool:
+        """Whether shares can be compared: on another machine, borders are found by the groups' differences."""
+        on_known_machine = any(own is not None for own in self.platforms.values())
+        return bool(self.mined.spec.borders) and (on_known_machine or len(self.mined.spec.groups) > 1)
 
 
 def group_calls(mined: MinedSpec, observed: Observed) -> GroupedCalls:
@@ -110,6 +123,7 @@ def group_calls(mined: MinedSpec, observed: Observed) -> GroupedCalls:
         tuple(tuple(one for one in calls if groups[one.path] == group) for group in range(len(spec.groups))),
         {place: known.get(platform.host) for place, platform in enumerate(observed.platforms)},
         ungrouped / count if count else 0.0,
+        observed.queued_ns,
     )
 
 

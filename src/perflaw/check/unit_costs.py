@@ -17,7 +17,8 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, fdtrc, polygamma
+
+from perflaw.special import digamma, fdtrc, trigamma
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -235,11 +236,11 @@ def _moderated(variance: Array, freedom: Array) -> tuple[Array, Array]:
     half = freedom[seen] / 2
     log_variance = np.log(variance[seen]) - digamma(half) + np.log(half)
     middle = float(np.median(log_variance))
-    excess = (1.4826 * float(np.median(np.abs(log_variance - middle)))) ** 2 - float(np.mean(polygamma(1, half)))
+    excess = (1.4826 * float(np.median(np.abs(log_variance - middle)))) ** 2 - float(np.mean(trigamma(half)))
     worth = MAX_PRIOR
     if excess > 0:
         grid = np.geomspace(MIN_PRIOR, MAX_PRIOR, 40)
-        worth = float(grid[np.abs(polygamma(1, grid / 2) - excess).argmin()])
+        worth = float(grid[np.abs(trigamma(grid / 2) - excess).argmin()])
     prior = exp(middle + float(digamma(worth / 2)) - log(worth / 2))
     by_chance = fdtrc(np.maximum(freedom, 1.0), worth, variance / prior) * seen.sum()
     prior_freedom = worth * np.minimum(by_chance, 1.0)

@@ -51,32 +51,20 @@ def command(
 
         evidence = by_key(learnt.evidence, learnt.metric)
         write_laws(Path(output), annotations, learnt.recordings, evidence, point, learnt.costs)
-    if as_json:
-        from perflaw.report.documents import annotate_document
-
-        print_document(annotate_document(annotations, [one.run for one in learnt.recordings], point, learnt.program))
-    elif as_text:
+    if as_text and not as_json:
         from perflaw.report.annotations import law_file
 
         click.echo(law_file(annotations), nl=False)
-    else:
-        from perflaw.report.annotations import annotations_table, growth_lines, program_line
+        return 0
+    from perflaw.report.annotations import annotations_text
+    from perflaw.report.documents import annotate_document
 
-        click.echo(annotations_table(annotations, point, sys.stdout.isatty(), every), nl=False)
-        if learnt.sources:
-            click.echo(growth_lines(learnt.sources), nl=False)
-        if learnt.program:
-            click.echo(program_line(learnt.program, learnt.metric.unit), nl=False)
-        counted = max(one.run.lost.counted_functions for one in learnt.recordings)
-        left_out = max(one.run.lost.library_functions for one in learnt.recordings)
-        unselected = max(one.run.lost.unselected_functions for one in learnt.recordings)
-        if counted:
-            functions = "1 tiny library function" if counted == 1 else f"{counted} tiny library functions"
-            click.echo(f"counted, few calls timed: {functions}, whose cost is estimated from these calls (--budget)")
-        if left_out:
-            click.echo(f"left out: {left_out} library functions that only libraries call (--select records them)")
-        if unselected:
-            click.echo(f"left out by --select or --exclude: {unselected} functions")
+    runs_read = [one.run for one in learnt.recordings]
+    document = annotate_document(annotations, runs_read, point, learnt.program, learnt.sources)
+    if as_json:
+        print_document(document)
+    else:
+        click.echo(annotations_text(document, sys.stdout.isatty(), every), nl=False)
     return 0
 
 

@@ -15,12 +15,13 @@ from perflaw.cli.mining import read_specs
 from perflaw.cli.options import experiment_option, json_option, note, read_recordings, write_text
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
+from perflaw.types.documents import Document
 
 if TYPE_CHECKING:
     from perflaw.check.spec_calls import SpecOptions
     from perflaw.cli.law_files import LoadedLaws
     from perflaw.store.experiment import Recording
-    from perflaw.types import CheckVerdict, Evidence, Observed, SpecVerdict
+    from perflaw.types import Evidence, Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,12 @@ def command(
     if loaded.note:
         note(loaded.note)
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
-    return _report(verdicts, document, law_verdicts_text(verdicts, sys.stdout.isatty(), every), outputs)
+    return _report(document, law_verdicts_text(document, sys.stdout.isatty(), every), outputs)
 
 
 def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: SpecOptions, outputs: Outputs) -> int:
     """Hold recordings against a file of specifications; exit status 1 if a group of call paths violates them."""
-    from perflaw.check.spec_judge import judge_specs
+    from perflaw.check.spec_judge import NewProgram, judge_specs
     from perflaw.report.documents import check_document
     from perflaw.report.verdicts import spec_verdicts_text
     from perflaw.store.paths import read_observed
@@ -121,11 +122,16 @@ def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: S
     for metric in dict.fromkeys(mined.spec.metric for mined in file.specs):
         names = {mined.spec.component for mined in file.specs if mined.spec.metric == metric}
         observed.update({(each.component, metric): each for each in read_observed(recordings, names, metric)})
-    newest = read_table(recordings[-1].folder, "components", ("name", "file", "line"))
-    places = {str(name): Component(str(name), str(path), int(line)) for name, path, line in newest}
-    verdicts = judge_specs(file.specs, observed, options, places)
+    places: dict[str, Component] = {}
+    calls: dict[str, int] = {}
+    for recording in recordings:  # the newest last
+        for name, path, line, number in read_table(recording.folder, "components", ("name", "file", "line", "calls")):
+            places[str(name)] = Component(str(name), str(path), int(line))
+            calls[str(name)] = calls.get(str(name), 0) + int(number)
+    selected = any(each.run.lost.unselected_functions for each in recordings)
+    verdicts = judge_specs(file.specs, observed, options, NewProgram(places, calls, selected))
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
-    return _report(verdicts, document, spec_verdicts_text(verdicts, sys.stdout.isatty(), outputs.all), outputs)
+    return _report(document, spec_verdicts_text(document, sys.stdout.isatty(), outputs.all), outputs)
 
 
 def _new_recordings(
@@ -177,18 +183,16 @@ def _gather_evidence(laws: LoadedLaws, recordings: Sequence[Recording]) -> dict[
     return evidence
 
 
-def _report(
-    verdicts: Sequence[CheckVerdict | SpecVerdict], document: dict[str, object], text: str, outputs: Outputs
-) -> int:
+def _report(document: Document, text: str, outputs: Outputs) -> int:
     """Print and write the verdicts in every form that was asked for; gives the exit status."""
     from perflaw import __version__
     from perflaw.report.verdicts import github, sarif
     from perflaw.types.documents import dumps
 
     if outputs.sarif:
-        sarif_text = dumps(sarif(verdicts, __version__, str(Path.cwd()))) + "\n"
+        sarif_text = dumps(sarif(document, __version__, str(Path.cwd()))) + "\n"
         write_text(outputs.sarif, sarif_text, "--sarif another/file")
     click.echo(dumps(document) + "\n" if outputs.json else text, nl=False)
     if outputs.github:
-        click.echo(github(verdicts), nl=False, err=outputs.json)
-    return int(any(verdict.verdict == "violated" for verdict in verdicts))
+        click.echo(github(document), nl=False, err=outputs.json)
+    return int(any(verdict["verdict"] == "violated" for verdict in document["verdicts"]))

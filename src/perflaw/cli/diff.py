@@ -33,6 +33,7 @@ def command(
     from perflaw.check.diffing import DiffSide, compare
     from perflaw.check.judge import CheckOptions
     from perflaw.learn.series.series import without_garbage_collection
+    from perflaw.report.documents import diff_document
     from perflaw.report.verdicts import github, law_verdicts_text
 
     with without_garbage_collection():
@@ -41,12 +42,11 @@ def command(
             note(remark)
         first, second = (DiffSide(one.claims, one.evidence, one.program) for one in (before, after))
         verdicts = compare(first, second, CheckOptions(alpha, min_effect))
+    document = diff_document(verdicts)
     if as_json:
-        from perflaw.report.documents import diff_document
-
-        print_document(diff_document(verdicts))
+        print_document(document)
     else:
-        click.echo(law_verdicts_text(verdicts, sys.stdout.isatty(), every), nl=False)
+        click.echo(law_verdicts_text(document, sys.stdout.isatty(), every), nl=False)
     if as_github:
-        click.echo(github(verdicts), nl=False, err=as_json)
+        click.echo(github(document), nl=False, err=as_json)
     return int(any(verdict.verdict == "violated" for verdict in verdicts))

@@ -277,6 +277,8 @@ def command(
     from perflaw.cli.law_files import kept_laws
     from perflaw.explore.study_file import read_study
     from perflaw.explore.studying import Wish, wished
+    from perflaw.report.documents import explore_document
+    from perflaw.report.explore.text import explore_text
     from perflaw.report.quantity import counted
     from perflaw.store.experiment import open_experiment
 
@@ -291,14 +293,11 @@ def command(
     if output:
         write_study_laws(Path(output), found, target)
         click.echo(f"wrote {output}: {counted(len(found.laws), 'law')}", err=True)
+    document = explore_document(found, agreed)
     if as_json:
-        from perflaw.report.documents import explore_document
-
-        print_document(explore_document(found, agreed))
+        print_document(document)
     else:
-        from perflaw.report.explore.text import explore_text
-
-        click.echo(explore_text(found, sys.stdout.isatty(), name=str(study)), nl=False)
+        click.echo(explore_text(document, sys.stdout.isatty(), name=str(study)), nl=False)
     return 0
 
 

@@ -68,23 +68,17 @@ def command(
     at_points = iter(learn([each for each, has in zip(responses, has_point, strict=True) if has], points or None))
     elsewhere = iter(learn([each for each, has in zip(responses, has_point, strict=True) if not has]))
     learnt = [next(at_points if has else elsewhere) for has in has_point]
-    if as_json:
-        from perflaw.types.documents import document
-
-        for each, law in zip(series, learnt, strict=True):
-            fit = {
-                "schema": "perflaw.fit/1",
-                "series": each.name,
-                "law": document(law.law),
-                "dropped": each.dropped,
-                "unit": each.unit,
-            }
-            click.echo(json.dumps(fit, allow_nan=False, ensure_ascii=False))
-        return 0
     from perflaw.report.annotations import fit_table
+    from perflaw.report.documents import fit_document
 
-    named = [(response if each.name is None else each.name, law.law) for each, law in zip(series, learnt, strict=True)]
-    click.echo(fit_table(named, sys.stdout.isatty()), nl=False)
+    documents = [
+        fit_document(each.name, law.law, each.dropped, each.unit) for each, law in zip(series, learnt, strict=True)
+    ]
+    if as_json:
+        for document in documents:
+            click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
+    else:
+        click.echo(fit_table(documents, response, sys.stdout.isatty()), nl=False)
     return 0
 
 

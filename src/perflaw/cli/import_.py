@@ -17,7 +17,9 @@ from perflaw.report.quantity import counted
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of these runs.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) -> int:
-    """Make a run of each FILE: trace-event JSON (Chrome, Perfetto, viztracer, uftrace), OTLP spans, gzip or plain.
+    """Make a run of each FILE: a trace of another tool, gzip or plain.
+
+    These are trace-event JSON (Chrome, Perfetto, viztracer, uftrace), OTLP spans, and function traces of Xdebug.
 
     \b
     perflaw import -e web trace.json.gz

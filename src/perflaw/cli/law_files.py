@@ -87,7 +87,7 @@ def learn_experiment(
     """
     from perflaw.cli.options import read_recordings
     from perflaw.learn.annotations import AnnotationOptions, annotate
-    from perflaw.learn.program import forecast_program, growth_sources, learn_program
+    from perflaw.learn.program import RunLaws, forecast_program, growth_sources, learn_program
     from perflaw.learn.series.series import without_garbage_collection
     from perflaw.store.evidence import find_metric, gather
     from perflaw.store.program import read_program
@@ -112,9 +112,12 @@ def learn_experiment(
         costs = read_program(recordings, metric)
         model = learn_program(costs, tuple(at or ()))
         learning(0.0)
-        annotations = annotate(evidence, options, at, model)
+        run_laws = RunLaws(model, at) if model.runs else None
+        annotations = annotate(evidence, options, at, run_laws)
     sources = growth_sources(model, at) if at else ()
-    return LearntExperiment(recordings, metric, evidence, annotations, forecast_program(model, at), costs, sources)
+    return LearntExperiment(
+        recordings, metric, evidence, annotations, forecast_program(model, at, run_laws), costs, sources
+    )
 
 
 @contextmanager

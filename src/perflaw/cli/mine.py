@@ -16,8 +16,8 @@ from perflaw.errors import UsageError
 @click.option("--metric", default="time", show_default=True, type=click.Choice(["time", "cpu"]), help="Clock to use.")
 @json_option
 @click.option("-o", "--output", metavar="FILE.html", help="Write specifications and call paths as a page.")
-@click.option("--export", "export", type=click.Choice(("yaml", "pytest", "prometheus", "otlp")),
-              help="Print the specifications for review (yaml) or for another tool.")  # fmt: skip
+@click.option("--export", "export", type=click.Choice(("yaml", "evidence", "pytest", "prometheus", "otlp")),
+              help="Print the specifications for review (yaml), with call paths (evidence), or for another tool.")  # fmt: skip
 @click.option("--merge", is_flag=True, help="Mine each run (or read each FILE.yaml) and merge the results one by one.")
 @click.option("--exact", is_flag=True, help="Distinguish every call path (A*), including rare ones.")
 @click.option("--paper", is_flag=True, help="Use the paper's choices where ours differ.")
@@ -40,7 +40,7 @@ def command(
     For each function: the borders between quick and slow calls, the groups of call paths that behave alike, and the call
     edges that distinguish the groups. COMPONENT is the name of a function or the end of it.
     """
-    from perflaw.cli.mining import MiningRequest, merge_specs, mine_specs
+    from perflaw.cli.mining import MiningRequest, merge_specs, mine_specs, refine_text
     from perflaw.learn.paths import MiningOptions
 
     files = [word for word in arguments if word.endswith((".yaml", ".yml"))]
@@ -58,27 +58,38 @@ def command(
     if export == "yaml":
         from perflaw.specs.files import spec_yaml
 
+        text = spec_yaml(mined.reviewable(), evidence=False)
+    elif export == "evidence":
+        from perflaw.specs.files import spec_yaml
+
         text = spec_yaml(mined.file)
     elif export == "pytest":
         from perflaw.report.mine.exports import mine_pytest
 
-        text = mine_pytest(mined.file, experiment)
+        text = mine_pytest(mined.reviewable(), experiment)
     elif export == "prometheus":
         from perflaw.report.mine.exports import mine_prometheus
 
         text = mine_prometheus(mined.file)
-    elif export == "otlp" or as_json:
-        from perflaw.report.documents import mine_document
+    elif export == "otlp":
         from perflaw.report.mine.exports import mine_otlp
         from perflaw.types.documents import dumps
 
-        steps = [step.found for step in mined.steps]
-        text = dumps(mine_otlp(mined.file) if export else mine_document(mined.file, steps)) + "\n"
+        text = dumps(mine_otlp(mined.file)) + "\n"
     else:
-        from perflaw.report.mine.text import merge_text, mine_text
+        from perflaw.report.documents import mine_document
 
-        colour = sys.stdout.isatty()
-        text = merge_text(mined.steps, colour) + "\n" if mined.steps else ""
-        text += mine_text([each.spec for each in mined.file.specs], colour, every or bool(names))
+        document = mine_document(mined.file, mined.steps)
+        if as_json:
+            from perflaw.types.documents import dumps
+
+            text = dumps(document) + "\n"
+        else:
+            from perflaw.report.mine.text import merge_text, mine_text
+
+            colour = sys.stdout.isatty()
+            merges = merge_text(document, colour)
+            text = merges + "\n" * bool(merges) + mine_text(document, colour, every or bool(names))
+            text += refine_text(mined, experiment)
     click.echo(text, nl=False)
     return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,21 +47,45 @@ class MinedSpecs:
     """The recordings they were mined from; empty if files were read."""
     steps: tuple[MergeStep, ...] = ()
     """The merge steps, in their order; empty without ``--merge``."""
+    observed: tuple[Observed, ...] = ()
+    """What the recordings observed of the functions; empty if files were read."""
+
+    def reviewable(self) -> SpecFile:
+        """The specifications alone: of functions of which anything is specified, without call paths and single runs."""
+        from perflaw.check.spec_location import reviewable
+
+        evidence = {one.component: one for one in self.observed}
+        observed = [evidence[one.spec.component] for one in self.file.specs] if evidence else []
+        specs = reviewable(self.file.specs, observed)
+        some = tuple(
+            one for one in specs if one.spec.groups and (one.spec.borders or any(g.durations for g in one.spec.groups))
+        )
+        return replace(self.file, specs=some)
 
 
 def mine_specs(request: MiningRequest) -> MinedSpecs:
     """Specifications of all chosen functions, the most expensive function first."""
+    from perflaw.check.spec_location import locate
+
     recordings, observed = _read(request)
-    specs = [_mine(each, request) for each in observed]
-    return MinedSpecs(SpecFile(_rank(specs), _spec_runs(recordings)), tuple(recordings))
+    specs = locate([_mine(each, request) for each in observed], observed)
+    return MinedSpecs(
+        SpecFile(_rank(specs, observed), _spec_runs(recordings)), tuple(recordings), observed=tuple(observed)
+    )
 
 
 def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
     """Specifications of each file, or mined from each run of the experiment, merged one after the other."""
+    from perflaw.check.spec_location import locate
+
     recordings: list[Recording] = []
     observed: list[Observed] = []
     if files:
         models = [(name, read_specs(name)) for name in files]
+        for name, file in models:
+            if any(one.spec.groups and not one.spec.paths for one in file.specs):
+                why = "it holds specifications without the call paths that merging needs"
+                raise UsageError(f"{name} cannot be merged", why, "perflaw mine --export evidence > FILE.yaml")
     else:
         recordings, observed = _read(request)
         models = []
@@ -78,11 +104,12 @@ def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
         merged, step = _merge_step(merged, name, file)
         steps.append(step)
     runs = tuple(dict.fromkeys(run for _, file in models for run in file.runs))
-    by_component = {each.component: each for each in observed}
-    specs = [
-        _with_evidence(each.spec, by_component[each.spec.component]) if by_component else each for each in merged.specs
-    ]
-    return MinedSpecs(SpecFile(_rank(specs), runs), tuple(recordings), tuple(steps))
+    specs = list(merged.specs)
+    if observed:
+        by_component = {each.component: each for each in observed}
+        evidence = [by_component[each.spec.component] for each in specs]
+        specs = locate([_with_evidence(each.spec, one) for each, one in zip(specs, evidence, strict=True)], evidence)
+    return MinedSpecs(SpecFile(_rank(specs, observed), runs), tuple(recordings), tuple(steps), tuple(observed))
 
 
 def read_specs(path: str) -> SpecFile:
@@ -127,8 +154,57 @@ def _with_evidence(spec: PathSpec, observed: Observed) -> MinedSpec:
     return MinedSpec(spec, tallies_of(spec, observed), histograms_of(spec, observed), span)
 
 
-def _rank(specs: Sequence[MinedSpec]) -> tuple[MinedSpec, ...]:
-    return tuple(sorted(specs, key=lambda each: (-(each.spec.share or 0.0), -each.spec.points, each.spec.component)))
+def _rank(specs: Sequence[MinedSpec], observed: Sequence[Observed] = ()) -> tuple[MinedSpec, ...]:
+    """Functions of which something is specified first, by their own time and that of functions too short to be specified."""
+    from perflaw.learn.paths.borders import TOO_SHORT
+    from perflaw.learn.paths.durations import mean_duration, total
+
+    def specified(mined: MinedSpec) -> bool:
+        return bool(mined.spec.borders) or any(group.durations for group in mined.spec.groups)
+
+    own = {each.spec.component: each.spec.share or 0.0 for each in specs}
+    callers = {each.spec.component for each in specs if specified(each)}
+    short = {each.spec.component for each in specs if any(note.startswith(TOO_SHORT) for note in each.spec.notes)}
+    for one in observed:
+        if one.component not in short:
+            continue
+        # The time of a short function is that of the nearest callers of which something is specified.
+        time: dict[str, float] = {}
+        for observation in one.observations:
+            for place, histogram in observation.paths.items():
+                caller = next((name for name in reversed(one.paths[place][:-1]) if name in callers), "")
+                time[caller] = time.get(caller, 0.0) + total(histogram) * mean_duration(histogram)
+        whole = sum(time.values())
+        for caller, part in time.items():
+            if caller and whole:
+                own[caller] += (one.share or 0.0) * part / whole
+
+    def rank(mined: MinedSpec) -> tuple[object, ...]:
+        return not specified(mined), -own[mined.spec.component], -mined.spec.points, mined.spec.component
+
+    return tuple(sorted(specs, key=rank))
+
+
+def refine_text(mined: MinedSpecs, experiment: str) -> str:
+    """The command that records alone the functions that recording the calls within them distorted; empty for none.
+
+    It is one line, to be run where the program was recorded.
+    """
+    from perflaw.learn.paths.borders import PERTURBED
+
+    names = [one.spec.component for one in mined.file.specs if any(n.startswith(PERTURBED) for n in one.spec.notes)]
+    if not names or not mined.recordings:
+        return ""
+    run = mined.recordings[-1].run
+    # An interpreter is chosen by perflaw; a program is named as it was.
+    start = run.command.index(run.target) if run.target in run.command else 0
+    runs = len({one.run.id for one in mined.recordings if not one.run.parent})
+    words = ["perflaw", "record", "-e", f"{experiment}-alone", "--collect", "paths"]
+    for name in names:
+        words += ["--select", re.sub(r"([*?[])", r"[\1]", name)]
+    words += ["--repeat", str(runs), "--", *run.command[start:]]
+    what = f"{len(names)} function{'s are' if len(names) > 1 else ' is'} distorted by recording the calls within"
+    return f"\n{what}; record {'them' if len(names) > 1 else 'it'} alone:\n{shlex.join(words)}\n"
 
 
 def _spec_runs(recordings: Sequence[Recording]) -> tuple[SpecRun, ...]:

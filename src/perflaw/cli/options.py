@@ -46,6 +46,35 @@ def server_options(function: F) -> F:
     return function
 
 
+def remote_options(function: F) -> F:
+    """Add the options that name collectors on other hosts."""
+    for option in (
+        click.option("--ca", metavar="FILE", help="Certificate to trust."),
+        click.option("--token-file", metavar="FILE", help="File with the secret of the collector."),
+        click.option("--remote", multiple=True, metavar="HOST:PORT", help="Use the collector that listens there."),
+    ):
+        function = option(function)
+    return function
+
+
+def selection_options(function: F) -> F:
+    """Add the options that name the functions to record."""
+    for option in (
+        click.option("--exclude", multiple=True, metavar="GLOB", help="Never record these functions."),
+        click.option("--select", multiple=True, metavar="GLOB", help="Record these functions only, wherever they are."),
+    ):
+        function = option(function)
+    return function
+
+
+metrics_option = click.option(
+    "--metric",
+    multiple=True,
+    metavar="NAME,…",
+    help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's.",
+)
+
+
 def note(text: str) -> None:
     """Say something beside the output: one line on standard error."""
     click.echo(f"perflaw: {text}", err=True)
@@ -159,3 +188,15 @@ def parse_points(texts: tuple[str, ...]) -> list[dict[str, float]]:
         pairs = [_split(part, "--at") for part in text.split(",")]
         points.append({name: parse_number(value, f"--at {name}") for name, value in pairs})
     return points
+
+
+def parse_budget(budget: str) -> float:
+    """The number of ``2x`` or ``1.5``; UsageError if it is none, or not above 1."""
+    try:
+        times = float(budget.removesuffix("x"))
+    except ValueError:
+        times = math.nan
+    if not 1 < times < math.inf:
+        why = "it says how many times as long a recorded run may take, a number above 1"
+        raise UsageError(f"--budget {budget}", why, "--budget 2x")
+    return times

@@ -127,8 +127,9 @@ def variance_views(
     before = read_recordings(against) if against is not None else []
     measured_before = [{one.name for one in recording.run.metrics} for recording in before]
     first = [asked] if asked else []
-    # Functions of the patterns, the most important patterns first, one of each metric by turns.
-    lists = [[node.component for pattern in one.variance.patterns for node in pattern.nodes] for one in surveys]
+    # Coroutines whose latency varies, and functions of the patterns, the most important first, one of each list by turns.
+    lists = [[latency.component for latency in one.variance.latencies] for one in surveys]
+    lists += [[node.component for pattern in one.variance.patterns for node in pattern.nodes] for one in surveys]
     turns = [component for turn in itertools.zip_longest(*lists) for component in turn if component]
     chosen = list(dict.fromkeys([*first, *turns]))[:MAX_EXPLAINED]
     driven = frozenset(chosen[:MAX_DRIVEN])

@@ -25,6 +25,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     """
     from perflaw.check.forecasts import forecast
     from perflaw.report.annotations import forecast_table
+    from perflaw.report.documents import predict_document
 
     forecasts = []
     for point in _points(points):
@@ -43,12 +44,11 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
         needed = sorted({", ".join(sorted(claim.names)) for claim in claims if claim.names})
         why = f"laws depend on {'; '.join(needed[:6]) or 'nothing'}"
         raise UsageError(f"no law of {laws} makes a prediction at {points[0]}", why, "perflaw annotate")
+    document = predict_document(forecasts)
     if as_json:
-        from perflaw.report.documents import predict_document
-
-        print_document(predict_document(forecasts))
+        print_document(document)
     else:
-        click.echo(forecast_table(forecasts, sys.stdout.isatty(), every), nl=False)
+        click.echo(forecast_table(document, sys.stdout.isatty(), every), nl=False)
     return 0
 
 

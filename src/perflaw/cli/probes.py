@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from perflaw.cli.options import json_option, note, print_document
+from perflaw.cli.options import json_option, note, print_document, remote_options
 from perflaw.report.quantity import counted
 from perflaw.types.documents import dumps
 
@@ -42,17 +42,6 @@ class CollectorAddresses:
         return CollectorAddresses(
             self.remote + other.remote, self.token_file or other.token_file, self.authority or other.authority
         )
-
-
-def remote_options(function: F) -> F:
-    """Add the options that name collectors on other hosts."""
-    for option in (
-        click.option("--ca", metavar="FILE", help="Certificate to trust."),
-        click.option("--token-file", metavar="FILE", help="File with the secret of the collector."),
-        click.option("--remote", multiple=True, metavar="HOST:PORT", help="Use the collector that listens there."),
-    ):
-        function = option(function)
-    return function
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, note, parse_assignments, parse_features
-from perflaw.cli.probes import remote_options
+from perflaw.cli.main import one_blas_thread
+from perflaw.cli.options import (
+    experiment_option,
+    metrics_option,
+    note,
+    parse_assignments,
+    parse_budget,
+    parse_features,
+    remote_options,
+    selection_options,
+)
 from perflaw.cli.record_messages import (
     advise_sizes,
     conclude,
@@ -38,13 +47,11 @@ if TYPE_CHECKING:
 )
 @click.option("--resume", is_flag=True, help="Make only the runs that the experiment does not have complete yet.")
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of the workload.")
-@click.option("--select", multiple=True, metavar="GLOB", help="Record these functions only, wherever they are.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Never record these functions.")
+@selection_options
 @click.option("--budget", default="2x", show_default=True, metavar="TIMES",
               help="How many times as long a run may take: "
                    "tiny library functions are counted, not timed, beyond it.")  # fmt: skip
-@click.option("--metric", multiple=True, metavar="NAME,…",
-              help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's.")  # fmt: skip
+@metrics_option
 @click.option(
     "--collect",
     multiple=True,
@@ -100,7 +107,8 @@ def command(
     from perflaw.record.launch import understand_ahead
 
     asking = understand_ahead(command)  # meanwhile modules are imported
-    from perflaw.record import session
+    with one_blas_thread():  # which the program that is recorded must not inherit
+        from perflaw.record import session
     from perflaw.record.compiled.gcov_files import build_places
     from perflaw.record.metrics import metric_settings
     from perflaw.record.plan import make_plan
@@ -126,7 +134,7 @@ def command(
         remotes=_remotes(remote, token_file, ca),
         places=build_places(notes, source_map),
         keep_output=keep_output,
-        budget=_times(budget),
+        budget=parse_budget(budget),
     )
     if workloads is None:
         plan = make_plan(command, varied, repeat or 1, features, timeout)
@@ -154,7 +162,7 @@ def command(
     if older := outdated(known):
         files = ", ".join(sorted({Path(file).name for file in older.values()}))
         note(f"{files} changed since earlier runs of experiment {target.name}: laws are those of the new version alone")
-    print_warnings(done, tracer, settings.metrics)
+    print_warnings([attempt.outcome.run for attempt in done if attempt.outcome], tracer, settings.metrics)
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
     advise_sizes(done, [run for run in known if run.id not in older])
     return status
@@ -167,15 +175,3 @@ def _remotes(addresses: tuple[str, ...], token_file: str | None, ca: str | None)
     from perflaw.record.probes.client import remotes
 
     return remotes(addresses, token_file, ca)
-
-
-def _times(budget: str) -> float:
-    """The number of ``2x`` or ``1.5``; UsageError if it is none, or not above 1."""
-    try:
-        times = float(budget.removesuffix("x"))
-    except ValueError:
-        times = math.nan
-    if not 1 < times < math.inf:
-        why = "it says how many times as long a recorded run may take, a number above 1"
-        raise UsageError(f"--budget {budget}", why, "--budget 2x")
-    return times

@@ -35,11 +35,10 @@ def print_build(text: str) -> None:
         click.echo(text, nl=False, err=True)
 
 
-def print_warnings(attempts: Sequence[Attempt], tracer: str, metrics: tuple[str, ...]) -> None:
+def print_warnings(runs: Sequence[Run], tracer: str, metrics: tuple[str, ...]) -> None:
     """Warn about a slow tracer, metrics that could not be measured, and missing branches, lines and probes."""
     from perflaw.record.metrics import metric_names
 
-    runs = [attempt.outcome.run for attempt in attempts if attempt.outcome]
     for used in sorted({run.tracer for run in runs}):
         name, _, why = used.partition(": ")
         if tracer == "auto" and name == "python":  # it slows a program down far more
@@ -101,13 +100,9 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     """Print the line that ends every recording; returns the exit status. ``left``: planned runs that were not begun."""
     outcomes = [attempt.outcome for attempt in attempts if attempt.outcome]
     kept = [outcome for outcome in outcomes if outcome.folder]
-    if outcomes and not kept and not any(outcome.run.status for outcome in outcomes):
-        seen = ", ".join(outcomes[0].unselected[:5]) or "nothing"
-        problem = "nothing selected: no function that ran matches " + " or ".join(select)
-        remedy = "perflaw record without --select, then perflaw annotate"
-        raise UsageError(problem, f"seen among others: {seen}", remedy)
+    require_selected(outcomes, select)
     if kept:
-        click.echo(_summary(folder, outcomes), err=True)
+        click.echo(summary(folder, outcomes), err=True)
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
         if left:
@@ -119,7 +114,17 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     return failed or next((error.status for error in errors if error.status), 2 if errors or unread else 0)
 
 
-def _summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
+def require_selected(outcomes: Sequence[Outcome], select: tuple[str, ...]) -> None:
+    """UsageError if the selection left nothing of any program that ended well."""
+    if outcomes and not any(outcome.folder or outcome.run.status for outcome in outcomes):
+        seen = ", ".join(outcomes[0].unselected[:5]) or "nothing"
+        problem = "nothing selected: no function that ran matches " + " or ".join(select)
+        raise UsageError(
+            problem, f"seen among others: {seen}", "perflaw record without --select, then perflaw annotate"
+        )
+
+
+def summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
     """What was recorded, what it cost, what is missing, and where it is."""
     from perflaw.types.recordings import MOST_STEAL
 

@@ -50,7 +50,7 @@ def command(
     learnt = learn_experiment(experiment, runs, point, metric)
     recordings, annotations = learnt.recordings, learnt.annotations
     check_point(point, annotations)
-    page = page_of(experiment, recordings, annotations, point)
+    page = replace(page_of(experiment, recordings, annotations, point), program=learnt.program)
     trend: TrendView | None = None
     variance: tuple[VarianceView, ...] = ()
     specs: MineView | None = None

@@ -9,6 +9,7 @@ import click
 
 from perflaw.cli.options import experiment_option, json_option, print_document
 from perflaw.errors import StoreError
+from perflaw.types.documents import encoded
 
 
 @click.command("runs", short_help="list the recordings of an experiment")
@@ -31,11 +32,13 @@ def command(experiment: str, as_json: bool) -> int:
         others = ", ".join(sorted(path.name for path in Path(STORE).glob("*") if (path / "runs").is_dir())) or "none"
         why = f"nothing was recorded there; the experiments in this folder are: {others}"
         raise StoreError(f"{target.folder}: no recordings", why, "perflaw record -- python app.py")
+    document = encoded(
+        {"schema": "perflaw.runs/1", "runs": runs, "damaged": damaged, "unfinished": target.unfinished()}
+    )
     if as_json:
-        document = {"schema": "perflaw.runs/1", "runs": runs}
-        print_document({**document, "damaged": damaged, "unfinished": target.unfinished()})
+        print_document(document)
         return 0
     from perflaw.report.annotations import runs_table
 
-    click.echo(runs_table(runs, target.unfinished(), damaged, sys.stdout.isatty()), nl=False)
+    click.echo(runs_table(document, sys.stdout.isatty()), nl=False)
     return 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KINDS = ("line", "block", "function", "edge")
 """The kinds of locations whose executions a recording counts."""
-RECORD_LINES = "perflaw record --collect lines --vary n=100,1000,10000 -- app.py {n}"
+RECORD_LINES = "perflaw record --collect lines --vary n=100,300,1000,3000,10000,30000 -- app.py {n}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,9 @@ class TrendInput:
 @click.option(
     "--sigma", type=float, default=10.0, show_default=True, help="Leave out counts whose deviation is smaller."
 )
+@click.option("--nonzero", type=int, default=6, show_default=True, help="Runs with a count above 0 that a law needs.")
 @click.option("--paper", is_flag=True, help="Follow trend-prof's paper: bootstrap, power laws predict.")
-@click.option("--all", "every", is_flag=True, help="List clusters of small cost as well.")
+@click.option("--all", "every", is_flag=True, help="List clusters of small counts as well.")
 @json_option
 @click.option("-o", "--output", metavar="FILE.html", help="Write clusters, plots and sources as a page.")
 @click.argument("source", nargs=-1, metavar="[RUN... | FILE.csv]")
@@ -92,6 +93,7 @@ def command(
     kinds: str | None,
     alpha: float,
     sigma: float,
+    nonzero: int,
     paper: bool,
     every: bool,
     as_json: bool,
@@ -104,12 +106,12 @@ def command(
     the counts of functions and calls. Or it reads a matrix: FILE.csv with a row for each run, columns feature:NAME, and
     a column for each location.
 
-    The clusters are ordered by their largest cost. Costs are predicted at ten times the 95th percentile of the
+    The clusters are ordered by their largest count. Counts are predicted at ten times the 95th percentile of the
     features, or at the point of --at.
     """
     request = TrendRequest(experiment, source, features, counts, kinds, parse_points(at))
     read = read_trend_input(request)
-    view = learn_trend(read, request, alpha, sigma, paper)
+    view = learn_trend(read, request, alpha, sigma, nonzero, paper)
     if output:
         from perflaw.report.page.page import Page
 
@@ -120,25 +122,31 @@ def command(
             page = page_of(request.experiment, read.recordings, [], None)
         size = write_page(output, replace(page, trend=view))
         click.echo(f"wrote {output}: {counted(len(view.trends.clusters), 'cluster')}, {size / 1e6:.1f} MB", err=True)
-    if as_json:
-        from perflaw.report.documents import trend_document
+    from perflaw.report.documents import trend_document
 
-        print_document(trend_document(view))
+    document = trend_document(view)
+    if as_json:
+        print_document(document)
     else:
         from perflaw.report.trend.table import trend_table
 
-        click.echo(trend_table(view, sys.stdout.isatty(), every), nl=False)
+        click.echo(trend_table(document, sys.stdout.isatty(), every), nl=False)
     return 0
 
 
 def learn_trend(
-    read: TrendInput, request: TrendRequest, alpha: float = 0.02, sigma: float = 10.0, paper: bool = False
+    read: TrendInput,
+    request: TrendRequest,
+    alpha: float = 0.02,
+    sigma: float = 10.0,
+    nonzero: int = 6,
+    paper: bool = False,
 ) -> TrendView:
     """Clusters and their laws, with what a report needs to show them."""
     from perflaw.learn.trend import TrendOptions, trend
     from perflaw.report.trend.view import TrendView
 
-    options = TrendOptions(alpha=alpha, sigma=sigma, paper=paper)
+    options = TrendOptions(alpha=alpha, sigma=sigma, nonzero=nonzero, paper=paper)
     matrix = read.matrix
     names = [location.name for location in matrix.locations]
     trends = trend(matrix.counts, names, matrix.features, list(request.at) or None, options)
@@ -213,6 +221,8 @@ def _read_experiment(request: TrendRequest) -> TrendInput:
         used = [one for one in recordings if execution_of(one.run, runs).id in programs]
     matrix = read_matrix(used or recordings, kinds)
     left_out = _left_out(recordings, used, matrix)
+    if "edge" in kinds and (silent := sum(not one.run.metrics for one in used)):
+        left_out.append(f"no calls between functions in {silent} of {len(used)} runs: coverage does not count them")
     if instead:
         left_out.insert(0, f"no run counted lines: functions and calls are clustered instead ({RECORD_LINES})")
     return TrendInput(matrix, sources=read_sources(used), recordings=recordings, left_out=tuple(left_out))

@@ -55,6 +55,7 @@ _TIME = re.compile(r"([\d._]+(?:e[+-]?\d+)?)\s*([a-zµ]*)")
     help="Say which deadline this fraction of calls exceeds.",
 )  # fmt: skip
 @click.option("--against", metavar="NAME", help="Show what changed since the recordings of this experiment.")
+@click.option("--keep-outliers", is_flag=True, help="Keep the interruptions in CPU time, which a note lists otherwise.")
 @click.option("--paper", is_flag=True, help="Use the paper's choices where ours differ.")
 @json_option
 @click.option("--dot", metavar="FILE", help="Write the patterns as a graph for Graphviz.")
@@ -72,6 +73,7 @@ def command(
     deadlines: tuple[str, ...],
     probabilities: tuple[float, ...],
     against: str | None,
+    keep_outliers: bool,
     paper: bool,
     as_json: bool,
     dot: str | None,
@@ -97,7 +99,7 @@ def command(
     tree = read_call_tree(recordings, find_metric(recordings, metric))
     known = {component.name: component for component in tree.components}
     component = known[find_component(names[0], known, "variance")] if names else None
-    options = Options(cov, pressure=pressure, trim=trim, paper=paper)
+    options = Options(cov, pressure=pressure, trim=trim, paper=paper, keep_outliers=keep_outliers)
     options = replace(options, probabilities=probabilities or options.probabilities)
     read = parse_time if tree.metric.unit == "ns" else partial(parse_number, subject="--deadline")
     found = variance(tree, options, component, [read(text) for text in deadlines])
@@ -112,25 +114,26 @@ def command(
 
         before = read_recordings(against)
         changes = compare(variance(read_call_tree(before, find_metric(before, metric)), options), found)
-    if as_json:
-        from perflaw.report.documents import variance_document
+    from perflaw.report.documents import variance_document
 
-        print_document(variance_document(found, [each.run for each in recordings], changes))
+    document = variance_document(found, [each.run for each in recordings], changes)
+    if as_json:
+        print_document(document)
         return 0
-    from perflaw.report.variance.text import changes_text, provenance, variance_screen, variance_table
+    from perflaw.report.variance.text import changes_text, variance_screen, variance_table
 
     colour = sys.stdout.isatty()
     if changes is not None:
-        click.echo(changes_text(changes, found.metric.unit), nl=False)
+        click.echo(changes_text(document), nl=False)
         return 0
-    if origin := provenance([each.run for each in recordings]):
-        click.echo(origin)
-    if found.explanation and (component or deadlines or probabilities):
-        click.echo(variance_screen(found.explanation, colour), nl=False)
+    if document["shown"]["runs"]:
+        click.echo(document["shown"]["runs"])
+    if document["function"] and (component or deadlines or probabilities):
+        click.echo(variance_screen(document, colour), nl=False)
     elif names:
         click.echo(f"{names[0]}: no call was completed")
     else:
-        click.echo(variance_table(found, colour), nl=False)
+        click.echo(variance_table(document, colour), nl=False)
     return 0
 
 

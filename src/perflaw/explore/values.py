@@ -28,8 +28,6 @@ UNITS: Final[Mapping[str, tuple[float, str]]] = {
 NUMBER: Final = r"\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _QUANTITY = re.compile(rf"\s*([+-]?(?:{NUMBER}|\.\d+))\s*([A-Za-zµ%][\w%/]*)?\s*")
 _HEX = re.compile(r"\s*0x[0-9a-fA-F]{1,16}\s*")
-_FEWEST_DIGITS = 3
-"""Number of digits from which on a number with decimals is taken for a rounded one, and not for another one."""
 LONGEST = 64
 """Largest number of characters of a quantity."""
 
@@ -138,7 +136,7 @@ def same(expected: object, reported: object, unit: str | None = "") -> bool:
 def read_back(wanted: object, reported: object, unit: str, tolerance: float) -> int | float | None:
     """Return the number that a target has in the place of the requested one, where it may round; None where it has another.
 
-    It may print fewer digits, at least three, or differ by a share of at most ``tolerance``. ``unit`` is that of the numbers.
+    It may print fewer decimals, or differ by a share of at most ``tolerance``. ``unit`` is that of the numbers.
 
     >>> read_back(1.8870417244, "1.89", "", 0.0), read_back(1000, "1024", "", 0.05), read_back(1.887, "2", "", 0.0)
     (1.89, 1024, None)
@@ -150,9 +148,9 @@ def read_back(wanted: object, reported: object, unit: str, tolerance: float) -> 
         return None
     number = min(numbers, key=lambda number: abs(number - wanted))
     rounding = 0.0
-    printed = re.fullmatch(r"[+-]?(\d+)\.(\d+)", str(reported).strip())
-    if printed and len((printed[1] + printed[2]).lstrip("0")) >= _FEWEST_DIGITS:
-        rounding = 0.500001 * 10.0 ** -len(printed[2])
+    printed = re.fullmatch(r"[+-]?\d+\.(\d+)", str(reported).strip())
+    if printed:
+        rounding = 0.500001 * 10.0 ** -len(printed[1])
     return number if abs(number - wanted) <= max(rounding, tolerance * abs(wanted)) else None
 
 

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
-
-import numpy as np
 
 from perflaw.imports.registry import read_trace
 from perflaw.imports.tracks import ProcessEvents, Trace
 from perflaw.record.build import BuildError, Tell, build, core
 from perflaw.record.manifest import Execution
+from perflaw.record.php.trace import CUT, TICK_NS, XdebugTrace, no_functions
+from perflaw.record.php.tracer import functions_of
 from perflaw.record.reader import RecordedProcess
 from perflaw.record.saving import RunContext, save_recording
-from perflaw.record.tree.builder import TreeBuilder
-from perflaw.record.tree.call_tree import to_tables
-from perflaw.record.tree.core import RING_CAPACITY, Core, RingWriter, TreeTables
-from perflaw.record.tree.records import ENTER, FEATURE, RECORD, THREAD, Event, ProcessIdentity, TracerEnd, TracerStart
-from perflaw.record.tree.reservoir import scramble
+from perflaw.record.tree.core import TreeTables
+from perflaw.record.tree.feed import TreeFeed
+from perflaw.record.tree.records import FEATURE, ProcessIdentity, TracerEnd, TracerStart
 from perflaw.record.unfinished import RunClaim
-from perflaw.store.columns import Array
 from perflaw.store.experiment import Experiment
 from perflaw.types import Clock, Run
-
-_KEYS: Final = (1 << 31) - 1
 
 
 def core_file(tell: Tell) -> Path | None:
@@ -45,32 +39,10 @@ def tree_of(process: ProcessEvents, library: Path | None, seed: int) -> TreeTabl
 
     The C core builds it, or its Python twin where there is no ``library``. ``seed`` decides which calls are sampled.
     """
-    lanes, tracks = process.definitions.lanes(), process.ordered()
-    if library is None:
-        builder = TreeBuilder(seed, lanes)
-        for thread, track in enumerate(tracks, 1):
-            builder.feed(thread, _rows(track, seed).tolist())
-        return to_tables(builder.finish())
-    reader = Core(library, seed, lanes)
-    with tempfile.TemporaryDirectory(prefix="perflaw-") as folder:
-        ring = RingWriter(Path(folder) / "import.ring")
-        reader.attach(ring.path)
-        for thread, track in enumerate(tracks, 1):
-            rows = np.concatenate((np.array([(thread, 0, 0, -1, -1, THREAD)], RECORD), _rows(track, seed)))
-            for start in range(0, len(rows), RING_CAPACITY):
-                ring.append(rows[start : start + RING_CAPACITY])
-                while reader.step():
-                    pass
-        reader.leave()
-        return reader.finish()
-
-
-def _rows(track: list[Event], seed: int) -> Array:
-    """The records of a track. The seed changes the priorities of its calls, so that runs draw independent samples."""
-    rows = np.array(track, RECORD)
-    entered = rows["kind"] == ENTER
-    rows["key"][entered] ^= scramble(seed) & _KEYS
-    return rows
+    feed = TreeFeed(library, seed, process.definitions.lanes())
+    for thread, track in enumerate(process.ordered(), 1):
+        feed.take(thread, track)
+    return feed.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +82,62 @@ class ImportedTrace:
     """What was decided about calls that could not be taken as they are → number of such calls."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What a file holds, as a run is saved from it."""
+
+    tool: str
+    """The tool that wrote it."""
+    tick_ns: int
+    """Step of its clock."""
+    execution: Execution
+    processes: Iterator[RecordedProcess]
+    notes: Mapping[str, int]
+
+
 def import_trace(experiment: Experiment, path: Path, features: Mapping[str, float], tell: Tell) -> ImportedTrace:
-    """Add the trace in a file to an experiment.
+    """Add the trace in a file to an experiment. A trace of Xdebug is read line by line, any other at once.
 
     Raises the errors of :func:`read_trace`, and StoreError where the experiment cannot be written.
     """
-    trace = read_trace(path)
+    xdebug = XdebugTrace.of(path)
+    trace = None if xdebug else read_trace(path)
     library = core_file(tell)
+    with RunClaim.with_spool(experiment, secrets.token_hex(8), "cd ~ && perflaw import FILE") as claim:
+        run = int(claim.folder.name)
+        found = _of_xdebug(xdebug, library, run) if xdebug else _of_calls(trace, path, library, run) if trace else None
+        assert found
+        source, configuration = TraceSource(f"{found.tool} in {path.name}"), {"imported": path.name}
+        context = _TraceRecording(claim, source, configuration, features, clock_tick_ns=found.tick_ns)
+        outcome = save_recording(context, found.execution, found.processes)
+    return ImportedTrace(outcome.run, outcome.children, found.notes)
+
+
+def _of_xdebug(trace: XdebugTrace, library: Path | None, run: int) -> _Contents:
+    """A trace of Xdebug: of one process. Where PHP is installed, it reads the names of parameters from the sources."""
+    php, path = shutil.which("php"), trace.path
+    recorded, cut = trace.recorded(
+        library, run, ProcessIdentity(0, 0, (str(path),)), functions_of(php) if php else no_functions
+    )
+    ended = recorded.definitions.ended
+    assert ended
+    name, began = path.name.removesuffix(".gz").removesuffix(".xt"), trace.began.isoformat(timespec="milliseconds")
+    return _Contents(
+        "Xdebug", TICK_NS, Execution((str(path),), name, began, ended.clock, 0), iter([recorded]), {CUT: cut}
+    )
+
+
+def _of_calls(trace: Trace, path: Path, library: Path | None, run: int) -> _Contents:
+    """A trace of any other tool."""
     name = trace.processes[0].name or path.name.removesuffix(".gz").removesuffix(".json")
     if trace.epoch:
         began = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=trace.first() // 1000)
     else:
         began = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     span_ns = max(map(_last_stamp, trace.processes)) - trace.first()
-    process = Execution((str(path),), name, began.isoformat(timespec="milliseconds"), span_ns, 0)
-    with RunClaim.with_spool(experiment, secrets.token_hex(8), "cd ~ && perflaw import FILE") as claim:
-        source, configuration = TraceSource(f"{trace.tool} in {path.name}"), {"imported": path.name}
-        context = _TraceRecording(claim, source, configuration, features, clock_tick_ns=trace.tick_ns)
-        recorded = _recorded(trace, str(path), library, int(claim.folder.name))
-        outcome = save_recording(context, process, recorded)
+    execution = Execution((str(path),), name, began.isoformat(timespec="milliseconds"), span_ns, 0)
     notes = sum((process.notes for process in trace.processes), start=Counter[str]())
-    return ImportedTrace(outcome.run, outcome.children, notes)
+    return _Contents(trace.tool, trace.tick_ns, execution, _recorded(trace, str(path), library, run), notes)
 
 
 def _recorded(trace: Trace, command: str, library: Path | None, run: int) -> Iterator[RecordedProcess]:

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from perflaw import special
 from perflaw.laws import tree as ast
 from perflaw.laws.evaluation import Values, evaluate, shape_of
 from perflaw.laws.tree import Tree

@@ -22,6 +22,7 @@ METRICS = {
     "allocated_blocks": "blocks",
     "gc": "ns",
     "lock_wait": "ns",
+    "lock_hold": "ns",
     "events": "calls",
     "switches": "switches",
     "faults": "faults",

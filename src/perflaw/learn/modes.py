@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.ndimage import median_filter
 
 Array = NDArray[np.float64]
 
@@ -244,7 +244,8 @@ def _distinct(place: Array, weight: Array | None) -> tuple[Array, Array]:
 def _half_gaps(distinct: Array) -> tuple[Array, Array]:
     """Half of the gap to each neighbour, cut at 1.5 times the median of the gaps around."""
     gap = np.diff(distinct)
-    usual = np.minimum(gap, 1.5 * median_filter(gap, size=5, mode="nearest")) / 2
+    around = np.median(sliding_window_view(np.pad(gap, 2, mode="edge"), 5), axis=1)
+    usual = np.minimum(gap, 1.5 * around) / 2
     return np.r_[gap[0] / 2, usual], np.r_[usual, gap[-1] / 2]
 
 

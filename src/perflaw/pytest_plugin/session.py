@@ -57,7 +57,10 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, ou
 
 CHECK_RUNS = 3
 """Runs of a check by default. A single run does not show how runs differ, so it violates no law."""
-EXCLUDED = ("pytest.*", "_pytest.*", "pluggy.*", "perflaw.pytest_plugin.*", "perflaw.decorator.*", "perflaw.<module>")
+EXCLUDED = (
+    *("pytest.*", "_pytest.*", "pluggy.*"),
+    *("perflaw.pytest_plugin.*", "perflaw.decorator.*", "perflaw.listening.*", "perflaw.<module>"),
+)
 """Functions that are not recorded, for they run the suite and are not part of it."""
 VIOLATED = 1
 """Exit status of ``perflaw check`` if a law is violated."""

@@ -98,6 +98,13 @@ def hooks() -> Product:
     return Product("the hooks for compiled programs", "libperflaw_hooks", ".so", sources, folders, ("-flto",))
 
 
+def meters() -> Product:
+    """The library that is preloaded as well where allocations or locks of compiled programs are counted."""
+    return Product(
+        "the meters for compiled programs", "libperflaw_meters", ".so", _listed_sources("meters"), (sources_folder(),)
+    )
+
+
 def _listed_sources(room: str) -> tuple[Path, ...]:
     """The C files that ``SOURCES`` in a folder of ``native/`` lists, one a line."""
     native = sources_folder()

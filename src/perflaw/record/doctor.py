@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.errors import PerflawError, TargetError
+from perflaw.record.attach.injection import refusal
 from perflaw.record.build import BuildError, build, cache_folder, compiler, core
 from perflaw.record.compiled.gcov_files import OLDEST, installed_gcov
 from perflaw.record.launch import understand
+from perflaw.record.php.tracer import PACKAGES as PHP_PACKAGES
+from perflaw.record.php.tracer import xdebug_version
 from perflaw.record.python.interpreter import Interpreter, probe
 from perflaw.record.tracers import MECHANISMS, foresee
 from perflaw.record.tree.core import clock_words
@@ -45,6 +48,10 @@ def examine() -> list[Finding]:
         detail = f"tracer {tracer}: {why} ({interpreter.path})"
         findings.append(Finding(f"calls of functions in Python {interpreter.version}", True, detail))
 
+    if php := shutil.which("php"):
+        version = xdebug_version(php)
+        detail = f"function traces of Xdebug {version} ({php})" if version else f"Xdebug is missing: {PHP_PACKAGES}"
+        findings.append(Finding("calls of functions in PHP", bool(version), detail))
     what, command = "building the native core", " ".join(compiler())
     detail = "no C compiler found (CC, cc, gcc, clang); apt-get install -y gcc libc6-dev"
     findings.append(Finding(what, bool(command), f"{command}; kept in {cache_folder()}" if command else detail))
@@ -63,6 +70,12 @@ def examine() -> list[Finding]:
         findings.append(Finding(what, free > 1 << 27, f"{place.resolve()}, {free / 1e9:.1f} GB free"))
     else:
         findings.append(Finding(what, False, f"{place.resolve()} cannot be written"))
+
+    refused = refusal()
+    detail = (
+        f"{refused[0]}; {refused[1]}" if refused else "perflaw attach PID: those of one's own, with a Python from above"
+    )
+    findings.append(Finding("Python programs that run already", refused is None, detail))
 
     what = "calls of C and C++ functions"
     if sys.platform != "linux":

@@ -189,8 +189,16 @@ def _script_launch(executable: str, arguments: tuple[str, ...]) -> Launch:
             path, "not a Python program", "its first line names no Python", f"perflaw record -- python {path}"
         )
     python = shutil.which(python) or python
-    # A console script says which package it starts: "from pip._internal.cli.main import main".
-    imports = (line.split() for line in text.decode(errors="replace").splitlines())
-    modules = (words[1] for words in imports if len(words) >= 4 and words[0] == "from" and words[2] == "import")
-    package = next(modules, "").split(".")[0]
+    package = package_of_script(text.decode(errors="replace"))
     return Launch((executable, *arguments), arguments, path.name, path.stem, package, probe(python))
+
+
+def package_of_script(text: str) -> str:
+    r"""The package that a console script starts, from its first lines; empty if it names none.
+
+    >>> package_of_script("#!/usr/bin/python\nfrom pip._internal.cli.main import main")
+    'pip'
+    """
+    imports = (line.split() for line in text.splitlines())
+    modules = (words[1] for words in imports if len(words) >= 4 and words[0] == "from" and words[2] == "import")
+    return next(modules, "").split(".")[0]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from perflaw.record.heap import heap_costs
 from perflaw.record.launch import parse
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.types import Clock, Losses, Machine, Run
@@ -129,14 +130,16 @@ def describe(
     tick_ns = max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
     name, tick = ("fake", 1) if configuration.get("clock", "real") == "fake" else ("perf_counter", tick_ns)
     event_ns = known.started.event_ns if known.started else 0
-    clock = Clock(name, tick, event_ns, known.ended.own_ns if known.ended else 0)
+    parts = (known.cpu_ns.get(part, 0) for part in ("waited", "counting", "counted"))
+    clock = Clock(name, tick, event_ns, known.ended.own_ns if known.ended else 0, *parts)
     # The kernel's account with what the tracer read of it when it began and when it ended.
     cpu_ns = known.cpu_ns
     machine = execution.machine
     if machine is not None and {"entered", "begun"} <= cpu_ns.keys():
         before_ns, start_ns = cpu_ns["entered"], cpu_ns["begun"] - cpu_ns["entered"]
         after_ns = max(0, machine.cpu_ns - cpu_ns["ended"]) if "ended" in cpu_ns else 0
-        machine = replace(machine, before_ns=before_ns, tracer_start_ns=start_ns, after_ns=after_ns)
+        heap = heap_costs() if name != "fake" and known.collections and known.collections.blocks else None
+        machine = replace(machine, before_ns=before_ns, tracer_start_ns=start_ns, after_ns=after_ns, heap=heap)
     return Run(
         id=run,
         command=masked(execution.argv),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP: Final = "perflaw.metrics"
-_NATIVE, _EITHER = ("native",), ("native", "python")
+_NATIVE, _EITHER, _COMPILED = ("native",), ("native", "python"), ("hooks",)
 _TOGETHER: Final = {"memory": ("allocated_bytes", "allocated_blocks")}
 """Names on the command line that stand for several metrics."""
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
@@ -44,6 +44,7 @@ CATALOGUE: Final = {
         CatalogueMetric(METRICS["allocated_blocks"], _NATIVE, "blocks from them; measured with the bytes"),
         CatalogueMetric(METRICS["gc"], _NATIVE, "pauses of the garbage collector; two clock readings each"),
         CatalogueMetric(METRICS["lock_wait"], _NATIVE, "waiting for locks; two clock readings a contended lock"),
+        CatalogueMetric(METRICS["lock_hold"], _COMPILED, "holding mutexes and rwlocks, in compiled programs"),
         CatalogueMetric(METRICS["switches"], _NATIVE, "context switches; a system call an event (0.2 µs)"),
         CatalogueMetric(METRICS["faults"], _NATIVE, "page faults; measured with the switches"),
     )

@@ -6,6 +6,7 @@ makes call trees and counts of them.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
@@ -16,14 +17,15 @@ from perflaw.record.compiled.elf import is_elf
 from perflaw.record.compiled.gcov_files import BuildPlaces
 from perflaw.record.launch import Launch, NotPython, understand
 from perflaw.record.python.interpreter import Interpreter
-from perflaw.record.python.tracers import NativeTracer, NothingTracer, PythonTracer
 from perflaw.record.reader import Reader, RecordingSource
-from perflaw.record.settings import LINES, PATHS, PROBES, RecordSettings, require_collectable
+from perflaw.record.settings import BRANCHES, LINES, PATHS, PROBES, RecordSettings, require_collectable
 
 CHOICES: Final = ("auto", "native", "python", "nothing")
 """Values of ``--tracer``."""
 MECHANISMS: Final = {(3, 11): "frame evaluation, PEP 523", (3, 12): "sys.monitoring", (3, 13): "sys.monitoring"}
 """Version of Python → how the native tracer hears of calls."""
+PHP_NAME: Final = re.compile(r"php[\d.]*")
+"""Names of PHP's interpreter."""
 _MACHINES: Final = ("x86_64-linux", "aarch64-linux")
 
 
@@ -62,17 +64,25 @@ class TracerChoice:
 def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSettings) -> tuple[Launch, Tracer]:
     """The launch and tracer of a program that is not written in Python; ``error`` says which program that is."""
     launch = Launch(command, command[1:], error.path.name)
+    if PHP_NAME.fullmatch(error.path.name):
+        from perflaw.record.php.tracer import php_launch
+
+        return php_launch(command), _php_tracer(error.path, settings)
     if LINES in settings.collect:
         if PATHS in settings.collect:
             why = "a program that counts its lines reports no calls; record paths with hooks, in another recording"
             remedy = f"perflaw record --collect {PATHS} -- …"
             raise TargetError(f"--collect {LINES},{PATHS}: not both at once", why, remedy)
-        return launch, _gcov_tracer(error.path, settings.places, settings.select, settings.exclude)
+        return launch, _coverage_tracer(error.path, settings.places, settings.select, settings.exclude)
     only_probes = PROBES in settings.collect
     if not is_elf(error.path):
         if only_probes:
             return launch, _probes_tracer("not a program of Python or C: probes alone")
         raise error
+    if BRANCHES in settings.collect:
+        why = "hooks report calls, not branches; builds for coverage count them with the lines, without calls"
+        remedy = f"make clean && make CFLAGS='-O0 -g --coverage' && perflaw record --collect {LINES} -- …"
+        raise TargetError(f"{error.path}: --collect {BRANCHES} of a compiled program", why, remedy)
     try:
         return launch, _hooks_tracer(error.path, settings.select, settings.exclude)
     except TargetError as refused:
@@ -85,10 +95,26 @@ def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSe
 
 
 @cache
-def _gcov_tracer(path: Path, places: BuildPlaces, select: tuple[str, ...], exclude: tuple[str, ...]) -> Tracer:
+def _coverage_tracer(path: Path, places: BuildPlaces, select: tuple[str, ...], exclude: tuple[str, ...]) -> Tracer:
+    from perflaw.record.compiled.gcov_files import mapped_objects
+
+    if objects := mapped_objects(path):
+        from perflaw.record.compiled.llvm_cov import llvm_tracer
+
+        return llvm_tracer(objects, places, select, exclude)
     from perflaw.record.compiled.gcov import gcov_tracer
 
     return gcov_tracer(path, places, select, exclude)
+
+
+def _php_tracer(path: Path, settings: RecordSettings) -> Tracer:
+    from perflaw.record.compiled.selection import Globs
+    from perflaw.record.php.tracer import php_tracer
+
+    if settings.collect:
+        why = "of a PHP program, Xdebug's function trace tells calls, their arguments, time and memory"
+        raise TargetError(f"--collect {','.join(settings.collect)}: cannot be collected", why, "leave --collect out")
+    return php_tracer(path, Globs(settings.select, settings.exclude))
 
 
 @cache
@@ -111,6 +137,8 @@ def choose(option: str, interpreter: Interpreter, tell: Tell = lambda text: None
     The native core is built now if it was not built yet. If it cannot be built, ``auto`` chooses the pure-Python tracer,
     and ``native`` raises TargetError.
     """
+    from perflaw.record.python.tracers import NativeTracer, NothingTracer, PythonTracer  # for programs in Python alone
+
     if option == "python":
         return PythonTracer("asked for by --tracer")
     if option == "nothing":

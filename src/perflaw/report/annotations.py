@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import fill
 
 from perflaw.confidence import WORDS
@@ -15,18 +15,13 @@ from perflaw.laws.printing import learnt_text, show, writable_unit
 from perflaw.laws.tree import Block, LawFile
 from perflaw.report.law_words import (
     features_text,
-    grows_as,
-    leading_terms,
-    prediction_text,
-    scope_pairs,
     short_path,
-    slope_interval,
-    steepest,
-    verdict,
 )
 from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, interval, is_known, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, WIDTH, broken, printable, text_table, width
-from perflaw.types import NOT_ASKED, Annotation, Forecast, GrowthSource, Law, Prediction, ProgramForecast, Run
+from perflaw.types import Annotation
+from perflaw.types.documents import Document
+from perflaw.types.programs import OUTSIDE
 
 SMALL_SHARE = 0.03
 """Functions below this share of the cost are counted and not listed, unless all are asked for."""
@@ -43,66 +38,79 @@ _CALLEE = re.compile(r"`calls\.[^`]*`|\bcalls\.[\w.]+")
 _NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:e-?\d+)?")
 
 
-def annotations_table(
-    annotations: Sequence[Annotation], at: Mapping[str, float] | None, colour: bool, every: bool = False
-) -> str:
+def annotations_text(document: Document, colour: bool, every: bool = False) -> str:
+    """The document of ``annotate``: its table, where growth enters, the whole program, and what was not recorded."""
+    program, lost = document["program"], document["lost"]
+    lines = [annotations_table(document, colour, every), growth_lines(document["sources"])]
+    if program:
+        unit = next((one["unit"] for one in document["annotations"]), "ns")
+        lines.append(_wrapped([program_text(program, unit)]))
+    if counted_only := lost["counted_functions"]:
+        functions = counted(counted_only, "tiny library function")
+        lines.append(f"counted, few calls timed: {functions}, whose cost is estimated from these calls (--budget)\n")
+    if library := lost["library_functions"]:
+        lines.append(f"left out: {library} library functions that only libraries call (--select records them)\n")
+    if unselected := lost["unselected_functions"]:
+        lines.append(f"left out by --select or --exclude: {unselected} functions\n")
+    return "".join(lines)
+
+
+def annotations_table(document: Document, colour: bool, every: bool = False) -> str:
     """The laws of an experiment; functions of small share are counted in a last line, unless ``every`` is asked for."""
+    annotations, at = document["annotations"], document["at"]
     first = annotations[0] if annotations else None
+    if first and first["predicted"] and document["program"]:  # what is no function of the program has rows of its own
+        others = [*annotations[1:], *document["program"]["parts"]]
+        others.sort(key=lambda one: -one["predicted"]["mean"] if one["predicted"] else 0.0)
+        annotations = [first, *others]
     # A function has a share worth a line now, or at the size asked for.
-    enough = SMALL_SHARE * first.predicted.mean if first and first.predicted else None
+    enough = SMALL_SHARE * first["predicted"]["mean"] if first and first["predicted"] else None
     shown = [
         one
         for one in annotations
         if every
         or one is first
-        or one.share >= SMALL_SHARE
-        or (one.predicted is not None and enough is not None and one.predicted.mean >= enough)
+        or one["share"] >= SMALL_SHARE
+        or (one["predicted"] is not None and enough is not None and one["predicted"]["mean"] >= enough)
     ]
     last = "at " + ", ".join(f"{name}={value:g}" for name, value in at.items()) if at else "self"
     rows = []
-    for annotation in shown:
+    for one in shown:
         # Cells of share, growth, and cost at the point asked for (without a point, share of the own cost).
-        law = annotation.run_law if _about_runs(annotation, at) and annotation.run_law else steepest(annotation)
-        growth = broken(printable(grows_as(law)), [", ", "_"], _GROWTH_WIDTH)
-        growth = f"{growth}\n{slope_interval(law).replace(' (', chr(10) + '(')}".strip()
-        cost = percent(annotation.self_share)
+        growth = broken(printable(one["shown"]["growth"]), [", ", "_"], _GROWTH_WIDTH)
+        growth = f"{growth}\n{one['shown']['interval'].replace(' (', chr(10) + '(')}".strip()
+        cost = percent(one["self_share"])
         if at:
-            predicted = annotation.predicted
-            cost = prediction_text(predicted, annotation.metric.unit).replace(" (", "\n(") if predicted else NOTHING
-        rows.append((percent(annotation.share), growth, cost))
+            predicted = one["predicted"]
+            cost = predicted_text(predicted, one["unit"]).replace(" (", "\n(") if predicted else NOTHING
+        rows.append((percent(one["share"]), growth, cost))
     # Names and laws share the room that the other columns leave.
     taken = len("share") + _widest([_GROWTH, *(row[1] for row in rows)]) + _widest([last, *(row[2] for row in rows)])
     room = width(colour) - taken - 8
-    longest = max((len(printable(one.component.name)) for one in shown), default=0)
+    longest = max((len(printable(one["component"])) for one in shown), default=0)
     name_width = min(longest, max(_MIN_NAME_WIDTH, int(room * _NAME_PART)))
-    names = [broken(printable(one.component.name), [".", "_"], name_width) for one in shown]
+    names = [broken(printable(one["component"]), [".", "_"], name_width) for one in shown]
     law_width = room - _widest(["function", *names])
     cells = []
     for one, name, (share, growth, cost) in zip(shown, names, rows, strict=True):
-        # The law of a run that the prediction comes from; without it the first laws of a call, each below its condition.
-        if at and one.run_law and _about_runs(one, at):
-            text = leading_terms(one.run_law, one.metric.unit, at)
-            shown_law = broken(printable(text), [" + ", " (", " · ", " "], law_width)
-        else:
-            laws = [
-                "\n".join([*_condition(condition, law_width), broken(printable(law), [" · ", " ", "."], law_width)])
-                for condition, law in scope_pairs(one)
-            ]
-            more = len(laws) - MAX_LAWS
-            shown_law = "\n".join(laws if more <= 0 else [*laws[:MAX_LAWS], f"… {more} more"])
-        cells.append([share, name, shown_law, growth, cost])
-    metric, of = first.metric.name if first else "time", "run" if first and _about_runs(first, at) else "call"
-    headings = ["share", "function", f"{metric} per {of}", _GROWTH, last]
+        separators = [" + ", " (", " · ", " "] if one["shown"]["per"] == "run" else [" · ", " ", "."]
+        laws = [
+            "\n".join(
+                [*_condition(part["condition"], law_width), broken(printable(part["law"]), separators, law_width)]
+            )
+            for part in one["shown"]["laws"]
+        ]
+        more = len(laws) - MAX_LAWS
+        cells.append(
+            [share, name, "\n".join(laws if more <= 0 else [*laws[:MAX_LAWS], f"… {more} more"]), growth, cost]
+        )
+    heading = f"{first['metric']} per {first['shown']['per']}" if first else "time per call"
     # Below the table: the number of functions that are not listed, and each reason for inconclusive laws once.
     left = len(annotations) - len(shown)
     lines = [f"{left} more under {percent(SMALL_SHARE)} of the cost (--all lists them)"] if left else []
-    open_ = []
-    for one in shown:
-        if _about_runs(one, at):
-            open_ += [one.run_law.reason] if one.run_law and one.run_law.verdict == "inconclusive" else []
-        elif verdict(one) == "inconclusive":
-            open_.append(one.scopes[0].law.reason)
-    lines += [f"? {n} inconclusive: {reason}" for reason, n in Counter(map(gist, open_)).items()]
+    reasons = Counter(gist(one["shown"]["reason"]) for one in shown if one["shown"]["verdict"] == "inconclusive")
+    lines += [f"? {n} inconclusive: {reason}" for reason, n in reasons.items()]
+    headings = ["share", "function", heading, _GROWTH, last]
     return text_table(headings, cells, right=(0,), colour=colour) + "".join(line + "\n" for line in lines)
 
 
@@ -110,9 +118,9 @@ def _widest(cells: Iterable[str]) -> int:
     return max((len(line) for cell in cells for line in cell.split("\n")), default=0)
 
 
-def _about_runs(annotation: Annotation, at: Mapping[str, float] | None) -> bool:
-    """Whether a row shows the law of whole runs: it does where a run of some size is asked for."""
-    return bool(at and annotation.predicted)
+def predicted_text(prediction: Document, unit: str) -> str:
+    """The expected cost of a prediction with its interval, such as ``41 s (34–50)``."""
+    return estimate(prediction["mean"], prediction["mean_low"], prediction["mean_high"], unit)
 
 
 def _condition(condition: str, room: int) -> list[str]:
@@ -124,33 +132,35 @@ def _condition(condition: str, room: int) -> list[str]:
     return lines if len(lines) <= MAX_CONDITION_LINES else [*lines[:MAX_CONDITION_LINES], " …]"]
 
 
-def program_line(program: ProgramForecast, unit: str) -> str:
+def program_text(program: Document, unit: str) -> str:
     """The cost of whole runs: what is predicted, and how well the model composes the largest runs that were recorded."""
     parts = []
-    if program.predicted:
-        point = features_text(program.predicted.features)
-        parts.append(f"whole program at {point}: {prediction_text(program.predicted, unit)}")
-    size = f" at {features_text(program.features)}" if program.features else ""
-    composed, measured = quantity(program.composed, unit), quantity(program.measured, unit)
+    if program["predicted"]:
+        point = features_text(program["predicted"]["features"])
+        parts.append(f"whole program at {point}: {predicted_text(program['predicted'], unit)}")
+    size = f" at {features_text(program['features'])}" if program["features"] else ""
+    composed, measured = quantity(program["composed"], unit), quantity(program["measured"], unit)
     parts.append(f"recorded runs{size}: composed {composed}, measured {measured}")
-    if program.unrecorded:
-        parts.append(f"of these {quantity(program.unrecorded, unit)} for the start and end of the process")
-    if program.queued:
-        parts.append(f"without {quantity(program.queued, unit)} in which the busy machine had no CPU for them")
-    return _wrapped([" · ".join(parts)])
+    if program["unrecorded"]:
+        parts.append(f"of these {quantity(program['unrecorded'], unit)} for the {OUTSIDE.strip('()')}")
+    if program["queued"]:
+        parts.append(f"without {quantity(program['queued'], unit)} in which the busy machine had no CPU for them")
+    return " · ".join(parts)
 
 
-def growth_lines(sources: Sequence[GrowthSource]) -> str:
+def growth_lines(sources: Sequence[Document]) -> str:
     """The call sites at which growth enters, so that a person finds the lines."""
     lines = []
     for one in sources[:MAX_SOURCES]:
-        line = f":{one.line}" if one.line > 0 else ""
-        place = f"{short_path(one.caller.file)}{line}" if one.caller.file else "no source file"
-        names = (name.replace(".<locals>", "") for name in (one.caller.name, one.callee.name))
+        line = f":{one['line']}" if one["line"] > 0 else ""
+        place = f"{short_path(one['file'])}{line}" if one["file"] else "no source file"
+        names = (one[end].replace(".<locals>", "") for end in ("caller", "callee"))
         caller, callee = (".".join(name.rsplit(".", 2)[-2:]) for name in names)
-        growth = f"{number(one.few)} to {number(one.many)} calls a call, as {one.feature}^{one.exponent:.2f}"
+        growth = (
+            f"{number(one['few'])} to {number(one['many'])} calls a call, as {one['feature']}^{one['exponent']:.2f}"
+        )
         site = f"growth enters at {place} ({printable(caller)} -> {printable(callee)})"
-        lines.append(f"{site}: {growth} · {percent(one.share)} of the cost")
+        lines.append(f"{site}: {growth} · {percent(one['share'])} of the cost")
     return _wrapped(lines)
 
 
@@ -160,62 +170,59 @@ def gist(reason: str) -> str:
     return f"{finding.split(',')[0]}: {advice}" if advice else finding
 
 
-def runs_table(runs: Sequence[Run], unfinished: Sequence[str], damaged: Mapping[str, str], colour: bool) -> str:
+def runs_table(document: Document, colour: bool) -> str:
     """The recordings of an experiment."""
     rows = [
         [
-            run.id,
-            run.started[:16].replace("T", " "),
-            " ".join(filter(None, [run.target, run.workload, run.parent and f"(child of {run.parent})"])),
-            " ".join(f"{name}={value:g}" for name, value in run.features.items()),
-            f"{run.calls:,}",
-            quantity(run.wall_ns, "ns"),
-            f"{run.slowdown:.1f}x" if run.metrics else "-",
-            run.ended,
+            run["id"],
+            run["started"][:16].replace("T", " "),
+            " ".join(filter(None, [run["target"], run["workload"], run["parent"] and f"(child of {run['parent']})"])),
+            " ".join(f"{name}={value:g}" for name, value in run["features"].items()),
+            f"{run['calls']:,}",
+            quantity(run["wall_ns"], "ns"),
+            f"{run['slowdown']:.1f}x" if run["metrics"] else "-",
+            run["ended"],
         ]
-        for run in runs
+        for run in document["runs"]
     ]
-    reasons = dict.fromkeys(unfinished, "unfinished: being recorded, or its recorder was killed")
-    rows += [[run, "", "", "", "", "", "", reason] for run, reason in (reasons | dict(damaged)).items()]
+    reasons = dict.fromkeys(document["unfinished"], "unfinished: being recorded, or its recorder was killed")
+    rows += [[run, "", "", "", "", "", "", reason] for run, reason in (reasons | document["damaged"]).items()]
     headings = ["run", "started (UTC)", "target", "features", "calls", "wall", "slow", "ended"]
     return text_table(headings, rows, right=(4, 5, 6), colour=colour)
 
 
-def fit_table(laws: Sequence[tuple[str, Law]], colour: bool) -> str:
-    """Laws of a person's own numbers, a row a series; one law alone with its predictions. Reasons stand below."""
-    shown = laws[:MAX_SERIES]
+def fit_table(documents: Sequence[Document], response: str, colour: bool) -> str:
+    """Laws of a person's own numbers, a row a series; one law alone with its predictions. Reasons stand below.
+
+    A series without a name has that of the ``response``.
+    """
+    laws = [(response if one["series"] is None else one["series"], one["law"], one["shown"]) for one in documents]
+    listed = laws[:MAX_SERIES]
     headings = ["series", "law", "grows as", "verdict", "predicted"]
     rows = []
-    for name, law in shown:
+    for name, law, shown in listed:
         predicted = ""
-        if law.predictions:
-            point = _point(law, law.predictions[0])
-            predicted = _estimate(law.predictions[0]) + (f" at {point}" if point else "")
-        rows.append(
-            [
-                name,
-                short(learnt_text(law.mean)),
-                f"{grows_as(law)} {slope_interval(law)}".strip(),
-                law.verdict,
-                predicted,
-            ]
-        )
+        if law["predictions"]:
+            point = _point(law, law["predictions"][0])
+            predicted = _estimate(law["predictions"][0]) + (f" at {point}" if point else "")
+        growth = f"{shown['growth']} {shown['interval']}".strip()
+        rows.append([name, short(law["mean"]), growth, law["verdict"], predicted])
     if len(laws) == 1:
-        [(_, law)] = laws
+        [(_, law, _)] = laws
         predictions = []
-        for one in law.predictions:
-            known = is_known(one.mean, one.mean_low, one.mean_high)
-            new_run = f"{_three_digits(one.new_low)}–{_three_digits(one.new_high)}" if known else UNKNOWN
-            predictions.append([_point(law, one), _estimate(one), new_run])
-        evidence = f"distribution {short(learnt_text(law.expression))}, "
-        evidence += f"from {counted(law.n, 'row')}, {counted(law.runs, 'run')}"
+        for one in law["predictions"]:
+            expected = _estimate(one)
+            new_run = f"{_three_digits(one['new_low'])}–{_three_digits(one['new_high'])}"
+            predictions.append([_point(law, one), expected, UNKNOWN if expected == UNKNOWN else new_run])
+        evidence = f"distribution {short(law['expression'])}, "
+        evidence += f"from {counted(law['n'], 'row')}, {counted(law['runs'], 'run')}"
         text = text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + "\n"
         headings = ["at", f"predicted ({WORDS})", f"one new run ({WORDS})"]
         return text + text_table(headings, predictions, right=(), colour=colour) + _wrapped([evidence, *_notes(law)])
-    verdicts = Counter(law.verdict for _, law in laws)
+    verdicts = Counter(law["verdict"] for _, law, _ in laws)
     total = ", ".join(f"{verdicts[name]} {name}" for name in ("law", "none", "inconclusive") if verdicts[name])
     more = f" · {len(laws) - MAX_SERIES} more than listed, --json gives all" if len(laws) > MAX_SERIES else ""
-    notes = _wrapped(f"{name}: {note}" for name, law in shown for note in _notes(law))
+    notes = _wrapped(f"{name}: {note}" for name, law, _ in listed for note in _notes(law))
     return text_table(headings, rows, right=(), colour=colour) + notes + f"{len(laws)} series: {total}{more}\n"
 
 
@@ -228,73 +235,67 @@ def short(expression: str) -> str:
     return _NUMBER.sub(lambda found: f"{float(found.group()):.3g}".replace("e+", "e"), expression)
 
 
-def _point(law: Law, prediction: Prediction) -> str:
+def _point(law: Document, prediction: Document) -> str:
     """Values of the law's features at a prediction; of all features where the law is constant."""
-    names = law.features or prediction.features
-    return ", ".join(f"{name}={_three_digits(prediction.features[name])}" for name in names)
+    names = law["features"] or prediction["features"]
+    return ", ".join(f"{name}={_three_digits(prediction['features'][name])}" for name in names)
 
 
-def _estimate(prediction: Prediction) -> str:
-    if not is_known(prediction.mean, prediction.mean_low, prediction.mean_high):
+def _estimate(prediction: Document) -> str:
+    mean, low, high = (prediction[end] for end in ("mean", "mean_low", "mean_high"))
+    if None in (mean, low, high) or not is_known(mean, low, high):
         return UNKNOWN
-    low, high = _three_digits(prediction.mean_low), _three_digits(prediction.mean_high)
-    return f"{_three_digits(prediction.mean)} ({low}–{high})"
+    return f"{_three_digits(mean)} ({_three_digits(low)}–{_three_digits(high)})"
 
 
-def _three_digits(value: float) -> str:
-    return number(float(f"{value:.3g}"))
+def _three_digits(value: float | None) -> str:
+    return NOTHING if value is None else number(float(f"{value:.3g}"))
 
 
-def _notes(law: Law) -> list[str]:
+def _notes(law: Document) -> list[str]:
     """Why there is no law, and which features and laws fit the data as well."""
-    notes = [f"{law.verdict}: {law.reason}"] if law.reason else []
-    notes += [f"{name} might as well be {', '.join(others)} in these data" for name, others in law.collinear.items()]
-    if law.alternatives:
-        others = ", ".join(short(learnt_text(one.expression)) for one in law.alternatives)
+    notes = [f"{law['verdict']}: {law['reason']}"] if law["reason"] else []
+    notes += [f"{name} might as well be {', '.join(others)} in these data" for name, others in law["collinear"].items()]
+    if law["alternatives"]:
+        others = ", ".join(short(one["expression"]) for one in law["alternatives"])
         notes.append(f"equally good laws: {others}")
     return notes
 
 
-OTHER_FEATURES = f"{NOT_ASKED}: laws of other features (--all lists them)"
-"""Reason of all functions together whose laws need features that a point does not name."""
-
-
-def forecast_table(forecasts: Sequence[Forecast], colour: bool, every: bool = False) -> str:
+def forecast_table(document: Document, colour: bool, every: bool = False) -> str:
     """Forecasts, a table a point, whole runs before single calls.
 
     Costs that are small beside the largest are counted and not listed, unless ``every`` forecast is asked for.
     Functions without a forecast are named below, with the reason.
     """
-    tables: dict[tuple[str, str], list[Forecast]] = {}
+    from perflaw.types import NOT_ASKED
+
+    forecasts = document["predictions"]
+    tables: dict[tuple[str, str], list[Document]] = {}
     for subject in ("run", "call"):
-        for forecast in forecasts:
-            if forecast.of == subject and forecast.features:
-                tables.setdefault((subject, features_text(forecast.features)), []).append(forecast)
+        for one in forecasts:
+            if one["of"] == subject and one["features"]:
+                tables.setdefault((subject, features_text(one["features"])), []).append(one)
     texts = []
     for (subject, point), group in tables.items():
-        largest = max((one.mean or 0.0 for one in group), default=0.0)
-        shown = [one for one in group if every or one.mean is None or one.mean >= SMALL_SHARE * largest]
-        headings = ["function", f"expected {group[0].metric.name} a {subject}", f"one new {subject}"]
+        largest = max((one["mean"] or 0.0 for one in group), default=0.0)
+        shown = [one for one in group if every or one["mean"] is None or one["mean"] >= SMALL_SHARE * largest]
+        headings = ["function", f"expected {group[0]['metric']} a {subject}", f"one new {subject}"]
         rows = []
         messages: dict[str, list[str]] = {}
         for one in shown:
-            unit = one.metric.unit
-            name = broken(printable(one.component.name), ".", NAME_WIDTH)
-            if one.condition:
-                name += f"\n [{printable(one.condition)}]"
-            expected = new = NOTHING
-            if one.mean is not None:
-                low, high = one.mean_low, one.mean_high
-                expected = quantity(one.mean, unit)
-                if low is not None and high is not None:
-                    expected = estimate(one.mean, low, high, unit)
-                low, high = one.new_low, one.new_high
-                new = UNKNOWN if expected == UNKNOWN else NOTHING
-                if low is not None and high is not None and expected != UNKNOWN:
-                    new = interval(low, high, unit)
+            mean, low, high = one["mean"], one["mean_low"], one["mean_high"]
+            name = broken(printable(one["component"]), ".", NAME_WIDTH)
+            if one["condition"]:
+                name += f"\n [{printable(one['condition'])}]"
+            bounded = low is not None and high is not None
+            expected = estimate(mean, low, high, one["unit"]) if bounded else quantity(mean, one["unit"])
+            new = UNKNOWN if expected == UNKNOWN else NOTHING
+            if mean is not None and None not in (one["new_low"], one["new_high"]) and expected != UNKNOWN:
+                new = interval(one["new_low"], one["new_high"], one["unit"])
             rows.append([name, expected, new])
-            if one.message:
-                messages.setdefault(one.message, []).append(one.component.name)
+            if one["message"]:
+                messages.setdefault(one["message"], []).append(one["component"])
         table = text_table(headings, rows, right=(), colour=colour)
         left = len(group) - len(shown)
         more = f"{left} more of small cost (--all lists them)\n" if left else ""
@@ -302,12 +303,13 @@ def forecast_table(forecasts: Sequence[Forecast], colour: bool, every: bool = Fa
             message if len(names) == len(shown) else f"{_some(names)}: {message}" for message, names in messages.items()
         ]
         texts.append(f"{printable(point)}\n{table}{more}{_wrapped(notes)}")
-    unanswered = {one.component.name: one.message for one in forecasts if not one.features}
+    unanswered = {one["component"]: one["message"] for one in forecasts if not one["features"]}
     if unanswered:
         reasons: dict[str, list[str]] = {}
         for name, message in unanswered.items():
-            hidden = message.startswith(NOT_ASKED) and not every
-            reasons.setdefault(OTHER_FEATURES if hidden else message, []).append(name)
+            if message.startswith(NOT_ASKED) and not every:  # one reason for all functions with laws of other features
+                message = f"{NOT_ASKED}: laws of other features (--all lists them)"
+            reasons.setdefault(message, []).append(name)
         notes = [f"{', '.join(names) if every else _some(names)}: {message}" for message, names in reasons.items()]
         texts.append(f"no answer for {counted(len(unanswered), 'function')}\n{_wrapped(notes)}")
     return "\n".join(texts)

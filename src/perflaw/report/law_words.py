@@ -15,8 +15,9 @@ from perflaw.laws.evaluation import evaluate, truth
 from perflaw.laws.growth import REACH, LeadingTerm, is_condition, leading_term
 from perflaw.laws.printing import condition_text, show
 from perflaw.laws.tree import Binary, Call, Expression, Number, Unary, fold
-from perflaw.report.quantity import estimate, number, percent, quantity, significant
-from perflaw.types import Annotation, Law, Noise, Prediction, Verdict
+from perflaw.report.quantity import number, percent, quantity, significant
+from perflaw.types import Annotation, Law, Noise, Verdict
+from perflaw.types.documents import Document
 
 # ---- Means in words: the terms of an expression with units on their coefficients. Formatting only, no statistics.
 
@@ -160,12 +161,14 @@ def slope_interval(law: Law) -> str:
 
 
 def short_path(path: str) -> str:
-    """A source file's path without the part that every installed module shares.
+    """A source file's path without the part that every installed module or script shares.
 
     >>> short_path("/home/me/venv/lib/python3.11/site-packages/summa/graph.py"), short_path("/home/me/app.py")
     ('summa/graph.py', '/home/me/app.py')
+    >>> short_path("/home/me/venv/bin/textrank")
+    'textrank'
     """
-    return re.sub(r"^.*/(?:site-packages|dist-packages|lib/python\d\.\d+)/", "", path)
+    return re.sub(r"^.*/(?:site-packages|dist-packages|lib/python\d\.\d+|bin)/", "", path)
 
 
 def noise_text(noise: Noise, unit: str) -> str:
@@ -188,28 +191,59 @@ def features_text(features: Mapping[str, float]) -> str:
     return ", ".join(f"{name} = {number(value)}" for name, value in features.items())
 
 
-def prediction_text(prediction: Prediction, unit: str) -> str:
-    """Expected cost with the interval for the mean, such as ``41 s (34–50)``."""
-    return estimate(prediction.mean, prediction.mean_low, prediction.mean_high, unit)
+def shown_law(annotation: Annotation, at: Mapping[str, float] | None) -> Document:
+    """What the table and the page show of an annotation: one law in words, the one that its prediction comes from.
+
+    Where the cost of a run is predicted at the point asked for, this is the law of whole runs as it holds there (``per``
+    is "run"). Else it is the laws of a call (``per`` is "call"), with the condition of each; a condition that several
+    parts of a mixture share stands at the first. The growth is that of the law that grows fastest.
+    """
+    unit, runs = annotation.metric.unit, annotation.run_law
+    per, laws = "call", [scope.law for scope in annotation.scopes]
+    scopes: list[Document] = []
+    if at and annotation.predicted and runs:
+        per, laws = "run", [runs]
+        scopes.append({"condition": "", "law": leading_terms(runs, unit, at)})
+    else:
+        before: Expression | None = None
+        for scope in annotation.scopes:
+            probability = f"{{{percent(scope.probability)}}} " if scope.probability < 1 else ""
+            condition = "" if scope.condition == before and probability else condition_text(scope.condition)
+            law = run_law_text(scope.law, unit) if annotation.called_once else law_text(scope.law, unit)
+            scopes.append({"condition": condition, "law": probability + law})
+            before = scope.condition
+    return _shown(per, laws, scopes)
 
 
-def annotation_text(annotation: Annotation) -> str:
-    """All laws of a component on one line: conditions in ``[]`` and probabilities in ``{}`` before each."""
-    pairs = scope_pairs(annotation)
-    return " · ".join(f"[{condition}] {law}" if condition else law for condition, law in pairs)
+def run_law_text(law: Law, unit: str) -> str:
+    """The mean of a law of runs as it holds where it is predicted, else at ten times the data."""
+    reach = {name: REACH * high for name, (_, high) in law.range.items()}
+    return leading_terms(law, unit, {**reach, **(law.predictions[-1].features if law.predictions else {})})
 
 
-def scope_pairs(annotation: Annotation) -> list[tuple[str, str]]:
-    """Condition, and probability and law, one by one; a condition that several have stands at the first."""
-    unit = annotation.metric.unit
-    pairs: list[tuple[str, str]] = []
-    before: Expression | None = None
-    for scope in annotation.scopes:
-        probability = f"{{{percent(scope.probability)}}} " if scope.probability < 1 else ""
-        told = "" if scope.condition == before and probability else condition_text(scope.condition)
-        pairs.append((told, probability + law_text(scope.law, unit)))
-        before = scope.condition
-    return pairs
+def shown_run_law(law: Law, unit: str, at: Mapping[str, float]) -> Document:
+    """The same of a law of whole runs."""
+    return _shown("run", [law], [{"condition": "", "law": leading_terms(law, unit, at)}])
+
+
+def _shown(per: str, laws: Sequence[Law], scopes: Sequence[Document]) -> Document:
+    # Where several laws hold, the one that grows fastest will hurt; sure ones go before others.
+    sure = [law for law in laws if law.verdict != "inconclusive"] or laws
+    steepest = max(sure, key=lambda law: max(law.slope.values(), default=0.0), default=None)
+    # The strongest verdict counts: one scope with a law is a law.
+    strongest: tuple[Verdict, ...] = ("law", "inconclusive")
+    verdicts = [law.verdict for law in laws]
+    verdict = next((one for one in strongest if one in verdicts), "none")
+    return {
+        "per": per,
+        "laws": scopes,
+        "growth": grows_as(steepest) if steepest else "",
+        "interval": slope_interval(steepest) if steepest else "",
+        "slope": max(steepest.slope.values(), default=0.0) if steepest else None,
+        "coefficient": steepest.coefficient if steepest else None,
+        "verdict": verdict,
+        "reason": next((law.reason for law in laws if law.verdict == verdict), ""),
+    }
 
 
 def leading_terms(law: Law, unit: str, at: Mapping[str, float]) -> str:
@@ -250,17 +284,3 @@ def leading_terms(law: Law, unit: str, at: Mapping[str, float]) -> str:
         for one, limit in zip(where, bounds.values(), strict=True)
     ]
     return _sum_text(kept or terms[:1], unit) + (f" ({condition_text(both(short))})" if where else "")
-
-
-def steepest(annotation: Annotation) -> Law:
-    """Of its laws the one that grows fastest: where several hold, that one will hurt. Sure ones go before others."""
-    laws = [scope.law for scope in annotation.scopes]
-    sure = [law for law in laws if law.verdict != "inconclusive"] or laws
-    return max(sure, key=lambda law: max(law.slope.values(), default=0.0))
-
-
-def verdict(annotation: Annotation) -> Verdict:
-    """The strongest verdict of its laws: one scope with a law is a law."""
-    verdicts = {scope.law.verdict for scope in annotation.scopes}
-    strongest: tuple[Verdict, ...] = ("law", "inconclusive")
-    return next((one for one in strongest if one in verdicts), "none")

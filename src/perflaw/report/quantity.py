@@ -36,18 +36,19 @@ _COUNT = (
     (999.5e9, 1e12, "T"),
     (999.5e12, 1e15, "P"),
     (999.5e15, 1e18, "E"),
+    (999.5e18, 1.0, ""),
 )
 
 
-def significant(value: float) -> str:
+def significant(value: float | None) -> str:
     """A number with two significant digits, all its integer digits, and grouped thousands.
 
     >>> [significant(x) for x in (0, 0.0312, 0.9, 3, 9.97, 41.2, 22000, 3.2e18)]
     ['0', '0.031', '0.9', '3.0', '10', '41', '22,000', '3.2e18']
     """
-    size = abs(value)
-    if not math.isfinite(value):
+    if value is None or not math.isfinite(value):
         return NOTHING
+    size = abs(value)
     if size >= 0.995:
         decimals = 1 if size < 9.95 else 0
         return f"{value:,.{decimals}f}" if size < 999_999.5 else _exponent(value)
@@ -84,6 +85,8 @@ def _unit(value: float, unit: str) -> tuple[float, str]:
 def quantity(value: float | None, unit: str) -> str:
     """A value with its unit, rescaled.
 
+    >>> quantity(3e20, ""), quantity(3e21, ""), quantity(1e300, "calls")
+    ('300 E', '3.0e21', '1.0e300 calls')
     >>> quantity(3100, "ns"), quantity(2.5e6, "bytes"), quantity(41, "calls"), quantity(2.5e6, "B/s"), quantity(None, "ns")
     ('3.1 µs', '2.5 MB', '41 calls', '2.5 MB/s', '—')
     >>> quantity(200_000, "kB"), quantity(4_305, "×10⁻³ MB"), quantity(900, "ms"), quantity(1500, "×10⁻³ rows")
@@ -140,12 +143,14 @@ def number(value: float) -> str:
     return f"{value:.3g}".replace("e+", "e")
 
 
-def percent(share: float) -> str:
+def percent(share: float | None) -> str:
     """A share of 0 to 1.
 
     >>> percent(0.614), percent(0.0312), percent(0.0072), percent(0.0004), percent(0)
     ('61 %', '3 %', '0.7 %', '<0.1 %', '0 %')
     """
+    if share is None or not math.isfinite(share):
+        return NOTHING
     if 0 < share < 0.0005:
         return "<0.1 %"
     return f"{share * 100:.{1 if 0 < share < 0.0095 else 0}f} %"
@@ -172,13 +177,15 @@ def is_known(mean: float, low: float, high: float) -> bool:
     return high <= (MAX_FACTOR * low if low > 0 else math.sqrt(MAX_FACTOR) * mean)
 
 
-def estimate(mean: float, low: float, high: float, unit: str) -> str:
+def estimate(mean: float | None, low: float | None, high: float | None, unit: str) -> str:
     """A value with the interval for it, in the value's unit where that reads well; no number if it is not known.
+
+    None stands for an infinite end, as in documents.
 
     >>> estimate(41e9, 34e9, 50e9, "ns"), estimate(41e9, 90e6, 8e9, "ns"), estimate(41e9, 2e6, 9e20, "ns")
     ('41 s (34–50)', '41 s (90 ms–8.0 s)', 'unknown')
     """
-    if not is_known(mean, low, high):
+    if mean is None or low is None or high is None or not is_known(mean, low, high):
         return UNKNOWN
     size, _ = _unit(mean, unit)
     if mean and (low == 0 or abs(low) >= size / 10) and abs(high) < size * 1000:

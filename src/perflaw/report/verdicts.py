@@ -1,8 +1,10 @@
 """Verdicts as lines that a person reads in 80 columns: on laws (``check``, ``diff``) and on specifications.
 
-Services that show verdicts beside the code get them as SARIF 2.1.0 (OASIS) and as GitHub's workflow commands. The page
-shows the JSON document of ``check`` or ``diff``: any file may be handed in, so every value of it is checked, and a value
-of the wrong kind counts as missing.
+Services that show verdicts beside the code get them as SARIF 2.1.0 (OASIS) and as GitHub's workflow commands. Each of
+these renders the JSON document of the verb.
+
+The page shows the JSON document of ``check`` or ``diff`` too, from any file that is handed in: so every value of it is
+checked, and a value of the wrong kind counts as missing.
 """
 
 from __future__ import annotations
@@ -20,88 +22,101 @@ from perflaw.laws.errors import LawSyntaxError
 from perflaw.laws.tree import Tree, distribution_tree, expression_tree
 from perflaw.report.quantity import NOTHING, counted, percent, quantity
 from perflaw.report.tables import WIDTH, printable
-from perflaw.types import Annotation, CheckVerdict, DiffVerdict, Outcome, SpecVerdict
+from perflaw.specs.call_paths import excluded_callee, parse_expression
+from perflaw.types import Annotation, Outcome
 from perflaw.types.documents import Document, finite
-
-AnyVerdict = CheckVerdict | DiffVerdict | SpecVerdict
 
 GRAVITY: tuple[Outcome, ...] = ("violated", "inconclusive", "out of scope", "holds")
 """Verdicts, the gravest first."""
 MAX_LISTED = 12
 """Verdicts of one kind that are listed, and functions that share a reason; the others are counted."""
+MENTIONED_SPEED = 1.1
+"""From this factor on a verdict on durations says how much slower or faster the machine was as a whole."""
 _TALLY: tuple[Outcome, ...] = ("violated", "holds", "inconclusive", "out of scope")
 _COLOUR = {"violated": "31", "inconclusive": "33", "out of scope": "33", "holds": "32"}
 _NAME_COLUMNS = 14
 
 
-def law_verdicts_text(verdicts: Sequence[CheckVerdict | DiffVerdict], colour: bool = False, every: bool = False) -> str:
+def law_verdicts_text(document: Document, colour: bool = False, every: bool = False) -> str:
     """Verdicts on laws: an entry for each component that does not simply hold, then the number of each verdict."""
     seen: Counter[Outcome] = Counter()
     lines = []
-    for verdict in verdicts:
-        seen[verdict.verdict] += 1
-        few = verdict.verdict == "violated" or seen[verdict.verdict] <= MAX_LISTED
+    for verdict in document["verdicts"]:
+        outcome = verdict["verdict"]
+        seen[outcome] += 1
+        few = outcome == "violated" or seen[outcome] <= MAX_LISTED
         if every or (few and _notable(verdict)):
-            lines.append(_entry(verdict.verdict, describe(verdict), colour))
+            lines.append(_entry(outcome, describe(verdict), colour))
     return _with_tally(lines, seen, "no laws to check")
 
 
-def spec_verdicts_text(verdicts: Sequence[SpecVerdict], colour: bool = False, every: bool = False) -> str:
+def spec_verdicts_text(document: Document, colour: bool = False, every: bool = False) -> str:
     """Verdicts on specifications: an entry for each that does not simply hold, then the number of each verdict.
 
     Functions that are out of scope for the same reason share an entry, unless ``every`` verdict is asked for.
     """
-    lines = [_entry(one.verdict, describe(one), colour) for one in verdicts if every or _notable(one)]
+    verdicts = document["verdicts"]
+    lines = [_entry(one["verdict"], describe(one), colour) for one in verdicts if every or _notable(one)]
     if not every:
         reasons: dict[str, list[str]] = {}
         for verdict in verdicts:
-            if verdict.verdict == "out of scope":
-                reasons.setdefault(verdict.message, []).append(_subject(verdict))
+            if verdict["verdict"] == "out of scope":
+                reasons.setdefault(verdict["message"], []).append(_subject(verdict))
         for reason, names in reasons.items():
             more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
             lines.append(_entry("out of scope", f"{', '.join(names[:MAX_LISTED])}{more}: {reason}", colour))
-    return _with_tally(lines, Counter(verdict.verdict for verdict in verdicts), "no specifications to check")
+    return _with_tally(lines, Counter(verdict["verdict"] for verdict in verdicts), "no specifications to check")
 
 
-def describe(verdict: AnyVerdict) -> str:
+def describe(verdict: Document) -> str:
     """A verdict in one line, without the word of the verdict."""
-    if isinstance(verdict, SpecVerdict):
-        text = f"{_subject(verdict)}, {verdict.metric.name}"
-        expected, border = verdict.expected, verdict.border
-        if verdict.effect is not None and expected is not None and border is not None:
-            share = _shifted(expected, verdict.effect)
+    outcome, effect, low, high = (verdict[name] for name in ("verdict", "effect", "effect_low", "effect_high"))
+    if _is_of_spec(verdict):
+        text = f"{_subject(verdict)}, {verdict['metric']}"
+        expected, border = verdict["expected"], verdict["border"]
+        if effect is not None and expected is not None and border is not None:
+            share = _shifted(expected, effect)
             interval = ""
-            if verdict.effect_low is not None and verdict.effect_high is not None:
-                low, high = _shifted(expected, verdict.effect_low), _shifted(expected, verdict.effect_high)
-                interval = f" ({low * 100:.0f}–{high * 100:.0f})"
-            above = f"of the calls above {quantity(border, verdict.metric.unit)}"
+            if low is not None and high is not None:
+                interval = f" ({_shifted(expected, low) * 100:.0f}–{_shifted(expected, high) * 100:.0f})"
+            above = f"of the calls above {quantity(border, verdict['unit'])}"
             text += f": {percent(share)}{interval} {above}, {percent(expected)} specified"
-        if verdict.verdict == "violated":
-            text += f", {counted(verdict.runs, 'run')}"
-        if verdict.outside >= 0.01:
-            text += f"; {percent(verdict.outside)} of its calls come by unknown call paths"
-        return f"{text}: {verdict.message}" if verdict.message else text
-    component = verdict.component
-    parameters = f"({', '.join(component.parameters)})" if component.parameters else ""
-    text = f"{component.name}{parameters}  {verdict.metric.name}"
-    ratio = "" if verdict.effect is None else f" {ratio_text(verdict.effect, verdict.effect_low, verdict.effect_high)}"
-    reasons = "; ".join(filter(None, (verdict.cause, verdict.message)))
-    if isinstance(verdict, CheckVerdict):
-        text += f"{ratio} what the law says" if ratio else ""
-        text += f" where {verdict.path}" if verdict.path else ""
-        text += f" from {verdict.since} on" if verdict.since else ""
-        if verdict.verdict == "violated" and not verdict.cause:
-            text += f", {verdict.runs_beyond} runs of {verdict.runs}"
-        if verdict.outside > 0 and verdict.verdict != "out of scope":
-            text += f"; {percent(verdict.outside)} of the calls are outside its scope"
-        if verdict.verdict == "violated":
-            reasons = verdict.cause
-    else:
+        elif effect is not None and expected is not None and verdict["quantile"] is not None:
+            level = verdict["quantile"]
+            quantile = "median" if level == 0.5 else f"{level * 100:.0f} % quantile"
+            text += (
+                f": {ratio_text(effect, low, high)} the specified {quantile} of {quantity(expected, verdict['unit'])}"
+            )
+            machine = verdict["machine"] or 1.0
+            if abs(math.log(machine)) > math.log(MENTIONED_SPEED):
+                text += f" on a machine that is {ratio_text(max(machine, 1 / machine), None, None)} "
+                text += "slower" if machine > 1 else "faster"
+        if outcome == "violated":
+            text += f", {counted(verdict['runs'], 'run')}"
+        if verdict["outside"] >= 0.01:
+            text += f"; {percent(verdict['outside'])} of its calls come by unknown call paths"
+        return f"{text}: {verdict['message']}" if verdict["message"] else text
+    parameters = f"({', '.join(verdict['parameters'])})" if verdict["parameters"] else ""
+    text = f"{verdict['component']}{parameters}  {verdict['metric']}"
+    ratio = "" if effect is None else f" {ratio_text(effect, low, high)}"
+    reasons = "; ".join(filter(None, (verdict["cause"], verdict["message"])))
+    if _is_of_diff(verdict):
         text += f"{ratio} the old cost" if ratio else ""
-        for change in [change for change in verdict.changes if change.what != "cost"][:4]:
-            text += f"; {f'{change.what} {change.name}'.strip()} {change.old or 'none'} -> {change.new or 'none'}"
-            if change.ratio is not None:
-                text += f" ({ratio_text(change.ratio, change.low, change.high)})"
+        for change in [change for change in verdict["changes"] if change["what"] != "cost"][:4]:
+            name = f"{change['what']} {change['name']}".strip()
+            text += f"; {name} {change['old'] or 'none'} -> {change['new'] or 'none'}"
+            if change["ratio"] is not None:
+                text += f" ({ratio_text(change['ratio'], change['low'], change['high'])})"
+    else:
+        text += f"{ratio} what the law says" if ratio else ""
+        text += f" where {verdict['path']}" if verdict["path"] else ""
+        text += f" from {verdict['since']} on" if verdict["since"] else ""
+        if outcome == "violated" and not verdict["cause"]:
+            text += f", {verdict['runs_beyond']} runs of {verdict['runs']}"
+        if verdict["outside"] > 0 and outcome != "out of scope":
+            text += f"; {percent(verdict['outside'])} of the calls are outside its scope"
+        if outcome == "violated":
+            reasons = verdict["cause"]
     return f"{text}: {reasons}" if reasons else text
 
 
@@ -123,15 +138,23 @@ def _digits(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio >= 0.995 else f"{ratio:.2f}" if ratio >= 0.0995 else f"{ratio:.3f}"
 
 
-def _notable(verdict: AnyVerdict) -> bool:
+def _is_of_spec(verdict: Document) -> bool:
+    """Whether a verdict of ``check`` is on a specification: its group of call paths is named."""
+    return "group" in verdict
+
+
+def _is_of_diff(verdict: Document) -> bool:
+    return "changes" in verdict
+
+
+def _notable(verdict: Document) -> bool:
     """Whether a verdict has an entry of its own."""
-    if isinstance(verdict, DiffVerdict):
-        return bool(verdict.changes) or verdict.better or verdict.verdict != "holds"
-    if isinstance(verdict, SpecVerdict):
-        return verdict.verdict in ("violated", "inconclusive") or (
-            verdict.verdict == "holds" and verdict.outside >= 0.01
-        )
-    return verdict.verdict != "holds" or verdict.outside > 0
+    outcome = verdict["verdict"]
+    if _is_of_diff(verdict):
+        return bool(verdict["changes"] or verdict["better"]) or outcome != "holds"
+    if _is_of_spec(verdict):
+        return outcome in ("violated", "inconclusive") or bool(outcome == "holds" and verdict["outside"] >= 0.01)
+    return outcome != "holds" or bool(verdict["outside"] > 0)
 
 
 def _entry(verdict: str, line: str, colour: bool) -> str:
@@ -148,8 +171,20 @@ def _with_tally(lines: Sequence[str], numbers: Counter[Outcome], nothing: str) -
     return "".join(line + "\n" for line in [*lines, tally or nothing])
 
 
-def _subject(verdict: SpecVerdict) -> str:
-    return f"{verdict.component.name} where {verdict.path}" if verdict.path else verdict.component.name
+def _subject(verdict: Document) -> str:
+    """The function, and which calls of it: an expression that only excludes callers is said in words."""
+    component, path = str(verdict["component"]), verdict["path"]
+    if not path:
+        return component
+    try:
+        expression = parse_expression(path)
+    except DataError:  # a place that is no expression over edges has no other words than its own
+        return f"{component} where {path}"
+    callee = excluded_callee(expression)
+    if callee is None:
+        return f"{component} where {path}"
+    others = " or ".join(caller for (caller, _), _ in expression[0])
+    return f"{component} where {'its caller' if callee == component else f'the caller of {callee}'} is not {others}"
 
 
 def _shifted(share: float, difference: float) -> float:
@@ -168,7 +203,7 @@ _GITHUB_LEVELS: dict[Outcome, str] = {"violated": "error", "out of scope": "warn
 _RULE = "law-violated"
 
 
-def sarif(verdicts: Sequence[AnyVerdict], version: str, root: str = "") -> Document:
+def sarif(document: Document, version: str, root: str = "") -> Document:
     """The SARIF log of one run; paths below ``root`` are relative to it, as code-scanning services want them."""
     rule = {
         "id": _RULE,
@@ -181,13 +216,13 @@ def sarif(verdicts: Sequence[AnyVerdict], version: str, root: str = "") -> Docum
     }
     driver = {"name": "perflaw", "version": version, "semanticVersion": version, "rules": [rule]}
     results = []
-    for verdict in verdicts:
-        kind, level = _SARIF_LEVELS[verdict.verdict]
-        component = verdict.component
-        location: Document = {"logicalLocations": [{"fullyQualifiedName": component.name, "kind": "function"}]}
-        if component.file:
+    for verdict in document["verdicts"]:
+        kind, level = _SARIF_LEVELS[verdict["verdict"]]
+        name = verdict["component"]
+        location: Document = {"logicalLocations": [{"fullyQualifiedName": name, "kind": "function"}]}
+        if verdict["file"]:
             # The file relative to root where it lies below it, else its whole path.
-            path = PurePath(component.file)
+            path = PurePath(verdict["file"])
             if root and path.is_relative_to(root):
                 artifact = {
                     "uri": quote(path.relative_to(root).as_posix(), errors="surrogateescape"),
@@ -199,9 +234,8 @@ def sarif(verdicts: Sequence[AnyVerdict], version: str, root: str = "") -> Docum
                 }
             location["physicalLocation"] = {
                 "artifactLocation": artifact,
-                "region": {"startLine": max(component.line, 1)},
+                "region": {"startLine": max(verdict["line"], 1)},
             }
-        effects = {"effect": verdict.effect, "effect_low": verdict.effect_low, "effect_high": verdict.effect_high}
         results.append(
             {
                 "ruleId": _RULE,
@@ -209,8 +243,8 @@ def sarif(verdicts: Sequence[AnyVerdict], version: str, root: str = "") -> Docum
                 "kind": kind,
                 "level": level,
                 "message": {"text": printable(describe(verdict))},
-                "partialFingerprints": {"component/v1": f"{component.name}.{verdict.metric.name}"},
-                "properties": {"p": verdict.p, **effects},
+                "partialFingerprints": {"component/v1": f"{name}.{verdict['metric']}"},
+                "properties": {key: verdict[key] for key in ("p", "effect", "effect_low", "effect_high")},
                 "locations": [location],
             }
         )
@@ -220,14 +254,14 @@ def sarif(verdicts: Sequence[AnyVerdict], version: str, root: str = "") -> Docum
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def github(verdicts: Sequence[AnyVerdict]) -> str:
+def github(document: Document) -> str:
     """Workflow commands, a line a verdict that is not fine: ``::error file=…,line=…,title=…::…``."""
     lines = []
-    for verdict in verdicts:
-        if level := _GITHUB_LEVELS.get(verdict.verdict):
-            file, line = verdict.component.file, max(verdict.component.line, 1)
+    for verdict in document["verdicts"]:
+        if level := _GITHUB_LEVELS.get(verdict["verdict"]):
+            file, line = verdict["file"], max(verdict["line"], 1)
             place = f"file={_property(file)},line={line}," if file else ""
-            title = f"title={_property(f'perflaw: {verdict.verdict}')}"
+            title = f"title={_property('perflaw: ' + verdict['verdict'])}"
             lines.append(f"::{level} {place}{title}::{_message(describe(verdict))}\n")
     return "".join(lines)
 

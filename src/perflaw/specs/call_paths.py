@@ -110,5 +110,17 @@ def parse_expression(text: str) -> tuple[Term, ...]:
         place += 1
 
 
+def excluded_callee(expression: Sequence[Term]) -> str | None:
+    """The function whose calls by some callers an expression excludes, and nothing else; None for other expressions.
+
+    >>> excluded_callee([((("a", "f"), False), (("b", "f"), False))]), excluded_callee([((("a", "f"), True),)])
+    ('f', None)
+    """
+    if len(expression) != 1 or not expression[0] or any(on_path for _, on_path in expression[0]):
+        return None
+    callees = {callee for (_, callee), _ in expression[0]}
+    return callees.pop() if len(callees) == 1 else None
+
+
 def _wrong(text: str, why: str) -> DataError:
     return DataError(f"expression {text!r}", why, 'write "a -> b" and not "c -> d"')

@@ -14,6 +14,7 @@ from perflaw.documents import DocumentNode, DocumentSource, yaml_document
 from perflaw.errors import DataError
 from perflaw.specs.call_paths import expression_text, parse_expression, parse_path, path_text
 from perflaw.types.specifications import (
+    LOCATION_LEVELS,
     CallPath,
     MinedSpec,
     PathGroup,
@@ -36,14 +37,22 @@ _HEAD = f"""\
 #   borders  between quick and slow calls; `shares` have one more entry, from the quickest calls to the slowest
 #   when     call edges that a path has or has not: "caller -> callee", not, and, or, always
 #   shares   of the group's calls, adding up to 1; where they are edited they are taken at their word
+#   times    that 10, 25, 50, 75 and 90 % of the group's calls do not exceed
 #   standing left out, or: inseparable (no edges tell the group from another), quarantined (runs contradict)
 # Hold new recordings against it: perflaw check FILE.yaml -e NAME
 schema: {SCHEMA}
 """
 
 
-def spec_yaml(file: SpecFile) -> str:
-    """The text of a file that ``parse_specs`` reads back."""
+MAX_BYTES = 2000
+"""Bytes that the specification of a function has at most, without evidence."""
+
+
+def spec_yaml(file: SpecFile, evidence: bool = True) -> str:
+    """The text of a file that ``parse_specs`` reads back, with call paths and runs, or without this evidence.
+
+    Without it numbers have four digits, and of many groups those of the fewest calls are left out.
+    """
     platforms = list(dict.fromkeys(one for mined in file.specs for one in mined.spec.platforms))
     lines = [_HEAD.rstrip("\n")]
     lines += _listed("runs", [f"{{id: {_scalar(run.id)}, started: {_scalar(run.started)}}}" for run in file.runs])
@@ -53,31 +62,70 @@ def spec_yaml(file: SpecFile) -> str:
     )
     lines.append("functions:" if file.specs else "functions: []")
     for mined in file.specs:
-        spec = mined.spec
-        numbers = [platforms.index(one) for one in spec.platforms]
-        lines.append(f"- function: {_scalar(spec.component)}")
-        lines.append(f"  metric: {spec.metric}")
-        lines.append(f"  borders: {_border_list(spec.borders)}")
-        lines.append(f"  below: {_numbers(spec.quantiles)}")
-        lines.append(f"  stable: {str(spec.stable).lower()}")
-        lines.append(f"  observations: {spec.observations}")
-        lines.append(f"  utility: {spec.utility:.6g}")
-        if spec.share is not None:
-            lines.append(f"  share: {spec.share:.6g}")
-        lines.append(f"  platforms: {numbers}")
-        if spec.platform_borders is not None:
-            pairs = ", ".join(
-                f"{numbers[p]}: {_border_list(some)}" for p, some in sorted(spec.platform_borders.items())
-            )
-            lines.append(f"  borders on: {{{pairs}}}")
-        for line in _listed("notes", [_scalar(note) for note in spec.notes]):
-            lines.append(f"  {line}")
-        lines.append("  groups:" if spec.groups else "  groups: []")
-        for place, group in enumerate(spec.groups):
-            lines += _spec_writing_group(group, spec, mined.tallies[place] if mined.tallies else (), numbers)
-        for line in _listed("unknown", [_path(spec, path, numbers) for path in spec.unknown]):
-            lines.append(f"  {line}")
+        numbers = [platforms.index(one) for one in mined.spec.platforms]
+        lines += _function_lines(mined, numbers) if evidence else _reviewed_lines(mined, numbers)
     return "\n".join(lines) + "\n"
+
+
+def _function_lines(mined: MinedSpec, numbers: Sequence[int]) -> list[str]:
+    """All that is known of a function."""
+    spec = mined.spec
+    lines = _head_lines(spec, numbers, border_text)
+    lines.insert(3, f"  below: {_numbers(spec.quantiles)}")
+    lines += [f"  observations: {spec.observations}", f"  utility: {spec.utility:.6g}"]
+    lines += [f"  {line}" for line in _listed("notes", [_scalar(note) for note in spec.notes])]
+    lines.append("  groups:" if spec.groups else "  groups: []")
+    for place, group in enumerate(spec.groups):
+        lines += _group_lines(group, numbers, border_text)
+        tallies = mined.tallies[place] if mined.tallies else ()
+        several = [f"{{run: {_scalar(t.run)}, calls: {list(t.counts)}, worth: {t.worth:.6g}}}" for t in tallies]
+        for line in [
+            *_listed("runs", several),
+            *_listed("paths", [_path(spec, path, numbers) for path in group.paths]),
+        ]:
+            lines.append(f"    {line}")
+    return lines + [f"  {line}" for line in _listed("unknown", [_path(spec, path, numbers) for path in spec.unknown])]
+
+
+def _reviewed_lines(mined: MinedSpec, numbers: Sequence[int]) -> list[str]:
+    """The specification of a function alone, in at most ``MAX_BYTES``."""
+    lines = [*_head_lines(mined.spec, numbers, short_time), "  groups:"]
+    size, kept = sum(len(line.encode()) + 1 for line in lines), 0
+    for group in mined.spec.groups:
+        more = list(_group_lines(group, numbers, short_time))
+        size += sum(len(line.encode()) + 1 for line in more)
+        if kept and size > MAX_BYTES:
+            break
+        lines, kept = lines + more, kept + 1
+    if left := len(mined.spec.groups) - kept:
+        lines.append(f"  # and {left} group{'s' * (left > 1)} of fewer calls")
+    return lines if kept else [*lines[:-1], "  groups: []"]
+
+
+def _head_lines(spec: PathSpec, numbers: Sequence[int], time: Callable[[float], str]) -> list[str]:
+    """The function itself."""
+    lines = [
+        f"- function: {_scalar(spec.component)}",
+        f"  metric: {spec.metric}",
+        f"  borders: {_time_list(spec.borders, time)}",
+        f"  stable: {str(spec.stable).lower()}",
+    ]
+    if spec.share is not None:
+        lines.append(f"  share: {spec.share:.4g}")
+    lines.append(f"  platforms: {list(numbers)}")
+    if spec.platform_borders is not None:
+        pairs = (f"{numbers[p]}: {_time_list(some, time)}" for p, some in sorted(spec.platform_borders.items()))
+        lines.append(f"  borders on: {{{', '.join(pairs)}}}")
+    return lines
+
+
+def short_time(duration: float) -> str:
+    """A time with four digits.
+
+    >>> short_time(1234567.0)
+    '1.235 ms'
+    """
+    return border_text(float(f"{duration:.4g}"))
 
 
 def border_text(border: float) -> str:
@@ -90,25 +138,36 @@ def border_text(border: float) -> str:
     return f"{border / size:.9g} {name}"
 
 
-def _spec_writing_group(
-    group: PathGroup, spec: PathSpec, tallies: Sequence[Tally], numbers: Sequence[int]
-) -> Iterator[str]:
+def _group_lines(group: PathGroup, numbers: Sequence[int], time: Callable[[float], str]) -> Iterator[str]:
+    """A group, without its call paths and runs."""
     yield f"  - id: {_scalar(group.id)}"
     if group.expression:
         yield f"    when: {_scalar(expression_text(group.expression))}"
     if group.standing:
         yield f"    standing: {group.standing}"
     yield f"    shares: {_numbers(group.distribution)}"
+    for name, times in (
+        ("times", group.durations),
+        ("times on cpu", group.cpu_durations),
+        ("path medians", group.path_medians),
+    ):
+        if times:
+            yield f"    {name}: {_time_list(times, time)}"
+    if group.path_shares:
+        yield f"    path shares: [{', '.join(_numbers(one) for one in group.path_shares)}]"
     yield f"    calls: {list(group.counts)}"
     yield f"    worth: {group.effective:.6g}"
+    if group.runs:
+        yield f"    from runs: {group.runs}"
+    if group.share_spread:
+        yield f"    shares vary: [{', '.join(f'{one:.4g}' for one in group.share_spread)}]"
+    if group.duration_spread is not None:
+        yield f"    times vary: {group.duration_spread:.4g}"
     if group.mislabelled:
         yield f"    mislabelled: {group.mislabelled:.6g}"
     if group.behaviours is not None:
         pairs = ", ".join(f"{numbers[p]}: {_numbers(some)}" for p, some in sorted(group.behaviours.items()))
         yield f"    shares on: {{{pairs}}}"
-    several = [f"{{run: {_scalar(t.run)}, calls: {list(t.counts)}, worth: {t.worth:.6g}}}" for t in tallies]
-    for line in [*_listed("runs", several), *_listed("paths", [_path(spec, path, numbers) for path in group.paths])]:
-        yield f"    {line}"
 
 
 def _path(spec: PathSpec, place: int, numbers: Sequence[int]) -> str:
@@ -122,8 +181,8 @@ def _listed(name: str, items: Sequence[str]) -> list[str]:
     return [f"{name}:", *(f"- {item}" for item in items)] if items else []
 
 
-def _border_list(borders: Sequence[float]) -> str:
-    return f"[{', '.join(map(border_text, borders))}]"
+def _time_list(times: Sequence[float], time: Callable[[float], str]) -> str:
+    return f"[{', '.join(map(time, times))}]"
 
 
 def _numbers(values: Sequence[float]) -> str:
@@ -149,7 +208,12 @@ SAME = 2e-5
 """Shares that differ by no more from what the calls say were not edited."""
 
 _FUNCTION = ("below", "stable", "observations", "utility", "share", "platforms", "borders on", "notes", "unknown")
-_GROUP = ("when", "standing", "calls", "worth", "mislabelled", "shares on", "runs", "paths")
+_TIMES = {"times": len(LOCATION_LEVELS), "times on cpu": len(LOCATION_LEVELS), "path medians": 2}
+"""Lists of times of a group and their lengths."""
+_GROUP = (
+    *("when", "standing", "calls", "worth", "mislabelled", "shares on", "runs", "paths"),
+    *(*_TIMES, "times vary", "shares vary", "path shares", "from runs"),
+)
 
 
 def parse_specs(text: str, where: str) -> SpecFile:
@@ -289,6 +353,13 @@ def _group(node: DocumentNode, paths: _Paths) -> tuple[PathGroup, tuple[Tally, .
         standing=standing,
         mislabelled=keys["mislabelled"].number(0, 1) if "mislabelled" in keys else 0.0,
         behaviours=_on(keys.get("shares on"), paths.platforms, lambda one: _shares(one, clusters)),
+        durations=_group_times(keys, "times"),
+        cpu_durations=_group_times(keys, "times on cpu"),
+        path_medians=_group_times(keys, "path medians"),
+        path_shares=_path_shares(keys, clusters),
+        runs=keys["from runs"].whole() if "from runs" in keys else 0,
+        share_spread=tuple(one.number(0) for one in keys["shares vary"].items()) if "shares vary" in keys else (),
+        duration_spread=keys["times vary"].number(0) if "times vary" in keys else None,
     )
     tallies = []
     for one in () if edited or "runs" not in keys else keys["runs"].items():
@@ -326,8 +397,43 @@ def _calls(node: DocumentNode, clusters: int) -> tuple[int, ...]:
     return values
 
 
+def _group_times(keys: Mapping[str, DocumentNode], name: str) -> tuple[float, ...]:
+    """A list of times of a group, ns; empty where the file has none."""
+    if name not in keys:
+        return ()
+    times = _times(keys[name])
+    if len(times) != _TIMES[name]:
+        keys[name].refuse(f"{len(times)} times: there must be {_TIMES[name]}")
+    if list(times) != sorted(times):
+        keys[name].refuse("times must not decrease")
+    return times
+
+
+def _path_shares(keys: Mapping[str, DocumentNode], clusters: int) -> tuple[tuple[float, float], ...]:
+    """Least and largest share of slower calls among the call paths of a group, for each border."""
+    if "path shares" not in keys:
+        return ()
+    found = []
+    for one in keys["path shares"].items():
+        ends = [end.number(0, 1) for end in one.items()]
+        if len(ends) != 2 or ends[0] > ends[1]:
+            one.refuse("the least and the largest share were expected")
+        found.append((ends[0], ends[1]))
+    if len(found) != clusters - 1:
+        keys["path shares"].refuse(f"{len(found)} for {clusters - 1} border{'s' * (clusters != 2)}")
+    return tuple(found)
+
+
 def _borders(node: DocumentNode) -> tuple[float, ...]:
     """Times, increasing, ns."""
+    borders = _times(node)
+    for one, border, last in zip(list(node.items())[1:], borders[1:], borders, strict=False):
+        if border <= last:
+            one.refuse("borders must increase")
+    return borders
+
+
+def _times(node: DocumentNode) -> tuple[float, ...]:
     found: list[float] = []
     for one in node.items():
         match = _BORDER.fullmatch(one.text().strip())
@@ -337,8 +443,6 @@ def _borders(node: DocumentNode) -> tuple[float, ...]:
             found.append(float(match[1]) * _SIZES[match[2]])
         except ValueError:
             one.refuse(f"{one.text()!r} is not a time such as 70 ms")
-        if len(found) > 1 and found[-1] <= found[-2]:
-            one.refuse("borders must increase")
     return tuple(found)
 
 

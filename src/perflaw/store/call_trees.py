@@ -13,7 +13,7 @@ from perflaw.store.merge import merge
 from perflaw.store.schema import WORST, component_of
 from perflaw.store.tables import has_table, read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Metric
-from perflaw.types.call_trees import CallTree, LinkMoments, NodeMoments, PairMoments, Samples
+from perflaw.types.call_trees import AWAIT, MARK, QUEUED, CallTree, LinkMoments, NodeMoments, PairMoments, Samples
 from perflaw.types.recordings import NestedSpan, WorstCall
 
 MIN_NOISE_NS: Final = 100
@@ -41,13 +41,23 @@ def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
         notes.append(f"{unlinked} times a descendant's part was not kept: its variance counts as its ancestor's own")
     if incomplete:
         notes.append(f"{incomplete} of {len(lost)} runs did not end normally: they hold what had completed")
-    return call_tree(tables, metric, metrics, tuple(notes), noise)
+    with_marks = all("off" in recording.run.words for recording in recordings)
+    return call_tree(tables, metric, metrics, tuple(notes), noise, with_marks)
 
 
 def call_tree(
-    tables: Tables, metric: Metric, metrics: dict[str, Metric], notes: tuple[str, ...] = (), noise: float = 0.0
+    tables: Tables,
+    metric: Metric,
+    metrics: dict[str, Metric],
+    notes: tuple[str, ...] = (),
+    noise: float = 0.0,
+    with_marks: bool = False,
 ) -> CallTree:
-    """One metric of the tree in these tables. ``noise``: ns by which the clock may be off."""
+    """One metric of the tree in these tables.
+
+    ``noise``: ns by which the clock may be off; ``with_marks``: whether every run tells what its threads were off the CPU
+    for.
+    """
     nodes, histogram = tables["calltree"], tables["histograms"]
     moments = {}
     for name in metrics:
@@ -68,7 +78,7 @@ def call_tree(
         moments,
         PairMoments(**_columns(tables["pairs"], metric.name, ("node", "i", "j", "sum_yy"))),
         LinkMoments(**_columns(tables["links"], metric.name, tuple(LinkMoments.__slots__))),
-        _samples(tables, metric),
+        _samples(tables, metric, with_marks),
         (histogram["node"], histogram["bucket"], histogram["count"]),
         noise,
         notes,
@@ -86,9 +96,12 @@ def _columns(table: Table, metric: str, names: tuple[str, ...]) -> dict[str, Arr
     return columns
 
 
-def _samples(tables: Tables, metric: Metric) -> Samples:
+def _samples(tables: Tables, metric: Metric, with_marks: bool) -> Samples:
     invocations, callees = tables["invocations"], tables["callees"]
-    costs = _columns_by_text(invocations, tables["invocation_costs"], "metric", "x", 0.0)
+    columns = _columns_by_text(invocations, tables["invocation_costs"], "metric", "x", 0.0)
+    costs = {name: column for name, column in columns.items() if not name.startswith(MARK)}
+    awaits = columns.pop(f"{MARK}{AWAIT}", None)
+    marks = {name.removeprefix(MARK): column for name, column in columns.items() if name.startswith(MARK)}
     time, cpu = invocations["x"].astype(np.float64), _nan_for_null(invocations["x_cpu"])
     by_metric = {TIME.name: time, CPU.name: cpu, EVENTS.name: invocations["x_events"].astype(np.float64)} | costs
     callee_costs = {TIME.name: callees["y"].astype(np.float64), CPU.name: _nan_for_null(callees["y_cpu"])}
@@ -113,6 +126,8 @@ def _samples(tables: Tables, metric: Metric) -> Samples:
         callee_costs[CPU.name],
         costs,
         _columns_by_text(invocations, tables["features"], "feature", "value", np.nan),
+        {QUEUED: np.zeros(len(invocations))} | marks if with_marks else {},
+        awaits,
     )
 
 

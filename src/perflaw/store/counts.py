@@ -22,7 +22,7 @@ from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.schema import COUNTED, TEXT
 from perflaw.store.tables import has_table, private_files, read_arrays, read_table, write_tables
 from perflaw.types import TIME, CountMatrix, Counts, Location
-from perflaw.types.recordings import COLLECTING
+from perflaw.types.recordings import PSEUDO_COMPONENTS
 
 LINES: Final = ("line", "block")
 """Kinds of locations that only runs with ``--collect lines`` have; their names begin with that of their file."""
@@ -112,7 +112,13 @@ def read_matrix(recordings: Sequence[Recording], kinds: Sequence[str] = LINES) -
         what, why = f"no counts of {' and '.join(kinds)}s", "no run was recorded with --collect lines"
         if recordings and not any(recording.run.complete for recording in recordings):
             what, why = "no run is complete", "counts of runs that were cut short say nothing of their size"
-        command = "perflaw record --collect lines --vary n=100,1000,10000 -- app.py {n}"
+        elif recordings and set(kinds) == {"edge"} and not any(recording.run.metrics for recording in recordings):
+            why = "coverage counts lines, branches and functions, and not who calls whom"
+            command = (
+                "gcc -O2 -g -finstrument-functions … && perflaw record --vary n=100,300,1000,3000,10000,30000 -- …"
+            )
+            raise StoreError(f"{folder}: no counts of edges", why, command)
+        command = "perflaw record --collect lines --vary n=100,300,1000,3000,10000,30000 -- app.py {n}"
         raise StoreError(f"{folder}: {what}", why, command)
     matrix = np.zeros((len(rows.locations), len(columns)))
     for places, column, counts in cells:
@@ -163,7 +169,7 @@ def _calls(recording: Recording, kinds: Sequence[str]) -> Iterator[tuple[list[Lo
     functions: dict[int, Location] = {}
     calls = []
     for number, name, file, line, language, _, _, ended, still_open in read_table(recording.folder, "components"):
-        if name != COLLECTING:
+        if name not in PSEUDO_COMPONENTS:
             functions[number] = Location("function", name, file, line, name, language)
             calls.append(ended + still_open)
     if "function" in kinds:

@@ -15,7 +15,7 @@ from perflaw.store.columns import Array, Table, grouped
 from perflaw.store.counted import read_counted
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
-from perflaw.store.tables import read_table
+from perflaw.store.tables import read_each, read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Evidence, Metric, RunCost
 
 SparseColumns = dict[str, list[tuple[Array, Array]]]
@@ -44,6 +44,18 @@ def find_metric(recordings: Sequence[Recording], name: str) -> Metric:
     return known[name]
 
 
+_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "components": (),
+    "component_costs": (),
+    "calltree": ("node", "component", "depth"),
+    "moments": ("node", "metric", "sum_x"),
+    "invocations": (),
+    "features": ("sequence", "feature", "value", "text"),
+    "callees": ("sequence", "node", "k"),
+}
+"""Tables that hold the evidence, and the columns that are needed; all where none is named."""
+
+
 def gather(
     recordings: Sequence[Recording], metric: Metric = TIME, progress: Callable[[float], None] = lambda part: None
 ) -> list[Evidence]:
@@ -52,18 +64,19 @@ def gather(
     ``progress`` is called with the part of the recordings that is read.
     """
     samples: dict[tuple[str, str, int], _ComponentSamples] = {}
-    for number_of_run, recording in enumerate(recordings, 1):
-        costs = {row[0]: row[2:] for row in read_table(recording.folder, "component_costs") if row[1] == metric.name}
+    folders = [recording.folder for recording in recordings]
+    columns = zip(*(read_each(folders, name, needed) for name, needed in _TABLES.items()), strict=True)
+    for number_of_run, (recording, tables) in enumerate(zip(recordings, columns, strict=True), 1):
+        components, component_costs, calltree, moments, invocations_table, features, callees = tables
+        costs = {row[0]: row[2:] for row in component_costs if row[1] == metric.name}
         # Cost of the top functions over all threads; of time at least what passed between the first and last event.
-        calltree = read_table(recording.folder, "calltree", ("node", "depth"))
         tops = set(calltree["node"][calltree["depth"] == 1].tolist())
-        moments = read_table(recording.folder, "moments", ("node", "metric", "sum_x")).where("metric", metric.name)
-        whole = sum(int(sum_x) for node, _, sum_x in moments if node in tops)
+        whole = sum(int(sum_x) for node, _, sum_x in moments.where("metric", metric.name) if node in tops)
         if metric == TIME:
             whole = max(recording.run.span_ns, whole)
         by_number: dict[int, _ComponentSamples] = {}
         counted, moved = _counted_by_component(recording, metric)
-        for row in read_table(recording.folder, "components"):
+        for row in components:
             number, name, file, line, *_, calls, _ = row
             entry = samples.setdefault((name, file, line), _ComponentSamples(component_of(row)))
             total, self_total = costs.get(number, (0, 0))
@@ -73,9 +86,9 @@ def gather(
             )
             entry.runs.append(run_cost)
             by_number[number] = entry
-        invocations = _gather_invocations(recording, metric, by_number)
-        _gather_features(recording, invocations, by_number)
-        _gather_edges(recording, invocations, by_number)
+        invocations = _gather_invocations(recording, invocations_table, metric, by_number)
+        _gather_features(features, invocations, by_number)
+        _gather_edges(callees, calltree, invocations, by_number)
         progress(number_of_run / len(recordings))
     return [samples[key].evidence() for key in sorted(samples)]
 
@@ -174,10 +187,9 @@ class _RunInvocations:
 
 
 def _gather_invocations(
-    recording: Recording, metric: Metric, by_number: Mapping[int, _ComponentSamples]
+    recording: Recording, table: Table, metric: Metric, by_number: Mapping[int, _ComponentSamples]
 ) -> _RunInvocations:
     """Append a run's sampled invocations to those of their components."""
-    table = read_table(recording.folder, "invocations")
     if metric.name in COST_COLUMNS:
         cost = table[COST_COLUMNS[metric.name]]
     else:
@@ -201,11 +213,8 @@ def _groups(*keys: Array) -> list[NDArray[np.intp]]:
     return np.split(order, starts[1:]) if len(order) else []
 
 
-def _gather_features(
-    recording: Recording, invocations: _RunInvocations, by_number: Mapping[int, _ComponentSamples]
-) -> None:
+def _gather_features(table: Table, invocations: _RunInvocations, by_number: Mapping[int, _ComponentSamples]) -> None:
     """Append the numbers and the texts (names of types) that were read of the sampled invocations."""
-    table = read_table(recording.folder, "features", ("sequence", "feature", "value", "text"))
     row, codes, names = invocations.rows(table["sequence"]), table["feature"], table.columns["feature"].words or ()
     texts = np.array([*(table.columns["text"].words or ()), ""], dtype=object)
     is_number = ~np.isnan(table["value"])
@@ -219,13 +228,11 @@ def _gather_features(
 
 
 def _gather_edges(
-    recording: Recording, invocations: _RunInvocations, by_number: Mapping[int, _ComponentSamples]
+    table: Table, tree: Table, invocations: _RunInvocations, by_number: Mapping[int, _ComponentSamples]
 ) -> None:
     """Append how often the sampled invocations called each component directly; callees without a node have no edge."""
-    table = read_table(recording.folder, "callees", ("sequence", "node", "k"))
     table = table.take(np.flatnonzero(table["node"] > 0))
     row, calls = invocations.rows(table["sequence"]), table["k"]
-    tree = read_table(recording.folder, "calltree", ("node", "component"))
     order = np.argsort(tree["node"])
     callee = tree["component"][order][np.searchsorted(tree["node"][order], table["node"])]
     for cells in _groups(invocations.component[row], callee):

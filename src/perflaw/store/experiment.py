@@ -21,6 +21,7 @@ from perflaw.store.columns import Tables
 from perflaw.store.schema import RUN_SCHEMA
 from perflaw.store.tables import read_tables, write_tables
 from perflaw.types import Clock, Collections, Losses, Machine, Metric, Run
+from perflaw.types.recordings import HeapCosts
 
 STORE: Final = ".perflaw"
 ADDED_FIELDS: Final = ("workload", "planned", "machine", "collections", "sources")
@@ -78,7 +79,9 @@ def read_manifest(folder: Path) -> Run:
         values["clock"] = Clock(**values["clock"])
         values["lost"] = Losses(**values["lost"])
         if values.get("machine"):
-            values["machine"] = Machine(**values["machine"])
+            heap = values["machine"].get("heap")
+            costs = HeapCosts(**{name: tuple(column) for name, column in heap.items()}) if heap else None
+            values["machine"] = Machine(**{**values["machine"], "heap": costs})
         if values.get("collections"):
             values["collections"] = Collections(**values["collections"])
         return Run(**values)

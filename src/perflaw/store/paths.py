@@ -80,6 +80,8 @@ def read_observed(
             platform = next(same, Platform(run.host, build, tick))
             place = function.platforms.setdefault(platform, len(function.platforms))
             function.observations += _observations(tables, number, metric, paths, function.paths, place, run.id)
+            if run.machine:
+                function.queued_ns[run.id] = run.machine.queued_ns
     observed = [function.observed(name, metric) for name, function in functions.items()]
     return sorted(observed, key=lambda one: (-(one.share or 0.0), one.component))
 
@@ -100,6 +102,8 @@ class _FunctionPaths:
     """(share, weight) of each run."""
     notes: dict[str, None] = field(default_factory=dict)
     """Notes, each once."""
+    queued_ns: dict[str, int] = field(default_factory=dict)
+    """Run → time that it queued for a CPU."""
 
     def observed(self, component: str, metric: str) -> Observed:
         """All observations of the function."""
@@ -108,7 +112,9 @@ class _FunctionPaths:
         share = sum(share * weight for share, weight in self.shares) / weight if weight else None
         probe = max(self.probes, default=0.0)
         paths, platforms = tuple(self.paths), tuple(self.platforms)
-        return Observed(component, metric, "ns", paths, tuple(in_order), platforms, probe, share, tuple(self.notes))
+        return Observed(
+            component, metric, "ns", paths, tuple(in_order), platforms, probe, share, tuple(self.notes), self.queued_ns
+        )
 
 
 def _observations(
@@ -126,6 +132,8 @@ def _observations(
         return places.setdefault(paths[path], len(places))
 
     histograms = _histograms(tables, function, metric)
+    has_cpu = CPU.name in (tables["path_histograms"].columns["metric"].words or ())
+    on_cpu = _histograms(tables, function, CPU.name) if metric == TIME.name and has_cpu else {}
     # Observation → path, or WHOLE → its batches at each level.
     levels: dict[int, dict[int, list[tuple[int, int, int]]]] = {}
     table = tables["path_batches"]
@@ -145,6 +153,7 @@ def _observations(
             platform,
             run,
             nested,
+            cpu_paths={place(path): histogram for path, histogram in on_cpu.get(number, {}).items()},
         )
 
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
-from perflaw.store.columns import Array
+from perflaw.store.columns import Array, Tables
 from perflaw.store.counted import CountedCalls, read_counted
 from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.schema import component_of
-from perflaw.store.tables import read_table
+from perflaw.store.tables import read_each
 from perflaw.types import CPU, TIME, Component, Metric, ProgramCosts, Run
 from perflaw.types.programs import OUTSIDE
+
+_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "components": (),
+    "component_costs": (),
+    "calltree": ("node", "parent", "component", "site_line"),
+    "moments": ("node", "metric", "n", "sum_x", "open"),
+}
+"""Tables that hold the costs, and the columns that are needed; all where none is named."""
 
 
 def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCosts:
@@ -22,13 +31,14 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
     An execution is the program's own run with the runs of its child processes. It counts if all of them are complete.
     Wall time on a busy machine is without what the kernel had the program queue for a CPU, where CPU time is recorded too.
     """
-    costs = _read_costs(recordings, metric)
     runs = [recording.run for recording in recordings]
     busy = any(run.machine and run.machine.is_busy(run.wall_ns) and run.clock.name != "fake" for run in runs)
     if metric != TIME or not busy or not all(CPU in run.metrics for run in runs):
+        [costs] = _read_costs(recordings, metric)
         return costs
+    costs, on_cpu = _read_costs(recordings, TIME, CPU)
     queued = np.array([run.machine.queued_ns if run.machine else 0 for run in costs.runs], dtype=np.float64)
-    return _without_queueing(costs, _read_costs(recordings, CPU), queued)
+    return _without_queueing(costs, on_cpu, queued)
 
 
 def _without_queueing(costs: ProgramCosts, on_cpu: ProgramCosts, queued: Array) -> ProgramCosts:
@@ -60,17 +70,25 @@ def _queueing_rate(off: Array, cpu: Array, queued: float) -> float:
     return float(max(rates[fits[0]], 0.0)) if fits.size else float("inf")
 
 
-def _read_costs(recordings: Sequence[Recording], metric: Metric) -> ProgramCosts:
+def _read_costs(recordings: Sequence[Recording], *metrics: Metric) -> list[ProgramCosts]:
+    """The costs in each of the metrics; every table is read once."""
     by_id = {recording.run.id: recording.run for recording in recordings}
     incomplete = {execution_of(one.run, by_id).id for one in recordings if not one.run.complete}
     executions: dict[str, Run] = {}
-    reader = _ContextReader()
-    for recording in recordings:
+    readers = [_ContextReader(metric) for metric in metrics]
+    complete = [one for one in recordings if execution_of(one.run, by_id).id not in incomplete]
+    folders = [recording.folder for recording in complete]
+    columns = zip(*(read_each(folders, name, needed) for name, needed in _TABLES.items()), strict=True)
+    for recording, tables in zip(complete, columns, strict=True):
         execution = execution_of(recording.run, by_id)
-        if execution.id not in incomplete:
-            executions.setdefault(execution.id, execution)
-            reader.read(recording, metric, execution.id)
+        executions.setdefault(execution.id, execution)
+        for reader in readers:
+            reader.read(recording, dict(zip(_TABLES, tables, strict=True)), execution.id)
     runs = tuple(executions.values())
+    return [_costs_of(reader, runs) for reader in readers]
+
+
+def _costs_of(reader: _ContextReader, runs: tuple[Run, ...]) -> ProgramCosts:
     number = {run.id: place for place, run in enumerate(runs)}
     calls, own = np.zeros((2, len(runs), len(reader.components)))
     context_calls, context_made, context_own = np.zeros((3, len(runs), len(reader.contexts)))
@@ -89,7 +107,7 @@ def _read_costs(recordings: Sequence[Recording], metric: Metric) -> ProgramCosts
     _match_totals(own, context, context_calls, context_own)
     components = tuple(reader.components.values())
     return ProgramCosts(
-        metric,
+        reader.metric,
         runs,
         components,
         calls,
@@ -127,6 +145,8 @@ def _match_totals(own: Array, context: Array, context_calls: Array, context_own:
 class _ContextReader:
     """Components and contexts numbered over all recordings, and the costs of each recording by these numbers."""
 
+    metric: Metric
+    """What is read of the costs."""
     components: dict[tuple[str, str, int], Component] = field(default_factory=dict)
     """Component by name, file and first line, in the order of its number."""
     contexts: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -147,11 +167,12 @@ class _ContextReader:
     _extended: dict[tuple[int, int], int] = field(default_factory=dict)
     """Number of a set, number of a component → number of the set with the component."""
 
-    def read(self, recording: Recording, metric: Metric, execution: str) -> None:
-        """Take in the costs of a recording."""
+    def read(self, recording: Recording, tables: Tables, execution: str) -> None:
+        """Take in the costs of a recording, whose tables are given."""
+        metric = self.metric
         numbers: dict[int, int] = {}
         calls = []
-        for row in read_table(recording.folder, "components"):
+        for row in tables["components"]:
             number, name, file, line, *_, ended, still_open = row
             key = (name, file, line)
             if key not in self.components:
@@ -159,8 +180,7 @@ class _ContextReader:
                 self._component_numbers[key] = len(self.components) - 1
             numbers[number] = self._component_numbers[key]
             calls.append((numbers[number], ended + still_open))
-        costs = read_table(recording.folder, "component_costs")
-        own = [(numbers[row[0]], row[3]) for row in costs if row[1] == metric.name]
+        own = [(numbers[row[0]], row[3]) for row in tables["component_costs"] if row[1] == metric.name]
         if counted := read_counted(recording, metric):
             for function, caller, cost in zip(counted.component, counted.caller_component, counted.cost, strict=True):
                 own += [(numbers[function], cost), (numbers[caller], -cost)] if cost else []
@@ -176,7 +196,7 @@ class _ContextReader:
             own.append((number, outside))
         components = np.array([one for one, _ in [*calls, *own]], dtype=np.intp)
         values = np.array([[n for _, n in calls] + [0] * len(own), [0] * len(calls) + [cost for _, cost in own]], float)
-        contexts, context_values, callers = self._of_contexts(recording, metric, numbers, execution, counted)
+        contexts, context_values, callers = self._of_contexts(tables, numbers, execution, counted)
         if outside > 0:
             alone = self.contexts.setdefault((number, 0), len(self.contexts))
             contexts, callers = np.append(contexts, alone), np.append(callers, -1)
@@ -185,8 +205,7 @@ class _ContextReader:
 
     def _of_contexts(
         self,
-        recording: Recording,
-        metric: Metric,
+        tables: Tables,
         numbers: Mapping[int, int],
         execution: str,
         counted: CountedCalls | None,
@@ -195,12 +214,11 @@ class _ContextReader:
 
         The calls along edges are kept in ``edge_calls``.
         """
-        tree = read_table(recording.folder, "calltree", ("node", "parent", "component", "site_line"))
-        moments = read_table(recording.folder, "moments", ("node", "metric", "n", "sum_x", "open"))
+        tree = tables["calltree"]
         place = {node: row for row, node in enumerate(tree["node"].tolist())}
         values = np.zeros((2, len(place)))
         parent_row = np.array([place.get(parent, -1) for parent in tree["parent"].tolist()], dtype=np.intp)
-        of_metric = moments.where("metric", metric.name)
+        of_metric = tables["moments"].where("metric", self.metric.name)
         rows = np.array([place[node] for node in of_metric["node"].tolist()], dtype=np.intp)
         inclusive = np.zeros(len(place))
         inclusive[rows] = np.array(of_metric.columns["sum_x"].plain(), dtype=np.float64)
@@ -218,15 +236,17 @@ class _ContextReader:
         # Number of the set above the callees of each node; the last is 0.
         above = [0] * (len(place) + 1)
         contexts, callers, edges = ([-1] * len(place) for _ in range(3))
-        called_by, lines = tree["component"].tolist(), tree["site_line"].tolist()
-        for row, (parent, component) in enumerate(zip(parent_row.tolist(), called_by, strict=True)):
+        called_by, parents = tree["component"].tolist(), parent_row.tolist()
+        each = zip(parents, called_by, tree["site_line"].tolist(), values[0].tolist(), strict=True)
+        for row, (parent, component, line, calls) in enumerate(each):
             if component >= 0:
                 known, over = numbers[component], above[parent]
                 caller = numbers[called_by[parent]] if parent >= 0 and called_by[parent] >= 0 else -1
                 edge = edges[row] = self.edges.setdefault((caller, known), len(self.edges))
                 if edge == len(self.edge_lines):
                     self.edge_lines.append({})
-                self.edge_lines[edge][lines[row]] = self.edge_lines[edge].get(lines[row], 0.0) + values[0, row]
+                of_edge = self.edge_lines[edge]
+                of_edge[line] = of_edge.get(line, 0.0) + calls
                 contexts[row] = self.contexts.setdefault((known, over), len(self.contexts))
                 callers[row] = contexts[parent] if parent >= 0 else -1
                 # Number of the set with the component added.

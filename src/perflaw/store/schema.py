@@ -66,7 +66,8 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     },
     # Features read at entry of sampled invocations; text for dynamic types, value for all others.
     "features": {"run": TEXT, "sequence": INT, "feature": TEXT, "value": REAL, "text": TEXT},
-    # Costs X of sampled invocations in further metrics; if the run has the metric, a missing row is a cost of 0.
+    # Costs X of sampled invocations in further metrics; if the run has the metric, a missing row is a cost of 0. Metrics
+    # "off.queued", "off.sleep" and so on are parts of the time off the CPU, by what the thread was off for.
     "invocation_costs": {"run": TEXT, "sequence": INT, "metric": TEXT, "x": INT},
     # Children of sampled invocations: calls K_i, time Y_i, and its part on the CPU where that was measured.
     "callees": {"run": TEXT, "sequence": INT, "node": INT, "k": INT, "y": INT, "y_cpu": OPTIONAL},

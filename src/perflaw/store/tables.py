@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 WRITERS: Final = 2
 """Tables that are written at once."""
+MAX_FILES, MAX_TOGETHER = 64, 1 << 20
+"""Files, and their bytes, that are read by one query."""
 
 
 @cache
@@ -61,6 +62,8 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
     Two tables are written at once, the largest first. The bytes of each do not depend on that.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     connection = connect()
     largest_first = sorted(tables, key=lambda name: -len(tables[name]))
     try:
@@ -110,6 +113,49 @@ def has_table(folder: Path, name: str) -> bool:
 def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
     """One table, or some of its columns; StoreError where the file is missing or damaged."""
     kinds = {column: SCHEMA[name][column] for column in columns or SCHEMA[name]}
+    return _table(read_arrays(folder / f"{name}.parquet", _expressions(kinds)), kinds)
+
+
+def read_each(folders: Sequence[Path], name: str, columns: Sequence[str] = ()) -> Iterator[Table]:
+    """One table of each folder, or some of its columns; StoreError where a file is missing or damaged.
+
+    Small files are read together, because on them a query takes longer than what it reads.
+    """
+    kinds = {column: SCHEMA[name][column] for column in columns or SCHEMA[name]}
+    waiting = [folder / f"{name}.parquet" for folder in folders]
+    while waiting:
+        size, count = 0, 0
+        for path in waiting[:MAX_FILES]:
+            size += path.stat().st_size if path.is_file() else 0
+            if size > MAX_TOGETHER:
+                break
+            count += 1
+        some, waiting = waiting[: max(count, 1)], waiting[max(count, 1) :]
+        parts = _read_together(some, _expressions(kinds)) if len(some) > 1 else None
+        # Files that cannot be read together are read one by one, which tells the one that is damaged.
+        for arrays in parts or (read_arrays(path, _expressions(kinds)) for path in some):
+            yield _table(arrays, kinds)
+
+
+def _read_together(paths: Sequence[Path], expressions: str) -> list[dict[str, Any]] | None:
+    """What `read_arrays` gives for each of several files, by one query; None where that fails."""
+    files = ", ".join(f"'{escaped(path)}'" for path in paths)
+    source = f"read_parquet([{files}], filename = 'perflaw file')"
+    place = f'list_position([{files}], "perflaw file")'
+    try:
+        arrays = connect().execute(f'SELECT {expressions}, {place} AS "perflaw file" FROM {source}').fetchnumpy()
+    except engine().Error:  # nothing is lost: the caller reads one by one, and reports the file that fails
+        return None
+    file = np.asarray(arrays.pop("perflaw file"))
+    ends = np.searchsorted(file, np.arange(1, len(paths) + 1), side="right")
+    return [
+        {column: values[first:last] for column, values in arrays.items()}
+        for first, last in zip([0, *ends[:-1]], ends, strict=True)
+    ]
+
+
+def _expressions(kinds: Mapping[str, str]) -> str:
+    """SQL for columns: a sum is read as its two halves."""
     expressions = []
     for column, kind in kinds.items():
         if kind == SUM:
@@ -118,7 +164,11 @@ def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
             expressions.append(f'CAST({whole} >> 64 AS BIGINT) AS "{column}.high"')
         else:
             expressions.append(f'"{column}"')
-    arrays = read_arrays(folder / f"{name}.parquet", ", ".join(expressions))
+    return ", ".join(expressions)
+
+
+def _table(arrays: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
+    """Columns as they are read, as a table."""
     table = {}
     for column, kind in kinds.items():
         if kind == SUM:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from perflaw.types.counts import CountMatrix, Counts, Location
     from perflaw.types.laws import (
         Alternative,
         Annotation,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
         Trial,
         Value,
     )
-    from perflaw.types.trends import Cluster, CountMatrix, Counts, Location, Overtake, PowerLaw, Trends
+    from perflaw.types.trends import Cluster, Disagreement, Overtake, PowerLaw, Trends
     from perflaw.types.verdicts import (
         NOT_ASKED,
         Change,
@@ -77,13 +78,14 @@ if TYPE_CHECKING:
     )
 
 _MODULES: Final = {
+    "counts": "CountMatrix Counts Location",
     "laws": "Alternative Annotation Breakpoint Curve Law Noise Points Prediction Scope Verdict",
     "programs": "GrowthSource ProgramCosts ProgramForecast",
     "recordings": "CPU EVENTS FEATURE_NAME MOST_SLOWDOWN TIME Clock Collections Component Evidence Losses Machine Metric Run "
     "RunCost",
     "specifications": "Batches Consistency Histogram Observation Observed PathGroup PathSpec Platform",
     "studies": "Budget Conditions Configuration Goal Knob KnobKind Reading Study StudyMetric Target Trial Value",
-    "trends": "Cluster CountMatrix Counts Location Overtake PowerLaw Trends",
+    "trends": "Cluster Disagreement Overtake PowerLaw Trends",
     "verdicts": "NOT_ASKED Change CheckVerdict DiffVerdict Forecast Outcome SpecVerdict Stated",
 }
 """Module → the names that it defines."""
@@ -114,6 +116,7 @@ __all__ = [
     "Counts",
     "Curve",
     "DiffVerdict",
+    "Disagreement",
     "Evidence",
     "Forecast",
     "Goal",

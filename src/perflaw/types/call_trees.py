@@ -23,6 +23,12 @@ LOCAL: Final = -1
 """Stands for a callee: the cost of an invocation outside its callees (Y_0)."""
 OTHER: Final = -2
 """Stands for all callees that are not kept apart."""
+MARK: Final = "off."
+"""What begins the names of marks in the table of costs: parts of the time off the CPU, by what the thread was off for."""
+QUEUED: Final = "queued"
+"""The mark of time in which the thread was ready to run and others had its CPU; all other marks are kinds of waiting."""
+AWAIT: Final = "await"
+"""The mark of a coroutine's time in suspension, which its wall time excludes."""
 BUCKETS_PER_POWER: Final = 4
 """Buckets of the recorder's log histograms in each power of two."""
 
@@ -131,6 +137,10 @@ class Samples:
     """Further metric → (S,) cost in it."""
     features: Mapping[str, Floats] = field(default_factory=dict)
     """Feature → (S,) value read at entry."""
+    marks: Mapping[str, Floats] = field(default_factory=dict)
+    """Mark (``queued``, ``sleep``, …) → (S,) ns of the time off the CPU; empty if a recording has none."""
+    awaits: Floats | None = None
+    """(S,) ns for which a coroutine was suspended, beside its time; None without coroutines."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,6 +44,8 @@ OMITTED = stated()
 """The document does not hold the field."""
 PLACED = stated(component="name", file="file", line="line")
 """A component by its name, file and line."""
+CALLABLE = stated(component="name", parameters="parameters", file="file", line="line")
+"""A component by its name, with its parameters, file and line."""
 NAMED = stated(component="name")
 """A component by its name."""
 MEASURED = stated(metric="name", unit="unit")

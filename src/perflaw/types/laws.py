@@ -9,7 +9,7 @@ from typing import Literal
 
 from perflaw.laws.printing import condition_text, learnt_text
 from perflaw.laws.tree import Clause, Distribution, Expression, Part
-from perflaw.types.documents import MEASURED, OMITTED, PLACED, stated
+from perflaw.types.documents import CALLABLE, MEASURED, OMITTED, stated
 from perflaw.types.recordings import Component, Metric
 
 Verdict = Literal["law", "inconclusive", "none"]
@@ -184,7 +184,7 @@ class Points:
 class Annotation:
     """A component × metric with its law or laws, and its place in the ranking."""
 
-    component: Component = field(metadata=PLACED)
+    component: Component = field(metadata=CALLABLE)
     """The part of the program."""
     metric: Metric = field(metadata=MEASURED)
     """What was measured."""
@@ -212,6 +212,11 @@ class Annotation:
     """What was selected for its laws: ``noise removed``, ``main trend``; empty where all records count."""
     breakpoints: tuple[Breakpoint, ...] = field(default=(), metadata=OMITTED)
     """Where the regimes of a piecewise law part its scopes, with their intervals."""
+
+    @property
+    def called_once(self) -> bool:
+        """Whether it has one cost, that of a run, because each run calls it once: the law of a call is that of a run."""
+        return self.run_law is not None and [scope.law for scope in self.scopes] == [self.run_law]
 
     @property
     def clauses(self) -> tuple[Clause, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from perflaw.types.laws import Prediction
+from perflaw.types.documents import stated
+from perflaw.types.laws import Law, Prediction
 from perflaw.types.recordings import Component, Metric, Run
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ class ProgramCosts:
 class GrowthSource:
     """A call site whose calls for each call of the caller become more as the runs grow: where growth enters."""
 
-    caller: Component
+    caller: Component = field(metadata=stated(caller="name", file="file"))
     """The calling function."""
-    callee: Component
+    callee: Component = field(metadata=stated(callee="name"))
     """The function that is called more and more often."""
     line: int
     """Line of the call site in the caller's file; -1 where it is not known."""
@@ -79,6 +80,20 @@ class GrowthSource:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramPart:
+    """A part of the cost of whole runs that is no function of the program: garbage collection, start and end."""
+
+    component: Component
+    """Its name, in brackets."""
+    share: float
+    """Its share of the cost of the recorded runs."""
+    law: Law
+    """Its cost in a run."""
+    predicted: Prediction
+    """The same at the point asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramForecast:
     """The cost of whole runs as composed by the cost model, beside what was measured."""
 
@@ -89,10 +104,12 @@ class ProgramForecast:
     measured: float
     """What they cost; composed and measured are medians, in the unit of the metric."""
     unrecorded: float
-    """Part of the measured cost that lies before and after the recording: the start and end of the process."""
+    """What the model says of the start and end of these processes, before and after the recording: part of the sums."""
     executions: int
     """Number of executions that the model was learnt from."""
     predicted: Prediction | None
     """Cost of a run at the point asked for; None without a point, or if it lacks a feature of the model."""
     queued: float = 0.0
     """Time that these executions queued for a CPU of a busy machine, median; all other figures are without it."""
+    parts: tuple[ProgramPart, ...] = ()
+    """Parts of the cost that are no function of the program, where a point is asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from perflaw.laws.units import METRICS as METRIC_UNITS
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 COLLECTING: Final = "(garbage collection)"
 """Pseudo-component of the interpreter's collections within a call (native/python/metrics/collections.c defines it)."""
+WAITING: Final = "(waiting)"
+"""Pseudo-component: the time that generators and coroutines were suspended. It is no part of their own time."""
+PSEUDO_COMPONENTS: Final = frozenset({COLLECTING, WAITING})
+"""Pseudo-components: they are below a call and no code of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ FEATURE_NAME: Final = re.compile(r"[A-Za-z_][\w.\[\]-]*")
 """Names that a person may give to a feature."""
 MOST_SLOWDOWN = 100.0
 """Larger slowdowns are given as this one."""
+COLDER = 1.25
+"""Ratio of what counting a line takes in a program to what it takes in the calibration, whose caches are warm."""
 EXACT_NS = 50.0
 """Error of the time of a single call on a real clock, at least."""
 
@@ -118,11 +124,31 @@ class Clock:
     """Calibrated cost of a call event outside the tracer's own clock reads; it is subtracted from every open frame."""
     own_ns: int
     """All time of the tracer in the run, which is not part of any cost."""
+    waited_ns: int = 0
+    """Part of ``own_ns`` in which the program did not run: it waited for the recorder, or others had the CPU."""
+    counting_ns: int = 0
+    """Part of ``own_ns`` that is the counting of lines; 0 from Python 3.12 on."""
+    counted_ns: int = 0
+    """What the counted code takes without counting, by calibration; as ``counting_ns`` it is that of warm caches."""
 
     @property
     def exact_ns(self) -> float:
         """Times of single calls that differ by less are equal, for the tracer's own time is not known more exactly."""
         return float(self.tick_ns) if self.name == "fake" else max(EXACT_NS, self.tick_ns, self.event_ns / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class HeapCosts:
+    """What a machine needs to visit and to free objects of Python, by how many live: caches hold only so many."""
+
+    blocks: tuple[int, ...]
+    """Blocks of memory that lived, ascending."""
+    objects: tuple[int, ...]
+    """Objects that they were."""
+    visit_ns: tuple[float, ...]
+    """CPU time of a full collection for each object, where all of them stay."""
+    free_ns: tuple[float, ...]
+    """CPU time of a full collection for each block, where all of them are freed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +179,8 @@ class Machine:
     """CPU time that its tracer took to begin, of which nothing is recorded."""
     after_ns: int = 0
     """CPU time after the recording ended: the interpreter's end."""
+    heap: HeapCosts | None = None
+    """Costs of objects on this machine; None where the end of the process does not depend on them."""
 
     @property
     def cpu_ns(self) -> int:
@@ -194,6 +222,8 @@ class Collections:
     """Their wall time."""
     cpu_ns: int
     """Their CPU time."""
+    blocks: int = 0
+    """Blocks of memory that live when the recording ends, which the interpreter then visits and frees; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,14 +312,25 @@ class Run:
     """Its full garbage collections; None where the tracer does not know them, and in older recordings."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Digests of the program's own files that ran, by file; empty for imported traces and in older recordings."""
+    DOCUMENTED: ClassVar = ("slowdown",)
 
     @property
     def slowdown(self) -> float:
-        """Estimated ratio of the run's wall time to its wall time without a tracer, from the tracer's own time.
+        """Ratio of the CPU time of the program's process, as measured, to that without what the tracer added to it.
 
-        It is at most ``MOST_SLOWDOWN``, for with several threads the tracer's time may exceed the wall time.
+        What it added is the start of the tracer and its calibrated own time. Where the CPU time is not known, the ratio
+        is that of wall times. It is at most ``MOST_SLOWDOWN``, for the own time of several threads may exceed the whole.
         """
-        return self.wall_ns / max(self.wall_ns - self.clock.own_ns, self.wall_ns / MOST_SLOWDOWN, 1.0)
+        whole, own = self.wall_ns, self.clock.own_ns
+        if self.machine is not None and self.machine.cpu_ns > 0:
+            clock, machine = self.clock, self.machine
+            whole, own = machine.cpu_ns, own - clock.waited_ns + machine.tracer_start_ns
+            if clock.counting_ns:
+                # Caches and neighbours lengthen counting as much as the code that is counted, and both fit the CPU time.
+                ran = whole - own - machine.before_ns - machine.after_ns + clock.counting_ns
+                most = max(ran, 0) / (clock.counting_ns + clock.counted_ns)
+                own += round(clock.counting_ns * (min(COLDER, most) - 1.0))
+        return whole / max(whole - own, whole / MOST_SLOWDOWN, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ MOST_SCALE: Final = 10
 """The finest scale: buckets 0.07 % wide. A histogram begins there and is downscaled as its range grows."""
 LEVELS: Final = 20
 """Batches are of 1, 2, 4, … 2^19 points."""
+LOCATION_LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Shares of a group's calls at whose quantiles its durations are specified."""
 UNIT: Final = 1 << MOST_SCALE
 """Logarithms in batches are whole: ⌊UNIT·log2 duration⌋ (0 for a duration of 0)."""
 
@@ -92,8 +94,8 @@ class Observation:
     """Id of the run."""
     nested: int = 0
     """Calls of recorded functions within these calls: each of them costs a probe (``Observed.probe_ns``)."""
-    sampling: float = 1.0
-    """Calls for each that was measured."""
+    cpu_paths: Mapping[int, Histogram] = field(default_factory=dict)
+    """Call path → CPU time of the same calls, beside their time; empty where it is not known."""
 
 
 CallPath = tuple[str, ...]
@@ -122,6 +124,8 @@ class Observed:
     """Part of the program's time that is spent in the function itself; None where unknown."""
     notes: tuple[str, ...] = ()
     """What is missing or uncertain."""
+    queued_ns: Mapping[str, int] = field(default_factory=dict)
+    """Run → time that it queued for a CPU of a busy machine; runs about which the kernel says nothing are missing."""
 
 
 Edge = tuple[str, str]
@@ -154,6 +158,20 @@ class PathGroup:
     """Share of its calls that come by paths for which the expression says otherwise (soft separation)."""
     behaviours: Mapping[int, tuple[float, ...]] | None = field(default=None, metadata=OMITTED)
     """Platform (place in ``PathSpec.platforms``) → distribution there, by the borders there; None on one platform."""
+    durations: tuple[float, ...] = ()
+    """Quantiles of its durations at ``LOCATION_LEVELS``, ns: geometric means over the runs; empty where not known."""
+    cpu_durations: tuple[float, ...] = field(default=(), metadata=OMITTED)
+    """The same without what the calls may have queued for a CPU of a busy machine; empty where that is no less."""
+    path_medians: tuple[float, ...] = field(default=(), metadata=OMITTED)
+    """Least and largest median duration among its call paths with enough calls, ns; empty where not known."""
+    path_shares: tuple[tuple[float, float], ...] = field(default=(), metadata=OMITTED)
+    """For each border, least and largest share of slower calls among these call paths; empty where not known."""
+    runs: int = field(default=0, metadata=OMITTED)
+    """Runs in which its calls were observed; 0 where not known."""
+    share_spread: tuple[float, ...] = field(default=(), metadata=OMITTED)
+    """For each border, standard deviation between runs of the share of slower calls; empty for fewer than two runs."""
+    duration_spread: float | None = field(default=None, metadata=OMITTED)
+    """Standard deviation of the logarithms of a run's quantiles, beyond what all functions share; None where not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from perflaw.types.documents import OMITTED
 from perflaw.types.laws import Curve, Law, Prediction
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +39,20 @@ class PowerLaw:
 
 
 @dataclass(frozen=True, slots=True)
+class Disagreement:
+    """The paper's exponent is another than the growth of the law in the same feature."""
+
+    believe: Literal["law", "power law"]
+    """The one to believe: an established law that is at least as close to the larger half of the runs, else the power law."""
+    growth: float
+    """The law's exponent at sizes hundreds of times the largest; at most 50, which an exponential exceeds."""
+    law_error: float
+    """How far counts of the larger half of the runs typically (median) are from the law, relative to them."""
+    power_error: float
+    """The same distance from the power law."""
+
+
+@dataclass(frozen=True, slots=True)
 class Overtake:
     """Where one cluster's cost passes that of one ranked above it, and stays there as far as was looked."""
 
@@ -65,9 +75,9 @@ class Cluster:
     """Locations that fit one representative linearly, and how their summed cost grows."""
 
     rank: int
-    """Place by largest cost, 1 for the costliest."""
+    """Place by largest count, 1 for the largest."""
     predicted_rank: int
-    """Place by the cost predicted at :attr:`Trends.at`, 1 for the costliest."""
+    """Place by the count predicted at :attr:`Trends.at`, 1 for the largest."""
     representative: str
     """Name of the feature or location that all members fit."""
     is_feature: bool
@@ -91,9 +101,9 @@ class Cluster:
     costly: bool
     """It is more than 2 % of some run (Figure 4 of the paper)."""
     law: Law | None
-    """The best law over all features at once; null where no feature varies."""
+    """The headline: the law that predicts runs left out best, sizes first; null where no law in any feature is learnt."""
     laws: Mapping[str, Law]
-    """Feature → best law of that feature alone."""
+    """Feature → best law of that feature alone; missing where too few runs have a count above 0."""
     powers: Mapping[str, PowerLaw]
     """Feature → the paper's power law; missing where it runs in fewer than three workloads, or in one size."""
     predicted: Prediction | None
@@ -104,8 +114,12 @@ class Cluster:
     overtakes: tuple[Overtake, ...] = ()
     """Costly clusters ranked above that it passes, nearest first for each feature; none beyond 100 times the data.
 
+    Both by the established laws that rank them; other features stay at :attr:`Trends.at`.
+
     Clusters that are not among the first, by cost now or predicted, are not looked at.
     """
+    disagreements: Mapping[str, Disagreement] = field(default_factory=dict)
+    """Feature → which of its law and power law to believe, where their growth differs; of clusters learnt in full."""
     curves: Mapping[str, Curve] = field(default_factory=dict, metadata=OMITTED)
     """Feature → its law drawn from the smallest value to beyond all predictions, for charts."""
     residuals: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict, metadata=OMITTED)
@@ -146,48 +160,3 @@ class Trends:
     """Where predicted costs are ranked: the last point asked for, else ten times the features' 95th percentiles."""
     notes: tuple[str, ...] = ()
     """What limits the result, a sentence each: features left out and why, too few workloads."""
-
-
-# ---- Execution counts: how often each place of a program was executed, in one run and over many.
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A place of a program whose executions are counted (Goldsmith et al., FSE'07, §2.2)."""
-
-    kind: str
-    """``line``, ``block``, ``function``, ``edge`` (caller to callee), or ``column`` of a CSV file."""
-    name: str
-    """What a person calls it: ``app.py:12``, ``app.py:12 taken``, ``pkg.f``, ``pkg.f -> pkg.g``, a column's name."""
-    file: str = ""
-    """Source file, as that of components; empty for columns."""
-    line: int = 0
-    """Its line there, 0 where there is none."""
-    function: str = ""
-    """Name of the component it lies in; empty where it lies in none."""
-    language: str = ""
-    """``python``, ``c``, ``c++``; empty for columns."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Counts:
-    """What was counted in one run."""
-
-    locations: tuple[Location, ...]
-    """The places, those that were never executed among them where they are known."""
-    counts: NDArray[np.int64]
-    """(L,) how often each was executed."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CountMatrix:
-    """The counts of many runs side by side."""
-
-    locations: tuple[Location, ...]
-    """The places; their names are unique."""
-    counts: NDArray[np.float64]
-    """(L, R) how often each was executed in each run; 0 where the run did not know it."""
-    features: Mapping[str, NDArray[np.float64]]
-    """Feature → (R,) its value in each run, NaN where the run does not say it."""
-    runs: tuple[str, ...]
-    """(R,) names of the runs."""

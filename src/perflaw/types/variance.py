@@ -54,8 +54,8 @@ class Bound:
 
 Mechanism = Literal["trip count", "cost per call", "called or not", "own code"]
 """What of a part varies."""
-Cause = Literal["work", "interference", "steady", "unknown"]
-"""Whether a function's time varies by what it does, or while it is off the CPU."""
+Cause = Literal["work", "waiting", "interference", "steady", "unknown"]
+"""Whether a function's time varies by what it does, by what it waits for, or because others had the CPU."""
 Relation = Literal["alone", "cancel", "in step", "mixed"]
 """How parts vary together."""
 
@@ -208,11 +208,11 @@ class Source:
     component: Component = field(metadata=NAMED)
     """Where the variance comes from."""
     mean: float = field(metadata=OMITTED)
-    """Mean of its cost Y over all invocations of the function."""
+    """Mean of its cost over all invocations of the function, without the sources below it."""
     cf_self: float | None
     """Var(Y)/Var(X)."""
     cf_net: float
-    """Its share of the variance."""
+    """Its share of the variance, without that of the sources below it."""
     split: Split
     """What of it varies."""
 
@@ -272,6 +272,58 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
+class Await:
+    """What a coroutine or an async generator awaits."""
+
+    component: Component | None = field(metadata=NAMED)
+    """The coroutine or async generator that it awaits; None for all other awaits."""
+    line: int
+    """Source line of the call, 0 where unknown."""
+    mean: float
+    """Mean time that one call of the function spends suspended in it, ns."""
+    share: float
+    """Share of the variance of the latency, as if awaits did not depend on each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long a coroutine takes from its call to its result, the time in suspension included.
+
+    Of an async generator it is how long it takes to produce all that its consumer takes of it, without the time in which
+    the consumer has a value.
+    """
+
+    mean: float
+    """Mean latency, ns."""
+    cov: float
+    """σ over the mean."""
+    high: bool
+    """Whether that is high variance."""
+    p50: float
+    """The median."""
+    p99: float
+    """The 99th percentile."""
+    awaiting: float
+    """Share of the variance that comes about in suspension; the rest is the coroutine's own time."""
+    awaits: tuple[Await, ...]
+    """What it awaits, the largest share first."""
+
+
+@dataclass(frozen=True, slots=True)
+class VaryingLatency:
+    """A coroutine or async generator whose latency varies highly, over all its contexts."""
+
+    component: Component = field(metadata=PLACED)
+    """The function."""
+    n: int
+    """Completed invocations."""
+    impact: float
+    """σ of the latency times the number of invocations, ns."""
+    latency: Latency
+    """Its latency."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why one function is sometimes slow, over all its contexts."""
 
@@ -290,13 +342,15 @@ class Explanation:
     covs: Mapping[str, float]
     """Metric → coefficient of variation of the same invocations."""
     cause: Cause
-    """Work or interference."""
+    """Work, waiting or interference."""
     off_cpu: float | None
     """Share of the variance of the time that comes about off the CPU."""
     off_cpu_low: float | None
     """Its bootstrap interval."""
     off_cpu_high: float | None
     """The upper end."""
+    off_for: Mapping[str, float]
+    """Reason (``queued``, ``sleep``, ``lock``, …) → share of the variance; they add up to ``off_cpu``. Empty if unknown."""
     parts: tuple[Part, ...]
     """Its call sites and own code."""
     covariance: tuple[tuple[float | None, ...], ...]
@@ -317,6 +371,9 @@ class Explanation:
     """Deadlines for given probabilities."""
     drivers: tuple[Driver, ...] = ()
     """Features that the largest parts follow."""
+    latency: Latency | None = None
+    """Of a coroutine or async generator by wall time: its latency, which deadlines and bounds are of; all else is of the
+    time in its code."""
 
 
 Kind = Literal["Task", "Contributor", "Contrast"]
@@ -348,9 +405,11 @@ class PatternNode:
     contexts: tuple[tuple[Step, ...], ...]
     """Paths of calls that lead here from the node's parent, or from the start of the program."""
     cause: Cause = "unknown"
-    """Whether its time varies by work or by interference."""
+    """Whether its time varies by work, by waiting or by interference."""
     off_cpu: float | None = None
     """Share of the variance that comes about off the CPU; None where it is not known."""
+    off_for: Mapping[str, float] = field(default_factory=dict)
+    """Reason (``queued``, ``sleep``, ``lock``, …) → share of the variance; they add up to ``off_cpu``. Empty if unknown."""
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -371,7 +430,7 @@ class Contribution:
     cf_self: float | None
     """Var(Y)/Var(X), Y being the cost of ``source`` in an invocation of ``to``; None where a product was not recorded."""
     cf_net: float
-    """Cov(Y, X)/Var(X): the share of the variance; adds up to 1 over callees and own code."""
+    """Cov(Y, X)/Var(X): the share of the variance, without that of sources below ``source``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,9 +466,12 @@ class Variance:
     too_few: int = field(metadata=OMITTED)
     """Calling contexts with fewer invocations than a label needs."""
     explanation: Explanation | None = field(default=None, metadata=stated(function=""))
-    """Of the function asked for, else of the first pattern's root; None where there is no pattern."""
+    """Of the function asked for, else of the first of the latencies, else of the first pattern's root; None where nothing
+    varies highly."""
     notes: tuple[str, ...] = ()
     """What is missing or uncertain."""
+    latencies: tuple[VaryingLatency, ...] = ()
+    """By wall time: coroutines whose latency varies highly, the greatest impact first. Patterns are of time in their code."""
     DOCUMENTED: ClassVar = ("counts", "budget")
 
     @property

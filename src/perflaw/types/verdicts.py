@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from perflaw.types.documents import MEASURED, NAMED, PLACED
+from perflaw.types.documents import CALLABLE, MEASURED, NAMED
 from perflaw.types.recordings import Component, Metric
 
 Outcome = Literal["holds", "violated", "inconclusive", "out of scope"]
@@ -17,7 +17,7 @@ Outcome = Literal["holds", "violated", "inconclusive", "out of scope"]
 class _Verdict:
     """What the verdicts have in common."""
 
-    component: Component = field(metadata=PLACED)
+    component: Component = field(metadata=CALLABLE)
     """The function, or another part of the program; file empty where the new recordings do not have it."""
     metric: Metric = field(metadata=MEASURED)
     """What was measured."""
@@ -65,8 +65,9 @@ class CheckVerdict(_Verdict):
 class SpecVerdict(_Verdict):
     """One group of call paths of a specification held against new recordings.
 
-    ``path`` is a call edge ``"caller -> callee"`` or an expression over edges. The effect is the share of the calls slower than
-    the border, now minus what the specification says: -1 to 1. ``p`` holds at any time of looking.
+    ``path`` is a call edge ``"caller -> callee"`` or an expression over edges. Where there is a border, the effect is the share
+    of the calls slower than it, now minus what the specification says: -1 to 1. Where there is a quantile, it is that of the
+    durations over the specified one, after the speed of the machine. ``p`` holds at any time of looking.
     """
 
     e_value: float | None = None
@@ -76,7 +77,11 @@ class SpecVerdict(_Verdict):
     border: float | None = None
     """Where quick and slow calls part in the new recordings, ns."""
     expected: float | None = None
-    """Share of the calls slower than it that the specification says."""
+    """What the specification says: share of the calls slower than the border, or the quantile in ns."""
+    quantile: float | None = None
+    """Share of the calls that take at most the duration compared; null where shares are."""
+    machine: float | None = None
+    """How many times slower the machine was as a whole in the new runs; null where shares are compared."""
     runs: int = 0
     """New runs compared."""
     calls: int = 0
@@ -85,6 +90,10 @@ class SpecVerdict(_Verdict):
     """Independent calls that they are worth."""
     outside: float = 0.0
     """Share of the function's new calls by call paths that belong to no group."""
+    more_runs: int | None = None
+    """Further runs like the new ones that would settle it; null where it is settled, or where 20 would not do."""
+    more_mined_runs: int | None = None
+    """Further runs to mine from that this takes besides."""
     follows: str = ""
     """Function among those it calls whose violation explains this deviation."""
     message: str = ""

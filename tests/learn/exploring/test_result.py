@@ -7,6 +7,7 @@ import pytest
 
 from perflaw.learn.exploring.best import undominated
 from perflaw.learn.exploring.hidden_locks import collapses, like_threads
+from perflaw.learn.exploring.observations import levels_of
 from perflaw.learn.exploring.result import study_result
 from perflaw.types.studies import Conditions, Knob
 from tests import studies_factory as made
@@ -207,6 +208,16 @@ def test_no_lock_is_suspected_without_evidence():
         for one in made.collapsing()
     ]
     assert [(one.lock, one.processors) for one in threaded(waiting)] == [(False, True)]
+
+
+def test_settings_of_a_range_need_not_be_those_that_curves_are_drawn_at():
+    """Of 1 to 9, curves are drawn at eight settings; these eight trials are others."""
+    study = made.study(knobs=(Knob("jobs", "int", low=1, high=9),))
+    drawn = {float(level) for level in levels_of(made.space(study), study.knobs[0])}
+    left = [jobs for jobs in range(1, 10) if jobs != min(drawn)]
+    trials = [made.trial(i, {"jobs": jobs}, throughput=100.0 - (jobs - 4) ** 2) for i, jobs in enumerate(left, 1)]
+    [found] = collapses(trials, made.space(study), made.THROUGHPUT)
+    assert 3 <= found.peak <= 6
 
 
 def test_only_counts_of_what_works_at_once_are_like_threads():

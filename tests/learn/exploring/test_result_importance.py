@@ -96,3 +96,15 @@ def test_the_null_holds_its_error():
     p = [dependence(levels, ordered, x, rng.standard_cauchy(24), rng) for _ in range(40)]
     assert np.mean(np.array(p) <= 0.1) <= 0.25
     assert dependence(levels, ordered, x, x[:, 0] * x[:, 1], rng) <= 0.01
+
+
+def test_a_setting_that_is_best_in_the_middle_of_its_range_matters():
+    """A symmetric peak has no trend; three knobs of four levels, noise of a fifth of the peak's height."""
+    levels, ordered = [np.linspace(0, 1, 4)] * 3, np.ones(3, dtype=bool)
+    found = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = rng.choice(levels[0], (20, 3))
+        y = -4 * (x[:, 1] - 0.5) ** 2 + rng.normal(0, 0.2, 20)
+        found += dependence(levels, ordered, x, y, rng) <= 0.01
+    assert found >= 19

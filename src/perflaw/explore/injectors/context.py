@@ -46,8 +46,8 @@ class Context:
     """The whole configuration, ``host.mem`` and ``host.cpus``: what expressions and templates may name."""
     arguments: list[str] = field(default_factory=list)
     """Arguments that ``{args}`` stands for; injectors append to it."""
-    given: dict[str, str] = field(default_factory=dict)
-    """Value that each argument was given with, by the argument as the study writes it."""
+    given: list[tuple[Mapping[str, Any], str]] = field(default_factory=list)
+    """Each argument as the study writes it, and the value that it was given with."""
     environment: dict[str, str] = field(default_factory=dict)
     """Variables of the target's environment; injectors add to it."""
     files: dict[str, str] = field(default_factory=dict)

@@ -33,12 +33,14 @@ class Argument:
     def apply(self, how: Mapping[str, Any], value: Value, context: Context) -> None:
         """Append the words of the argument."""
         context.arguments += words_of(str(how["arg"]), value)
-        context.given[str(how["arg"])] = text_of(value)
+        context.given.append((how, text_of(value)))
 
     def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
         """Return the value, where a process was started with the words of the argument."""
         template = str(how["arg"])
-        value = context.given.get(template)
+        # Several knobs may have the same template, `{}`; a verification may repeat that of the knob.
+        given_here = [text for one, text in context.given if one is how]
+        value = next(iter(given_here or [text for one, text in context.given if one["arg"] == template]), None)
         if value is None or not context.launched:
             return None
         wanted = words_of(template, value)

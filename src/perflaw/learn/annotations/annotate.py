@@ -8,17 +8,19 @@ from typing import Final
 
 import numpy as np
 
+from perflaw.laws.evaluation import evaluate
 from perflaw.learn.annotations.call_laws import as_small, cell_series, learn_relevant
 from perflaw.learn.annotations.options import AnnotationOptions
-from perflaw.learn.annotations.plausibility import without_run_numbers
 from perflaw.learn.annotations.records import RecordTable, record_table, representative
 from perflaw.learn.annotations.scopes import ComponentScopes, Point, component_scopes
 from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
 from perflaw.learn.cells import Array, Cells, make_cells
+from perflaw.learn.plausibility import without_run_numbers
 from perflaw.learn.program import CostModel, RunLaws
+from perflaw.learn.program.terms import BEYOND
 from perflaw.learn.series import learn
 from perflaw.learn.series.series import evenly
-from perflaw.types import Annotation, Evidence, Points, Scope, Verdict
+from perflaw.types import Annotation, Breakpoint, Evidence, Law, Points, Scope, Verdict
 
 MAX_POINTS: Final = 400
 """Number of points of a chart."""
@@ -42,16 +44,15 @@ def annotate(
     evidence: Sequence[Evidence],
     options: AnnotationOptions | None = None,
     at: Point | None = None,
-    model: CostModel | None = None,
+    run_laws: RunLaws | None = None,
 ) -> list[Annotation]:
     """Laws of all components, ranked by predicted cost at the point ``at`` if given, else by share of the cost.
 
-    The laws of a call are learnt from the evidence; those of a whole run, and its cost at ``at``, are read off the cost
-    ``model`` of the program. The result is deterministic. Components without a completed call are left out.
+    The laws of a call are learnt from the evidence; those of a whole run, and its cost at ``at``, are the ``run_laws`` of the
+    program's cost model. The result is deterministic. Components without a completed call are left out.
     """
     options = options or AnnotationOptions()
     evidence = [one if options.paper else without_run_numbers(one) for one in evidence if one.cost.size]
-    run_laws = RunLaws(model, at) if model is not None and model.runs else None
     whole = float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
     ranked = sorted(evidence, key=lambda one: sum(cost.total for cost in one.runs), reverse=True)
     costliest = {id(one) for one in ranked[:COSTLIEST]}
@@ -61,7 +62,9 @@ def annotate(
         place = run_laws.place(one.component) if run_laws else None
         large = run_laws is None or sum(cost.total for cost in one.runs) >= MIN_SHARE * whole
         grows = run_laws is not None and place is not None and run_laws.largest_share(place) >= MIN_SHARE
-        matters.append(id(one) in costliest or large or grows)
+        # What each run calls once, without a feature of its own, has the law of the run: none is looked for.
+        settled = run_laws is not None and not (one.features or one.categories) and has_one_call(one, run_laws.model)
+        matters.append((id(one) in costliest or large or grows) and not settled)
     learnt = iter(_call_laws([one for one, does in zip(evidence, matters, strict=True) if does], options, at))
     minor = iter(_constants([one for one, does in zip(evidence, matters, strict=True) if not does], options, at, SMALL))
     laws = [next(learnt if does else minor) for does in matters]
@@ -134,9 +137,10 @@ def _constants(
         replace(one, law=replace(one.law, reason=reason, verdict=verdict or one.law.verdict))
         for one in (learn(series) if series else [])
     ]
+    # Nothing asks for the columns of their records.
     return [
         (
-            root_node(record_table(representative(one), tuple(at or ())), of_one, law),
+            root_node(RecordTable(one, (), np.zeros(one.cost.size, dtype=np.intp)), of_one, law),
             ComponentScopes((Scope(None, 1.0, law.law),), (law,), ()),
         )
         for one, of_one, law in zip(evidence, cells, laws, strict=True)
@@ -159,30 +163,59 @@ def _annotation(
     total = sum(cost.total for cost in evidence.runs)
     self_total = sum(cost.self_total for cost in evidence.runs)
     run_features = [name for cost in evidence.runs for name in cost.run.features]
-    single = len(scopes.scopes) == 1
     calls, counted = sum(cost.calls for cost in evidence.runs), sum(cost.counted for cost in evidence.runs)
-    # A law over each of its features, from the smallest value seen to ten times the largest.
-    learnt = scopes.learnt[0]
-    curves = []
-    for name in learnt.law.features:
-        low, high = learnt.law.range[name]
-        curves.append(learnt.curve(name, low, high * 10 if high > 0 else high, CURVE_POINTS))
+    shown, marks, breakpoints = scopes.scopes, scopes.marks, tuple[Breakpoint, ...]()
+    if run_laws and place is not None and run_law and is_called_once(evidence, shown, run_laws.model):
+        # Its one call costs what the run does in it: the law that predicts runs is the law of its calls.
+        shown, marks = (Scope(None, 1.0, run_law),), ()
+        curves = run_laws.curves(place, run_law, CURVE_POINTS)
+        points = points_of_runs(root.cells, evidence, run_law)
+    else:
+        breakpoints = tuple(dict.fromkeys(one for learnt in scopes.learnt for one in learnt.law.breakpoints))
+        # A law over each of its features, from the smallest value seen to ten times the largest.
+        learnt = scopes.learnt[0]
+        ends = {name: learnt.law.range[name] for name in learnt.law.features}
+        curves = tuple(
+            learnt.curve(name, low, BEYOND * high if high > 0 else high, CURVE_POINTS)
+            for name, (low, high) in ends.items()
+        )
+        single = len(shown) == 1
+        points = points_of_cells(root.cells, root.learnt.residuals()) if single else points_of_records(root.table)
     return Annotation(
         component=evidence.component,
         metric=options.metric,
         features=tuple(dict.fromkeys([*evidence.features, *run_features])),
-        scopes=scopes.scopes,
+        scopes=shown,
         calls=calls,
         total=total,
         share=min(1.0, total / whole),
         self_share=min(1.0, self_total / whole),
         run_law=run_law,
         predicted=run_law.predictions[0] if run_law and at and run_law.predictions else None,
-        curves=tuple(curves),
-        points=points_of_cells(root.cells, root.learnt.residuals()) if single else points_of_records(root.table),
-        marks=(*scopes.marks, *[f"{calls - counted:,} of {calls:,} calls timed"] * bool(counted)),
-        breakpoints=tuple(dict.fromkeys(one for learnt in scopes.learnt for one in learnt.law.breakpoints)),
+        curves=curves,
+        points=points,
+        marks=(*marks, *[f"{calls - counted:,} of {calls:,} calls timed"] * bool(counted)),
+        breakpoints=breakpoints,
     )
+
+
+def is_called_once(evidence: Evidence, scopes: Sequence[Scope], model: CostModel) -> bool:
+    """Whether each run calls a function once, and its one law is over features of runs: it has one cost, that of the run."""
+    return len(scopes) == 1 and set(scopes[0].law.features) <= model.features.keys() and has_one_call(evidence, model)
+
+
+def has_one_call(evidence: Evidence, model: CostModel) -> bool:
+    """Whether each execution of the program calls a function once."""
+    return [cost.run.id for cost in evidence.runs if cost.calls == 1] == [run.id for run in model.runs]
+
+
+def points_of_runs(cells: Cells, evidence: Evidence, law: Law) -> Points:
+    """The points of the chart of a law of runs: a function's only call in each run, at the features of the run."""
+    features = {cost.run.id: cost.run.features for cost in evidence.runs}
+    of_runs = {name: np.array([features[str(run)][name] for run in cells.run], dtype=np.float64) for name in law.range}
+    mean = np.broadcast_to(evaluate(law.mean, of_runs), cells.y.shape)
+    residuals = np.log(np.maximum(cells.y, 1e-300) / np.maximum(mean, 1e-300))
+    return points_of_cells(replace(cells, features={**cells.features, **of_runs}), residuals)
 
 
 def points_of_cells(cells: Cells, residuals: Array) -> Points:

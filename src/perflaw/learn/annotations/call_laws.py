@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from perflaw.learn.annotations.options import AnnotationOptions
-from perflaw.learn.annotations.paper import learn_paper
-from perflaw.learn.annotations.plausibility import prior_costs
 from perflaw.learn.cells import Cells
+from perflaw.learn.plausibility import prior_costs
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series import Options as LawOptions
 from perflaw.types import Evidence, Law
@@ -50,6 +49,8 @@ def _learn(series: Sequence[Series], options: AnnotationOptions, *, regimes: boo
     if not series:
         return []
     if options.paper:
+        from perflaw.learn.annotations.paper import learn_paper
+
         return learn_paper(series, options.good_r2)
     return learn(series, None, LawOptions(regimes=regimes))
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr
 
 from perflaw.confidence import HIGH, LOW, normal_quantile
 from perflaw.laws.build import combination
@@ -21,6 +20,7 @@ from perflaw.learn.series import Learnt, Series
 from perflaw.learn.series.law import new_law
 from perflaw.learn.series.model import Band
 from perflaw.learn.series.series import prepare
+from perflaw.special import stdtr
 from perflaw.types import Law, Noise
 
 CLASSES = tuple(family for family in FAMILIES if family.paper)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import chdtrc, gammaln, xlogy
 
 from perflaw.laws.build import number
 from perflaw.laws.tree import Distribution
@@ -18,6 +17,7 @@ from perflaw.learn.annotations.records import RecordTable
 from perflaw.learn.cells import Array
 from perflaw.learn.series import Learnt
 from perflaw.learn.series.law import distribution
+from perflaw.special import chdtrc, gammaln, xlogy
 from perflaw.types import Law, Noise, Prediction
 
 MIN_GAIN = 10.0

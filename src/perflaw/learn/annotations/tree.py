@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, ndtri, stdtr
 
 from perflaw.learn.annotations.call_laws import cell_series, learn_relevant
 from perflaw.learn.annotations.conditions import Comparison, Condition, Mask
@@ -21,6 +20,7 @@ from perflaw.learn.annotations.split_search import Split, best_split
 from perflaw.learn.cells import Cells, make_cells
 from perflaw.learn.series import Learnt
 from perflaw.learn.series.independence import ranks
+from perflaw.special import fdtrc, ndtri, stdtr
 from perflaw.types import Law
 
 Array = NDArray[np.float64]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from perflaw.learn.exploring.gaussian_process import (
     MEAN_VARIANCE,
@@ -15,6 +14,7 @@ from perflaw.learn.exploring.gaussian_process import (
     distances,
     fit_surrogate,
 )
+from perflaw.special import ndtr
 
 REFERENCES = 400
 """Largest number of points at which the remaining uncertainty of a start is computed."""

@@ -176,7 +176,7 @@ class KnobCurves:
                     others = {name: setting for name, setting in trial.configuration.items() if name != self._knob.name}
                     level = float(trial.configuration[self._knob.name])
                     found.setdefault(configuration_key(others), {}).setdefault(level, []).append(float(value))
-            rows = [row for row in found.values() if len(row) == self.levels.size]
+            rows = [row for row in found.values() if all(level in row for level in self.levels)]
             complete = np.array([[np.mean(row[level]) for level in self.levels] for row in rows])
             if len(complete) >= MIN_ROWS:
                 picks = rng.integers(len(complete), size=(DRAWS, len(complete)))

@@ -179,7 +179,9 @@ def dependence(levels: Sequence[Array], ordered: Mask, x: Array, y: Array, rng: 
     """Return p of the hypothesis that responses y (n,) at places x (n, D) depend on no knob.
 
     The statistic is the largest, over knobs and pairs, of y'Ky standardized by its permutations (Westfall and Young 1993,
-    single step), so that one strong pair is found among many without an effect. ``levels`` are those of each knob, (L,).
+    single step), so that one strong pair is found among many without an effect. A kernel looks above all along its first
+    component, which is a trend, and a setting that is best in the middle of its range has none. So each knob has two more
+    statistics: without the first component, and of its first two alike. ``levels`` are those of each knob, (L,).
     """
     if len(y) > MAX_PERMUTED:
         rows = np.linspace(0, len(y) - 1, MAX_PERMUTED).astype(int)
@@ -188,22 +190,33 @@ def dependence(levels: Sequence[Array], ordered: Mask, x: Array, y: Array, rng: 
         centred_kernel(axis, bool(has_order), x[:, i])
         for i, (axis, has_order) in enumerate(zip(levels, ordered, strict=True))
     ]
-    kernels = [*knobs, *(a * b for a, b in combinations(knobs, 2))]
+    pairs = (a * b for a, b in combinations(knobs, 2))
+    kernels = [_doubly_centred(kernel) for kernel in (*knobs, *pairs)]
+    kernels += [part for kernel in kernels[: len(knobs)] for part in _by_components(kernel)]
     middle = np.median(y)
     spread = np.median(np.abs(y - middle)) * 1.4826 or y.std() or 1.0
     clipped = np.clip((y - middle) / spread, -4, 4)  # one wild trial decides nothing
     centred = clipped - clipped.mean()
     rows = np.stack([centred, *(rng.permutation(centred) for _ in range(PERMUTATIONS))])
-    statistics = []
-    for kernel in kernels:
-        means = kernel.mean(axis=0)
-        kernel = kernel - means[None, :] - means[:, None] + means.mean()
-        statistics.append(np.einsum("pi,pi->p", rows @ kernel, rows))
-    found = np.stack(statistics)
+    found = np.stack([np.einsum("pi,pi->p", rows @ kernel, rows) for kernel in kernels])
     spreads = found[:, 1:].std(axis=1, keepdims=True)
     scores = (found - found[:, 1:].mean(axis=1, keepdims=True)) / np.where(spreads > 0, spreads, np.inf)
     largest = scores.max(axis=0)
     return float((1 + np.count_nonzero(largest[1:] >= largest[0])) / (1 + PERMUTATIONS))
+
+
+def _doubly_centred(kernel: Array) -> Array:
+    means = kernel.mean(axis=0)
+    return np.asarray(kernel - means[None, :] - means[:, None] + means.mean())
+
+
+def _by_components(kernel: Array) -> list[Array]:
+    """The kernel without its first component, and its first two components with equal weight."""
+    values, vectors = np.linalg.eigh(kernel)
+    if values[-2] < 1e-9 * values[-1]:  # a knob with two levels
+        return []
+    first = np.outer(vectors[:, -1], vectors[:, -1])
+    return [kernel - values[-1] * first, first + np.outer(vectors[:, -2], vectors[:, -2])]
 
 
 def centred_kernel(levels: Array, ordered: bool, at: Array) -> Array:

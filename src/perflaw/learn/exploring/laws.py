@@ -13,7 +13,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from perflaw.confidence import HIGH, normal_quantile
 from perflaw.laws.build import combination, number
@@ -23,6 +22,7 @@ from perflaw.learn.exploring.observations import Array
 from perflaw.learn.series import Series, learn
 from perflaw.learn.series.law import new_law
 from perflaw.learn.series.learnt import FACTORS, percentile95
+from perflaw.special import stdtrit
 from perflaw.types import Law, Noise, Prediction
 
 STRONG_EVIDENCE = 6.0

@@ -149,12 +149,24 @@ MIN_TICK_NS = 1.0
 """Step of recorded durations, which are whole ns however fine the clock is."""
 
 
+LEAST_DURATION_NS = 1000.0
+"""Functions that take less in nearly all calls are not specified: recording a call takes a part of that time."""
+PERTURBED, TOO_SHORT = "perturbed: ", "too short: "
+"""How the note of a function begins that has to be recorded alone, and of one that is too short to be specified."""
+
+
 def without_perturbed(observed: Observed, options: MiningOptions) -> Observed:
     """The observations whose durations recording itself did not lengthen, with a note of those left out.
 
     Probes of nested calls may take at most ``options.perturbed`` of the median duration (§4, RQ5; specs/mining.md,
-    "Nesting").
+    "Nesting"). A function that calls no recorded one is left out if all but the share ε of its calls take less than
+    ``LEAST_DURATION_NS``.
     """
+    everything = merged([h for one in observed.observations for h in one.paths.values()])
+    is_leaf = observed.probe_ns > 0 and not any(one.nested for one in observed.observations)
+    if is_leaf and total(everything) and float(quantile(everything, 1.0 - options.epsilon)) < LEAST_DURATION_NS:
+        note = f"{TOO_SHORT}its calls take less than 1 µs, of which recording takes a part"
+        return replace(observed, observations=(), notes=(*observed.notes, note))
 
     def perturbed(one: Observation) -> bool:
         durations = merged(list(one.paths.values()))
@@ -168,9 +180,9 @@ def without_perturbed(observed: Observed, options: MiningOptions) -> Observed:
     if left_out == 0:
         return observed
     note = (
-        f"perturbed: in {left_out} of {len(observed.observations)} observations the probes of calls within take more than "
+        f"{PERTURBED}in {left_out} of {len(observed.observations)} observations the probes of calls within take more than "
         f"{options.perturbed:.0%} of the median duration; these are left out: "
-        f"record it alone, `perflaw record --collect paths --select {observed.component} -- …`"
+        f"record it alone, with --select {observed.component}"
     )
     return replace(observed, observations=kept, notes=(*observed.notes, note))
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri, gammaln
 
 from perflaw.errors import UsageError
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.durations import autocorrelation_time, clusters
 from perflaw.learn.paths.stable import StableBorders
+from perflaw.special import chdtri, gammaln
 from perflaw.types import Batches, Observed
 from perflaw.types.specifications import CallPath
 

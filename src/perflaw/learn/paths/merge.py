@@ -21,7 +21,7 @@ from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.edges import Bools
 from perflaw.learn.paths.grouping import Array, Ints, Labels, PathCounts, differ, group_paths, table_rows
 from perflaw.learn.paths.mine import group_and_explain
-from perflaw.types import Consistency, PathSpec, Platform
+from perflaw.types import Consistency, PathGroup, PathSpec, Platform
 from perflaw.types.specifications import CallPath
 
 
@@ -98,7 +98,7 @@ def _merge_models(specs: Sequence[PathSpec], notes: tuple[str, ...], options: Mi
         specs[0],
         borders=borders[main],
         quantiles=tuple(float(share) for share in np.cumsum(calls)[:-1] / max(int(calls.sum()), 1)),
-        groups=found.groups,
+        groups=tuple(_with_durations(group, data.paths, models) for group in found.groups),
         paths=data.paths,
         path_counts=table_rows(data.counts),
         unknown=found.unknown,
@@ -143,6 +143,38 @@ def _models(
     return _Models(specs, names, counts, effective, total)
 
 
+def _with_durations(group: PathGroup, paths: Sequence[CallPath], models: _Models) -> PathGroup:
+    """The group with the durations of the specifications' groups that it is made of, weighted by the calls of its paths."""
+    own = {paths[place] for place in group.paths}
+    sources = []
+    for spec in models.specs:
+        for one in spec.groups:
+            common = [path for path in one.paths if without_functions(spec.paths[path], models.names) in own]
+            calls = sum(sum(spec.path_counts[path]) for path in common)
+            if one.durations and calls:
+                sources.append((one, float(calls)))
+    if not sources:
+        return group
+    weights = np.array([calls for _, calls in sources])
+
+    def mean(rows: list[tuple[float, ...]]) -> tuple[float, ...]:
+        """Geometric mean, which is the same in every order of the specifications."""
+        logarithms = sorted(zip(np.log(np.maximum(rows, 1e-3)).tolist(), weights.tolist(), strict=True))
+        return tuple(np.exp(sum(w * np.array(row) for row, w in logarithms) / weights.sum()).tolist())
+
+    medians = [time for one, _ in sources for time in one.path_medians]
+    spreads = [one.duration_spread for one, _ in sources if one.duration_spread is not None]
+    return replace(
+        group,
+        durations=mean([one.durations for one, _ in sources]),
+        cpu_durations=mean([one.cpu_durations or one.durations for one, _ in sources])
+        if any(one.cpu_durations for one, _ in sources)
+        else (),
+        path_medians=(min(medians), max(medians)) if medians else (),
+        duration_spread=max(spreads, default=None),
+    )
+
+
 def _conflicting_paths(models: _Models, options: MiningOptions) -> Labels:
     """Paths (k,) that a model groups differently than all together do, and on which its calls differ from the others'.
 
@@ -177,20 +209,32 @@ def aligned_borders(specs: Sequence[PathSpec], epsilon: float) -> list[tuple[int
     """Borders that all specifications have, in order: of each, its place in every specification.
 
     Borders match if the shares of the calls below them do (Definition 1): on other platforms durations differ. On one
-    platform durations may match instead, because the mix of calls may have changed. From the left, each border is matched
-    with the nearest free one; a border that one specification lacks is left out.
+    platform durations may match instead, because the mix of calls may have changed. Of all ways to match borders in their
+    order the one with most matches counts, and of these the one with the least distances; a border that one specification
+    lacks is left out.
     """
     first = min(range(len(specs)), key=lambda number: len(specs[number].borders))
-    found: list[tuple[int, ...]] = []
-    for border in range(len(specs[first].borders)):
-        places = []
-        for number, spec in enumerate(specs):
-            free = range(found[-1][number] + 1 if found else 0, len(spec.borders))
-            near = [(_distance(specs[first], border, spec, k, epsilon), k) for k in free]
-            places.append(min(near)[1] if near and min(near)[0] < math.inf else -1)
-        if min(places) >= 0:
-            found.append(tuple(places))
-    return found
+    matches = [_in_order(specs[first], spec, epsilon) for spec in specs]
+    columns = (tuple(one[border] for one in matches) for border in range(len(specs[first].borders)))
+    return [places for places in columns if min(places) >= 0]
+
+
+def _in_order(one: PathSpec, other: PathSpec, epsilon: float) -> list[int]:
+    """For each border of one specification its match in the other, or -1; matches keep the order."""
+    if one is other:
+        return list(range(len(one.borders)))
+    # Best (matches missing, distance, places) of the first borders of the one among the first of the other.
+    best: list[tuple[int, float, tuple[int, ...]]] = [(0, 0.0, ())] * (len(other.borders) + 1)
+    for i in range(len(one.borders)):
+        without = [(missing + 1, distance, (*places, -1)) for missing, distance, places in best]
+        row = [without[0]]
+        for k in range(len(other.borders)):
+            missing, before, places = best[k]
+            distance = _distance(one, i, other, k, epsilon)
+            matched = [(missing, before + distance, (*places, k))] if distance < math.inf else []
+            row.append(min([row[k], without[k + 1], *matched], key=lambda way: way[:2]))
+        best = row
+    return list(best[-1][2])
 
 
 def _distance(one: PathSpec, i: int, other: PathSpec, k: int, epsilon: float) -> float:

@@ -96,7 +96,8 @@ def group_and_explain(
 # ---- Groups of call paths with the expressions over edges that hold for each group alone (§3.5).
 
 MIN_PURITY = 0.8
-"""Fraction of the calls for which a group's expression holds that must be its own; with less it is inseparable."""
+"""Fraction of the calls for which a group's expression holds that must be its own, and fraction of its own calls for which
+the expression must hold; with less it is inseparable."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,11 +176,12 @@ def _explanations(rows: Bools, labels: Labels, calls: Array, edges: tuple[Edge, 
     for group in range(int(labels.max(initial=-1)) + 1):
         own = sorted(pattern for pattern, best in winner.items() if best == group)
         taken, right = sum(weight[one].sum() for one in own), sum(weight[one][group] for one in own)
-        if not own or right < MIN_PURITY * taken:
+        calls_of_group = max(float(calls[labels == group].sum()), 1.0)
+        if not own or right < MIN_PURITY * max(taken, calls_of_group):
             explanations.append(_Explanation((), "inseparable", 0.0))
         else:
             others = sorted(pattern for pattern, best in winner.items() if best != group)
-            mislabelled = float(1.0 - right / max(float(calls[labels == group].sum()), 1.0))
+            mislabelled = float(1.0 - right / calls_of_group)
             explanations.append(_Explanation(shortest_expression(own, others, edges), "", mislabelled))
     return explanations
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from perflaw.laws.tree import Name
 from perflaw.learn.program.counts import CountLaw, learn_counts
-from perflaw.learn.program.forms import Candidate
 from perflaw.learn.program.terms import ONE, TermSum, product, restricted, values
-from perflaw.learn.program.units import UnitLaw
+from perflaw.learn.program.units import FittedForm, UnitLaw
 from perflaw.types import CPU, TIME, Metric, Run
 
 Array = NDArray[np.float64]
@@ -91,7 +90,7 @@ def learn_full_collections(
     young = float((own - cost).sum() / (youngest * max(float((calls - full).sum()), 1.0)))
     each = float(cost.sum() / visited.sum()) if visited.sum() else BY_YOUNG * young / UNCACHED
     cached = not full.sum() or visited.sum() / full.sum() < CACHED
-    unit = UnitLaw(((1.0, Candidate((ONE,)), (each * (UNCACHED if cached else 1.0),)),), SPREAD[not full.sum()], 1)
+    unit = UnitLaw((FittedForm.constant(each * (UNCACHED if cached else 1.0), SPREAD[not full.sum()]),))
     return FullCollections(cost, CountLaw(terms, law.learnt), unit)
 
 

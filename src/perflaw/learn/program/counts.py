@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log
+from math import hypot, log
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,8 @@ MAX_EXPONENT: Final = 4.0
 """Calls grow no faster unless they follow a law exactly: a few counts that begin at the largest sizes look steeper."""
 STEEPEST: Final = 3.0
 """Largest exponent that such counts are given."""
+BEND: Final = 0.15
+"""Standard deviation of the exponent of counts beyond the data where their law bends: few sizes tell the last piece of it."""
 _WIDTH: Final = 2.0 * 1.96 if LEVEL == 0.95 else 4.0
 """Width of a confidence interval in standard deviations."""
 MIN_EXPONENTIAL_SIZES: Final = 5
@@ -55,9 +57,20 @@ class CountLaw:
         if self.learnt is None:
             return 0.0
         [prediction] = self.learnt.predict([point])
-        if prediction.mean_low <= 0 or prediction.mean_high <= prediction.mean_low:
-            return 0.0 if prediction.mean_high <= prediction.mean_low else MAX_SPREAD
-        return min(log(prediction.mean_high / prediction.mean_low) / _WIDTH, MAX_SPREAD)
+        if prediction.mean_high <= prediction.mean_low:
+            spread = 0.0
+        elif prediction.mean_low <= 0:
+            return MAX_SPREAD
+        else:
+            spread = log(prediction.mean_high / prediction.mean_low) / _WIDTH
+        return min(hypot(spread, BEND * self._beyond(point)), MAX_SPREAD)
+
+    def _beyond(self, point: Point) -> float:
+        """Logarithm of how far a point is beyond the data of a law that bends, in its own feature; else 0."""
+        if self.learnt is None or not self.learnt.law.segments:
+            return 0.0
+        tops = {name: high for name, (_, high) in self.learnt.law.range.items() if high > 0 and name in point}
+        return max([log(point[name] / high) for name, high in tops.items() if point[name] > high], default=0.0)
 
 
 def learn_counts(counts: Array, features: Mapping[str, Array]) -> tuple[list[CountLaw], NDArray[np.intp]]:

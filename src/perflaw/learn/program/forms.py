@@ -39,18 +39,25 @@ EXPONENTIAL: Final = 8.0
 """Cost of an exponential: it needs evidence against every power."""
 RATES: Final = 40
 """Number of rates that exponentials are tried with."""
-BLEND: Final = 3.0
+BLEND: Final = 2.5
 """Cost of a sum of two powers."""
-BLENDS: Final = ((1.0, 1.5), (1.0, 2.0), (2.0, 3.0))
-"""Exponents of such sums."""
+BLENDS: Final = (
+    (Shape(1.0), Shape(1.5)),
+    (Shape(1.0), Shape(2.0)),
+    (Shape(1.0, 1.0), Shape(2.0)),
+    (Shape(2.0), Shape(3.0)),
+)
+"""Shapes of such sums."""
 OF_TWO: Final = 2.0
 """Cost of a dependence on two features."""
 MAX_PAIRED: Final = 4
 """Most features of which pairs are tried."""
-KINK: Final = 6.0
+KINK: Final = 4.0
 """Cost of a kink: it may be at many places."""
-KINK_SIZES: Final = 3
-"""Fewest sizes on either side of a kink."""
+MIN_TAIL: Final = 3
+"""Fewest sizes above a kink."""
+FREE_SIZES: Final = 2
+"""Fewest sizes above a kink beyond the coefficients of the law there."""
 MAX_CUTS: Final = 6
 """Most places at which a kink is tried."""
 
@@ -67,6 +74,8 @@ class Candidate:
     """Whether ``b/N`` is added: a cost that occurs once, in N calls."""
     by_calls: bool = False
     """Whether ``b·M/N`` is added: in N calls the function makes M calls itself, each in a step of a loop."""
+    governs: bool = False
+    """Whether the last term has to be most of the cost at some size."""
 
     @property
     def parameters(self) -> int:
@@ -78,6 +87,19 @@ class Candidate:
         """Whether it depends on a feature."""
         return any(self.terms)
 
+    @property
+    def steep(self) -> bool:
+        """Whether it grows by a power above the first, or exponentially."""
+        factors = [factor for key in self.terms for factor in key]
+        return any(
+            power > 1.0 if isinstance(base, Name) else isinstance(base, Call) and base.function == "exp"
+            for base, power in factors
+        )
+
+    def exponent(self, feature: str) -> float:
+        """Largest exponent of a feature; 0 without one."""
+        return max([power for key in self.terms for base, power in key if base == Name(feature)], default=0.0)
+
 
 def smooth_forms(features: Mapping[str, Array]) -> list[Candidate]:
     """The forms that every unit cost may have, those without a dependence on a feature first."""
@@ -87,8 +109,8 @@ def smooth_forms(features: Mapping[str, Array]) -> list[Candidate]:
         keys = {shape: monomial(name, shape.exponent, shape.log_exponent) for shape in SHAPES if bool(shape.defined(x))}
         for shape, key in keys.items():
             forms += [Candidate((ONE, key), 2.0 * SHAPES[shape]), Candidate((key,), 2.0 * SHAPES[shape])]
-        for low, high in BLENDS:
-            powers = tuple(keys[shape] for shape in (Shape(low), Shape(high)) if shape in keys)
+        for shapes in BLENDS:
+            powers = tuple(keys[shape] for shape in shapes if shape in keys)
             if len(powers) == 2:
                 forms += [Candidate(powers, 2.0 * BLEND), Candidate((ONE, *powers), 2.0 * BLEND)]
     names = [name for name, x in features.items() if x.min() >= 1]
@@ -127,22 +149,38 @@ def exponential_forms(features: Mapping[str, Array]) -> list[Candidate]:
 
 
 def kinked_forms(features: Mapping[str, Array]) -> list[Candidate]:
-    """Forms with another law below a size than above it."""
+    """Forms with another law below a size than above it.
+
+    The law of the largest sizes need not be that of the smallest: there a fixed cost, a cache or another algorithm
+    governs. One or two sizes below the limit have a cost of their own, which says nothing of how the cost grows.
+    """
     forms = []
     for name, x in features.items():
         sizes = np.unique(x)
-        if sizes.size < 2 * KINK_SIZES or sizes[0] < 1:
+        if sizes.size <= MIN_TAIL or sizes[0] < 1:
             continue
-        places = np.arange(KINK_SIZES, sizes.size - KINK_SIZES + 1)
+        powers = {exponent: monomial(name, exponent) for exponent in (1.0, 2.0, 3.0)}
+        plain, quadratic, cubic = powers.values()
+        plain_log = monomial(name, 1.0, 1.0)
+        starts: list[tuple[Monomial, ...]] = [(ONE,), (plain,), (ONE, plain), (quadratic,), (monomial(name, 1.5),)]
+        ends = [
+            *starts[:4],
+            (plain_log,),
+            (ONE, quadratic),
+            (plain, quadratic),
+            (cubic,),
+            (ONE, cubic),
+            (quadratic, cubic),
+        ]
+        places = np.arange(1, sizes.size - MIN_TAIL + 1)
         for place in np.unique(places[np.linspace(0, places.size - 1, MAX_CUTS).astype(np.intp)]):
             limit = float(np.sqrt(sizes[place - 1] * sizes[place]))
-            plain, quadratic = monomial(name, 1.0), monomial(name, 2.0)
-            pieces = ((ONE,), (plain,), (ONE, plain), (quadratic,))
-            for left, right in product_of(pieces, (*pieces, (monomial(name, 1.0, 1.0),))):
+            for left, right in product_of(starts[: 1 if place == 1 else 5], ends):
+                if len(right) + FREE_SIZES > sizes.size - place or len(left) > place or left == right == (ONE, plain):
+                    continue
                 below, above = (
                     tuple(restricted(dict.fromkeys(keys, 1.0), name, relation, limit))
                     for keys, relation in ((left, "<="), (right, ">"))
                 )
-                if left != right or left != (ONE, plain):
-                    forms.append(Candidate((*below, *above), 2.0 * KINK))
+                forms.append(Candidate((*below, *above), 2.0 * KINK, governs=len(right) > 1))
     return forms

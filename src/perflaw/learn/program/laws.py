@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import log
 from typing import Final
 
@@ -9,14 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.laws.catalogue import FAMILIES
+from perflaw.laws.evaluation import evaluate
 from perflaw.laws.growth import REACH, leading_term
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.program.counts import Point
 from perflaw.learn.program.model import CostModel, Forecasts
-from perflaw.learn.program.terms import Monomial, TermSum, expression_of, joined, values, without_conditions
-from perflaw.learn.series.law import distribution
-from perflaw.types import Component, Law, Noise, ProgramForecast, Verdict
-from perflaw.types.programs import OUTSIDE
+from perflaw.learn.program.short import FAR, OF_INTERVAL, TOLERANCE, not_above_larger, short_law
+from perflaw.learn.program.terms import (
+    BEYOND,
+    LARGEST,
+    Monomial,
+    TermSum,
+    expression_of,
+    joined,
+    values,
+    without_conditions,
+)
+from perflaw.learn.series.law import FEWEST_SIZES, Evidence, distribution, judge
+from perflaw.types import Component, Curve, Law, Noise, Prediction, ProgramForecast, Verdict
+from perflaw.types.programs import OUTSIDE, ProgramPart
+from perflaw.types.recordings import COLLECTING
 
 Array = NDArray[np.float64]
 
@@ -26,6 +39,10 @@ MIN_SIZES: Final = 3
 """Sizes of a feature below which a growth is a guess."""
 NEGLIGIBLE: Final = 2e-3
 """Share of the cost, from the smallest size to ten times the largest, below which a term is not written."""
+MIN_SHORT: Final = 1e-3
+"""Share of the cost at ten times the data from which a law of many terms is given in few."""
+GRID: Final = 40
+"""Sizes at which laws are compared with those of their callers."""
 
 
 class RunLaws:
@@ -38,17 +55,44 @@ class RunLaws:
         points = [at] if at else [{name: factor * top for name, top in tops.items()} for factor in FACTORS]
         known = [point for point in points if point is not None and model.features.keys() <= point.keys()]
         self.forecasts: list[tuple[Point, Forecasts]] = [(point, model.predict(point)) for point in known]
-        self._predictions = [forecasts.of_functions(point) for point, forecasts in self.forecasts]
         self._top = {name: float(x.max()) for name, x in model.features.items()}
+        self._limits: dict[str, list[tuple[float, Array]]] = {}
+        """Values of a feature, with the limits of the means of all components there; see :meth:`_relative_limits`."""
         self._slopes: dict[str, tuple[Array, Array]] = {}
         """Interval of the local exponent of each component at the largest value of a feature, (F,) each."""
+        half_width = np.full(len(model.components), np.inf)
         for name, top in self._top.items():
-            start, end = (model.predict({**self._top, name: factor * top}).draws for factor in (1.0, 1.25))
+            at_top, beyond_top = (model.predict({**self._top, name: factor * top}) for factor in (1.0, 1.25))
+            start, end = at_top.draws, beyond_top.draws
+            limits = at_top.relative_limits()
+            self._limits[name] = [(top, limits)]
+            low, high = limits[:2]
+            half_width = np.minimum(half_width, (high - low) / 2.0)
             with np.errstate(all="ignore"):
                 slope = np.nan_to_num(np.log(end / start) / log(1.25))
             low, high = np.quantile(slope, [0.025, 0.975], axis=1)
             self._slopes[name] = low, high
-        self._terms = model.inclusive_terms()
+        # What matters is the same with and without a point that is asked for, unless that is farther.
+        beyond = {name: max(FACTORS) * top for name, top in tops.items()}
+        inclusive = [model.inclusive_costs(point) for point in [*known, beyond]]
+        self._shares = np.max([costs / (costs.max(initial=0.0) or 1.0) for costs in inclusive], axis=0)
+        self._terms = [self._written(terms) for terms in model.inclusive_terms()]
+        if len(model.features) == 1:
+            self._shorten(np.minimum(TOLERANCE, OF_INTERVAL * half_width), inclusive[-1])
+        self._keys = list(dict.fromkeys(key for terms in self._terms for key in terms))
+        """All monomials of the laws."""
+        self._coefficients = self._matrix()
+        at_top = values(self._keys, {name: np.array([x]) for name, x in self._top.items()}, 1)[:, 0].tolist()
+        self._at_top = dict(zip(self._keys, at_top, strict=True))
+        self._local = {key: [_local_exponent(key, name, self._top) for name in self._top] for key in self._keys}
+        """Values of the monomials at the largest values of the features, and their local exponents there."""
+        self._composed = self._evaluate(model.features, len(model.runs)) * model.units.speed
+        speeds = np.log(model.units.speed)
+        self._noise = Noise("lognormal", max(float(speeds.std(ddof=1)) if speeds.size > 1 else 0.0, 1e-6))
+        self._predictions = [self._predicted(point, forecasts) for point, forecasts in self.forecasts]
+        self._sizes = {name: np.unique(x).size for name, x in model.features.items()}
+        points_of_runs = np.array(list(model.features.values())).reshape(len(model.features), len(model.runs))
+        self._distinct = np.unique(points_of_runs, axis=1).shape[1]
         self._places = {(one.name, one.file, one.line): place for place, one in enumerate(model.components)}
         self._measured = model.measured_inclusive()
 
@@ -57,26 +101,22 @@ class RunLaws:
         return self._places.get((component.name, component.file, component.line))
 
     def largest_share(self, component: int) -> float:
-        """Share of the cost in a component at the last point of the predictions; 0 without one."""
-        if not self.forecasts:
-            return 0.0
-        _, forecasts = self.forecasts[-1]
-        return float(forecasts.inclusive[component]) / (forecasts.whole or 1.0)
+        """Largest share of the cost in a component, at the points of the predictions or far beyond the data."""
+        return float(self._shares[component])
 
     def of(self, component: int) -> Law:
         """The law of the inclusive cost of a run in a component."""
-        predictions = [of_functions[component] for of_functions in self._predictions]
         slopes = {name: (low[component], high[component]) for name, (low, high) in self._slopes.items()}
         model = self.model
-        terms = self._written(self._terms[component])
+        terms = self._terms[component]
         keys = list(terms)
         coefficients = np.array([terms[key] for key in keys])
-        contributions = coefficients * values(keys, {name: np.array([x]) for name, x in self._top.items()}, 1)[:, 0]
+        contributions = coefficients * np.array([self._at_top[key] for key in keys])
         total = float(contributions.sum()) or 1.0
-        slope = {}
-        for name in self._top:
-            local = np.array([_local_exponent(key, name, self._top) for key in keys])
-            slope[name] = float((contributions * local).sum() / total)
+        locals_ = np.array([self._local[key] for key in keys]).reshape(len(keys), len(self._top)).T
+        slope = {
+            name: float((contributions * local).sum() / total) for name, local in zip(self._top, locals_, strict=True)
+        }
         features = tuple(name for name in model.features if any(_depends(key, name) for key in keys))
         mean = expression_of(terms)
         # It grows as its leading term at the last point of the predictions, or at ten times the data without one.
@@ -90,25 +130,26 @@ class RunLaws:
             family = "product" if shape is None else next(named, "power")
         verdict: Verdict = "law" if features else "none"
         reason = "" if features else "the cost of a run depends on none of its features"
-        for name, sizes in [(name, np.unique(model.features[name]).size) for name in features]:
+        for name, sizes in [(name, self._sizes[name]) for name in features]:
             if sizes < MIN_SIZES:
                 verdict = "inconclusive"
                 reason = reason or f"{sizes} sizes of {name} were recorded, a growth needs at least {MIN_SIZES}"
-        speeds = np.log(model.units.speed)
-        composed = coefficients @ values(keys, model.features, len(model.runs)) * model.units.speed
-        noise = Noise("lognormal", max(float(speeds.std(ddof=1)) if speeds.size > 1 else 0.0, 1e-6))
+        if not features and (sizes := self._distinct) < FEWEST_SIZES:
+            # What growth there is could not be seen.
+            runs, varied = len(model.runs), next(iter(model.features), "")
+            verdict, reason = judge(Evidence(runs, runs, sizes, (0.0, 0.0), varied))
         return Law(
             family=family,
-            expression=distribution(mean, noise),
+            expression=distribution(mean, self._noise),
             mean=mean,
             features=features,
             slope=slope,
             slope_low={name: min(slopes[name][0], slope[name]) for name in slope},
             slope_high={name: max(slopes[name][1], slope[name]) for name in slope},
-            noise=noise,
+            noise=self._noise,
             n=len(model.runs),
             runs=len(model.runs),
-            r2=_r2(self._measured[:, component], composed),
+            r2=_r2(self._measured[:, component], self._composed[component]),
             verdict=verdict,
             reason=reason,
             exponent=None if shape is None else shape.exponent,
@@ -116,10 +157,89 @@ class RunLaws:
             coefficient=leading.coefficient,
             intercept=float(terms[()]) if () in terms and growing else None,
             range={name: (float(x.min()), float(x.max())) for name, x in model.features.items()},
-            predictions=tuple(predictions),
+            predictions=tuple(of_functions[component] for of_functions in self._predictions),
         )
 
-    def _written(self, terms: TermSum) -> dict[Monomial, float]:
+    def _shorten(self, tolerance: Array, beyond: Array) -> None:
+        """Give the laws of many terms a short form, at most so much (F,) below the composed cost, and never above it.
+
+        ``beyond`` (F,) are the costs at ten times the data: what is small there keeps its terms.
+        """
+        [(feature, x)] = self.model.features.items()
+        low, high = float(x.min()), float(x.max())
+        shortened: list[int] = []
+        for component in np.flatnonzero(beyond >= MIN_SHORT * beyond.max(initial=0.0)).tolist():
+            terms = self._terms[component]
+            short = short_law(terms, feature, low, high, float(tolerance[component]))
+            if short is not terms:
+                self._terms[component] = short
+                shortened.append(component)
+        if not shortened:
+            return
+        grid = {feature: np.geomspace(low, FAR * high, GRID)}
+        model = self.model
+        sums = model.active.sum(model.coefficients @ values(list(model.monomials), grid, GRID))
+        self._keys = list(dict.fromkeys(key for terms in self._terms for key in terms))
+        laws = self._matrix() @ values(self._keys, grid, GRID)
+        factors = not_above_larger(laws, sums, shortened)
+        for component in np.flatnonzero(factors < 1.0).tolist():
+            self._terms[component] = {key: c * factors[component] for key, c in self._terms[component].items()}
+
+    def _matrix(self) -> Array:
+        """Coefficients of the laws' monomials, (F, T)."""
+        number = {key: place for place, key in enumerate(self._keys)}
+        matrix = np.zeros((len(self._terms), len(number)))
+        for row, terms in zip(matrix, self._terms, strict=True):
+            row[[number[key] for key in terms]] = list(terms.values())
+        return matrix
+
+    def _evaluate(self, at: Mapping[str, Array], count: int) -> Array:
+        """What the laws of all components say at some points, (F, count)."""
+        return np.asarray(self._coefficients @ values(self._keys, at, count))
+
+    def _predicted(self, point: Point, forecasts: Forecasts) -> list[Prediction]:
+        """Predictions for all components: what their laws say at a point, with the intervals of the composed costs."""
+        means = self._evaluate({name: np.array([float(value)]) for name, value in point.items()}, 1)[:, 0]
+        composed = np.maximum(forecasts.inclusive, 0.0)
+        factors = np.divide(means, composed, out=np.ones_like(means), where=composed > 0)
+        ends = np.array([composed, *(forecasts.relative_limits() * composed)]) * factors
+        return [Prediction(dict(point), *five) for five in ends.T.tolist()]
+
+    def curves(self, component: int, law: Law, count: int) -> tuple[Curve, ...]:
+        """The law of a component over each of its features, from the smallest value to ten times the largest.
+
+        Other features are at their medians. Intervals, relative to the mean, are those of some values, interpolated.
+        """
+        curves = []
+        for name in law.features:
+            x = self.model.features[name]
+            low, high = float(x.min()), BEYOND * float(x.max())
+            grid = np.geomspace(low, high, count) if 0 < low < high else np.linspace(low, max(low, high), count)
+            columns = {other: np.full(count, np.median(one)) for other, one in self.model.features.items()} | {
+                name: grid
+            }
+            mean = np.clip(np.broadcast_to(evaluate(law.mean, columns), grid.shape), 0.0, LARGEST)
+            known, limits = self._relative_limits(name)
+            ends = [np.interp(np.log1p(grid), known, limit) * mean for limit in limits[:, :, component]]
+            curves.append(Curve(name, *(tuple(one.tolist()) for one in (grid, mean, *ends))))
+        return tuple(curves)
+
+    def _relative_limits(self, name: str) -> tuple[Array, Array]:
+        """Logarithms of 1 + some values of a feature, (n,), and the limits divided by the means there, (4, n, F).
+
+        The values are the smallest and the largest, those of the predictions, and ten times the largest.
+        """
+        known = self._limits[name]
+        if len(known) == 1:
+            low, top = float(self.model.features[name].min()), self._top[name]
+            asked = [(point[name], forecasts) for point, forecasts in self.forecasts if point[name] not in (low, top)]
+            known += [(x, forecasts.relative_limits()) for x, forecasts in asked]
+            far = [] if any(point[name] >= max(FACTORS) * top for point, _ in self.forecasts) else [max(FACTORS) * top]
+            known += [(x, self.model.predict({**self._top, name: x}).relative_limits()) for x in (low, *far)]
+            known.sort(key=lambda one: one[0])
+        return np.log1p([x for x, _ in known]), np.array([limits for _, limits in known]).transpose(1, 0, 2)
+
+    def _written(self, terms: TermSum) -> TermSum:
         """The terms that matter anywhere from the smallest size to ten times the largest."""
         terms = self._alike(self._within_reach(joined(terms)))
         keys = list(terms)
@@ -158,8 +278,8 @@ class RunLaws:
         return out
 
 
-def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | None:
-    """The model's answer for whole runs; None without a complete execution."""
+def forecast_program(model: CostModel, at: Point | None, laws: RunLaws | None = None) -> ProgramForecast | None:
+    """The model's answer for whole runs; None without a complete execution. ``laws`` are those at the point, if there are."""
     if not model.runs:
         return None
     size = np.lexsort([*reversed(list(model.features.values()))]) if model.features else np.arange(len(model.runs))
@@ -169,14 +289,25 @@ def forecast_program(model: CostModel, at: Point | None) -> ProgramForecast | No
     )
     outside = [one.name == OUTSIDE for one in model.components]
     known = at is not None and bool(model.features) and model.features.keys() <= at.keys()
+    predicted, parts = None, []
+    if at is not None and known:
+        laws = laws or RunLaws(model, at)
+        [(_, forecasts)] = laws.forecasts
+        predicted = forecasts.of_whole(at)
+        own = model.costs.own.sum(axis=0) / max(float(model.costs.own.sum()), 1e-300)
+        for place, component in enumerate(model.components):
+            if component.name in (OUTSIDE, COLLECTING) and own[place] > 0:
+                law = laws.of(place)
+                parts.append(ProgramPart(component, float(own[place]), law, law.predictions[0]))
     return ProgramForecast(
         features=largest,
         composed=float(np.median(model.composed()[of_largest])),
         measured=float(np.median(model.measured()[of_largest])),
-        unrecorded=float(np.median(model.costs.own[of_largest][:, outside].sum(axis=1))),
+        unrecorded=float(model.inclusive_costs(largest)[outside].sum()),
         executions=len(model.runs),
-        predicted=model.predict(at).of_whole(at) if at is not None and known else None,
+        predicted=predicted,
         queued=0.0 if model.costs.queued is None else float(np.median(model.costs.queued[of_largest])),
+        parts=tuple(parts),
     )
 
 

@@ -22,15 +22,19 @@ from numpy.typing import NDArray
 from perflaw.confidence import HIGH, LOW
 from perflaw.learn.program.collections import learn_full_collections
 from perflaw.learn.program.counts import CountLaw, Point, learn_counts, proportional
+from perflaw.learn.program.ends import learn_ends
 from perflaw.learn.program.terms import ONE, Monomial, TermSum, product, values
 from perflaw.learn.program.units import MIN_RUNS, UnitCosts, learn_units
 from perflaw.types import CPU, TIME, Component, Prediction, ProgramCosts, Run
+from perflaw.types.programs import OUTSIDE
 from perflaw.types.recordings import COLLECTING
 
 Array = NDArray[np.float64]
 
 DRAWS: Final = 200
 """Draws behind an interval."""
+FARTHEST: Final = 50.0
+"""Largest logarithm by which a draw drifts from the law: far beyond what is told as unknown."""
 MIN_STRAND: Final = 0.02
 """Share of a function's cost from which contexts may be on their own."""
 NEARLY: Final = 0.02
@@ -183,11 +187,17 @@ class CostModel:
         context = np.repeat(np.arange(len(active)), [len(one) for one in active])
         return Incidence.of(rows, context, np.ones(rows.size), len(self.components)).sum(self.costs.context_own.T).T
 
+    def inclusive_costs(self, point: Point) -> Array:
+        """Expected inclusive cost of a run at a point in each function, (F,)."""
+        return self.active.sum(self._strand_costs({name: np.array([value]) for name, value in point.items()}))
+
+    def _strand_costs(self, at: Mapping[str, Array]) -> Array:
+        return np.asarray(self.coefficients @ values(list(self.monomials), at, 1)[:, 0])
+
     def predict(self, point: Point) -> Forecasts:
         """Costs of a run at a point, with draws of the whole tree."""
         at = {name: np.array([float(value)]) for name, value in point.items()}
-        basis = values(list(self.monomials), at, 1)[:, 0]
-        strands = self.coefficients @ basis
+        strands = self._strand_costs(at)
         # Costs of the strands in each draw, (K, DRAWS). Functions with the same law of calls share their draw, and all share
         # the error of the runs' median speed.
         random = np.random.default_rng(0)
@@ -199,7 +209,7 @@ class CostModel:
         # The median of R normal numbers has 1.25 times the standard error of their mean.
         error = 1.25 * (speeds.std(ddof=1) if speeds.size > 1 else 0.0) / np.sqrt(max(speeds.size, 1))
         common = random.standard_t(max(speeds.size - 1, 1), DRAWS) * error
-        sizes = self._form_sizes(at)
+        units = self._term_values(at)
         # Logarithm of how far the point is beyond the data, in the feature in which it is farthest; 0 within the data.
         tops = {name: float(x.max()) for name, x in self.features.items()}
         far = [log(float(at[name][0]) / top) for name, top in tops.items() if top > 0 and at[name][0] > top]
@@ -209,7 +219,7 @@ class CostModel:
             if law not in normal:
                 normal[law], spread[law] = random.normal(size=DRAWS), strand.count.spread(point)
             if strand.cell not in unit:
-                unit[strand.cell] = self._unit_draws(strand.cell, sizes[strand.cell], beyond, random)
+                unit[strand.cell] = self._unit_draws(strand.cell, units[strand.cell], beyond, random)
             out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.cell]
         # A program is disturbed as a whole: not at all in half of the draws, in the others by up to the most.
         disturbed = np.maximum(random.uniform(-1.0, 1.0, DRAWS), 0.0)
@@ -242,26 +252,42 @@ class CostModel:
         known = {id(law): float(_count(law.terms, at, 1)[0]) for law in {id(law): law for law in laws}.values() if law}
         return np.array([known.get(id(law), 0.0) for law in laws])
 
-    def _form_sizes(self, at: Mapping[str, Array]) -> list[Array]:
-        """Cost of each cell at a point under each form of its unit cost, the chosen one first."""
+    def _term_values(self, at: Mapping[str, Array]) -> list[list[Array]]:
+        """Cost of each cell at a point for a unit of each coefficient, (k,), of each form of its unit cost."""
         of_strand = np.array([strand.cell for strand in self.strands], dtype=np.intp)
         counts = [strand.count for strand in self.strands], [strand.made for strand in self.strands]
         calls, made = (np.bincount(of_strand, self._calls(laws, at), len(self.cells)) for laws in counts)
+        known: dict[int, Array] = {}
         out = []
         for cell, law in enumerate(self.units.laws):
-            forms = [law.terms(form) for form in range(len(law.forms))]
-            costs = [_count(unit, at, 1)[0] * calls[cell] + once + step * made[cell] for unit, once, step in forms]
-            out.append(np.array(costs))
+            forms = [one.form for one in law.forms]
+            for form in forms:
+                if id(form) not in known:
+                    known[id(form)] = values(list(form.terms), at, 1)[:, 0]
+            of_calls = [calls[cell] * known[id(form)] for form in forms]
+            out.append(
+                [
+                    np.append(each, made[cell] if form.by_calls else 1.0) if form.by_calls or form.first_call else each
+                    for form, each in zip(forms, of_calls, strict=True)
+                ]
+            )
         return out
 
-    def _unit_draws(self, cell: int, sizes: Array, beyond: float, random: np.random.Generator) -> Array:
-        """Cost of a cell in each draw, relative to the chosen law: its error and drift, and the forms left open."""
+    def _unit_draws(self, cell: int, units: Sequence[Array], beyond: float, random: np.random.Generator) -> Array:
+        """Cost of a cell in each draw, relative to the chosen law: errors of coefficients, drift, and forms left open."""
         law = self.units.laws[cell]
-        ratio = sizes / sizes[0] if sizes[0] > 0 else np.ones(sizes.size)
-        weights = np.array([weight for weight, *_ in law.forms])
-        forms = random.choice(sizes.size, DRAWS, p=weights / weights.sum())
-        error = float(np.hypot(law.spread / np.sqrt(max(law.runs, 1)), law.drift * beyond))
-        return np.asarray(np.clip(ratio, 0.01, 100.0)[forms] * np.exp(random.normal(0.0, error, DRAWS)))
+        size = float(law.forms[0].coefficients @ units[0])
+        # Forms are drawn by their weights, as by ``random.choice``, which takes longer.
+        cumulated = np.cumsum([one.weight for one in law.forms])
+        drawn = (cumulated / cumulated[-1]).searchsorted(random.random(DRAWS), side="right")
+        out = np.ones(DRAWS)
+        for place in np.flatnonzero(np.bincount(drawn)).tolist() if size > 0 else ():
+            one, mine = law.forms[place], drawn == place
+            errors = one.deviations @ random.normal(size=(one.coefficients.size, int(mine.sum())))
+            coefficients = np.maximum(one.coefficients[:, None] + errors, np.minimum(one.coefficients, 0.0)[:, None])
+            out[mine] = units[place] @ coefficients / size
+        drift = np.minimum(np.maximum(random.normal(0.0, law.drift * beyond, DRAWS), -FARTHEST), FARTHEST)
+        return np.minimum(np.maximum(out, 0.01), 100.0) * np.exp(drift)
 
     def _sums(self, coefficients: Array) -> list[dict[Monomial, float]]:
         return [{self.monomials[t]: float(row[t]) for t in np.flatnonzero(row)} for row in np.atleast_2d(coefficients)]
@@ -290,24 +316,35 @@ class Forecasts:
         """The prediction for the whole run."""
         return self._predictions(np.array([self.whole]), self.whole_draws[None], point)[0]
 
+    def relative_limits(self) -> Array:
+        """Limits of the mean of each function and of a new run, (4, F), divided by the mean; 1 where that is 0."""
+        means = np.maximum(self.inclusive, 0.0)
+        limits = np.array(self._limits(means, self.draws))
+        return np.divide(limits, means, out=np.ones_like(limits), where=means > 0)
+
     def _predictions(self, means: Array, draws: Array, point: Point) -> list[Prediction]:
         """Predictions from expected costs (n,) and their draws (n, DRAWS)."""
         means = np.maximum(means, 0.0)
+        columns = (means, *self._limits(means, draws))
+        return [Prediction(dict(point), *five) for five in zip(*(one.tolist() for one in columns), strict=True)]
+
+    def _limits(self, means: Array, draws: Array) -> tuple[Array, Array, Array, Array]:
+        """Lower and upper ends of the intervals for means (n,) and for a new run, from draws (n, DRAWS)."""
         low, high = np.quantile(draws, [LOW, HIGH], axis=1)
         new_low, new_high = np.quantile(draws * self.machine, [LOW, HIGH], axis=1)
-        lower, upper = (
-            (np.minimum(low, means), np.minimum(new_low, means)),
-            (np.maximum(high, means), np.maximum(new_high, means)),
+        return (
+            np.minimum(low, means),
+            np.maximum(high, means),
+            np.minimum(new_low, means),
+            np.maximum(new_high, means),
         )
-        columns = (means, lower[0], upper[0], lower[1], upper[1])
-        return [Prediction(dict(point), *five) for five in zip(*(one.tolist() for one in columns), strict=True)]
 
 
 def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostModel:
     """The cost model of a program from its executions.
 
-    Features are those that all executions have and that vary; only the ``preferred`` ones if there are any, because a
-    point asked for has no others.
+    Features are the ``preferred`` ones if there are any, because a point asked for has no others; else those of
+    :func:`run_features`.
     """
     features = run_features(costs.runs, preferred)
     cells = list(_cells(costs))
@@ -318,13 +355,17 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
         full = learn_full_collections(costs.runs, costs.metric, young.calls, young.own, features)
         if full is not None:
             cells[place] = replace(young, own=young.own - full.own)
+    outside = [place for place, cell in enumerate(cells) if costs.components[cell.component].name == OUTSIDE]
+    ends = learn_ends(costs.runs, costs.metric, cells[outside[0]].own, features) if outside else None
+    if ends is not None:
+        cells[outside[0]] = replace(cells[outside[0]], own=cells[outside[0]].own - ends.own)
     calls = np.array([cell.calls for cell in cells]).reshape(len(cells), len(costs.runs)).T
     made = np.array([cell.made for cell in cells]).reshape(calls.T.shape).T
     own = np.array([cell.own for cell in cells]).reshape(calls.T.shape).T
     units = learn_units(calls, made, own, features, accumulates)
     strands, (shares, strand_of) = _strands(costs, cells, calls, features)
     # Laws of the calls that are made from the strands, where their cost may follow these.
-    depends = [k for k, one in enumerate(strands) if any(form.by_calls for _, form, _ in units.laws[one.cell].forms)]
+    depends = [k for k, one in enumerate(strands) if any(fit.form.by_calls for fit in units.laws[one.cell].forms)]
     made_from = np.zeros((len(costs.runs), len(strands)))
     for of_strands, of_run in zip(made_from, costs.context_made, strict=True):
         of_strands += np.bincount(strand_of, of_run, minlength=len(strands))
@@ -357,6 +398,12 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
             rows, weights = np.append(rows, rows[: inside.size][inside]), np.append(weights, share[context[inside]])
             parts = np.append(parts, np.full(inside.sum(), len(strands)))
             strands = (*strands, strand)
+    if ends is not None:
+        nothing = np.zeros(len(costs.runs))
+        cells.append(Cell(cells[outside[0]].component, cells[outside[0]].contexts, nothing, nothing, ends.own))
+        units = replace(units, laws=(*units.laws, ends.unit))
+        rows, weights = np.append(rows, cells[outside[0]].component), np.append(weights, 1.0)
+        parts, strands = np.append(parts, len(strands)), (*strands, Strand(len(cells) - 1, ends.blocks, 1.0))
     terms = [_cost_terms(strand, units) for strand in strands]
     monomials = tuple(dict.fromkeys(key for one in terms for key in one))
     number = {key: place for place, key in enumerate(monomials)}
@@ -369,11 +416,29 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
 
 
 def run_features(runs: Sequence[Run], preferred: Sequence[str]) -> dict[str, Array]:
-    """Features of the runs that all have and that vary, (R,) each; the preferred ones alone, if there are any."""
+    """Features of the runs that all have and that vary, (R,) each: the preferred ones alone, if there are any.
+
+    Else those that a person varied, and of the others those that do not follow from them: what has one value at each
+    combination of varied values, as the size of a file has, says nothing that they do not. So laws are over the features
+    that a person names when asking for another size, whether a size is asked for or not.
+    """
     names = [name for name in runs[0].features if all(name in run.features for run in runs)] if runs else []
-    names = [name for name in names if name in preferred] or names
     columns = {name: np.array([run.features[name] for run in runs], dtype=np.float64) for name in names}
-    return {name: column for name, column in columns.items() if np.ptp(column) > 0}
+    columns = {name: column for name, column in columns.items() if np.ptp(column) > 0}
+    if asked := {name: column for name, column in columns.items() if name in preferred}:
+        return asked
+    varied = {name: columns[name] for name in columns if all(name in run.configuration for run in runs)}
+    if not varied:
+        return columns
+    size = np.unique(np.array(list(varied.values())).T, axis=0, return_inverse=True)[1].reshape(-1)
+    return {name: column for name, column in columns.items() if name in varied or not _follows(column, size)}
+
+
+def _follows(column: Array, size: NDArray[np.intp]) -> bool:
+    """Whether a feature (R,) has one value at each size, (R,)."""
+    order = np.lexsort([column, size])
+    same = size[order][1:] == size[order][:-1]
+    return bool((column[order][1:] == column[order][:-1])[same].all())
 
 
 def _cells(costs: ProgramCosts) -> tuple[Cell, ...]:

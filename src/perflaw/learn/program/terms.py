@@ -39,6 +39,8 @@ PLAIN: Final = (
 """Exponents of x and of log x of the monomials that other laws of one feature are approximated by."""
 MAX_MISFIT: Final = 0.01
 """Largest relative error of such an approximation."""
+LARGEST: Final = 1e100
+"""Largest value of a monomial: products with costs and calls, their sums and the squares of these are numbers."""
 BEYOND: Final = 10.0
 """Approximations hold up to so many times the largest value of the feature."""
 
@@ -118,11 +120,12 @@ def joined(terms: TermSum) -> dict[Monomial, float]:
         for condition, _ in key:
             if key in out and isinstance(condition, Binary) and condition.op == "<=":
                 everywhere = tuple(factor for factor in key if factor[0] != condition)
-                [above] = product({everywhere: 1.0}, {((Binary(">", condition.left, condition.right), 1.0),): 1.0})
-                if above in out:
-                    low, high = out.pop(key), out.pop(above)
-                    out[everywhere] = out.get(everywhere, 0.0) + low
-                    out[above] = high - low
+                opposite = Binary(">", condition.left, condition.right)
+                for above in product({everywhere: 1.0}, {((opposite, 1.0),): 1.0}):
+                    if above in out:
+                        low, high = out.pop(key), out.pop(above)
+                        out[everywhere] = out.get(everywhere, 0.0) + low
+                        out[above] = high - low
     return out
 
 
@@ -147,13 +150,13 @@ def _contradicts(bases: Iterable[Expression]) -> bool:
 
 
 def values(keys: list[Monomial], features: Mapping[str, Array], count: int) -> Array:
-    """Values of monomials at ``count`` points, (T, count)."""
+    """Values of monomials at ``count`` points, (T, count); those beyond the largest are the largest."""
     out = np.ones((len(keys), count))
     with np.errstate(all="ignore"):
         for row, key in zip(out, keys, strict=True):
             for base, power in key:
                 row *= (features[base.text] if isinstance(base, Name) else evaluate(base, features)) ** power
-    return np.nan_to_num(out, nan=0.0, posinf=1e300)
+    return np.minimum(np.nan_to_num(out, nan=0.0), LARGEST)
 
 
 def expression_of(terms: TermSum) -> Expression:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from perflaw.laws.catalogue import CONSTANT, POWER, smooth_families
 from perflaw.learn.series.fit import Fit, fit
@@ -40,6 +39,7 @@ from perflaw.learn.series.model import (
 )
 from perflaw.learn.series.series import Array, Options, Rows
 from perflaw.learn.series.stacks import Batch
+from perflaw.special import stdtrit
 
 INTERCEPT_WIDTH = 8.0
 """Prior width of an intercept, see the module."""

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, stdtrit
 
 from perflaw.learn.series.independence import logs_if_positive, ranks, standardised, student_tail, t_of_correlation
 from perflaw.learn.series.law import ranges
 from perflaw.learn.series.series import Array, Series
+from perflaw.special import fdtrc, stdtrit
 from perflaw.types import Law
 
 COLLINEAR = 0.9

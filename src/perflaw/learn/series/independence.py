@@ -22,9 +22,9 @@ from itertools import pairwise, permutations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, ndtr, stdtr
 
 from perflaw.learn.series.series import Array, Units, drawn_rows, evenly
+from perflaw.special import fdtrc, ndtr, stdtr
 
 CLEAR = 1e-3
 """Spearman's test at this p passes a series without permutations; it is valid for any noise."""

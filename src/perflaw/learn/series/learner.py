@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from perflaw.learn.series.blends import blends
 from perflaw.learn.series.candidates import choose, fit_candidates
@@ -27,6 +26,7 @@ from perflaw.learn.series.regimes import regimes
 from perflaw.learn.series.series import Options, Rows, Series, Units, prepare, quiet
 from perflaw.learn.series.several_features import MANY_ROWS, several_features, several_features_at_once
 from perflaw.learn.series.zeros import two_parts
+from perflaw.special import stdtrit
 
 CELLS = 40_000
 """Numbers in an array of a batch; what stays in the cache is fast."""

@@ -13,7 +13,6 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
 
 from perflaw.laws.build import number, product
 from perflaw.laws.tree import Binary, Expression, Name
@@ -26,6 +25,7 @@ from perflaw.learn.series.model import LOGNORMAL, NORMAL, Band, FittedModel, wid
 from perflaw.learn.series.partition import FEWEST_SIZES, SortedSeries, best_partitions, confirmed, cost
 from perflaw.learn.series.segments import FittedPartition, Partition, fit_partitions
 from perflaw.learn.series.series import Array, Options, Rows
+from perflaw.special import fdtrc
 from perflaw.types import Alternative, Breakpoint
 
 FEWEST_RESIDUALS = 8

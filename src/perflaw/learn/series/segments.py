@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from perflaw.confidence import LEVEL
 from perflaw.laws.catalogue import CONSTANT
@@ -20,6 +19,7 @@ from perflaw.learn.series.fit import Fit, fit
 from perflaw.learn.series.model import FittedModel, covariance_between_runs, moulton, residual_and_gradient
 from perflaw.learn.series.partition import SortedSeries, splits
 from perflaw.learn.series.series import Array, Options, Rows, Series
+from perflaw.special import stdtrit
 from perflaw.types import Breakpoint, Law
 
 LIKELIHOOD = round(-2.0 * math.log(1.0 - math.sqrt(LEVEL)), 2)

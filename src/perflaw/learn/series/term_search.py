@@ -18,7 +18,6 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from perflaw.laws.catalogue import FAMILIES
 from perflaw.learn.series.candidates import EXTRA_COST, INTERCEPT_WIDTH
@@ -41,6 +40,7 @@ from perflaw.learn.series.terms import (
     surprise,
     term_values,
 )
+from perflaw.special import stdtrit
 
 BEAM = 6
 """Number of sums that are extended at each length."""

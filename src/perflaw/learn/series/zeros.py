@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import chdtrc, expit, ndtri
 
 from perflaw.confidence import HIGH
 from perflaw.laws.build import number
@@ -28,6 +27,7 @@ from perflaw.learn.series.learnt import (
 )
 from perflaw.learn.series.model import Band
 from perflaw.learn.series.series import Array, Options, Series, quiet
+from perflaw.special import chdtrc, expit, ndtri
 from perflaw.types import Noise
 
 FEWEST_ZEROS, FEWEST_POSITIVE = 2, 6

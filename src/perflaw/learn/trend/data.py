@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from perflaw.errors import DataError
+from perflaw.learn.plausibility import run_feature_costs
 
 Array = NDArray[np.float64]
 """Floating point array; a docstring states its shape where it is used."""
@@ -20,7 +21,7 @@ FEW_WORKLOADS = 5
 """With fewer distinct runs many unrelated locations fit each other by chance."""
 MAX_COUNT = 1e100
 """Largest count; its squares can be summed."""
-RECORD_MORE = "perflaw record --collect lines --vary n=100,300,1000,3000,10000 -- …"
+RECORD_MORE = "perflaw record --collect lines --vary n=100,300,1000,3000,10000,30000 -- …"
 """The command that records more workloads."""
 
 
@@ -41,6 +42,8 @@ class TrendOptions:
     """
     representatives: tuple[int, ...] = ()
     """Rows of the matrix whose counts are used as features as well (§6.2.3)."""
+    nonzero: int = 6
+    """Runs with a count above 0 that a law of a cluster needs: two or three such runs lie on any curve."""
     full: int = 100
     """Number of clusters, by cost and by predicted cost, that get a joint law, breakpoints, curves and residuals.
 
@@ -57,6 +60,8 @@ class TrendOptions:
             raise DataError(f"alpha must lie between 0 and 0.5, not {self.alpha:g}", "members fit with R² > 1 − alpha")
         if not self.sigma >= 0.0:
             raise DataError(f"sigma must be a number of at least 0, not {self.sigma:g}")
+        if self.nonzero < 1:
+            raise DataError(f"a law needs at least 1 run with a count above 0, not {self.nonzero}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +73,10 @@ class TrendData:
     names: tuple[str, ...]
     """Names of the locations, (L,)."""
     features: Mapping[str, Array]
-    """Features that vary, (R,) each, NaN for a run without the feature; declared features come first."""
+    """Features that vary, (R,) each, NaN for a run without the feature.
+
+    Sizes come first, then other numbers, then what numbers the runs; in the given order with ``paper``.
+    """
     designated: Mapping[str, int]
     """Features that are counts of a location → row of the location."""
     workload: NDArray[np.intp]
@@ -118,6 +126,9 @@ def check_data(
         kept[name] = x
         if lacking := int(np.isnan(x).sum()):
             notes.append(f"feature {name} is missing in {lacking} of {runs} runs: its laws are learnt without them")
+    if not options.paper:
+        prior_costs = run_feature_costs(kept)
+        kept = {name: kept[name] for name in sorted(kept, key=lambda name: prior_costs[name])}
     columns = np.array(list(kept.values())) if kept else matrix
     numbers: dict[bytes, int] = {}
     workload = np.array(
@@ -145,6 +156,9 @@ def check_data(
     runs, workloads = workload.size, int(workload.max()) + 1
     if not kept:
         notes.append("no feature varies: clusters have no laws; `perflaw feature NAME=… RUN` declares a feature")
+    elif runs < options.nonzero:
+        few = f"{runs} runs are fewer than the {options.nonzero} that a law needs"
+        notes.append(f"clusters have no laws: {few}: record more sizes, or lower the limit with --nonzero {runs}")
     elif workloads < runs:
         notes.append(f"{runs} runs of {workloads} workloads: runs of equal features repeat one workload")
     return TrendData(matrix, tuple(names), kept, designated, workload, tuple(notes))

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from perflaw.confidence import LEVEL
 from perflaw.errors import DataError
+from perflaw.learn.plausibility import run_feature_costs
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series import Options as LawOptions
+from perflaw.learn.series.collinear import collinear
 from perflaw.learn.series.learnt import FACTORS, percentile95
 from perflaw.learn.trend.data import Array, TrendData, TrendOptions
+from perflaw.learn.trend.headline import Rivals, choose_headlines
 from perflaw.types import Law, Overtake, PowerLaw, Prediction
 
 Point = Mapping[str, float]
@@ -87,36 +90,40 @@ class ClusterLaws:
     """The laws of one cluster's cost."""
 
     single: Mapping[str, Learnt]
-    """Feature → law in this feature alone."""
-    joint: Learnt | None
-    """Law over all features; None if there are no features."""
+    """Feature → law in this feature alone; features that too few runs with a count above 0 have are missing."""
+    headline: Learnt | None
+    """The law that stands for the cluster; None if no feature has a law."""
     full: bool
-    """Breakpoints and the joint law were looked for; otherwise ``joint`` is the best of ``single``."""
+    """Breakpoints and laws in several features were looked for, and the headline predicts runs left out best."""
 
-    @property
-    def growth(self) -> Mapping[str, Learnt]:
-        """Laws that state how the cost grows, without the constants that stand in for an inconclusive dependence."""
-        return {name: one for name, one in self.single.items() if one.law.features or one.law.verdict != "inconclusive"}
+    def at(self, point: Point) -> Learnt | None:
+        """The law that predicts at a point: the headline if the point has its features, else the best law in one."""
+        if self.headline is None or set(self.headline.law.features) <= set(point):
+            return self.headline
+        return best({name: self.single[name] for name in point if name in self.single})
 
     def predict(self, point: Point) -> tuple[Prediction, Law] | None:
-        """Cost at a point and the law that predicts it; None without a law.
-
-        The joint law predicts if the point has its features, otherwise the best law in a feature of the point.
-        """
-        if self.joint is None:
+        """Cost at a point and the law that predicts it; None without a law."""
+        learnt = self.at(point)
+        if learnt is None:
             return None
-        needed = set(self.joint.law.features)
-        learnt = self.joint if needed <= set(point) else best({name: self.single[name] for name in point})
         for known in reversed(learnt.law.predictions):
             if all(known.features[name] == point.get(name) for name in known.features):
                 return replace(known, features=point), learnt.law
         return learnt.predict([point])[0], learnt.law
 
 
-def best(laws: Mapping[str, Learnt]) -> Learnt:
-    """The law with the strongest verdict, then with the largest R²; the first of equals."""
+def best(laws: Mapping[str, Learnt]) -> Learnt | None:
+    """The law with the strongest verdict, then with the largest R² less what its feature costs; the first of equals."""
     strength = {"law": 2, "inconclusive": 1, "none": 0}
-    return max(laws.values(), key=lambda learnt: (strength[learnt.law.verdict], learnt.law.r2 or 0.0))
+    costs = run_feature_costs(laws)
+
+    def unexplained(name: str) -> float:
+        law = laws[name].law
+        return law.n * float(np.log(max(1.0 - (law.r2 or 0.0), 1e-12))) + costs[name]
+
+    first = max(laws, key=lambda name: (strength[laws[name].law.verdict], -unexplained(name)), default=None)
+    return None if first is None else laws[first]
 
 
 def learn_laws(
@@ -131,38 +138,65 @@ def learn_laws(
     if not data.features:
         return [ClusterLaws({}, None, True)] * len(costs)
     if len(costs) <= options.full:
-        return _learn(costs, names, data, points, full=True)
-    laws = _learn(costs, names, data, points, full=False)
+        return _learn(costs, names, data, points, options, full=True)
+    laws = _learn(costs, names, data, points, options, full=False)
     predictions = [one.predict(points.rank) for one in laws]
     by_prediction = np.argsort([-one[0].mean if one else 0.0 for one in predictions], kind="stable")
     in_full = costly.copy()
     in_full[: options.full] = True
     in_full[by_prediction[: options.full // 2]] = True
     places = np.flatnonzero(in_full).tolist()
-    again = _learn(costs[places], [names[c] for c in places], data, points, full=True)
+    again = _learn(costs[places], [names[c] for c in places], data, points, options, full=True)
     for place, one in zip(places, again, strict=True):
         laws[place] = one
     return laws
 
 
+def has_law(costs: Array, x: Array, options: TrendOptions) -> NDArray[np.bool_]:
+    """Whether enough runs with the feature (R,) have a count above 0 for a law, for each of C clusters, (C, R) -> (C,)."""
+    return np.asarray(((costs > 0) & ~np.isnan(x)).sum(axis=1) >= options.nonzero)
+
+
 def _learn(
-    costs: Array, names: Sequence[str], data: TrendData, points: PredictionPoints, *, full: bool
+    costs: Array,
+    names: Sequence[str],
+    data: TrendData,
+    points: PredictionPoints,
+    trend_options: TrendOptions,
+    *,
+    full: bool,
 ) -> list[ClusterLaws]:
     options = law_options(data.workloads, full=full)
     single: list[dict[str, Learnt]] = [{} for _ in costs]
     for name, x in data.features.items():
         # Without points the learner predicts all series at once at its own points, which are these.
         at = None if points.default else [{name: value} for value in points.single[name]]
-        learnt = learn(_series(costs, names, {name: x}, data), at, options)
-        for laws, law in zip(single, learnt, strict=True):
-            laws[name] = law
-    # If too few runs have all features, the joint law is over the features that every run has.
+        places = np.flatnonzero(has_law(costs, x, trend_options)).tolist()
+        learnt = learn(_series(costs[places], [names[c] for c in places], {name: x}, data), at, options)
+        for place, law in zip(places, learnt, strict=True):
+            single[place][name] = law
+    laws = [ClusterLaws(one, best(one), full) for one in single]
+    # If too few runs have all features, the law in several is over the features that every run has.
     known = ~np.isnan(np.array(list(data.features.values()))).any(axis=0)
     together = data.features if known.sum() >= max(known.size / 2, 3) else data.complete
-    if not full or len(together) < 2:
-        return [ClusterLaws(laws, best(laws), full) for laws in single]
-    joint = learn(_series(costs, names, together, data), None if points.default else list(points.joint), options)
-    return [ClusterLaws(laws, law, full) for laws, law in zip(single, joint, strict=True)]
+    places = [c for c, one in enumerate(single) if together.keys() <= one.keys()]
+    if not full or len(together) < 2 or not places:
+        return laws
+    costs, names = costs[places], [names[c] for c in places]
+    prior_costs = run_feature_costs(together)
+
+    unknown = np.isnan(np.array(list(together.values()))).any(axis=0)
+
+    def series(features: Sequence[str]) -> list[Series]:
+        """Series in some of the features, all of the runs that have all of them."""
+        some = _series(costs, names, {name: np.where(unknown, np.nan, together[name]) for name in features}, data)
+        return [replace(one, costs=prior_costs) for one in some] if len(features) > 1 else some
+
+    joint = learn(series(tuple(together)), None if points.default else list(points.joint), options)
+    rivals = [Rivals({name: single[c][name] for name in together}, law) for c, law in zip(places, joint, strict=True)]
+    for place, headline in zip(places, choose_headlines(series, rivals, prior_costs, options), strict=True):
+        laws[place] = replace(laws[place], headline=headline)
+    return laws
 
 
 def _series(costs: Array, names: Sequence[str], features: Mapping[str, Array], data: TrendData) -> list[Series]:
@@ -200,9 +234,11 @@ def log_residuals(learnt: Learnt, costs: Array, x: Array, name: str) -> tuple[fl
     return tuple(value if some else None for value, some in zip(values.tolist(), positive.tolist(), strict=True))
 
 
-# ---- Overtaking points (trend-prof §4.2): from which size on a cluster costs more than one that is ranked above it. Laws are
-# compared on a grid from the smallest to 100 times the largest value of a feature. A crossing counts if the order of the laws
-# stays changed until the end of the grid. Its interval is where their bands could cross first and last.
+# ---- Overtaking points (trend-prof §4.2): from which size on a cluster costs more than one that is ranked above it. The laws
+# that rank the predicted costs are compared, and only if they are established. One size grows on a grid from its
+# smallest to 100 times its largest value; features that say the same in the data grow with it, and others stay where
+# predicted costs are ranked. A crossing counts if the order of the laws stays changed until the end of the grid. Its
+# interval is where their bands could cross first and last.
 
 HORIZON = 100.0
 """Laws are compared up to so many times the largest value of the feature; beyond it they are no forecast."""
@@ -210,75 +246,97 @@ MIN_LEAD = 1e-3
 """A smaller lead at the end of the grid is a tie: two clusters of the same locations, and rounding."""
 GRID = 160
 """Values of the feature at which laws are compared; crossings between them are interpolated."""
-GrowthLaw = Learnt | PowerLaw
-"""A law of the learner, or one of the paper."""
 Lines = tuple[Array, Array, Array]
 """Mean of a law on the grid, its lower and its upper limit."""
 
 
+@dataclass(frozen=True, slots=True)
+class PaperLaw:
+    """The paper's power law of a cluster in one feature."""
+
+    feature: str
+    """The feature."""
+    law: PowerLaw
+    """The power law."""
+
+
+RankingLaw = Learnt | PaperLaw
+"""An established law that predicts the cost by which a cluster is ranked."""
+
+
 def overtakes(
-    laws: Sequence[Mapping[str, GrowthLaw]],
+    laws: Sequence[RankingLaw | None],
     names: Sequence[str],
     costly: Sequence[bool],
     full: Sequence[bool],
-    x: Array,
-    feature: str,
-    largest: float,
+    data: TrendData,
+    points: PredictionPoints,
 ) -> list[list[Overtake]]:
-    """For clusters in descending cost, (C,): the costly clusters above that each overtakes as one feature grows.
+    """For clusters in descending cost, (C,): the costly clusters above that each overtakes as a feature grows.
 
-    Only clusters that were learnt in ``full``, (C,), overtake. ``x`` are the feature's values in the runs, ``largest``
-    is the largest value that predictions were asked for.
+    ``laws`` are those that rank predicted costs, None where none is established. Only clusters that were learnt in
+    ``full``, (C,), overtake.
     """
     found: list[list[Overtake]] = [[] for _ in laws]
-    positive = x[x > 0]
-    rivals = [j for j, is_costly in enumerate(costly) if is_costly and feature in laws[j]]
-    if not positive.size or not rivals:
-        return found
-    grid = np.geomspace(positive.min(), max(HORIZON * positive.max(), largest), GRID)
-    lines: dict[int, Lines] = {}
-
-    def lines_of(i: int) -> Lines:
-        if i not in lines:
-            lines[i] = (mean_of(laws[i][feature], feature, grid), *band_of(laws[i][feature], feature, grid))
-        return lines[i]
-
-    last = {
-        i: float(mean_of(one[feature], feature, grid[-1:])[0])
-        for i, one in enumerate(laws)
-        if full[i] and feature in one
-    }
-    for i, mean in last.items():
-        for j in rivals:
-            if j >= i or mean <= (1.0 + MIN_LEAD) * last[j]:
+    rivals = [j for j, is_costly in enumerate(costly) if is_costly and laws[j] is not None]
+    complete = data.complete
+    same = collinear(np.array(list(complete.values()))) if len(complete) > 1 else np.eye(len(complete), dtype=bool)
+    for name, prior_cost in run_feature_costs(points.rank).items():
+        if prior_cost > 0:
+            continue  # sizes grow; of other numbers nobody knows how far
+        x = data.features[name]
+        positive = x[x > 0]
+        if not positive.size or not rivals:
+            continue
+        grid = np.geomspace(positive.min(), max(HORIZON * positive.max(), *points.single[name]), GRID)
+        columns = {other: np.full(GRID, value) for other, value in points.rank.items()} | {name: grid}
+        if name in complete:
+            row = same[list(complete).index(name)]
+            for other, says_the_same in zip(complete, row, strict=True):
+                if says_the_same and other != name and other in columns and points.rank[name] > 0:
+                    columns[other] = grid * (points.rank[other] / points.rank[name])
+        lines: dict[int, Lines] = {}
+        for i, law in enumerate(laws):
+            if not full[i] or law is None or name not in _features_of(law):
                 continue
-            crossing = _crossing(grid, lines_of(i), lines_of(j))
-            if crossing:
-                found[i].append(Overtake(j + 1, names[j], feature, *crossing))
+            for j in rivals:
+                if j >= i:
+                    continue
+                for k in (i, j):
+                    if k not in lines:
+                        lines[k] = _lines_of(laws[k], columns)
+                if lines[i][0][-1] > (1.0 + MIN_LEAD) * lines[j][0][-1]:
+                    crossing = _crossing(grid, lines[i], lines[j])
+                    if crossing:
+                        found[i].append(Overtake(j + 1, names[j], name, *crossing))
     return found
 
 
-def mean_of(law: GrowthLaw, feature: str, x: Array) -> Array:
-    """Expected cost at values of the feature, (k,)."""
-    if isinstance(law, PowerLaw):
-        return np.asarray(law.coefficient * x**law.exponent)
-    return law.mean({feature: x})
+def _features_of(law: RankingLaw) -> tuple[str, ...]:
+    return (law.feature,) if isinstance(law, PaperLaw) else law.law.features
 
 
-def band_of(law: GrowthLaw, feature: str, x: Array) -> tuple[Array, Array]:
-    """Limits of the mean, (k,) each.
+def _lines_of(law: RankingLaw | None, columns: Mapping[str, Array]) -> Lines:
+    """Mean and limits of the mean at the values of the features, (k,) each.
 
     The limits of a power law turn about the point of its first prediction with the limits of the exponent.
     """
-    if not isinstance(law, PowerLaw):
-        _, low, high, _, _ = law.band({feature: x})
-        return low, high
-    if law.exponent_low is None or law.exponent_high is None or not law.predictions:
-        return np.zeros_like(x), np.full_like(x, 1e300)
-    mean, pivot = mean_of(law, feature, x), law.predictions[0]
-    distance = x / pivot.features[feature]
-    limits = [mean * distance ** (exponent - law.exponent) for exponent in (law.exponent_low, law.exponent_high)]
-    return np.minimum(*limits) * (pivot.mean_low / pivot.mean), np.maximum(*limits) * (pivot.mean_high / pivot.mean)
+    assert law is not None
+    if isinstance(law, Learnt):
+        mean, low, high, _, _ = law.band(columns)
+        return mean, low, high
+    power, x = law.law, columns[law.feature]
+    mean = np.asarray(power.coefficient * x**power.exponent)
+    if power.exponent_low is None or power.exponent_high is None or not power.predictions:
+        return mean, np.zeros_like(x), np.full_like(x, 1e300)
+    pivot = power.predictions[0]
+    distance = x / pivot.features[law.feature]
+    limits = [mean * distance ** (exponent - power.exponent) for exponent in (power.exponent_low, power.exponent_high)]
+    return (
+        mean,
+        np.minimum(*limits) * (pivot.mean_low / pivot.mean),
+        np.maximum(*limits) * (pivot.mean_high / pivot.mean),
+    )
 
 
 def _crossing(grid: Array, lines: Lines, rival: Lines) -> tuple[float, float, float | None] | None:

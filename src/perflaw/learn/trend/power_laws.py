@@ -3,6 +3,10 @@
 The line is the paper's. Its intervals are not: runs of one workload repeat it, so that errors come from the mean
 residuals of the workloads (G workloads give G − 2 degrees of freedom), which for single runs are the textbook's own.
 With ``--paper`` the intervals are bootstrap percentiles over runs.
+
+A constant, a logarithm or a regime of small sizes bends the counts away from a line through logarithms, and runs of 0 have
+no logarithm. Then its exponent is a mean over the data, and not the growth that larger inputs meet. Whether the law or the
+line follows the counts is seen where growth shows, in the larger half of the runs.
 """
 
 from __future__ import annotations
@@ -10,15 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from perflaw.confidence import LEVEL
+from perflaw.learn.series import Learnt
+from perflaw.learn.series.series import quiet
 from perflaw.learn.trend.data import Array, TrendOptions
-from perflaw.types import PowerLaw, Prediction
+from perflaw.special import stdtrit
+from perflaw.types import Disagreement, PowerLaw, Prediction
 
 MIN_WORKLOADS = 3
 """Smallest number of workloads that a power law is fitted to."""
@@ -28,6 +34,14 @@ BATCH = 128
 """Number of clusters that are resampled at a time."""
 PERCENTILES = (50.0 * (1.0 - LEVEL), 50.0 * (1.0 + LEVEL))
 """Percentiles of the resamples that are the limits."""
+AHEAD: Final = np.array([100.0, 1000.0])
+"""The law's growth is that between these multiples of the largest size, where its leading term governs."""
+LEAST: Final = 0.05
+"""Smallest difference of exponents that a reader sees."""
+STEEP: Final = 50.0
+"""Growths beyond are told as this exponent: an exponential has none."""
+ENDLESS: Final = 1e200
+"""From this count on a growth is an exponential's: it may have no larger number."""
 
 
 def power_laws(
@@ -229,3 +243,32 @@ def _percentiles(values: Array) -> Array:
         return np.asarray(np.percentile(values, PERCENTILES, axis=0))
     some = known.any(axis=0)
     return np.where(some, np.nanpercentile(np.where(some, values, 0.0), PERCENTILES, axis=0), np.nan)
+
+
+def disagreement(learnt: Learnt, power: PowerLaw, costs: Array, x: Array, name: str) -> Disagreement | None:
+    """What separates a law and the paper's power law of one feature, with counts and feature (R,); None if they agree."""
+    known = ~np.isnan(x)
+    top = float(x[known].max())
+    if not learnt.law.features or top <= 0 or power.exponent_low is None or power.exponent_high is None:
+        return None
+    with quiet():
+        near, far = learnt.mean({name: AHEAD * top}).tolist()
+    if near <= 0:
+        return None
+    growth = float(np.clip(np.log(max(far, 1e-300) / near) / np.log(AHEAD[1] / AHEAD[0]), -STEEP, STEEP))
+    growth = STEEP if far > ENDLESS else growth
+    # They agree if either interval covers the other: exponents at the largest size, over all laws not told apart.
+    covers = power.exponent_low <= growth <= power.exponent_high
+    is_covered = learnt.law.slope_low[name] <= power.exponent <= learnt.law.slope_high[name]
+    if abs(growth - power.exponent) < LEAST or covers or is_covered:
+        return None
+    larger = known & (costs > 0) & (x > 0)
+    larger &= x >= np.median(x[larger])
+    y, sizes = costs[larger], x[larger]
+
+    def error(mean: Array) -> float:
+        return float(np.expm1(np.median(np.abs(np.log(y) - np.log(np.maximum(mean, 1e-300))))))
+
+    by_law, by_power = error(learnt.mean({name: sizes})), error(power.coefficient * sizes**power.exponent)
+    established = learnt.law.verdict == "law"
+    return Disagreement("law" if established and by_law <= by_power else "power law", growth, by_law, by_power)

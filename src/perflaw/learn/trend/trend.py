@@ -17,15 +17,17 @@ from perflaw.learn.trend.clusters import Clustering, LocationCluster, find_clust
 from perflaw.learn.trend.data import COSTLY, Array, TrendData, TrendOptions, check_data
 from perflaw.learn.trend.laws import (
     ClusterLaws,
-    GrowthLaw,
+    PaperLaw,
     Point,
     PredictionPoints,
+    RankingLaw,
+    has_law,
     learn_laws,
     log_residuals,
     overtakes,
     prediction_points,
 )
-from perflaw.learn.trend.power_laws import power_laws
+from perflaw.learn.trend.power_laws import disagreement, power_laws
 from perflaw.types import Cluster, Overtake, PowerLaw, Prediction, Trends
 
 
@@ -119,19 +121,13 @@ def _rank_clusters(
     powers: list[dict[str, PowerLaw]] = [{} for _ in clusters]
     for name, x in data.features.items():
         found = power_laws(costs, x, name, data.workload, points.single[name], options)
-        for by_feature, law in zip(powers, found, strict=True):
-            if law:
+        for by_feature, law, enough in zip(powers, found, has_law(costs, x, options), strict=True):
+            if law and enough:
                 by_feature[name] = law
     laws = learn_laws(costs, names, costly, data, points, options)
-    growth: list[Mapping[str, GrowthLaw]] = [
-        power if options.paper else one.growth for power, one in zip(powers, laws, strict=True)
-    ]
-    full = [one.full for one in laws]
-    overtaken: list[list[Overtake]] = [[] for _ in clusters]
-    for name, x in data.features.items():
-        found_here = overtakes(growth, names, costly.tolist(), full, x[~np.isnan(x)], name, max(points.single[name]))
-        for mine, more in zip(overtaken, found_here, strict=True):
-            mine += more
+    predicted = [predict_cost(power, one, points, options) for power, one in zip(powers, laws, strict=True)]
+    ranking = [law for _, law in predicted]
+    overtaken = overtakes(ranking, names, costly.tolist(), [one.full for one in laws], data, points)
     return [
         RankedCluster(
             cluster,
@@ -140,7 +136,7 @@ def _rank_clusters(
             bool(costly[c]),
             powers[c],
             laws[c],
-            predict_cost(powers[c], laws[c], points, options),
+            predicted[c][0],
             tuple(sorted(overtaken[c], key=lambda one: (one.feature, one.at, one.rank))),
         )
         for c, cluster in enumerate(clusters)
@@ -149,26 +145,29 @@ def _rank_clusters(
 
 def predict_cost(
     powers: Mapping[str, PowerLaw], laws: ClusterLaws, points: PredictionPoints, options: TrendOptions
-) -> Prediction | None:
-    """Cost of a cluster at the point that ranks, None without a law; with ``paper`` by its power law.
+) -> tuple[Prediction | None, RankingLaw | None]:
+    """Cost of a cluster at the point that ranks, and the law that says so, each None where there is none.
 
-    An inconclusive law is one of several shapes, which differ by orders of magnitude a hundred times beyond the data;
-    its mean is that of the shape that happened to score best. There the mean of the power law is taken. Of seven kinds
-    of cost, 12 runs over two decades, predicted at 300 times the data, the worst hundredth of the predictions was
-    wrong by a factor of 890; with the power law in place of inconclusive laws by 200.
+    The law is None if it is not established. An inconclusive law is one of several shapes, which differ by orders of
+    magnitude a hundred times beyond the data; its mean is that of the shape that happened to score best. There the mean
+    of the power law is taken, as with ``paper`` it always is. Of seven kinds of cost, 12 runs over two decades,
+    predicted at 300 times the data, the worst hundredth of the predictions was wrong by a factor of 890; with the power
+    law in place of inconclusive laws by 200.
     """
-    by_law, by_power = laws.predict(points.rank), None
-    candidates = [power for name, power in powers.items() if name in points.rank]
+    learnt, by_law = laws.at(points.rank), laws.predict(points.rank)
+    by_power = feature = None
+    candidates = [name for name in powers if name in points.rank]
     if candidates:  # the power law that fits best; runs that did not execute the cluster lower its mean
-        best = max(candidates, key=lambda one: one.r2 or 0.0)
-        share, last = best.n / (best.n + best.zeros), best.predictions[-1]
+        feature = max(candidates, key=lambda name: powers[name].r2 or 0.0)
+        one = powers[feature]
+        share, last = one.n / (one.n + one.zeros), one.predictions[-1]
         by_power = replace(last, mean=share * last.mean, mean_low=share * last.mean_low, new_low=share * last.new_low)
-    if options.paper or by_law is None:
-        return by_power
+    if options.paper or by_law is None or learnt is None:
+        return by_power, PaperLaw(feature, powers[feature]) if feature is not None else None
     prediction, law = by_law
     if law.verdict != "inconclusive" or by_power is None:
-        return prediction
-    return Prediction(
+        return prediction, learnt if law.verdict == "law" else None
+    wide = Prediction(
         prediction.features,
         by_power.mean,
         min(prediction.mean_low, by_power.mean_low),
@@ -176,6 +175,7 @@ def predict_cost(
         min(prediction.new_low, by_power.new_low),
         max(prediction.new_high, by_power.new_high),
     )
+    return wide, None
 
 
 def _cluster(
@@ -206,9 +206,15 @@ def _cluster(
         share=float(ranked.costs.sum()) / whole,
         max_share=ranked.max_share,
         costly=ranked.costly,
-        law=laws.joint.law if laws.joint else None,
+        law=laws.headline.law if laws.headline else None,
         laws={name: learnt.law for name, learnt in laws.single.items()},
         powers=dict(ranked.powers),
+        disagreements={
+            name: found
+            for name, learnt in drawn.items()
+            if name in ranked.powers
+            and (found := disagreement(learnt, ranked.powers[name], ranked.costs, data.features[name], name))
+        },
         predicted=ranked.predicted,
         overtakes=ranked.overtakes,
         curves=curves,

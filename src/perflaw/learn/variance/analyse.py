@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from perflaw.learn.variance.explain import drivers, explain
-from perflaw.learn.variance.interruptions import remove_interruptions
+from perflaw.learn.variance.interruptions import Outliers, find_outliers, happened_once, remove_interruptions
+from perflaw.learn.variance.latency import latency_of, varying_latencies
 from perflaw.learn.variance.moments import Stats, pooled
-from perflaw.learn.variance.parts import find_cause, off_cpu_share, stats_by_metric
+from perflaw.learn.variance.parts import find_cause, off_cpu_reasons, off_cpu_share, stats_by_metric
 from perflaw.learn.variance.patterns import Merger, SegmentsByNode, Vertex, extract, label
 from perflaw.learn.variance.tail import cost_distribution
 from perflaw.learn.variance.tree import Options, Tree
@@ -39,15 +40,21 @@ def variance(
 ) -> Variance:
     """The patterns of variance of a program, most important first, and the explanation of one function.
 
-    That is ``component``, whose drivers are learnt as well; by default the root of the first pattern is explained.
-    ``deadlines`` are in the unit of the metric.
+    That is ``component``, whose drivers are learnt as well; by default the coroutine with the first of the
+    latencies, else the root of the first pattern. ``deadlines`` are in the unit of the metric.
     """
     found = survey(tree, options)
-    patterns = found.variance.patterns
-    chosen = component or (patterns[0].nodes[0].component if patterns else None)
+    chosen = component or _first(found.variance)
     if chosen is None:
         return found.variance
     return replace(found.variance, explanation=found.explain(chosen, deadlines, with_drivers=component is not None))
+
+
+def _first(variance: Variance) -> Component | None:
+    """The function to explain first: a coroutine whose latency varies highly, else the root of the first pattern."""
+    if variance.latencies:
+        return variance.latencies[0].component
+    return variance.patterns[0].nodes[0].component if variance.patterns else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +85,8 @@ class Survey:
         if component not in self.tree.call_tree.components:
             return None
         heads = self.tree.contexts(self.tree.call_tree.components.index(component))
-        costs = cost_distribution(self.tree, heads)
+        latency = latency_of(self.tree, heads, self.options) if heads else None
+        costs = latency[2] if latency else cost_distribution(self.tree, heads)
         values = costs.values[(costs.values > 0) & (costs.weight > 0)] if costs is not None else np.zeros(0)
         deadlines: list[float] = []
         if len(values):
@@ -94,7 +102,8 @@ def survey(tree: CallTree, options: Options | None = None) -> Survey:
 
 def surveys(tree: CallTree, several: Sequence[Options]) -> list[Survey]:
     """The patterns under several pressures and trims (§8.1); labels are those of the first options."""
-    walked = Tree(remove_interruptions(tree))
+    outliers = Outliers() if several[0].keep_outliers else find_outliers(tree)
+    walked = Tree(remove_interruptions(tree, outliers), happened_once(tree, outliers))
     labels = label(walked, several[0])
     segments, extracted = labels.segments_by_node(), extract(walked, labels)
     merged = {
@@ -108,7 +117,8 @@ def surveys(tree: CallTree, several: Sequence[Options]) -> list[Survey]:
         too_few = sum(stats.n < options.least for stats in walked.stats[1:])
         sizes = _nodes_and_patterns(extracted), _nodes_and_patterns(vertices)
         notes = walked.call_tree.notes
-        result = Variance(tree.metric, patterns, *sizes, walked.size - 1, too_few, notes=notes)
+        latencies = varying_latencies(walked, options)
+        result = Variance(tree.metric, patterns, *sizes, walked.size - 1, too_few, notes=notes, latencies=latencies)
         found.append(Survey(walked, result, options))
     return found
 
@@ -170,6 +180,7 @@ def patterns_of(
             contexts.sort(key=lambda path: [(step.caller, step.site, step.callee) for step in path])
             by_metric = stats_by_metric(tree, sorted(vertex.members))
             off_cpu = off_cpu_share(tree, sorted(vertex.members), by_metric, options)
+            off_for = {} if off_cpu is None else off_cpu_reasons(tree, sorted(vertex.members))
             nodes.append(
                 PatternNode(
                     numbers[vertex],
@@ -182,8 +193,9 @@ def patterns_of(
                     float(stats.x),
                     vertex.vim,
                     tuple(contexts),
-                    find_cause(by_metric, tree.call_tree.metric.name, off_cpu, options, tree.noise),
+                    find_cause(by_metric, tree.call_tree.metric.name, off_cpu, off_for, options, tree.noise),
                     off_cpu,
+                    off_for,
                 )
             )
         edges = [edge for vertex, _ in rows for edge in _back_edges(tree, vertex, numbers, segments, options.paper)]
@@ -220,7 +232,15 @@ def _back_edges(
             cf_net = sums.net(total) / total.spread
             ids = tuple(numbers[each] for each in path)
             found.append(Contribution(numbers[head], numbers[end], ids, cf_self, cf_net))
-    return sorted(found, key=lambda edge: (-edge.cf_net, edge.source))
+    # Of a source that has others below it, the share is without theirs.
+    apart = []
+    for edge in found:
+        below = [one for one in found if one.path[: len(edge.path)] == edge.path and one is not edge]
+        nearest = [
+            one for one in below if not any(two.path == one.path[: len(two.path)] for two in below if two is not one)
+        ]
+        apart.append(replace(edge, cf_net=edge.cf_net - sum(one.cf_net for one in nearest)))
+    return sorted(apart, key=lambda edge: (-edge.cf_net, edge.source))
 
 
 def cost_within(tree: Tree, heads: Sequence[int], ends: Sequence[int]) -> Stats | None:

@@ -10,18 +10,19 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from perflaw.laws.printing import learnt_text
-from perflaw.learn.variance.moments import Floats
+from perflaw.learn.variance.latency import latency_of
+from perflaw.learn.variance.moments import Floats, split
 from perflaw.learn.variance.parts import (
     OWN,
     Parts,
     SampledInvocations,
     find_cause,
     off_cpu_interval,
+    off_cpu_reasons,
     off_cpu_share,
     parts_matrix,
     parts_of,
     sampled_invocations,
-    split,
     stats_by_metric,
 )
 from perflaw.learn.variance.patterns import underliers
@@ -42,12 +43,13 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
     stats = stats_by_metric(tree, heads)
     off_cpu = off_cpu_share(tree, heads, stats, options)
     off_cpu_low, off_cpu_high = (None, None) if off_cpu is None else off_cpu_interval(tree, heads)
+    off_for = {} if off_cpu is None else off_cpu_reasons(tree, heads)
     total, metric = parts.total, tree.call_tree.metric
     sources = []
     for segment in underliers(tree, heads, options):
         sums, nodes = segment.sums, segment.nodes
         source = tree.call_tree.components[tree.component[nodes[-1]]]
-        shares = (sums.y / total.n, sums.spread(total.n) / total.spread, sums.net(total) / total.spread)
+        shares = (segment.y / total.n, sums.spread(total.n) / total.spread, segment.net / total.spread)
         sources.append(Source(tree.steps(nodes), source, *shares, split(sums, total.n)))
     sources.sort(key=lambda source: -source.cf_net)
     contexts = []
@@ -55,7 +57,9 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
         one = tree.stats[node]
         high = is_high(tree, (node,), one, options)
         contexts.append(Context(tree.steps(tree.path(node)), one.n, one.mean, one.cov, high))
-    costs = cost_distribution(tree, heads)
+    costs, measured = cost_distribution(tree, heads), total
+    if latency := latency_of(tree, heads, options):
+        _, measured, costs = latency
     return Explanation(
         tree.call_tree.components[component],
         metric,
@@ -64,10 +68,11 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
         total.cov,
         is_high(tree, heads, total, options),
         {name: one.cov for name, one in stats.items()},
-        find_cause(stats, metric.name, off_cpu, options, tree.noise),
+        find_cause(stats, metric.name, off_cpu, off_for, options, tree.noise),
         off_cpu,
         off_cpu_low,
         off_cpu_high,
+        off_for,
         _parts(tree, parts),
         tuple(tuple(None if c is None else c / total.n**2 for c in row) for row in parts.covariance),
         blocks(parts.covariance, parts.net, total.n, options.theta),
@@ -75,8 +80,9 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
         budget(tree, parts, sampled, sources),
         tuple(contexts),
         _exemplars(tree, sampled),
-        tuple(missed_deadline(each, total, costs) for each in deadlines) if costs else (),
-        tuple(exceeded_deadline(each, total, costs) for each in options.probabilities) if costs else (),
+        tuple(missed_deadline(each, measured, costs) for each in deadlines) if costs else (),
+        tuple(exceeded_deadline(each, measured, costs) for each in options.probabilities) if costs else (),
+        latency=latency[0] if latency else None,
     )
 
 

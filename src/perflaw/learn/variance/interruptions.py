@@ -1,40 +1,50 @@
-"""Interruptions in CPU time: how they are found among the sampled invocations, and how every sum is freed of them.
+"""Interruptions in CPU time: which sampled invocations had one, and how every sum is freed of them.
 
-A guest's CPU clock runs on while the hypervisor runs other guests, and interrupts count as the thread's CPU time. The
-square of such an outlier outweighs all that the program does; and because it may come anywhere, it explains nothing. What
-varies by the program's own work comes again at the same place, or shows in the number of calls.
+A call that is pushed off the CPU comes back to cold caches, and what the kernel does meanwhile may count as its CPU time.
+The kernel marks such calls: their thread was ready to run, and others had its CPU. Only marked calls are interrupted; that
+a slow call is rare says nothing, for a program may flush, grow or collect once in a thousand calls. The squares of what no
+mark explains stay in all sums, with one exception: the clock of a virtual machine may run on while the hypervisor takes
+the CPU, which nothing marks. Such a loss hits a function once, and is a small part of what the program takes.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import sqrt
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.variance.machine import MIN_INTERRUPTION_NS, own_costs
+from perflaw.learn.variance.machine import MAX_SWITCH_COST_NS, MIN_INTERRUPTION_NS, own_costs, switched_out
 from perflaw.learn.variance.moments import Floats, Stats, context_weights, quantile
-from perflaw.types.call_trees import LOCAL, CallTree, LinkMoments, NodeMoments, PairMoments
+from perflaw.types.call_trees import LOCAL, CallTree, LinkMoments, NodeMoments, PairMoments, Samples
 from perflaw.types.recordings import CPU
 
-MAX_FRACTION: Final = 0.005
-"""Largest fraction of a context's invocations that may be interruptions; the program does itself what comes more often."""
-MAX_FEW: Final = 2
-"""Number of invocations of a context that may be interruptions whatever the fraction."""
-PER_NS: Final = 1e-9
-"""Interruptions that are possible in each ns of a context's own code: one in a second."""
+MAX_SHARE: Final = 0.02
+"""Share of a function's CPU time up to which interruptions are left out; what costs more is the program's."""
 OUTLIER_RATIO: Final = 3.0
-"""Own cost of an interruption, in multiples of the largest other own cost in the context."""
+"""Own cost of what happened once, in multiples of the largest other own cost in the context."""
 MIN_CALLS: Final = 30
-"""Number of invocations of a context below which nothing counts as an outlier."""
+"""Number of invocations of a context below which nothing is known to be an interruption."""
 MAX_EVENTS_RATIO: Final = 1.5
 """An invocation with more events than this multiple of the usual number does more work; it is not interrupted."""
 GUESS_TOLERANCE: Final = 0.02
 """Error of a guessed sum, in parts of the greatest possible covariance, above which the sum is derived instead."""
+MIN_PERIODIC: Final = 4
+"""Number of slow calls of a context from which on it is known whether they recur periodically."""
+MIN_PERIOD: Final = 20
+"""Shortest period, in calls of the program; between calls that are closer most distances are multiples of each other."""
+MAX_PERIODS: Final = 4.5
+"""Longest distance of two periodic slow calls, in periods: some may not be sampled, or not be marked."""
+PERIOD_TOLERANCE: Final = 0.03
+"""How far from a whole number of periods such a distance may be."""
+MAX_LISTED: Final = 3
+"""Number of functions that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +59,109 @@ class Interruption:
     """Invocations that the sample stands for."""
 
 
-def find_interruptions(tree: CallTree) -> list[Interruption]:
-    """The interruptions among the sampled invocations, in the order of the samples; none if the clock has no noise."""
+@dataclass(frozen=True, slots=True)
+class Outliers:
+    """Sampled invocations whose own code took more CPU time than all others of their context."""
+
+    marked: list[Interruption] = field(default_factory=list)
+    """Those that were pushed off the CPU, and took no more than that costs."""
+    once: list[Interruption] = field(default_factory=list)
+    """Those of functions in which that happened once, with nothing that tells why."""
+
+
+def find_outliers(tree: CallTree) -> Outliers:
+    """The outliers among the sampled invocations, in the order of the samples; none if the clock has no noise."""
     samples, moments = tree.samples, tree.moments.get(CPU.name)
     if samples is None or moments is None or tree.clock_noise == 0:
-        return []
-    own, weights = own_costs(samples, samples.cpu, samples.y_cpu), context_weights(tree)
+        return Outliers()
+    own, weights, pushed = own_costs(samples, samples.cpu, samples.y_cpu), context_weights(tree), switched_out(samples)
     leaves = ~np.isin(np.arange(len(tree.parent)), tree.parent)
     known = np.flatnonzero(~np.isnan(own))
     order = known[np.argsort(samples.node[known], kind="stable")]
-    found: list[Interruption] = []
+    marked, once = list[Interruption](), list[Interruption]()
     for places in np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1):
-        if len(places) and (n := int(moments.n[samples.node[places[0]]])) >= MIN_CALLS:
-            leaf = bool(leaves[samples.node[places[0]]])
-            # Interruptions of one context with n invocations, of which those at these places are sampled.
-            weight = weights.weight[places]
-            # A leaf's own cost is its whole cost, so the histogram tells it for invocations that no sample stands for.
-            unsampled = np.flatnonzero(weights.node == samples.node[places[0]]) if leaf else np.empty(0, np.intp)
-            costs = np.concatenate([own[places], weights.value[unsampled]])
-            invocations = np.concatenate([weight, weights.count[unsampled]])
-            context_order = np.argsort(costs, kind="stable")
-            costs, invocations = costs[context_order], invocations[context_order]
-            usual = quantile(costs, invocations, 0.5)
-            most = max(MAX_FEW, np.ceil(MAX_FRACTION * n), np.ceil(PER_NS * usual * n))
-            largest_other = quantile(costs, invocations, max(0.5, 1 - (most + 0.5) / invocations.sum()))
-            by_events = places[np.argsort(samples.events[places], kind="stable")]
-            usual_events = quantile(samples.events[by_events], samples.weight[by_events], 0.5)
-            far = own[places] > max(OUTLIER_RATIO * largest_other, MIN_INTERRUPTION_NS + usual)
-            far &= samples.events[places] <= MAX_EVENTS_RATIO * usual_events
-            outliers = np.flatnonzero(far)[np.argsort(-own[places][far], kind="stable")]
-            rows = zip(places[outliers].tolist(), own[places][outliers], whole_weights(weight[outliers]), strict=True)
-            found += [Interruption(int(place), round(float(cost - usual)), times) for place, cost, times in rows]
-    return sorted(found, key=lambda each: each.place)
+        if not len(places) or int(moments.n[node := samples.node[places[0]]]) < MIN_CALLS:
+            continue
+        # A leaf's own cost is its whole cost, so the histogram tells it for invocations that no sample stands for.
+        unsampled = np.flatnonzero(weights.node == node) if leaves[node] else np.empty(0, np.intp)
+        costs = np.concatenate([own[places], weights.value[unsampled]])
+        invocations = np.concatenate([weights.weight[places], weights.count[unsampled]])
+        context_order = np.argsort(costs, kind="stable")
+        usual = quantile(costs[context_order], invocations[context_order], 0.5)
+        by_events = places[np.argsort(samples.events[places], kind="stable")]
+        usual_events = quantile(samples.events[by_events], samples.weight[by_events], 0.5)
+        excess = own[places] - usual
+        far = (excess > MIN_INTERRUPTION_NS) & (samples.events[places] <= MAX_EVENTS_RATIO * usual_events)
+        # What invocations reach that nothing interrupted, the program does itself.
+        alone = np.flatnonzero(~pushed[places])
+        reach = max(costs[len(places) :].max(initial=usual), own[places[alone]].max(initial=usual))
+        hit = np.flatnonzero(far & pushed[places] & (own[places] > reach) & (excess <= MAX_SWITCH_COST_NS))
+        if _is_periodic(samples, places[hit]):
+            hit = hit[:0]
+        times = whole_weights(weights.weight[places[hit]])
+        marked += [
+            Interruption(int(places[one]), round(float(excess[one])), n) for one, n in zip(hit, times, strict=True)
+        ]
+        if len(alone) > 1:
+            *_, second, largest = alone[np.argsort(own[places[alone]], kind="stable")]
+            others = max(own[places[second]], costs[len(places) :].max(initial=usual))
+            lone = far[largest] and own[places[largest]] > OUTLIER_RATIO * others
+            if lone and weights.weight[places[largest]] < 2 and not _is_unlike(tree, int(places[largest]), places):
+                once.append(Interruption(int(places[largest]), round(float(excess[largest])), 1))
+    component = tree.component[samples.node]
+    hits = Counter(int(component[one.place]) for one in once)
+    once = [one for one in once if hits[int(component[one.place])] == 1]
+    return Outliers(sorted(marked, key=lambda one: one.place), sorted(once, key=lambda one: one.place))
+
+
+def _is_periodic(samples: Samples, places: NDArray[np.intp]) -> bool:
+    """Whether sampled invocations recur periodically in one run, counted by the calls in between, with few left out.
+
+    Slow calls may be so long that others take the CPU from all of them; then a mark tells nothing. Four calls at random
+    pass for periodic once in several hundred times.
+    """
+    for run in {samples.run[place] for place in places}:
+        gaps = np.diff(np.sort([samples.sequence[place] for place in places if samples.run[place] == run]))
+        if len(gaps) + 1 < MIN_PERIODIC or (period := gaps.min()) < MIN_PERIOD:
+            continue
+        periods = gaps / period
+        off_beat = np.abs(periods - np.round(periods)).max()
+        if periods.max() <= MAX_PERIODS and off_beat <= PERIOD_TOLERANCE:
+            return True
+    return False
+
+
+def _is_unlike(tree: CallTree, place: int, others: NDArray[np.intp]) -> bool:
+    """Whether a feature of an invocation lies outside those of all others of its context: its cost may follow that."""
+    assert tree.samples is not None
+    others = others[others != place]
+    for values in tree.samples.features.values():
+        read = values[others][~np.isnan(values[others])]
+        if len(read) and (values[place] > read.max() or values[place] < read.min()):
+            return True
+    return False
+
+
+def find_interruptions(tree: CallTree, outliers: Outliers | None = None) -> list[Interruption]:
+    """The interruptions among the sampled invocations, in the order of the samples; none if the clock has no noise.
+
+    They take at most ``MAX_SHARE`` of the CPU time: those that are marked, of their function's; a loss without a mark
+    may be larger than its function's steady cost, so there the whole program's is what counts.
+    """
+    outliers = outliers or find_outliers(tree)
+    if tree.samples is None or not (outliers.marked or outliers.once):
+        return []
+    sum_x, component = tree.moments[CPU.name].sum_x, tree.component[tree.samples.node]
+    total = {
+        one: sum(sum_x[tree.component == one].tolist()) for one in {int(component[o.place]) for o in outliers.marked}
+    }
+    lost: Counter[int] = Counter()
+    for one in outliers.marked:
+        lost[int(component[one.place])] += one.excess * one.times
+    program = sum(sum_x[tree.parent == 0].tolist())
+    marked = [one for one in outliers.marked if lost[of := int(component[one.place])] <= MAX_SHARE * total[of]]
+    once = [one for one in outliers.once if one.excess <= MAX_SHARE * program]
+    return sorted([*marked, *once], key=lambda one: one.place)
 
 
 def whole_weights(weight: Floats) -> list[int]:
@@ -93,23 +174,35 @@ def whole_weights(weight: Floats) -> list[int]:
     return [max(int(times), 1) for times in np.diff(total, prepend=0.0)]
 
 
-def remove_interruptions(tree: CallTree) -> CallTree:
-    """The tree without interruptions in its CPU time, with a note that counts them; the same tree if there are none.
+def remove_interruptions(tree: CallTree, outliers: Outliers | None = None) -> CallTree:
+    """The tree without interruptions in its CPU time, with a note that lists them; the same tree if there are none.
 
     An interruption of e ns is part of the cost of the invocation that it hits and of all invocations that enclose it.
     Sums of squares need the costs of those: as a rule they are sampled, because the interruption makes them long. The
     mean stands for the cost of an enclosing invocation that was not sampled.
     """
-    interruptions = find_interruptions(tree)
+    interruptions = find_interruptions(tree, outliers)
     if not interruptions:
         return tree
     removal = _Removal(tree)
     for interruption in interruptions:
         removal.remove(interruption)
-    spent = sum(each.excess * each.times for each in interruptions) / 1e6
-    times = sum(each.times for each in interruptions)
-    note = f"CPU time leaves out {times} interruptions of {spent:.3g} ms: rare, at random, in code that takes far less"
-    return removal.result((*tree.notes, note))
+    return removal.result((*tree.notes, _note(tree, interruptions)))
+
+
+def _note(tree: CallTree, interruptions: Sequence[Interruption]) -> str:
+    """What was left out: how often, for how long, and of which functions."""
+    assert tree.samples is not None
+    times, spent = Counter[str](), Counter[str]()
+    for one in interruptions:
+        name = tree.components[tree.component[tree.samples.node[one.place]]].name
+        times[name] += one.times
+        spent[name] += one.excess * one.times
+    listed = [f"{name} {times[name]} of {lost / 1e6:.3g} ms" for name, lost in spent.most_common(MAX_LISTED)]
+    if len(spent) > MAX_LISTED:
+        listed.append(f"{len(spent) - MAX_LISTED} more functions")
+    whole = f"{sum(times.values())} interruptions of {sum(spent.values()) / 1e6:.3g} ms"
+    return f"CPU time leaves out {whole} (--keep-outliers keeps them): {', '.join(listed)}"
 
 
 @dataclass(slots=True)
@@ -122,6 +215,55 @@ class _OpenCall:
     """Its place among the samples; None if it was not sampled."""
     cost: float
     """Its CPU time, ns."""
+
+
+class EnclosingCalls:
+    """Which sampled invocations enclose a sampled invocation."""
+
+    def __init__(self, tree: CallTree) -> None:
+        assert tree.samples is not None
+        self.samples, self.parent = tree.samples, tree.parent
+
+    @cached_property
+    def _sampled(self) -> dict[tuple[str, int], tuple[list[int], list[int]]]:
+        """Run and node → starts of the sampled invocations in order, and their places."""
+        found: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
+        for place in np.argsort(self.samples.started, kind="stable").tolist():
+            key = self.samples.run[place], int(self.samples.node[place])
+            starts, places = found.setdefault(key, ([], []))
+            starts.append(int(self.samples.started[place]))
+            places.append(place)
+        return found
+
+    def of(self, place: int) -> list[tuple[int, int | None]]:
+        """Node and place of each invocation around this one, itself the last; None where it was not sampled."""
+        start = int(self.samples.started[place])
+        end, node = self.samples.started[place] + self.samples.time[place], int(self.samples.node[place])
+        path: list[tuple[int, int | None]] = [(node, place)]
+        while (node := int(self.parent[node])) > 0:
+            starts, places = self._sampled.get((self.samples.run[place], node), ([], []))
+            last = bisect_right(starts, start) - 1
+            is_around = last >= 0 and starts[last] + self.samples.time[places[last]] >= end
+            path.append((node, places[last] if is_around else None))
+        return path[::-1]
+
+
+def happened_once(tree: CallTree, outliers: Outliers) -> Floats:
+    """(S,) CPU time within each sampled invocation by which a function exceeded all its other calls a single time, ns.
+
+    What happened once is part of the cost, and no pattern. What is left out as an interruption is not in it.
+    """
+    if tree.samples is None:
+        return np.zeros(0)
+    result, enclosing = np.zeros(len(tree.samples.cpu)), EnclosingCalls(tree)
+    removed = {one.place for one in find_interruptions(tree, outliers)}
+    for one in outliers.once:
+        if one.place in removed:
+            continue
+        for _, place in enclosing.of(one.place):
+            if place is not None:
+                result[place] += one.excess
+    return result
 
 
 class _Removal:
@@ -142,30 +284,16 @@ class _Removal:
         """Place of a sampled invocation → rows of its callees."""
         for row, place in enumerate(tree.samples.of.tolist()):
             self.rows.setdefault(place, []).append(row)
-        self.sampled: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
-        """Run and node → starts of the sampled invocations in order, and their places."""
-        for place in np.argsort(tree.samples.started, kind="stable").tolist():
-            key = tree.samples.run[place], int(tree.samples.node[place])
-            starts, places = self.sampled.setdefault(key, ([], []))
-            starts.append(int(tree.samples.started[place]))
-            places.append(place)
+        self.enclosing = EnclosingCalls(tree)
 
     def remove(self, interruption: Interruption) -> None:
         """Remove an interruption from the invocation that it hit and from all that enclose it."""
         # The invocations that were open, from the outermost to the one that was hit.
-        hit = interruption.place
-        start, end = int(self.samples.started[hit]), self.samples.started[hit] + self.samples.time[hit]
-        node = int(self.samples.node[hit])
-        path = [_OpenCall(node, hit, float(self.cpu[hit]))]
-        while (node := self.parent[node]) > 0:
-            starts, places = self.sampled.get((self.samples.run[hit], node), ([], []))
-            last = bisect_right(starts, start) - 1
-            if last >= 0 and starts[last] + self.samples.time[places[last]] >= end:
-                path.append(_OpenCall(node, places[last], float(self.cpu[places[last]])))
-            else:
-                mean = self.x[node] / self.n[node] if self.n[node] else 0.0
-                path.append(_OpenCall(node, None, mean + interruption.excess))
-        path = path[::-1]
+        path = []
+        for node, place in self.enclosing.of(interruption.place):
+            mean = self.x[node] / self.n[node] if self.n[node] else 0.0
+            cost = mean + interruption.excess if place is None else float(self.cpu[place])
+            path.append(_OpenCall(node, place, cost))
         if self.sums:
             for depth in range(len(path)):
                 self._remove_from_sums(self.sums, path[depth:], interruption)

@@ -13,12 +13,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.confidence import normal_quantile
 from perflaw.learn.variance.moments import ContextWeights, Floats, quantile
-from perflaw.types.call_trees import CallTree, NodeMoments, Samples
+from perflaw.types.call_trees import QUEUED, CallTree, NodeMoments, Samples
 from perflaw.types.recordings import CPU, EVENTS
 
 MIN_INTERRUPTION_NS: Final = 2000.0
 """Time off the CPU, or lost while on it, from which on an invocation was interrupted."""
+MAX_SWITCH_COST_NS: Final = 200_000.0
+"""CPU time that it costs an invocation, at most, to be pushed off the CPU: filling the caches again, and the kernel's work."""
 MAX_SHORT_CALL_NS: Final = 1e6
 """CPU time up to which a call is shorter than a phase of the machine."""
 MIN_OWN_NS: Final = 50.0
@@ -34,6 +37,15 @@ def own_costs(samples: Samples, whole: Floats, parts: Floats) -> Floats:
     below = np.zeros(len(whole))
     np.add.at(below, samples.of, parts)
     return np.asarray(whole - below)
+
+
+def switched_out(samples: Samples) -> NDArray[np.bool_]:
+    """(S,) whether others pushed the own code of a sampled invocation off its CPU.
+
+    Recordings without marks tell only that it was off the CPU.
+    """
+    off = own_costs(samples, samples.time - samples.cpu, samples.y_time - samples.y_cpu)
+    return np.asarray(np.minimum(off, samples.marks.get(QUEUED, np.inf)) > MIN_INTERRUPTION_NS)
 
 
 # ---- Slow phases. A phase is the machine's if the code of most contexts takes longer (or less long) than it usually
@@ -240,6 +252,63 @@ def _mean_and_squares(sums: NodeMoments) -> tuple[Floats, Floats]:
     n = np.maximum(sums.n.astype(float), 1)
     mean = sums.sum_x.astype(float) / n
     return mean, np.divide(sums.sum_xx.astype(float) / n, mean**2, out=np.zeros_like(mean), where=mean > 0)
+
+
+MIN_TIME_RATIO: Final = 0.25
+"""CPU time of another function, in parts of a function's own, from which on it tells how often the machine loses time."""
+
+MAX_LOST_SHARE: Final = 0.1
+"""Share of its CPU time that a function may lose; where it seems to lose more, that is its own work."""
+
+
+def variance_by_losses(tree: CallTree, weights: ContextWeights, quiet: NDArray[np.bool_]) -> Floats:
+    """(V,) ns² of variance, summed over the invocations of each node, that losses of time without a mark may explain.
+
+    Interrupts, and hypervisors that take the CPU unseen, hit all code alike: as often in each ns, and for as long. So what
+    hits a function is told by the others: by the squares of what invocations of other functions lose in a ns of their own
+    code, of which the lower median counts. A loss lasts at most ``MAX_SWITCH_COST_NS``; what takes longer is work. Without
+    another function that runs long enough to tell, nothing is explained.
+
+    Losses are few, so that one function has several where another has none. Their number is Poisson distributed, and their
+    sum of squares S in the time t has the variance t·E[L⁴] for a loss L in a unit of time. What the others lost in t' thus
+    tells S with the variance t·E[L⁴]·(1 + t/t'); the upper limit of its 95 % interval counts.
+    """
+    samples, moments = tree.samples, tree.moments[CPU.name]
+    assert samples is not None
+    own = own_costs(samples, samples.cpu, samples.y_cpu)
+    usual = _medians_by_node(samples, own, np.arange(len(own)))
+    excess = own - np.array([usual.get(node, np.nan) for node in samples.node.tolist()])
+    lost = quiet & (excess > MIN_INTERRUPTION_NS) & (excess <= MAX_SWITCH_COST_NS)
+    own_time = moments.sum_x.astype(np.float64)
+    inside = tree.parent > 0
+    np.subtract.at(own_time, tree.parent[inside], moments.sum_x[inside].astype(np.float64))
+    frequent, count = (moments.n >= MIN_CALLS) & (tree.component >= 0), len(tree.components)
+    time = np.bincount(tree.component[frequent], np.maximum(own_time[frequent], 0), count)
+    component = tree.component[samples.node]
+    # What exceeds the share is the function's own work. Where it was switched out too, it also loses time: the least losses.
+    pushed = np.bincount(component[~quiet], minlength=count) > 0
+    rank = np.lexsort((excess, component))
+    so_far = np.cumsum(np.where(lost[rank], weights.weight[rank] * excess[rank], 0.0))
+    first = np.searchsorted(component[rank], np.arange(count))
+    before = np.append(0.0, so_far)[first]
+    lost[rank] &= ~pushed[component[rank]] | (so_far - before[component[rank]] < MAX_LOST_SHARE * time[component[rank]])
+    squares = np.bincount(component[lost], weights.weight[lost] * excess[lost] ** 2, count)
+    fourth = np.bincount(component[lost], weights.weight[lost] * excess[lost] ** 4, count)
+    spent = np.bincount(component[lost], weights.weight[lost] * excess[lost], count)
+    rate = np.divide(squares, time, out=np.zeros(count), where=spent < MAX_LOST_SHARE * time)
+    by_others = np.zeros(count)
+    for one in np.flatnonzero(time > 0).tolist():
+        others = np.flatnonzero((time >= MIN_TIME_RATIO * time[one]) & (np.arange(count) != one) & (time > 0))
+        if len(others):
+            other = others[np.argsort(rate[others], kind="stable")[(len(others) - 1) // 2]]
+            if rate[other] > 0:
+                variance = fourth[other] / time[other] * (1 / time[one] + 1 / time[other])
+                by_others[one] = rate[other] + normal_quantile() * variance**0.5
+    explained = np.where(tree.component >= 0, by_others[tree.component] * np.maximum(own_time, 0), 0.0)
+    for node in range(len(tree.parent) - 1, 0, -1):  # callers come before their callees
+        if tree.parent[node] > 0:
+            explained[tree.parent[node]] += explained[node]
+    return explained
 
 
 COLD_CACHE_NS: Final = 50_000

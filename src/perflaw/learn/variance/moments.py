@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.types.call_trees import BUCKETS_PER_POWER, CallTree
+from perflaw.types.variance import Split
 
 Floats = NDArray[np.float64]
 
@@ -101,6 +102,26 @@ def pooled(links: Iterable[Link]) -> Link:
     """Sums over the invocations of several ancestors; all sums are 0 without links."""
     rows = list(links)
     return rows[0] if len(rows) == 1 else Link(*map(sum, zip(Link(0, 0, 0, 0, 0, 0, 0, 0), *rows, strict=True)))
+
+
+def split(sums: Link, n: int) -> Split:
+    """Var(Y) of a part over ``n`` invocations, split by its causes; the three terms add up to it.
+
+    p(1 − p)·E[Y | called]² lies between invocations that make the call and those that do not. Within those that do, the
+    trip count explains Cov(K, Y)²/Var(K), the most that a straight line in K can; the rest is the cost per call.
+
+    >>> split(Link(n=4, once=0, k=12, kk=40, ky=200, y=60, yy=1000, yx=0), 4)  # Y = 5K, K in {2, 4}
+    Split(called=0.0, trips=25.0, cost=0.0)
+    """
+    called = sums.n
+    if not called or not n:
+        return Split(0.0, 0.0, 0.0)
+    between = (n - called) * sums.y * sums.y / (called * n * n)
+    trips = called * sums.kk - sums.k * sums.k  # called²·Var(K | called)
+    both = called * sums.ky - sums.k * sums.y  # called²·Cov(K, Y | called)
+    by_trips = both * both / (trips * called * n) if trips else 0.0
+    within = sums.spread(called) / (called * n)
+    return Split(between, min(by_trips, within), max(within - by_trips, 0.0))
 
 
 def bucket_middle(bucket: int) -> float:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.confidence import HIGH, LOW
-from perflaw.learn.variance.moments import Floats, Link, Stats, pooled
+from perflaw.learn.variance.moments import Floats, Link, Stats, pooled, split
 from perflaw.learn.variance.tree import Options, Tree
-from perflaw.types.call_trees import LOCAL, OTHER, Samples
+from perflaw.types.call_trees import LOCAL, OTHER, QUEUED, Samples
 from perflaw.types.recordings import CPU, EVENTS, TIME
-from perflaw.types.variance import Cause, Mechanism, Split
+from perflaw.types.variance import Cause, Mechanism
 
 Key = tuple[int, int]
 """Call site and callee."""
@@ -96,26 +96,6 @@ def _covariance(
         tuple(None if p is None else n * p - sums[i].y * sums[j].y for j, p in enumerate(row))
         for i, row in enumerate(products)
     )
-
-
-def split(sums: Link, n: int) -> Split:
-    """Var(Y) of a part over ``n`` invocations, split by its causes; the three terms add up to it.
-
-    p(1 − p)·E[Y | called]² lies between invocations that make the call and those that do not. Within those that do, the
-    trip count explains Cov(K, Y)²/Var(K), the most that a straight line in K can; the rest is the cost per call.
-
-    >>> split(Link(n=4, once=0, k=12, kk=40, ky=200, y=60, yy=1000, yx=0), 4)  # Y = 5K, K in {2, 4}
-    Split(called=0.0, trips=25.0, cost=0.0)
-    """
-    called = sums.n
-    if not called or not n:
-        return Split(0.0, 0.0, 0.0)
-    between = (n - called) * sums.y * sums.y / (called * n * n)
-    trips = called * sums.kk - sums.k * sums.k  # called²·Var(K | called)
-    both = called * sums.ky - sums.k * sums.y  # called²·Cov(K, Y | called)
-    by_trips = both * both / (trips * called * n) if trips else 0.0
-    within = sums.spread(called) / (called * n)
-    return Split(between, min(by_trips, within), max(within - by_trips, 0.0))
 
 
 # ---- Sampled invocations.
@@ -205,10 +185,11 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float | None, float | N
     return float(low), float(high)
 
 
-# ---- Work or interference: whether a function's time varies while the thread is on a CPU, or while it is off.
+# ---- Work, waiting or interference: whether a function's time varies by what it does on a CPU, by what it waits for, or
+# because others had the CPU that it was ready to run on.
 
-INTERFERENCE_SHARE: Final = 0.5
-"""Share of the variance off the CPU from which on the cause is interference."""
+OTHER_WAITING: Final = "other"
+"""The reason of waiting that is of no known kind."""
 
 
 def stats_by_metric(tree: Tree, heads: Sequence[int]) -> dict[str, Stats]:
@@ -222,18 +203,28 @@ def stats_by_metric(tree: Tree, heads: Sequence[int]) -> dict[str, Stats]:
 
 
 def find_cause(
-    stats: Mapping[str, Stats], metric: str, off_cpu: float | None, options: Options, noise: float = 0.0
+    stats: Mapping[str, Stats],
+    metric: str,
+    off_cpu: float | None,
+    off_for: Mapping[str, float],
+    options: Options,
+    noise: float = 0.0,
 ) -> Cause:
-    """The cause of the variance of a metric; a metric other than time varies by work.
+    """The cause of the variance of a metric, which has the largest share of it; a metric other than time varies by work.
 
-    ``stats`` are moments by metric, ``off_cpu`` is the share of the variance off the CPU, ``noise`` that of the clock.
+    ``stats`` are moments by metric, ``off_cpu`` is the share of the variance off the CPU, ``off_for`` divides it by
+    reason, ``noise`` is that of the clock.
     """
     if metric not in stats or not stats[metric].is_high(options.high, noise):
         return "steady"
     if metric != TIME.name:
         return "work"
+    if off_cpu is not None and off_for:
+        queued = off_for[QUEUED]
+        shares: dict[Cause, float] = {"work": 1 - off_cpu, "waiting": off_cpu - queued, "interference": queued}
+        return max(shares, key=lambda cause: shares[cause])
     if off_cpu is not None:
-        return "interference" if off_cpu >= INTERFERENCE_SHARE else "work"
+        return "unknown" if off_cpu > 1 / 2 else "work"
     return "work" if EVENTS.name in stats and stats[EVENTS.name].is_high(options.high) else "unknown"
 
 
@@ -251,6 +242,26 @@ def off_cpu_share(tree: Tree, heads: Sequence[int], stats: Mapping[str, Stats], 
             return share
     cpu, time = stats.get(CPU.name), stats[TIME.name]
     return None if cpu is None or time.variance <= 0 else max(0.0, 1 - cpu.variance / time.variance)
+
+
+def off_cpu_reasons(tree: Tree, heads: Sequence[int]) -> dict[str, float]:
+    """Reason → share of the variance of time that arises off the CPU for it; empty if the recordings do not tell.
+
+    The reason ``queued`` is always there; what is of no known kind is ``other``. Shares add up to that off the CPU.
+    """
+    sampled = sampled_invocations(tree, heads)
+    if sampled is None or tree.call_tree.metric.name != TIME.name or not sampled.samples.marks:
+        return {}
+    samples, places = sampled.samples, sampled.places
+    off, found = sampled.x - samples.cpu[places], {}
+    known = np.zeros(len(sampled))
+    for mark, values in samples.marks.items():
+        spent = np.minimum(values[places], off - known)
+        known += spent
+        if mark == QUEUED or spent.any():
+            found[mark] = _share(sampled.weight, sampled.x, sampled.x - spent)
+    found[OTHER_WAITING] = _share(sampled.weight, sampled.x, sampled.x - (off - known))
+    return found if all(np.isfinite(share) for share in found.values()) else {}
 
 
 def off_cpu_interval(tree: Tree, heads: Sequence[int]) -> tuple[float | None, float | None]:

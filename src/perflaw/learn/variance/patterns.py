@@ -13,7 +13,7 @@ from itertools import combinations
 from math import erf, isclose, log, sqrt
 from typing import Final
 
-from perflaw.learn.variance.moments import Link, Stats, pooled
+from perflaw.learn.variance.moments import Link, Stats, pooled, split
 from perflaw.learn.variance.tree import Options, Tree, is_high
 from perflaw.types.variance import Kind
 
@@ -31,6 +31,10 @@ class Segment:
     """The path below the head, one group for each call; the last is the underlier."""
     sums: Link
     """Sums of the underlier within the heads' invocations."""
+    net: int
+    """N² times its share of the heads' variance, without the underliers below it."""
+    y: int
+    """ΣY of the underlier, without the underliers below it."""
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -39,11 +43,11 @@ class Segment:
 
 
 def underliers(tree: Tree, heads: Sequence[int], options: Options) -> list[Segment]:
-    """Segments from heads, contexts of one function, to their underliers; no two end on one path (§2.2).
+    """Segments from heads, contexts of one function, to their underliers (§2.2).
 
-    The walk goes down through calls whose share of the head's variance is significant, and ends at a node if the
-    variance that these calls leave unexplained is significant as well. This is exact and takes one pass, where the paper
-    profiles again and again.
+    The walk goes down through calls whose share of the head's variance is significant. A node is an underlier if the
+    variance that these calls leave unexplained is significant as well. Others may lie below it, where its calls differ in
+    cost and not in number alone. This is exact and takes one pass, where the paper profiles again and again.
     """
     total = tree.total(heads)
     if total.spread <= 0:
@@ -63,17 +67,28 @@ class _Walk:
         """N² times the variance that is significant."""
         self.segments: list[Segment] = []
 
-    def visit(self, path: tuple[Group, ...]) -> None:
-        """Follow a path further down; record a segment if it ends here."""
+    def visit(self, path: tuple[Group, ...], passed: float = 1.0) -> tuple[int, int]:
+        """Follow a path further down; record a segment if one ends here, before those that go on.
+
+        ``passed`` is the part of a share below that does not come from how often the underliers above are called: what
+        they call varies as they do, and is no source for that. Gives N² times the share, and the ΣY, of the underliers
+        from here on.
+        """
         sums, below = self._sums(path[-1]), self.significant(path[-1])
         explained = sum(share for _, share in below)
         # The paper walks on as long as any call is significant.
         ends = not below if self.paper else sums.net(self.total) - explained >= self.threshold
         if ends:
-            self.segments.append(Segment(path, sums))
-            return
-        for child, _ in below:
-            self.visit((*path, child))
+            parts = split(sums, self.total.n)
+            whole = parts.called + parts.trips + parts.cost
+            passed *= parts.cost / whole if whole > 0 else 0.0
+        place = len(self.segments)
+        deeper = [self.visit((*path, child), passed) for child, share in below if share * passed >= self.threshold]
+        net, y = (sum(column) for column in zip((0, 0), *deeper, strict=True))
+        if not ends:
+            return net, y
+        self.segments.insert(place, Segment(path, sums, sums.net(self.total) - net, sums.y - y))
+        return sums.net(self.total), sums.y
 
     def significant(self, group: Group) -> list[tuple[Group, float]]:
         """Calls made at the end of a path with a significant share of the heads' variance, and N²·share.
@@ -132,24 +147,34 @@ class Labels:
 def label(tree: Tree, options: Options) -> Labels:
     """Segments and types of all nodes: independent flags first, then Task, Contributor and Contrast derived from them.
 
-    High variance needs at least ``options.least`` invocations, and so do heads of segments and contrasts.
+    A label needs at least ``options.least`` invocations. A segment ends at the last of its nodes that has as many. A node
+    that underlies an established variance and varies as much itself is a Task, for it is not steady.
     """
+    often = [stats.n >= options.least for stats in tree.stats]
     high = {node for node in range(1, tree.size) if is_high(tree, (node,), tree.stats[node], options)}
-    segments = {node: tuple(one.nodes for one in underliers(tree, (node,), options)) for node in sorted(high)}
-    segments = {node: paths for node, paths in segments.items() if paths}
+    segments: dict[int, tuple[tuple[int, ...], ...]] = {}
+    for head in sorted(high):
+        whole = [one.nodes for one in underliers(tree, (head,), options)]
+        ends = [max((place for place, node in enumerate(path, 1) if often[node]), default=0) for path in whole]
+        # Several of them may end at the same node now.
+        paths = dict.fromkeys(path[:end] for path, end in zip(whole, ends, strict=True) if end)
+        if paths:
+            segments[head] = tuple(paths)
     underlie = {path[-1] for paths in segments.values() for path in paths}
     transmit = {node for paths in segments.values() for path in paths for node in path[:-1]}
     functions = {tree.component[node] for node in high | underlie}
     kinds: dict[int, Kind] = {}
     for node in range(1, tree.size):
+        if not often[node]:
+            continue
         # High variance that a node only passes on is observed principally at the head; the paper's list of types (§5)
         # makes every such node a contrast.
         ends_segment = not options.paper and (node in segments or node in underlie)
         if node in high and (node not in transmit or ends_segment):
             kinds[node] = "Task"
         elif node in underlie and node not in high:
-            kinds[node] = "Contributor"
-        elif node in transmit or (tree.component[node] in functions and tree.stats[node].n >= options.least):
+            kinds[node] = "Task" if tree.stats[node].is_high(options.high, tree.noise) else "Contributor"
+        elif node in transmit or tree.component[node] in functions:
             kinds[node] = "Contrast"
     return Labels(segments, kinds)
 

@@ -75,10 +75,17 @@ def budget(tree: Tree, parts: Parts, sampled: SampledInvocations | None, sources
 
 
 def _tail_and_middle(x: Floats, weight: Floats) -> tuple[slice, slice]:
-    """The slow invocations and those near the median, as ranges of the sorted costs (n,)."""
+    """The slow invocations and those near the median, as ranges of the sorted costs (n,).
+
+    Many invocations may cost exactly as much as the 99th percentile. They are slow with those beyond it where the group is
+    then nearer to a hundredth of all; else those beyond it are slow alone.
+    """
     tail, low, high = (quantile(x, weight, p) for p in (TAIL_QUANTILE, *MEDIAN_RANGE))
     near = slice(int(np.searchsorted(x, low)), int(np.searchsorted(x, high, side="right")))
-    return slice(int(np.searchsorted(x, tail)), len(x)), near
+    first, beyond = int(np.searchsorted(x, tail)), int(np.searchsorted(x, tail, side="right"))
+    with_ties, without = float(weight[first:].sum()), float(weight[beyond:].sum())
+    wanted = (1 - TAIL_QUANTILE) * float(weight.sum())
+    return slice(beyond if with_ties * without > wanted * wanted else first, len(x)), near
 
 
 def _group_means(groups: tuple[slice, slice], weight: Floats, values: Floats) -> tuple[Floats, Floats]:
@@ -239,7 +246,7 @@ def missed_deadline(deadline: float, stats: Stats, costs: CostDistribution) -> D
 
 def _clopper_pearson(hits: float, trials: float) -> tuple[float, float]:
     """Clopper and Pearson's interval of a probability."""
-    from scipy.special import betaincinv
+    from perflaw.special import betaincinv
 
     low = float(betaincinv(hits, trials - hits + 1, LOW)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, trials - hits, HIGH)) if hits < trials else 1.0

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _CPLUSPLUS: Final = (0x04, 0x1A, 0x21, 0x2B)
 """DW_LANG_C_plus_plus and its later standards."""
+HEADERS: Final = ("/usr/include/", "/usr/lib/")
+"""Code from files here belongs to libraries, even if the compiler put it into the person's program."""
 _FROM_ZERO: Final = 5
 """From this version of DWARF on, file tables begin at 0 instead of 1."""
 _SCOPES: Final = ("DW_TAG_namespace", "DW_TAG_class_type", "DW_TAG_structure_type", "DW_TAG_union_type")
@@ -63,7 +65,7 @@ def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode
     with open_elf(module) as elf:
         if elf is None:
             return {}
-        place = cache_folder() / f"dwarf-{_code_version()}-{elf.identity}.json"
+        place = cache_folder() / f"dwarf-{code_version()}-{elf.identity}.json"
         known = _read_cache(place)
         missing = [offset for offset in offsets if offset not in known]
         if missing:
@@ -77,7 +79,7 @@ def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode
 
 
 @cache
-def _code_version() -> str:
+def code_version() -> str:
     """Digest of the modules and packages that produce the cached functions: a fix of theirs outdates the cache."""
     digest = blake2b(digest_size=6)
     for file in (__file__, elf_module.__file__):
@@ -131,6 +133,16 @@ def demangled(symbol: str) -> str:
         return symbol
 
 
+def type_with_table(module: Path, offset: int, symbol: str) -> str:
+    """The class whose virtual table lies at an offset of a loaded file; ``?`` if nobody names it."""
+    if not symbol:
+        with open_elf(module) as elf:
+            named = elf.object_at(offset + elf.base) if elf else ""
+            symbol = named
+    words = demangled(symbol)
+    return words.removeprefix("vtable for ") if words.startswith("vtable for ") else "?"
+
+
 def without_parameters(name: str) -> str:
     """A demangled name without its return type and up to its list of parameters.
 
@@ -160,15 +172,20 @@ def _from_dwarf(elf: Elf, addresses: Iterable[int]) -> dict[int, FunctionCode]:
     dwarf = elf.dwarf()
     if dwarf is None:
         return {}
-    units = [CompilationUnit(dwarf, unit) for unit in dwarf.iter_CUs()]
-    ranges = [(low, high, unit) for unit in units for low, high in _ranges(dwarf, unit.unit, unit.unit.get_top_DIE())]
-    ranges.sort(key=lambda place: place[:2])
+    ranges = unit_ranges(dwarf)
     by_unit: dict[int, tuple[CompilationUnit, set[int]]] = {}
     for address in addresses:
         executed = next((unit for low, high, unit in ranges if low <= address < high), None)
         if executed:
             by_unit.setdefault(executed.offset, (executed, set()))[1].add(address)
     return {address: code for unit, wanted in by_unit.values() for address, code in unit.codes(wanted).items()}
+
+
+def unit_ranges(dwarf: DWARFInfo) -> list[tuple[int, int, CompilationUnit]]:
+    """The addresses [low, high) that compilation units cover, in order."""
+    units = [CompilationUnit(dwarf, unit) for unit in dwarf.iter_CUs()]
+    ranges = [(low, high, unit) for unit in units for low, high in ranges_of(dwarf, unit.unit, unit.unit.get_top_DIE())]
+    return sorted(ranges, key=lambda place: place[:2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +211,7 @@ class CompilationUnit:
         for die in self.unit.iter_DIEs():
             if die.tag != "DW_TAG_subprogram":
                 continue
-            for low, high in _ranges(self.dwarf, self.unit, die)[:1]:
+            for low, high in ranges_of(self.dwarf, self.unit, die)[:1]:
                 if low in addresses:
                     name, file, line = self.identity(die)
                     codes[low] = FunctionCode(
@@ -204,15 +221,15 @@ class CompilationUnit:
 
     def identity(self, die: DIE) -> tuple[str, str, int]:
         """Qualified name, source file and line of a function."""
-        *_, declaration = _with_origins(die)
-        parts = [_name(die)]
+        *_, declaration = with_origins(die)
+        parts = [name_of(die)]
         scope = declaration.get_parent()
         while scope is not None and scope.tag in _SCOPES:
-            parts.append(_name(scope) or ("(anonymous namespace)" if scope.tag == _SCOPES[0] else "(anonymous)"))
+            parts.append(name_of(scope) or ("(anonymous namespace)" if scope.tag == _SCOPES[0] else "(anonymous)"))
             scope = scope.get_parent()
         # A lambda's call operator has no line of its own, but its class has.
-        place = die if _with_attribute(die, "DW_AT_decl_line") else declaration.get_parent()
-        line, file = _with_attribute(place, "DW_AT_decl_line"), _with_attribute(place, "DW_AT_decl_file")
+        place = die if with_attribute(die, "DW_AT_decl_line") else declaration.get_parent()
+        line, file = with_attribute(place, "DW_AT_decl_line"), with_attribute(place, "DW_AT_decl_file")
         name = "::".join(reversed(parts))
         if line is None or file is None:
             return name, "", 0
@@ -222,7 +239,7 @@ class CompilationUnit:
 
     def parameters(self, die: DIE) -> tuple[str, ...]:
         """Names of a function's parameters without those that the compiler adds (``this``)."""
-        names = [_name(child) for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter"]
+        names = [name_of(child) for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter"]
         return tuple(name for name in names if name and name not in ("this", "__closure"))
 
     def lines(self) -> list[tuple[int, int]]:
@@ -251,13 +268,13 @@ class CompilationUnit:
         return posixpath.normpath(posixpath.join(start, folder, entry.name.decode(errors="replace")))
 
 
-def _name(die: DIE) -> str:
+def name_of(die: DIE) -> str:
     """The name of an entry, which may stand at the entry that it refers to."""
-    named = _with_attribute(die, "DW_AT_name")
+    named = with_attribute(die, "DW_AT_name")
     return named.attributes["DW_AT_name"].value.decode(errors="replace") if named else ""
 
 
-def _with_origins(die: DIE | None) -> Iterator[DIE]:
+def with_origins(die: DIE | None) -> Iterator[DIE]:
     """An entry and those that it refers to; the last is the declaration, which stands in the scope of the name."""
     while die is not None:
         yield die
@@ -265,12 +282,12 @@ def _with_origins(die: DIE | None) -> Iterator[DIE]:
         die = die.get_DIE_from_attribute(name) if name else None
 
 
-def _with_attribute(die: DIE | None, name: str) -> DIE | None:
+def with_attribute(die: DIE | None, name: str) -> DIE | None:
     """The entry that has the attribute: this one, or one that it refers to; None if none has."""
-    return next((one for one in _with_origins(die) if name in one.attributes), None)
+    return next((one for one in with_origins(die) if name in one.attributes), None)
 
 
-def _ranges(dwarf: DWARFInfo, unit: CompileUnit, die: DIE) -> list[tuple[int, int]]:
+def ranges_of(dwarf: DWARFInfo, unit: CompileUnit, die: DIE) -> list[tuple[int, int]]:
     """The addresses [low, high) that an entry covers; the first range begins at its entry point."""
     low, high = die.attributes.get("DW_AT_low_pc"), die.attributes.get("DW_AT_high_pc")
     if low is not None and high is not None:

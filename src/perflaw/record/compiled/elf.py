@@ -24,6 +24,8 @@ _PAGE: Final = 4096
 """Bytes of a page: the loader places whole pages."""
 _FUNCTION: Final = 2
 """STT_FUNC: the kind of symbol that names a function."""
+_OBJECT: Final = 1
+"""STT_OBJECT: the kind of symbol that names data."""
 _SYMBOL: Final = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("in", "<u2"), ("address", "<u8"), ("size", "<u8")]
 )
@@ -34,7 +36,7 @@ _SYSTEM: Final = ("/lib", "/usr/lib")
 
 @dataclass(frozen=True, slots=True)
 class FunctionSymbol:
-    """A function in a symbol table."""
+    """A function, or data, in a symbol table."""
 
     address: int
     """Address in the file."""
@@ -97,12 +99,20 @@ class Elf:
 
     def functions(self) -> Iterator[FunctionSymbol]:
         """Every function in a symbol table."""
+        return self._symbols(_FUNCTION)
+
+    def object_at(self, address: int) -> str:
+        """The mangled name of the object that contains an address; empty if nothing names it."""
+        found = (one.symbol for one in self._symbols(_OBJECT) if one.address <= address < one.address + one.size)
+        return next(found, "")
+
+    def _symbols(self, kind: int) -> Iterator[FunctionSymbol]:
         for name in (".symtab", ".dynsym"):
             table = self.file.get_section_by_name(name)
             if table is not None and self.file.elfclass == 64:
                 names = self.file.get_section(table["sh_link"]).data()
                 rows = np.frombuffer(table.data(), _SYMBOL)
-                rows = rows[(rows["info"] & 15 == _FUNCTION) & (rows["address"] != 0)]
+                rows = rows[(rows["info"] & 15 == kind) & (rows["address"] != 0)]
                 for at, address, size in zip(*(rows[of].tolist() for of in ("name", "address", "size")), strict=True):
                     symbol = names[at : names.index(b"\0", at)].decode(errors="replace")
                     yield FunctionSymbol(address, size, symbol)
@@ -130,7 +140,7 @@ def is_elf(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(4) == b"\x7fELF"
-    except OSError:
+    except OSError:  # the program cannot be read either when it is started, and that error is reported
         return False
 
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -24,9 +27,14 @@ from perflaw.record.compiled.gcov_files import (
     BuildPlaces,
     CountedObject,
     CountedProgram,
+    NotedFunction,
     NotesFinder,
+    alone,
+    apart,
     counted_program,
     find_gcov,
+    noted_functions,
+    optimisation,
     read_documents,
     read_header,
 )
@@ -88,6 +96,10 @@ class _LinePart:
         self.branches = [one + other for one, other in zip_longest(self.branches, branches, fillvalue=0)]
 
 
+Included = Mapping[str, AbstractSet[int]]
+"""Source file, as gcov names it → lines of it that functions of other files include."""
+
+
 class CountSums:
     """Counts of a run, added up over its object files."""
 
@@ -98,8 +110,8 @@ class CountSums:
         self.functions: dict[tuple[str, SourceFunction], int] = {}
         """(file, function) → executions."""
 
-    def add(self, document: Mapping[str, Any]) -> list[str]:
-        """Add gcov's document of one object file; returns the present places of its source files."""
+    def add(self, document: Mapping[str, Any], included: Included | None = None) -> list[str]:
+        """Add gcov's document of one object file, without lines of ``included`` files; the present places of its sources."""
         folder = str(document.get("current_working_directory", ""))
         # Only C++ mangles names; a header's suffix does not tell its language.
         mangled = any(each["name"].startswith("_Z") for source in document["files"] for each in source["functions"])
@@ -114,18 +126,43 @@ class CountSums:
                 known[each["name"]] = function = SourceFunction(each["start_line"], name, language)
                 count = self.functions.get((file, function), 0)
                 self.functions[file, function] = count + _whole(each["execution_count"])
+            elsewhere = included.get(source["file"], ()) if included else ()
             for line in source["lines"]:
+                if line["line_number"] in elsewhere and "function_name" not in line:
+                    continue
                 function = known.get(line.get("function_name", ""), SourceFunction(0, "", language))
-                part = self.lines.setdefault((file, line["line_number"]), {}).setdefault(function, _LinePart())
-                # The outcomes without those of calls that may throw, which gcov also lists as branches.
-                branches = list(line["branches"])
-                kept = [not branch["throw"] for branch in branches]
-                for at, branch in enumerate(branches):
-                    if branch["throw"] and at and kept[at - 1] and branches[at - 1]["fallthrough"]:
-                        kept[at - 1] = False
-                outcomes = [_whole(branch["count"]) for branch, stays in zip(branches, kept, strict=True) if stays]
-                part.add(_whole(line["count"]), outcomes)
+                self._add_line(file, line, function)
         return files
+
+    def add_included(self, document: Mapping[str, Any], group: Iterable[NotedFunction]) -> None:
+        """Add the lines that functions include from other files, of gcov's document of these functions alone."""
+        folder = str(document.get("current_working_directory", ""))
+        functions = [each for source in document["files"] for each in source["functions"]]
+        shown = {each["name"]: each.get("demangled_name") or each["name"] for each in functions}
+        language = "c++" if any(name.startswith("_Z") for name in shown) else "c"
+        for source in document["files"]:
+            file = self.places.now(os.path.normpath(os.path.join(folder, source["file"])))  # noqa: PTH118 (a path of elsewhere)
+            for function in group:
+                numbers = function.included.get(source["file"], ())
+                for line in source["lines"]:
+                    if line["line_number"] in numbers and "function_name" not in line:
+                        name = shown.get(function.name, function.name)
+                        self._add_line(file, line, SourceFunction(0, name, language))
+
+    def _add_line(self, file: str, line: Mapping[str, Any], function: SourceFunction) -> None:
+        """Add a function's part in a line."""
+        part = self.lines.setdefault((file, line["line_number"]), {}).setdefault(function, _LinePart())
+        branches = line["branches"]
+        if not branches and not part.count and not part.branches:
+            part.count = _whole(line["count"])
+            return
+        # The outcomes without those of calls that may throw, which gcov also lists as branches.
+        kept = [not branch["throw"] for branch in branches]
+        for at, branch in enumerate(branches):
+            if branch["throw"] and at and kept[at - 1] and branches[at - 1]["fallthrough"]:
+                kept[at - 1] = False
+        outcomes = [_whole(branch["count"]) for branch, stays in zip(branches, kept, strict=True) if stays]
+        part.add(_whole(line["count"]), outcomes)
 
     def counts(self) -> Counts:
         """The counts of all locations: the functions, then each line followed by the outcomes of its branches."""
@@ -134,20 +171,44 @@ class CountSums:
         for (file, function), count in sorted(self.functions.items()):
             locations.append(Location("function", function.name, file, function.line, function.name, function.language))
             counts.append(count)
-        for (file, number), parts in sorted(self.lines.items()):
-            inner = min(parts, key=lambda function: (-function.line, function.name))
-            name = f"{PurePath(file).name}:{number}"
-            place = (file, number, inner.name, inner.language)
-            locations.append(Location("line", name, *place))
-            counts.append(sum(part.count for part in parts.values()))
-            # Outcomes of all instantiations of a function are added, function after function.
-            functions: dict[str, _LinePart] = {}
-            for function, part in sorted(parts.items(), key=lambda item: item[0]):
-                functions.setdefault(function.plain, _LinePart()).add(0, part.branches)
-            outcomes = [count for part in functions.values() for count in part.branches]
-            locations += [Location("block", f"{name} branch {at}", *place) for at in range(1, len(outcomes) + 1)]
-            counts += outcomes
+        short = {file: PurePath(file).name for file in {file for file, _ in self.lines}}
+        for (file, number), all_parts in sorted(self.lines.items(), key=lambda item: item[0]):
+            homes = _homes(all_parts)
+            for parts in homes:
+                inner = min(parts, key=lambda function: (-function.line, function.name))
+                name = f"{short[file]}:{number}"
+                if len(homes) > 1:
+                    name += f" ({inner.plain})"
+                place = (file, number, inner.name, inner.language)
+                locations.append(Location("line", name, *place))
+                counts.append(sum(part.count for part in parts.values()))
+                # Outcomes of all instantiations of a function are added, function after function.
+                outcomes = parts[inner].branches
+                if len(parts) > 1:
+                    functions: dict[str, _LinePart] = {}
+                    for function, part in sorted(parts.items(), key=lambda item: item[0]):
+                        functions.setdefault(function.plain, _LinePart()).add(0, part.branches)
+                    outcomes = [count for part in functions.values() for count in part.branches]
+                locations += [Location("block", f"{name} branch {at}", *place) for at in range(1, len(outcomes) + 1)]
+                counts += outcomes
         return Counts(tuple(locations), np.array(counts, dtype=np.int64))
+
+
+def _homes(parts: Mapping[SourceFunction, _LinePart]) -> list[dict[SourceFunction, _LinePart]]:
+    """The parts of a line by the function that it lies in: several if a file is included several times.
+
+    Then several functions begin on the same line of the file, or the file is included within several functions. Of
+    functions that begin on different lines one contains the others, and instantiations of a template are one function.
+    """
+    if len(parts) == 1:
+        return [dict(parts)]
+    last = max(function.line for function in parts)
+    names = dict.fromkeys(function.plain for function in sorted(parts) if function.line == last)
+    homes: dict[str, dict[SourceFunction, _LinePart]] = {name: {} for name in names}
+    first = next(iter(homes))
+    for function, part in parts.items():
+        homes[function.plain if function.line == last else first][function] = part
+    return list(homes.values())
 
 
 def _whole(count: int) -> int:
@@ -176,6 +237,8 @@ class GcovTracer:
     """Globs of functions to keep; empty: all."""
     exclude: tuple[str, ...] = ()
     """Globs of functions to leave out."""
+    optimised: str = ""
+    """How the program was optimised (``-O2``); empty if it was not."""
     reason: str = "execution counts by gcc's coverage"
     name: str = "gcov"
 
@@ -186,7 +249,8 @@ class GcovTracer:
 
     def reader(self, spool: Path, seed: int) -> Reader:
         """A reader of the data files, which are there when the program has ended."""
-        return _GcovReader(self, spool)
+        problems = FileProblems(optimised=self.optimised)
+        return CoverageReader(spool / "gcov", "*.gcda", partial(read_counts, self), problems)
 
     def tick_ns(self) -> None:
         """Nothing is timed."""
@@ -208,7 +272,7 @@ def gcov_tracer(
     header = read_header(existing) if existing else None
     if header:
         find_gcov(header.major)
-    return GcovTracer(program, places, select, exclude)
+    return GcovTracer(program, places, select, exclude, optimisation(path))
 
 
 def _no_notes(data: str, places: BuildPlaces) -> TargetError:
@@ -222,11 +286,17 @@ def _no_notes(data: str, places: BuildPlaces) -> TargetError:
 
 
 @dataclass(slots=True)
-class _GcovReader:
-    """Reads nothing while the program runs, and its data files afterwards."""
+class CoverageReader:
+    """Reads nothing while the program runs, and afterwards the files that a compiler's coverage wrote."""
 
-    tracer: GcovTracer
-    spool: Path
+    folder: Path
+    """Folder of the spool that the files are written to."""
+    files: str
+    """Glob of the files."""
+    read: Callable[[Path, FileProblems], ExecutionCounts]
+    """Function that reads the counts below a folder and adds to the problems; TargetError if nothing can be read."""
+    problems: FileProblems
+    """What is wrong with the files; how the program was optimised is known before they are read."""
     idle_s: float = 0.05
     paths: bool = False
 
@@ -236,22 +306,20 @@ class _GcovReader:
 
     def finish(self, pid: int) -> Iterator[RecordedProcess]:
         """The program, its children included; TargetError if counts were written that cannot be read."""
-        folder = self.spool / "gcov"
         known = definitions_without_tracer(pid)
         known.metrics = {}
         counted = None
-        if any(folder.rglob("*.gcda")):
-            problems = FileProblems()
+        if any(self.folder.rglob(self.files)):
             try:
-                counted = read_counts(folder, self.tracer, problems)
+                counted = self.read(self.folder, self.problems)
             except TargetError:
-                discard(self.spool.parent)
+                discard(self.folder.parent.parent)
                 raise
-            if message := problems.message():
+            if message := self.problems.message():
                 known.words["lines"] = message
         else:
             known.words["end"] = known.words["lines"] = _NO_COUNTS
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
         yield RecordedProcess(known, empty_tree(), counted=counted)
 
 
@@ -269,6 +337,8 @@ class FileProblems:
     """Source files newer than the program."""
     absent: list[str] = field(default_factory=list)
     """Source files that do not exist."""
+    optimised: str = ""
+    """How the program was optimised; empty if it was not."""
 
     def message(self) -> str:
         """All problems in words; empty if there is none."""
@@ -279,7 +349,10 @@ class FileProblems:
             (self.changed, "changed since the program was built: line numbers are those of the build"),
             (self.absent, "source not found (--source-map OLD=NEW says where it is)"),
         )
-        return "; ".join(f"{_names(files)}: {problem}" for files, problem in problems if files)
+        told = [f"{_names(files)}: {problem}" for files, problem in problems if files]
+        if self.optimised:
+            told.append(f"built with {self.optimised}: some lines count elsewhere or not at all; build with -O0")
+        return "; ".join(told)
 
     def error(self, places: BuildPlaces) -> TargetError:
         """Why nothing at all could be read."""
@@ -300,7 +373,7 @@ def _names(files: list[str]) -> str:
     return ", ".join(names[:_NAMED_FILES]) + (f" and {more} more" if more > 0 else "")
 
 
-def read_counts(folder: Path, tracer: GcovTracer, problems: FileProblems) -> ExecutionCounts:
+def read_counts(tracer: GcovTracer, folder: Path, problems: FileProblems) -> ExecutionCounts:
     """Everything counted below ``folder``, of the selected functions; adds to ``problems``.
 
     TargetError if nothing can be read, or no gcov fits.
@@ -319,29 +392,50 @@ def read_counts(folder: Path, tracer: GcovTracer, problems: FileProblems) -> Exe
             objects.append(CountedObject(data, notes, header.major))
     sums, built = CountSums(tracer.places), dict[str, float]()
     for major in sorted({each.major for each in objects}):
-        for each, document in read_documents(find_gcov(major), [each for each in objects if each.major == major]):
-            made = each.notes.stat().st_mtime
-            built.update({file: max(made, built.get(file, 0)) for file in sums.add(document)})
+        gcov = find_gcov(major)
+        for each, document in read_documents(gcov, [each for each in objects if each.major == major]):
+            made, groups = each.notes.stat().st_mtime, list[list[NotedFunction]]()
+            if any("function_name" not in line for source in document["files"] for line in source["lines"]):
+                groups = apart(noted_functions(each.notes, major))
+            included: dict[str, set[int]] = {}
+            for function in (function for group in groups for function in group):
+                for file, numbers in function.included.items():
+                    included.setdefault(file, set()).update(numbers)
+            built.update({file: max(made, built.get(file, 0)) for file in sums.add(document, included)})
+            with TemporaryDirectory(prefix="perflaw-gcov-") as apart_folder:
+                parts = [alone(each, group, Path(apart_folder) / str(i)) for i, group in enumerate(groups)]
+                for part, of_group in read_documents(gcov, parts):
+                    sums.add_included(of_group, groups[parts.index(part)])
     if not built:
         raise problems.error(tracer.places)
-    sources: dict[str, str] = {}  # source file → its text
+    sources = read_texts(built, problems)
+    return ExecutionCounts(selected(sums.counts(), tracer.select, tracer.exclude), sources)
+
+
+def read_texts(built: Mapping[str, float], problems: FileProblems) -> dict[str, str]:
+    """Source file → its text, of files and when they were built; adds those that changed or are gone to ``problems``."""
+    sources: dict[str, str] = {}
     for file, made in sorted(built.items()):
         path = Path(file)
         try:
+            changed = path.stat().st_mtime
             sources[file] = path.read_bytes().decode(errors="replace")
-        except OSError:
+        except OSError:  # reported below the recording: "source not found"
             problems.absent.append(file)
             continue
-        if path.stat().st_mtime > made + _SLACK_S:
+        if changed > made + _SLACK_S:
             problems.changed.append(file)
-    counts = sums.counts()
-    if tracer.select or tracer.exclude:
-        locations = counts.locations
-        kept = []
-        for at, place in enumerate(locations):
-            names = (place.function, place.function.partition("(")[0])  # whole, and without parameters
-            selected = not tracer.select or any(fnmatchcase(name, glob) for name in names for glob in tracer.select)
-            if selected and not any(fnmatchcase(name, glob) for name in names for glob in tracer.exclude):
-                kept.append(at)
-        counts = Counts(tuple(locations[at] for at in kept), counts.counts[kept])
-    return ExecutionCounts(counts, sources)
+    return sources
+
+
+def selected(counts: Counts, select: Sequence[str], exclude: Sequence[str]) -> Counts:
+    """The counts of functions that one of ``select`` matches, all if there is none, and none of ``exclude``."""
+    if not select and not exclude:
+        return counts
+    kept = []
+    for at, place in enumerate(counts.locations):
+        names = (place.function, place.function.partition("(")[0])  # whole, and without parameters
+        is_selected = not select or any(fnmatchcase(name, glob) for name in names for glob in select)
+        if is_selected and not any(fnmatchcase(name, glob) for name in names for glob in exclude):
+            kept.append(at)
+    return Counts(tuple(counts.locations[at] for at in kept), counts.counts[kept])

@@ -16,7 +16,6 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
@@ -29,6 +28,8 @@ LAUNCHERS: Final = ("sh", "bash", "dash", "zsh", "env", "timeout", "nice", "sets
 """Programs that are not counted themselves and start programs that are."""
 _LIBGCOV: Final = (b"libgcov profiling error", b"profiling:%s:")
 """Texts of which every version of libgcov contains one."""
+_MAPPING: Final = b"__llvm_covmap\0"
+"""Name of the section in which clang's own coverage maps counters to the source."""
 _CLANG: Final = b"llvm_gcda_"
 """Text that the coverage of clang contains."""
 _DATA_NAME: Final = re.compile(rb"(/[^\0\n]{1,4096}?\.gcda)\0")
@@ -66,20 +67,54 @@ def counted_program(path: Path) -> CountedProgram:
     return CountedProgram(path, tuple(sorted(data)))
 
 
+def mapped_objects(path: Path) -> tuple[Path, ...]:
+    """The program and its own libraries, those that were built with clang's source-based coverage."""
+    if not is_elf(path) or path.name in LAUNCHERS:
+        return ()
+    content = path.read_bytes()
+    if any(words in content for words in _LIBGCOV):
+        return ()  # gcc's
+    program = (path,) if _MAPPING in content else ()
+    return (*program, *(library for library in libraries(path) if _MAPPING in library.read_bytes()))
+
+
 def _data_files(path: Path) -> set[str] | None:
     """Names of the data files that this program or library writes itself; None if it contains no libgcov."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if content.find(_CLANG) >= 0:
-                why = "its coverage is clang's, whose counts have another format; perflaw reads gcc's"
-                raise TargetError(
-                    f"{path}: compiled by clang", why, "make clean && make CC=gcc CFLAGS='-O0 -g --coverage'"
-                )
+                why = "with --coverage clang writes counts for which there is no reader; its own coverage is read"
+                flags = "-g -fprofile-instr-generate -fcoverage-mapping"
+                raise TargetError(f"{path}: compiled by clang", why, f"make clean && make CFLAGS='{flags}'")
             if not any(content.find(words) >= 0 for words in _LIBGCOV):
                 return None
             return {match[1].decode(errors="surrogateescape") for match in _DATA_NAME.finditer(content)}
     except (OSError, ValueError):  # ValueError: an empty file cannot be mapped
         return None
+
+
+_PRODUCER: Final = re.compile(rb"GNU (?:C|C\+\+)\d\d [\d.]+ [^\0]*?(-O(?:[1-3sgz]|fast)?)(?= |\0)(?![^\0]* -O)")
+"""Debug information of an object file of gcc's, with the level of its optimisation; ``-O0`` is not found."""
+_FRAME: Final = b"\x55\x48\x89\xe5"
+"""How functions that gcc compiled for x86-64 without optimisation keep their frame: push rbp; mov rbp, rsp."""
+_X86_64: Final = b"\x3e\x00"
+"""Machine in the header of an ELF file, at ``_MACHINE``."""
+_MACHINE: Final = slice(18, 20)
+
+
+def optimisation(path: Path) -> str:
+    """How a program was optimised: ``-O2``, or ``optimisation``; empty if it was not, or if nothing tells.
+
+    Debug information tells. Without it, a program for x86-64 in which no function keeps its frame was optimised.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError:  # only a warning depends on it; that the program cannot be read is said where it is started
+        return ""
+    if b".debug_str\0" in content and b"GNU C" in content:
+        found = _PRODUCER.search(content)
+        return found[1].decode() if found else ""
+    return "optimisation" if content[_MACHINE] == _X86_64 and _FRAME not in content else ""
 
 
 _DATA, _NOTES = 0x67636461, 0x67636E6F
@@ -113,7 +148,7 @@ def read_header(path: Path) -> CoverageHeader | None:
     try:
         with path.open("rb") as file:
             magic, version, stamp = _HEADER.unpack(file.read(_HEADER.size))
-    except (OSError, struct.error):
+    except (OSError, struct.error):  # a process that still runs may replace it or write to it: there is nothing to read
         return None
     if magic not in (_DATA, _NOTES):
         return None
@@ -203,6 +238,127 @@ class CountedObject:
     """Major version of the gcc that compiled it."""
 
 
+# ---- Files that functions include. gcov tells the function of a line only if the function begins in the line's file: the
+# counts of a file that is included within several functions of an object file are one number for all of them. The notes
+# say which functions have lines of which files, and gcov counts some functions alone if notes and counts hold no others.
+
+_FUNCTION, _LINES, _COUNTERS = 0x01000000, 0x01450000, (0x01A10000, 0x01FF0000)
+"""Tags of records: a function, lines of one of its blocks, first and last tag of counters."""
+_BYTES_SINCE: Final = 12
+"""The first gcc that counts lengths of records and texts in bytes, and has a checksum in the header."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedFunction:
+    """A function in the notes of an object file."""
+
+    ident: int
+    """Its number, which counts refer to."""
+    name: str
+    """Its name as the linker knows it."""
+    included: dict[str, frozenset[int]]
+    """Other file than that in which it begins → lines of it in the function; empty for functions of the compiler's own."""
+
+
+def noted_functions(notes: Path, major: int) -> list[NotedFunction]:
+    """The functions of an object file; none if its notes cannot be read."""
+    content = notes.read_bytes()
+    functions: dict[int, tuple[str, str, bool]] = {}
+    lines: dict[int, dict[str, set[int]]] = {}
+    ident = 0
+    try:
+        for tag, start, _ in _records(content, major, is_notes=True):
+            if tag == _FUNCTION:
+                ident = _word(content, start)
+                name, at = _text(content, start + 12, major)
+                source, _ = _text(content, at + 4, major)
+                functions[ident] = name, source, _word(content, at) != 0
+            elif tag == _LINES:
+                file, at = "", start + 4
+                while True:
+                    line, at = _word(content, at), at + 4
+                    if line:
+                        lines.setdefault(ident, {}).setdefault(file, set()).add(line)
+                        continue
+                    file, at = _text(content, at, major)
+                    if not file:
+                        break
+    except (struct.error, ValueError):
+        return []
+    return [
+        NotedFunction(
+            ident,
+            name,
+            {file: frozenset(numbers) for file, numbers in lines.get(ident, {}).items() if file != source and not own},
+        )
+        for ident, (name, source, own) in functions.items()
+    ]
+
+
+def apart(functions: Iterable[NotedFunction]) -> list[list[NotedFunction]]:
+    """Functions with included files in groups, in which no two functions include lines of one file."""
+    groups: list[tuple[set[str], list[NotedFunction]]] = []
+    for function in functions:
+        files = set(function.included)
+        if not files:
+            continue
+        for known, members in groups:
+            if not known & files:
+                known |= files
+                members.append(function)
+                break
+        else:
+            groups.append((files, [function]))
+    return [members for _, members in groups]
+
+
+def alone(each: CountedObject, group: Iterable[NotedFunction], stem: Path) -> CountedObject:
+    """Counts and notes of these functions of an object file alone, written to ``stem`` with the suffixes of both."""
+    idents = {function.ident for function in group}
+    kept = CountedObject(stem.with_suffix(".gcda"), stem.with_suffix(".gcno"), each.major)
+    for source, target in ((each.data, kept.data), (each.notes, kept.notes)):
+        content, is_notes, keeps = source.read_bytes(), source == each.notes, True
+        records = list(_records(content, each.major, is_notes=is_notes))
+        begin = records[0][1] - 8 if records else len(content)
+        parts = [content[:begin]]
+        for tag, start, end in records:
+            if tag == _FUNCTION:
+                keeps = _word(content, start) in idents
+            of_program = not is_notes and tag != _FUNCTION and not _COUNTERS[0] <= tag <= _COUNTERS[1]
+            if keeps or of_program:
+                parts.append(content[start - 8 : end])
+        target.write_bytes(b"".join(parts) + (b"" if is_notes else bytes(4)))
+    return kept
+
+
+def _records(content: bytes, major: int, *, is_notes: bool) -> Iterator[tuple[int, int, int]]:
+    """Tag, and begin and end of the content, of each record of a coverage file."""
+    unit = 1 if major >= _BYTES_SINCE else 4
+    at = _HEADER.size + 4 * (major >= _BYTES_SINCE)
+    if is_notes:  # the folder of the compilation, and whether blocks may be unexecuted
+        _, at = _text(content, at, major)
+        at += 4
+    while at + 8 <= len(content):
+        tag, length = struct.unpack_from("=Ii", content, at)
+        if not tag:
+            return
+        end = at + 8 + unit * max(length, 0)  # counters that are all 0 have a negative length, and no content
+        yield tag, at + 8, end
+        at = end
+
+
+def _word(content: bytes, at: int) -> int:
+    return int(struct.unpack_from("=I", content, at)[0])
+
+
+def _text(content: bytes, at: int, major: int) -> tuple[str, int]:
+    """A text, and where it ends."""
+    end = at + 4 + _word(content, at) * (1 if major >= _BYTES_SINCE else 4)
+    if end > len(content):
+        raise ValueError("a text ends beyond its file")
+    return content[at + 4 : end].rstrip(b"\0").decode(errors="surrogateescape"), end
+
+
 OLDEST: Final = 9
 """The first gcc whose gcov writes JSON."""
 _BATCH: Final = 64
@@ -271,12 +427,22 @@ def read_documents(gcov: Gcov, objects: Sequence[CountedObject]) -> Iterator[tup
             (Path(folder) / f"{number}.gcno").symlink_to(each.notes.resolve())
         names = [f"{number}.gcda" for number in range(len(objects))]
         batches = [names[at : at + _BATCH] for at in range(0, len(names), _BATCH)]
-        with ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1) or 1) as pool:
-            for text in pool.map(lambda batch: _run(gcov, folder, batch), batches):
-                for document in _documents(gcov, text):
-                    name = Path(str(document.get("data_file", ""))).stem
-                    if name.isdigit() and document.get("files"):
-                        yield objects[int(name)], document
+        for text in _run_batches(gcov, folder, batches):
+            for document in _documents(gcov, text):
+                name = Path(str(document.get("data_file", ""))).stem
+                if name.isdigit() and document.get("files"):
+                    yield objects[int(name)], document
+
+
+def _run_batches(gcov: Gcov, folder: str, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    """What gcov prints for each batch of data files; several batches are read at once."""
+    if len(batches) < 2:
+        yield from (_run(gcov, folder, batch) for batch in batches)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1)) as pool:
+        yield from pool.map(lambda batch: _run(gcov, folder, batch), batches)
 
 
 def _run(gcov: Gcov, folder: str, names: Sequence[str]) -> bytes:

@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.errors import TargetError
-from perflaw.record.build import BuildError, build, core, hooks
-from perflaw.record.compiled.dwarf import FunctionCode, functions_at
+from perflaw.record.build import BuildError, build, core, hooks, meters
+from perflaw.record.compiled.dwarf import HEADERS, FunctionCode, functions_at, type_with_table
 from perflaw.record.compiled.elf import libraries, open_elf
-from perflaw.record.compiled.selection import EVERYTHING, FOLDER, NAMELESS, Chooser, Globs, functions, has_names
+from perflaw.record.compiled.questions import FOLDER, Answerer
+from perflaw.record.compiled.selection import EVERYTHING, NAMELESS, Globs, functions, has_names
 from perflaw.record.launch import Launch
 from perflaw.record.python.native_reader import NativeReader
 from perflaw.record.reader import Reader, RecordedProcess
 from perflaw.record.tree.core import clock_tick
 from perflaw.types import Component
 
-_HEADERS: Final = ("/usr/include/", "/usr/lib/")
-"""Code from files here belongs to libraries, even if the compiler put it into the person's program."""
+METERED: Final = frozenset({"allocated_bytes", "allocated_blocks", "lock_wait", "lock_hold"})
+"""Metrics that native/meters counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +36,26 @@ class HooksTracer:
     """The preloaded library."""
     library: Path
     """The recorder's library."""
-    chooser: Chooser
-    """Which functions are recorded."""
+    answerer: Answerer
+    """Answers what the programs ask."""
     reason: str = "hooks of -finstrument-functions"
     name: str = "hooks"
 
     def environment(self, launch: Launch, settings: dict[str, str]) -> dict[str, str]:
         """The person's environment with the library preloaded. Programs that the program starts are recorded as well."""
-        preloaded = " ".join(filter(None, [str(self.file), os.environ.get("LD_PRELOAD", "")]))
+        libraries = [str(self.file)]
+        if METERED & set(settings.get("METRICS", "").split("\n")):
+            try:
+                libraries.append(str(build(meters())))
+            except BuildError as error:
+                raise TargetError(error.what, error.why, error.next_command) from error
+        preloaded = " ".join(filter(None, [*libraries, os.environ.get("LD_PRELOAD", "")]))
         ours = {f"PERFLAW_TARGET_{name}": value for name, value in settings.items()}
         return {**os.environ, "LD_PRELOAD": preloaded, **ours}
 
     def reader(self, spool: Path, seed: int) -> Reader:
         """A reader of the rings of all processes."""
-        return HooksReader(spool, seed, self.library, self.chooser)
+        return HooksReader(spool, seed, self.library, self.answerer)
 
     def tick_ns(self) -> float:
         """The step of the clock that the library reads."""
@@ -74,7 +81,7 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING) -> HooksTracer:
         why = "it was stripped, so nobody knows the names of its functions"
         raise TargetError(f"{path}: --select cannot be followed", why, "build it without strip and without -s")
     try:
-        return HooksTracer(build(hooks()), build(core()), Chooser(globs))
+        return HooksTracer(build(hooks()), build(core()), Answerer(globs))
     except BuildError as error:
         raise TargetError(error.what, error.why, error.next_command) from error
 
@@ -88,16 +95,14 @@ def _calls_hooks(library: Path) -> bool:
 class HooksReader(NativeReader):
     """Reads rings while they fill; looks up the names of functions when everything has been read."""
 
-    def __init__(self, spool: Path, seed: int, library: Path, chooser: Chooser) -> None:
+    def __init__(self, spool: Path, seed: int, library: Path, answerer: Answerer) -> None:
         super().__init__(spool, seed, library)
-        self.chooser = chooser
-        if chooser.globs:
-            (spool / FOLDER).mkdir(mode=0o700)
+        self.answerer = answerer
+        (spool / FOLDER).mkdir(mode=0o700)
 
     def _look(self) -> None:
         """Answer the programs' questions, then look for new processes and rings."""
-        if self.chooser.globs:  # first, because the program waits for the answer
-            self.chooser.answer(self.spool)
+        self.answerer.answer(self.spool)  # first, because the program waits for the answer
         super()._look()
 
     def finish(self, pid: int) -> Iterator[RecordedProcess]:
@@ -113,10 +118,12 @@ class HooksReader(NativeReader):
                     symbol = recorded.definitions.addresses[number][2] or f"{Path(module).name}+{offset:#x}"
                     code = codes.get(offset, FunctionCode(symbol))
                     component = Component(code.name, code.file, code.line, code.language, "own", code.parameters)
-                    if code.file.startswith(_HEADERS):
+                    if code.file.startswith(HEADERS):
                         component = replace(component, origin="library")
                     recorded.definitions.define(number, component, code.lines)
             known = recorded.definitions
+            for number, (module, offset, symbol) in known.virtual_tables.items():
+                known.types[number] = type_with_table(Path(module), offset, symbol)
             if recorded.tree.is_empty and known.ended and known.unselected:
                 # Name some of the functions that were left out, for a person who selected none by mistake.
                 named = {module: functions(Path(module)) for module, _ in known.unselected}

@@ -1,16 +1,14 @@
 """Which functions of a compiled program are recorded, for ``--select`` and ``--exclude``.
 
-The hooks know addresses; the recorder knows names. So when the recorded program first meets code of a file, it asks: it
-puts ``<digest>.ask`` into the spool's folder ``chosen`` and waits for the answer ``<digest>``
-(``native/compiled/selection.c``).
+The hooks know addresses; the recorder knows names. So when the recorded program first meets code of a file, it asks which
+functions of it are chosen (``questions.py``; the layout of the answer is that of ``native/compiled/selection.c``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
@@ -21,8 +19,6 @@ import numpy as np
 from perflaw.record.compiled.dwarf import demangled, without_parameters
 from perflaw.record.compiled.elf import open_elf
 
-FOLDER: Final = "chosen"
-"""Folder of the spool for questions and answers."""
 _MAGIC: Final = int.from_bytes(b"FPRFSEL1", "little")
 HEAD: Final = np.dtype([("magic", "<u8"), ("count", "<u8"), ("others", "<u8")])
 PLACE: Final = np.dtype([("offset", "<u8"), ("size", "<u4"), ("wanted", "<u4")])
@@ -60,28 +56,6 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
 
 EVERYTHING: Final = Globs()
 """No glob: all functions are recorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chooser:
-    """Answers the questions of recorded processes; one chooser serves all runs of a session."""
-
-    globs: Globs
-    """The functions that the person chose."""
-    _known: dict[str, bytes] = field(default_factory=dict)
-    """File of code → its answer."""
-
-    def answer(self, spool: Path) -> None:
-        """Answer the questions that have come since the last call."""
-        with suppress(OSError):  # the program removed its spool, or a full disk: what waits for the answer gives up
-            for question in (spool / FOLDER).glob("*.ask"):
-                module = question.read_bytes().decode(errors="surrogateescape")
-                if module not in self._known:
-                    self._known[module] = chosen(functions(Path(module)), self.globs)
-                part = question.with_suffix(".part")
-                part.write_bytes(self._known[module])
-                part.replace(question.with_suffix(""))
-                question.unlink()
 
 
 def chosen(named: Mapping[int, SizeAndNames], globs: Globs) -> bytes:

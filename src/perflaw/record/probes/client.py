@@ -95,7 +95,7 @@ def start_collector(folder: Path, *bounds: str) -> CollectorConnection:
 
     ``bounds``: records a ring and turn, and seconds between turns.
     """
-    argv = [sys.executable, "-P", "-m", "perflaw.record.probes.process", "{channel}", str(folder), *bounds]
+    argv = [sys.executable, "-P", "-m", "perflaw.record.probes.service", "{channel}", str(folder), *bounds]
     process, channel = spawn(argv, "collector")
     collecting = CollectorConnection(channel, process=process)
     try:

@@ -1,10 +1,12 @@
 """A collector that serves a channel: it drains areas in turns, sends the records, and switches probes on request.
 
-A peer that reads slowly makes the collector wait, so that rings overflow, which is counted; memory stays bounded.
+A peer that reads slowly makes the collector wait, so that rings overflow, which is counted; memory stays bounded. As a
+process of its own it is ``python -m perflaw.record.probes.service DESCRIPTOR FOLDER``.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -14,7 +16,7 @@ from typing import Any, Final
 from perflaw.errors import PerflawError
 from perflaw.record.probes.collector import MOST, Collector, ProbeProcess, as_message
 from perflaw.record.probes.control import ProbeSelection, describe, switch
-from perflaw.wire.channel import Channel, WireError
+from perflaw.wire.channel import Channel, WireError, over
 
 LOOK_S: Final = 0.002
 """Interval of the search for new areas and rings, and for processes that have ended."""
@@ -124,3 +126,17 @@ class Service:
         """Folders of areas. ``standing``: without those of recordings on this machine, whose recorders drain them."""
         found = self.folders()
         return found[:1] if document.get("standing", False) else found
+
+
+def main(arguments: list[str]) -> None:
+    """Serve the recorder at a descriptor. Further arguments: records a ring and turn, and seconds between turns."""
+    descriptor, folder, *bounds = arguments
+    most, pause_s = (int(bounds[0]), float(bounds[1])) if bounds else (MOST, 0.0)
+    number = int(descriptor)
+    # The recorder may be stopped for a while (Ctrl-Z); records that rings lose in that time are counted.
+    channel = over(number, number, "recorder", frame_s=86_400.0)
+    Service(channel, lambda: [Path(folder)], most=most, pause_s=pause_s).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -150,7 +150,7 @@ class TreeBuilder:
                 elif kind == records.EXIT:
                     self._exit(stack, value, frame)
                 elif kind == records.YIELD:
-                    self._yield(thread, value, frame)
+                    self._yield(thread, value, frame, site)
                 elif kind == records.RESUME:
                     self._resume(thread, value, frame, code, site)
 
@@ -229,19 +229,22 @@ class TreeBuilder:
         else:
             # The clock of each thread leaves out the time taken out of that thread.
             difference = thread.taken - invocation.taken if invocation.thread != thread.ring else 0
-            invocation.waited += max(stamp - invocation.suspended + difference, 0)
+            passed = max(stamp - invocation.suspended + difference, 0)
+            invocation.waited += passed
+            invocation.consumed += passed if invocation.handed else 0
         invocation.slot, invocation.marks = slot, stack.reading(stamp)
         self.longest.begin(stack, invocation, resumed=known)
         stack.open.append(invocation)
         stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
 
-    def _yield(self, thread: ThreadStacks, stamp: int, frame: int) -> None:
+    def _yield(self, thread: ThreadStacks, stamp: int, frame: int, site: int) -> None:
         stack = thread.current
         invocation = self._pop(stack, frame)
         if invocation is not None:
             spent = self._close_segment(stack, invocation, stamp)
             self.longest.end(stack, invocation, spent)
             invocation.suspended, invocation.thread, invocation.taken = stamp, thread.ring, thread.taken
+            invocation.handed = site == 0
             self.suspended[frame] = invocation
 
     def _exit(self, stack: CallStack, stamp: int, frame: int) -> None:
@@ -288,8 +291,8 @@ class TreeBuilder:
         nodes, code = self.contexts.nodes, invocation.code
         node = nodes[invocation.node]
         own = self.moments.add(node, invocation.costs, invocation.callees, invocation.deeper)
-        if invocation.waited:
-            add_wait(node, invocation.waited)
+        if invocation.waited > invocation.consumed:
+            add_wait(node, invocation.waited - invocation.consumed)
         add(self.selves.setdefault(code, [0] * self.lanes), own)
         if invocation.callees:
             depth = nodes[caller.node].depth

@@ -108,6 +108,8 @@ class SampledCall:
     """Its priority in the function's uniform sample; -1 if it is in its stratum's sample only."""
     stratum_key: int
     """Its priority in its stratum's sample."""
+    waited: int = 0
+    """How long it was suspended, of a generator or coroutine, and no consumer had a value of it; its time excludes that."""
     costs: tuple[int, ...] = ()
     """Inclusive cost by lane."""
     callees: tuple[tuple[int, int, int, int], ...] = ()
@@ -209,8 +211,6 @@ def costs_of_codes(tree: TreeTables) -> tuple[dict[int, list[int]], dict[int, li
 
 def to_tables(tree: RecordedTree) -> TreeTables:
     """The tree in columns."""
-    from perflaw.record.tree.path_builder import path_rows  # trees that the C core builds do without
-
     nodes = list(enumerate(tree.nodes))
     links = [(number, below, link) for number, node in nodes for below, link in node.links.items()]
     codes = sorted(tree.totals.keys() | tree.selves.keys())
@@ -239,9 +239,12 @@ def to_tables(tree: RecordedTree) -> TreeTables:
         Export.FEATURES: chain.from_iterable(call.features for _, call in samples),
         Export.WORST: ((code, *_values(call)[:-1], len(call.spans)) for code, call in worst),
         Export.SPANS: (_values(span) for _, call in worst for span in call.spans),
-        **path_rows(tree.paths),
     }
-    return TreeTables(tree.metrics, {table: _table(table.row, list(rows[table])) for table in Export})
+    if tree.paths:  # trees without durations by path, and those that the C core builds, do without that module
+        from perflaw.record.tree.path_builder import path_rows
+
+        rows |= path_rows(tree.paths)
+    return TreeTables(tree.metrics, {table: _table(table.row, list(rows.get(table, ()))) for table in Export})
 
 
 def _values(record: LaneSums | LinkSums | SampledCall | CallSpan | LongestCall) -> tuple[Any, ...]:

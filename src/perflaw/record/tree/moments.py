@@ -93,6 +93,6 @@ def _add_cost(sums: LaneSums, cost: int, before: int) -> None:
 
 
 def add_wait(node: TreeNode, waited: int) -> None:
-    """Add the time that a completed generator or coroutine was suspended."""
+    """Add the time that a completed generator or coroutine was suspended; of an async generator, in what it awaits."""
     n, total, squares, least, most = node.waits
     node.waits = [n + 1, total + waited, squares + waited**2, min(least, waited) if n else waited, max(most, waited)]

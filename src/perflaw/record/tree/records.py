@@ -21,16 +21,17 @@ ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1
 ASIDE, COUNT, LIBRARY = 12, 13, 14
 """Kinds of records.
 
-ENTER, EXIT: a call begins, ends. YIELD, RESUME: a generator or coroutine is suspended, continued. FEATURE: a feature of
-the call that was entered last. DEAD: all invocations above this frame's ended without an event; frame 0: all of the
-stack. CHANGE: the thread's counter of metric ``code`` rose by ``value`` since the last record. SWITCH: the following
-records belong to the thread's stack with serial number ``frame``; 0 is its first stack. THREAD: thread ``value`` writes
-from here on. END: the thread has ended. TURN: the following records belong to turn ``frame``, a number that all threads
-share; ``value`` is the time in ns that the tracer has taken out of the thread's clock so far, ``code`` how many rings there
-are. ASIDE: like ENTER, for work of the interpreter itself, such as garbage collection: it is not a call, so it is no event
-and is not sampled. COUNT: a call of a function that is counted and not timed: an event without a time, which begins and
-ends at once; what it took is its caller's own time. LIBRARY: ``code`` is a function of a library, whose contexts are put
-together first; it comes before the function's first call.
+ENTER, EXIT: a call begins, ends. YIELD, RESUME: a generator or coroutine is suspended, continued; ``site`` is 0 where an
+async generator hands a value to its consumer. FEATURE: a feature of the call that was entered last. DEAD: all invocations
+above this frame's ended without an event; frame 0: all of the stack. CHANGE: the thread's counter of metric ``code`` rose
+by ``value`` since the last record. SWITCH: the following records belong to the thread's stack with serial number
+``frame``; 0 is its first stack. THREAD: thread ``value`` writes from here on. END: the thread has ended. TURN: the
+following records belong to turn ``frame``, a number that all threads share; ``value`` is the time in ns that the tracer
+has taken out of the thread's clock so far, ``code`` how many rings there are. ASIDE: like ENTER, for work of the
+interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled. COUNT: a call of a
+function that is counted and not timed: an event without a time, which begins and ends at once; what it took is its
+caller's own time. LIBRARY: ``code`` is a function of a library, whose contexts are put together first; it comes before
+the function's first call.
 """
 RECORD: Final = np.dtype(
     [("value", "<i8"), ("frame", "<i8"), ("code", "<i4"), ("site", "<i4"), ("key", "<i4"), ("kind", "<i4")]
@@ -162,16 +163,26 @@ class Definitions:
     """Number of a feature → name."""
     types: dict[int, str] = field(default_factory=dict)
     """Number of a dynamic type → name."""
+    virtual_tables: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    """Number of a dynamic type of a compiled program → loaded file, offset of its virtual table, symbol or an empty text."""
     sample_bounds: dict[int, int] = field(default_factory=dict)
     """Number of a function → bound of the priorities in its uniform sample, where the tracer made that sample smaller."""
     metrics: dict[int, Metric] = field(default_factory=lambda: {TIME_LANE: TIME, EVENTS_LANE: EVENTS})
     """Number of a measured metric → metric. Time and events are always measured."""
+    coroutines: set[int] = field(default_factory=set)
+    """Numbers of coroutines and async generators."""
+    marks: dict[int, str] = field(default_factory=dict)
+    """Number of a lane → the part of the time off the CPU that it holds: ``queued``, ``sleep``, ``lock``, …"""
     counted: list[CountedCode] = field(default_factory=list)
     """Code whose lines are counted."""
     words: dict[str, str] = field(default_factory=dict)
     """Messages of the tracer for the manifest, by topic: ``clock``, ``cpu``, ``tracer``, ``end``, …"""
     cpu_ns: dict[str, int] = field(default_factory=dict)
-    """CPU time of the process when the tracer was ``entered``, and when the recording had ``begun`` and ``ended``."""
+    """CPU time of the process when the tracer was ``entered``, and when the recording had ``begun`` and ``ended``.
+
+    And the wall time that its threads ``waited`` within the tracer, for the recorder or a CPU, the time of ``counting``
+    lines, and that of the ``counted`` code without counting.
+    """
     collections: Collections | None = None
     """Full garbage collections of the process; None if the tracer does not know them."""
     process: ProcessIdentity | None = None
@@ -217,10 +228,18 @@ class Definitions:
             self.features[fields[0]] = _clean(fields[2])
         elif kind == "type":
             self.types[fields[0]] = _clean(fields[1])
+        elif kind == "vtable":
+            number, module, offset, symbol = fields
+            self.virtual_tables[number] = _clean(module), offset, _clean(symbol)
         elif kind == "sample":
-            self.sample_bounds[fields[0]] = 1 << fields[1]
+            # Threads of a compiled program have samples of their own: the smallest bound holds for all.
+            self.sample_bounds[fields[0]] = min(1 << fields[1], self.sample_bounds.get(fields[0], 1 << 62))
         elif kind == "metric":
             self.metrics[fields[0]] = Metric(_clean(fields[1]), _clean(fields[2]))
+        elif kind == "coroutine":
+            self.coroutines.add(fields[0])
+        elif kind == "mark":
+            self.marks[fields[0]] = _clean(fields[1])
         elif kind == "counts":
             self.counted.append(CountedCode(*fields))
         elif kind == "say":
@@ -240,9 +259,9 @@ class Definitions:
             self.ended = TracerEnd(*fields)
 
     def lanes(self) -> tuple[str, ...]:
-        """Metric of each lane of the call tree. All metrics of a process are defined before its first record."""
-        known = {CPU_LANE: CPU, **self.metrics}
-        return tuple(known[lane].name if lane in known else "" for lane in range(max(known) + 1))
+        """Metric or mark of each lane of the call tree. All metrics of a process are defined before its first record."""
+        known = {CPU_LANE: CPU.name} | {lane: metric.name for lane, metric in self.metrics.items()} | self.marks
+        return tuple(known.get(lane, "") for lane in range(max(known) + 1))
 
     def line_at(self, code: int, offset: int) -> int:
         """Source line of a call site, 0 if unknown."""
@@ -264,7 +283,11 @@ def _clean(text: str) -> str:
 
 
 class DefinitionsReader:
-    """Reads a definitions file while it grows; an incomplete last line is left for the next reading."""
+    """Reads a definitions file while it grows; incomplete lines are left for the next reading.
+
+    The native tracer writes to a mapped file, which is zero behind its last line. While this reads, the tracer may write a
+    line that was read as zeros already and go on with lines that were not, so a zero byte ends what was read.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.position, self.definitions = path, 0, Definitions()
@@ -274,7 +297,7 @@ class DefinitionsReader:
         if self.path.exists():
             with self.path.open("rb") as file:
                 file.seek(self.position)
-                data = file.read()
+                data, _, _ = file.read().partition(b"\0")
             whole = data[: data.rfind(b"\n") + 1]
             self.position += len(whole)
             for line in whole.decode().split("\n"):

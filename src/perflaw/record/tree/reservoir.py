@@ -73,6 +73,7 @@ class Reservoir:
             invocation.started,
             invocation.key,
             stratum_key,
+            invocation.waited - invocation.consumed,
             tuple(invocation.costs),
             tuple(callees),
             tuple(invocation.features),

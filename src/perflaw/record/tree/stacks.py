@@ -16,13 +16,15 @@ class Invocation:
     """One execution of a function that has not ended. Mutable, because this is the hot path."""
 
     __slots__ = (
-        "callees", "code", "costs", "deeper", "features", "first_span", "frame", "fresh", "key", "least_span", "manner",
-        "marks", "node", "slot", "started", "suspended", "taken", "thread", "waited",
+        "callees", "code", "consumed", "costs", "deeper", "features", "first_span", "frame", "fresh", "handed", "key",
+        "least_span", "manner", "marks", "node", "slot", "started", "suspended", "taken", "thread", "waited",
     )  # fmt: skip
 
     def __init__(self, frame: int, code: int, node: int, started: int, key: int, marks: Sequence[int]) -> None:
         self.frame, self.code, self.node, self.slot = frame, code, node, node
         self.started, self.suspended, self.waited = started, 0, 0
+        self.consumed, self.handed = 0, False
+        """Part of the waiting in which the consumer of an async generator had a value of it, and whether it has one now."""
         self.taken = self.thread = 0
         """While suspended: the thread it ran in, and the time taken out of that thread's clock until then."""
         self.key, self.fresh = key, True

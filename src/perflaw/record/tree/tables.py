@@ -14,11 +14,11 @@ from perflaw.store.columns import NULL, Array, Column, Table, Tables, concatenat
 from perflaw.store.merge import merge
 from perflaw.store.schema import COLUMNS, LOCAL, table_of
 from perflaw.types import TIME, Component
+from perflaw.types.call_trees import AWAIT, MARK
+from perflaw.types.recordings import WAITING
 
 Lanes = list[tuple[int, str]]
 """Number and metric of the lanes that were measured."""
-WAITING = "(waiting)"
-"""Pseudo-component: the time that generators and coroutines were suspended. It is no part of their own time."""
 _POWERS = 1 << np.arange(63)
 
 
@@ -140,7 +140,13 @@ def _sample_tables(lanes: Lanes, run: str, tree: TreeTables, definitions: Defini
     rows |= {"x_cpu": _measured(with_cpu, costs[:, CPU_LANE]), "weight": np.ones(len(samples))}
     rows["stratum"] = np.searchsorted(_POWERS, np.abs(rows["x"]), side="right")  # bits of the time
     others = [(lane, metric) for lane, metric in lanes if lane > EVENTS_LANE]
+    others += [(lane, f"{MARK}{mark}") for lane, mark in sorted(definitions.marks.items()) if lane < costs.shape[1]]
     other_costs = costs[:, [lane for lane, _ in others]]
+    # What awaits take is no part of a coroutine's time. A generator that is suspended waits for its consumer: no cost.
+    if definitions.coroutines:
+        awaiting = np.isin(samples["code"], list(definitions.coroutines))
+        others.append((-1, f"{MARK}{AWAIT}"))
+        other_costs = np.column_stack([other_costs, np.where(awaiting, samples["waited"], 0)])
     sample, metric = np.nonzero(other_costs)
     other_rows: dict[str, Array | Column] = {
         "sequence": samples["sequence"][sample],

@@ -1,6 +1,6 @@
 """A study's page: one self-contained HTML file without network and chart library, small enough to write after each trial.
 
-What the page shows of a noun is its document, with the words that a person reads beside it under ``text``.
+What the page shows is the document ``perflaw.explore/1``, with the words that a person reads beside it under ``text``.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import html
 
 from perflaw.laws.tree import distribution_tree
+from perflaw.report.documents import explore_document
 from perflaw.report.explore import text as words
 from perflaw.report.page.page import as_json, asset, encodable, filled, program
 from perflaw.report.quantity import NOTHING, counted
 from perflaw.types.documents import Document, document
-from perflaw.types.explored import Choice, StudyResult, Surface
-from perflaw.types.studies import Study, StudyMetric, Trial, Value
+from perflaw.types.explored import StudyResult
+from perflaw.types.studies import StudyMetric, Value
 
 RELOAD_S = 3
 """Seconds after which the page of an unfinished study looks for a newer one."""
@@ -39,8 +40,8 @@ def render_study(result: StudyResult, seed: int = 0) -> str:
 def explore_data(result: StudyResult, seed: int = 0) -> Document:
     """Everything that the page shows, as JSON values without NaN or infinity."""
     study, objective = result.study, result.objective
+    stated = explore_document(result, seed)
     metrics = sorted(study.metrics, key=lambda metric: objective is None or metric.name != objective.name)
-    robust = result.robust if words.robust_differs(result) else None
     knobs = []
     for knob in study.knobs:
         # Listed settings; of a range its ends, even steps between, and the settings that were tried.
@@ -63,41 +64,40 @@ def explore_data(result: StudyResult, seed: int = 0) -> Document:
                 "ordered": knob.kind in ("int", "float", "ordinal"),
                 "categorical": knob.kind == "categorical",
                 "log": knob.scale != "linear" or wide,
-                "levels": [{"value": level, "text": words.setting_text(knob, level)} for level in levels],
+                "levels": [{"value": level, "text": words.setting_text(knob.unit, level)} for level in levels],
                 "default": knob.default,
             }
         )
-    by_name = {metric.name: metric for metric in study.metrics}
     pareto = [
         {
-            **document(point),
+            **point,
             "text": {
-                "configuration": words.configuration_text(study, point.configuration),
-                "metrics": {name: words.estimate_text(by_name[name], one) for name, one in point.metrics.items()},
-                "probability": words.probability_text(point.probability),
+                "configuration": words.configuration_text(stated, point["configuration"]),
+                "metrics": words.estimate_texts(stated, point),
+                "probability": words.probability_text(point["probability"]),
             },
         }
-        for point in result.pareto
+        for point in stated["pareto"]
     ]
     return {
         "title": study.name,
-        "heading": words.heading(result).partition(": ")[2],
+        "heading": words.heading(stated).partition(": ")[2],
         "seed": seed,
         "reload": RELOAD_S if result.unfinished else 0,
         "knobs": knobs,
         "metrics": [_metric(metric, result) for metric in metrics],
-        "best": _choice(result.best, study) if result.best else None,
-        "robust": _choice(robust, study) if robust else None,
-        "warnings": [document(notice) for notice in result.notices],
-        "steps": list(words.next_steps(result)),
-        "trials": [_trial(trial, study) for trial in result.trials],
-        "surface": _surface(result.surface, study) if result.surface else None,
+        "best": _choice(stated["best"], stated) if stated["best"] else None,
+        "robust": _choice(stated["robust"], stated) if words.robust_differs(stated) else None,
+        "warnings": stated["warnings"],
+        "steps": list(words.next_steps(stated)),
+        "trials": [_trial(trial, stated) for trial in stated["trials"]],
+        "surface": _surface(stated) if stated["surface"] else None,
         "pareto": pareto if len(pareto) > 1 else [],
     }
 
 
 def _metric(metric: StudyMetric, result: StudyResult) -> Document:
-    factor, unit = words.unit_of(metric)
+    factor, unit = words.unit_of(metric.unit)
     learnt = next((one.law for one in result.laws if one.metric.name == metric.name), None)
     law = None
     if learnt:
@@ -108,7 +108,7 @@ def _metric(metric: StudyMetric, result: StudyResult) -> Document:
             ("learnt from", f"{counted(learnt.n, 'trial')} of {counted(learnt.runs, 'configuration')}"),
         ]
         law = {**document(learnt), "tree": distribution_tree(learnt.expression), "facts": facts}
-    importance = next((one for one in result.importance if one.metric == metric.name), None)
+    importance = next((document(one) for one in result.importance if one.metric == metric.name), None)
     return {
         "name": metric.name,
         "goal": metric.goal,
@@ -116,14 +116,14 @@ def _metric(metric: StudyMetric, result: StudyResult) -> Document:
         "factor": factor,
         "law": law,
         "importance": {
-            **document(importance),
+            **importance,
             "shares": [
-                {**document(share), "text": {"share": words.share_text(share), "knobs": words.knobs_text(share)}}
-                for share in importance.shares[:MAX_SHARES]
+                {**share, "text": {"share": words.share_text(share), "knobs": words.knobs_text(share)}}
+                for share in importance["shares"][:MAX_SHARES]
             ],
             "text": {
-                "variance": "log-variance" if importance.logarithm else "variance",
-                "noise": words.noise_text(importance, metric),
+                "variance": "log-variance" if importance["logarithm"] else "variance",
+                "noise": words.noise_text(importance, metric.unit),
             },
         }
         if importance
@@ -131,43 +131,44 @@ def _metric(metric: StudyMetric, result: StudyResult) -> Document:
     }
 
 
-def _choice(choice: Choice, study: Study) -> Document:
-    metrics = {metric.name: metric for metric in study.metrics}
+def _choice(choice: Document, stated: Document) -> Document:
+    metrics = words.units_of(stated, "metrics")
     return {
-        **document(choice),
+        **choice,
         "text": {
-            "settings": words.setting_texts(study, choice.configuration),
-            "expected": {name: words.estimate_text(metrics[name], one) for name, one in choice.metrics.items()},
-            "measured": {name: words.value_text(metrics[name], choice.measured.get(name)) for name in choice.metrics},
+            "settings": words.setting_texts(stated, choice["configuration"]),
+            "expected": words.estimate_texts(stated, choice),
+            "measured": {
+                name: words.value_text(metrics[name], choice["measured"].get(name)) for name in choice["metrics"]
+            },
             "sure": words.sure_text(choice),
         },
     }
 
 
-def _trial(trial: Trial, study: Study) -> Document:
-    values = trial.metrics if trial.valid else {}
+def _trial(trial: Document, stated: Document) -> Document:
+    values = trial["metrics"] if trial["valid"] else {}
+    metrics = words.units_of(stated, "metrics")
     return {
-        **document(trial),
-        "metrics": document(trial)["metrics"] if trial.valid else {},
+        **trial,
+        "metrics": values,
         "state": words.state_of(trial),
-        "counts": trial.valid and not trial.contaminated,
+        "counts": trial["valid"] and not trial["contaminated"],
         "text": {
-            "settings": words.setting_texts(study, trial.configuration),
-            "metrics": {metric.name: words.value_text(metric, values.get(metric.name)) for metric in study.metrics},
-            "reasons": "; ".join(filter(None, (trial.reason, trial.stopped, trial.contaminated))),
+            "settings": words.setting_texts(stated, trial["configuration"]),
+            "metrics": {name: words.value_text(unit, values.get(name)) for name, unit in metrics.items()},
+            "reasons": "; ".join(filter(None, (trial["reason"], trial["stopped"], trial["contaminated"]))),
         },
     }
 
 
-def _surface(surface: Surface, study: Study) -> Document:
-    knobs = {knob.name: knob for knob in study.knobs}
-    axes = {
-        "x": (surface.x, surface.x_values),
-        "y": (surface.y, surface.y_values),
-        "facet": (surface.facet, surface.facet_values),
-    }
+def _surface(stated: Document) -> Document:
+    surface, knobs = stated["surface"], words.units_of(stated, "knobs")
     texts = {
-        axis: [words.setting_text(knobs.get(name), value) if name else "" for value in values]
-        for axis, (name, values) in axes.items()
+        axis: [
+            words.setting_text(knobs.get(surface[axis], ""), value) if surface[axis] else ""
+            for value in surface[f"{axis}_values"]
+        ]
+        for axis in ("x", "y", "facet")
     }
-    return {**document(surface), "text": texts}
+    return {**surface, "text": texts}

@@ -1,91 +1,105 @@
 """The result of a study in the terminal: the best, how sure that is, what matters, a map, laws, warnings, next steps.
 
-The page shares the words: settings, values of metrics, confidence, the next steps.
+It renders the document ``perflaw.explore/1``. The page shares the words: settings, values of metrics, confidence, the
+next steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from perflaw.laws import units
-from perflaw.laws.printing import learnt_text
 from perflaw.report import tables
-from perflaw.report.quantity import NOTHING, counted, percent, quantity
-from perflaw.report.quantity import estimate as estimate_with_unit
+from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, percent, quantity
 from perflaw.report.tables import WIDTH, printable, text_table
-from perflaw.types.explored import Choice, Estimate, Importance, StudyResult, VarianceShare
-from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Trial, Value
+from perflaw.types.documents import Document
+from perflaw.types.studies import Configuration, Value
 
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-def setting_text(knob: Knob | None, value: Value) -> str:
-    """A setting with the knob's unit.
+def setting_text(unit: str, value: Value) -> str:
+    """A setting with its knob's unit.
 
-    >>> setting_text(Knob("page", "ordinal", unit="B"), 65536), setting_text(None, True), setting_text(None, 0.25)
+    >>> setting_text("B", 65536), setting_text("", True), setting_text("", 0.25)
     ('64 KiB', 'yes', '0.25')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
-    if knob is not None and knob.unit in ("B", "bytes"):
+    if unit in ("B", "bytes"):
         size, name = next(((size, name) for size, name in _BINARY if abs(value) >= size), (1, "B"))
         return f"{value / size:.4g} {name}"
     text = f"{value:,.6g}" if abs(value) < 1e6 else f"{value:.6g}".replace("e+0", "e").replace("e+", "e")
-    return f"{text} {knob.unit}".strip() if knob is not None else text
+    return f"{text} {unit}".strip()
 
 
-def configuration_text(study: Study, configuration: Configuration) -> str:
+def units_of(document: Document, nouns: Literal["knobs", "metrics"]) -> dict[str, str]:
+    """The unit of each knob or metric of a study, by name."""
+    name = "name" if nouns == "knobs" else "metric"
+    return {one[name]: one["unit"] for one in document[nouns]}
+
+
+def configuration_text(document: Document, configuration: Configuration) -> str:
     """``page_size = 64 KiB, threads = 3``."""
-    return ", ".join(f"{name} = {text}" for name, text in setting_texts(study, configuration).items())
+    return ", ".join(f"{name} = {text}" for name, text in setting_texts(document, configuration).items())
 
 
-def setting_texts(study: Study, configuration: Configuration) -> dict[str, str]:
+def setting_texts(document: Document, configuration: Configuration) -> dict[str, str]:
     """Each setting of a configuration with its knob's unit."""
-    knobs = {knob.name: knob for knob in study.knobs}
-    return {name: setting_text(knobs.get(name), value) for name, value in configuration.items()}
+    knobs = units_of(document, "knobs")
+    return {name: setting_text(knobs.get(name, ""), value) for name, value in configuration.items()}
 
 
-def unit_of(metric: StudyMetric) -> tuple[float, str]:
-    """The unit that `quantity` rescales, and its number in one unit of the metric."""
-    if metric.unit in units.TIME:
-        return units.TIME[metric.unit], "ns"
-    return (1.0, "bytes") if metric.unit in ("B", "bytes") else (1.0, metric.unit)
+def unit_of(unit: str) -> tuple[float, str]:
+    """The unit that `quantity` rescales, and its number in one of a metric's unit."""
+    if unit in units.TIME:
+        return units.TIME[unit], "ns"
+    return (1.0, "bytes") if unit in ("B", "bytes") else (1.0, unit)
 
 
-def value_text(metric: StudyMetric, value: float | None) -> str:
+def value_text(unit: str, value: float | None) -> str:
     """A metric's value with its unit."""
-    factor, unit = unit_of(metric)
+    factor, unit = unit_of(unit)
     return quantity(value * factor, unit) if value is not None else NOTHING
 
 
-def estimate_text(metric: StudyMetric, estimate: Estimate) -> str:
+def estimate_text(unit: str, value: float | None, interval: Sequence[float | None]) -> str:
     """``243 k rows/s (235–252)``; without an interval where the data give none.
 
     A number without a unit has as many digits as its interval allows.
 
-    >>> estimate_text(StudyMetric("packed", {}), Estimate(0.17012, 0.16891, 0.17104))
+    >>> estimate_text("", 0.17012, (0.16891, 0.17104))
     '0.170 (0.169–0.171)'
     """
-    factor, unit = unit_of(metric)
-    if estimate.low == estimate.high:
-        return quantity(estimate.value * factor, unit)
-    width = estimate.high - estimate.low
-    if not unit and abs(estimate.value) < 1000 and 1e-6 < width < abs(estimate.value) / 10:
+    low, high = interval
+    if value is None or low is None or high is None:
+        return UNKNOWN
+    factor, unit = unit_of(unit)
+    if low == high:
+        return quantity(value * factor, unit)
+    width = high - low
+    if not unit and abs(value) < 1000 and 1e-6 < width < abs(value) / 10:
         decimals = max(0, math.ceil(-math.log10(width)))
-        mean, low, high = (f"{end:.{decimals}f}" for end in (estimate.value, estimate.low, estimate.high))
-        return f"{mean} ({low}–{high})"
-    return estimate_with_unit(estimate.value * factor, estimate.low * factor, estimate.high * factor, unit)
+        return f"{value:.{decimals}f} ({low:.{decimals}f}–{high:.{decimals}f})"
+    return estimate(value * factor, low * factor, high * factor, unit)
 
 
-def sure_text(choice: Choice) -> str:
+def estimate_texts(document: Document, choice: Document) -> dict[str, str]:
+    """The expected value of each metric of a choice, or of a point of the front, with its interval."""
+    metrics, intervals = units_of(document, "metrics"), choice["intervals"]
+    return {name: estimate_text(metrics[name], one, intervals[name]) for name, one in choice["metrics"].items()}
+
+
+def sure_text(choice: Document) -> str:
     """The probability that no configuration is better by more than the margin."""
-    if choice.probability is None:
+    margin, probability = choice["within_margin"]["margin"], choice["within_margin"]["probability"]
+    if probability is None:
         return "how sure that is cannot be said yet: try more configurations"
-    margin = f"{choice.margin * 100:.3g} %"
-    return f"{probability_text(choice.probability)} sure that no configuration is better by more than {margin}"
+    return f"{probability_text(probability)} sure that no configuration is better by more than {margin * 100:.3g} %"
 
 
 def probability_text(probability: float) -> str:
@@ -93,78 +107,78 @@ def probability_text(probability: float) -> str:
     return "<1 %" if probability < 0.01 else ">99 %" if probability > 0.99 else f"{probability * 100:.0f} %"
 
 
-def share_text(share: VarianceShare) -> str:
+def share_text(share: Document) -> str:
     """``46 % (44–49)``."""
     low, high = (
-        f"{end * 100:.0f}" if end >= 0.0095 or end == 0 else f"{end * 100:.1f}" for end in (share.low, share.high)
+        f"{end * 100:.0f}" if end >= 0.0095 or end == 0 else f"{end * 100:.1f}" for end in (share["low"], share["high"])
     )
-    return f"{percent(share.share)} ({low}–{high})"
+    return f"{percent(share['share'])} ({low}–{high})"
 
 
-def knobs_text(share: VarianceShare) -> str:
+def knobs_text(share: Document) -> str:
     """``page_size × cache``."""
-    return " × ".join(share.knobs)
+    return " × ".join(share["knobs"])
 
 
-def noise_text(importance: Importance, metric: StudyMetric) -> str:
+def noise_text(importance: Document, unit: str) -> str:
     """The difference between repeated trials; empty where no configuration was tried twice."""
-    if math.isnan(importance.noise):
+    noise = importance["noise"]
+    if noise is None:
         return ""
-    noise = percent(importance.noise) if importance.logarithm else value_text(metric, importance.noise)
-    return f"noise {noise}"
+    return f"noise {percent(noise) if importance['logarithm'] else value_text(unit, noise)}"
 
 
-def robust_differs(result: StudyResult) -> bool:
+def robust_differs(document: Document) -> bool:
     """Whether the robust configuration is another than the best."""
-    best, robust = result.best, result.robust
-    return bool(best and robust and dict(robust.configuration) != dict(best.configuration))
+    best, robust = document["best"], document["robust"]
+    return bool(best and robust and robust["configuration"] != best["configuration"])
 
 
-def heading(result: StudyResult) -> str:
+def heading(document: Document) -> str:
     """Numbers of trials and configurations, the policy, and whether the study is finished."""
-    started = [trial for trial in result.trials if trial.started]
-    invalid = sum(not trial.valid for trial in started)
-    stopped = sum(bool(trial.stopped) for trial in started)
-    parts = [f"{counted(len(started), 'trial')} of {counted(len(result.tried), 'configuration')}"]
+    started = [trial for trial in document["trials"] if trial["started"]]
+    invalid = sum(not trial["valid"] for trial in started)
+    stopped = sum(bool(trial["stopped"]) for trial in started)
+    parts = [f"{counted(len(started), 'trial')} of {counted(document['tried'], 'configuration')}"]
     parts += [f"{invalid} invalid"] * bool(invalid)
     parts += [f"{stopped} ended early"] * bool(stopped)
-    parts.append(f"policy {result.study.policy}")
-    if result.unfinished:
-        left = ""
-        if "trials" in result.left:
-            left = f" ({counted(round(result.left['trials']), 'trial')} left)"
-        elif "minutes" in result.left:
-            left = f" ({counted(round(result.left['minutes']), 'minute')} left)"
-        parts.append(f"unfinished{left}")
-    elif result.ended:
-        parts.append(f"finished: {result.ended}")
-    return f"{result.study.name}: {', '.join(parts)}"
+    parts.append(f"policy {document['policy']}")
+    if document["unfinished"]:
+        nouns = {"trials": "trial", "minutes": "minute"}
+        left = [
+            counted(round(document["left"][name]), noun) for name, noun in nouns.items() if name in document["left"]
+        ]
+        parts.append("unfinished" + (f" ({left[0]} left)" if left else ""))
+    elif document["ended"]:
+        parts.append(f"finished: {document['ended']}")
+    return f"{document['study']}: {', '.join(parts)}"
 
 
-def state_of(trial: Trial) -> str:
+def state_of(trial: Document) -> str:
     """The state of a trial in a word."""
-    if not trial.started:
+    if not trial["started"]:
         return "planned"
-    if not trial.valid:
-        return "invalid" if trial.reason else "running"
-    return "ended early" if trial.stopped else "disturbed" if trial.contaminated else "done"
+    if not trial["valid"]:
+        return "invalid" if trial["reason"] else "running"
+    return "ended early" if trial["stopped"] else "disturbed" if trial["contaminated"] else "done"
 
 
-def next_steps(result: StudyResult, name: str = "STUDY") -> Iterator[tuple[str, str]]:
+def next_steps(document: Document, name: str = "STUDY") -> Iterator[tuple[str, str]]:
     """Commands that help most now, each with its purpose; ``name`` is the study on the command line."""
-    best = result.best
-    if result.unfinished:
+    best = document["best"]
+    if document["unfinished"]:
         yield f"perflaw explore {name}", "continues the study"
         return
     if best is None:
         yield f"perflaw explore {name} --dry-run", "shows what is done to the target; no trial was valid"
         return
-    if best.probability is not None and best.probability < 0.9:
-        yield f"perflaw explore {name} --trials {2 * max(len(result.trials), 10)}", "to be surer of the best"
-    elif best.probability is None:
+    probability = best["within_margin"]["probability"]
+    if probability is not None and probability < 0.9:
+        yield f"perflaw explore {name} --trials {2 * max(len(document['trials']), 10)}", "to be surer of the best"
+    elif probability is None:
         yield f"perflaw explore {name} --trials 30", "to learn how sure the best is"
-    if any(one.law.verdict == "law" and one.law.features for one in result.laws):
-        yield f"perflaw explore {name} -o {result.study.name}.law", "writes the laws, for perflaw check"
+    if any(law["verdict"] == "law" and law["features"] for law in document["laws"].values()):
+        yield f"perflaw explore {name} -o {document['study']}.law", "writes the laws, for perflaw check"
 
 
 MAX_SHARES, MAX_FRONT, MAX_NOTICES, MAX_MAPS = 8, 8, 8, 3
@@ -174,54 +188,55 @@ _SHADES = " ░▒▓█"
 _MAX_LEVEL_NAME = 14
 
 
-def explore_text(result: StudyResult, colour: bool = False, name: str = "STUDY") -> str:
+def explore_text(document: Document, colour: bool = False, name: str = "STUDY") -> str:
     """The whole result in 80 columns; ``name`` is the study on the command line."""
-    metrics = {metric.name: metric for metric in result.study.metrics}
-    text = _paragraph(heading(result))
-    if result.best:
-        text += "\n" + _choice("best", result.best, result, metrics)
-        if result.robust and robust_differs(result):
-            text += _choice("robust", result.robust, result, metrics)
-    for importance in result.importance[:2]:
-        noise = noise_text(importance, metrics[importance.metric])
-        notes = ["every combination was tried"] * importance.exact + [noise] * bool(noise)
-        variance = "log-variance" if importance.logarithm else "variance"
-        head = f"what matters for {importance.metric}: share of its {variance} over the space"
+    text = _paragraph(heading(document))
+    if document["best"]:
+        text += "\n" + _choice("best", document)
+        if robust_differs(document):
+            text += _choice("robust", document)
+    for importance in document["importance"][:2]:
+        noise = noise_text(importance, units_of(document, "metrics")[importance["metric"]])
+        notes = ["every combination was tried"] * importance["exact"] + [noise] * bool(noise)
+        variance = "log-variance" if importance["logarithm"] else "variance"
+        head = f"what matters for {importance['metric']}: share of its {variance} over the space"
         head += f" ({', '.join(notes)})" if notes else ""
-        if importance.reason:
-            text += "\n" + _paragraph(f"{head}: {importance.reason}")
+        if importance["reason"]:
+            text += "\n" + _paragraph(f"{head}: {importance['reason']}")
             continue
-        shares = [share for share in importance.shares if share.sure][:MAX_SHARES]
-        rows = [[share_text(share), knobs_text(share), "█" * round(share.share * _BAR)] for share in shares]
+        shares = [share for share in importance["shares"] if share["sure"]][:MAX_SHARES]
+        rows = [[share_text(share), knobs_text(share), "█" * round(share["share"] * _BAR)] for share in shares]
         table = text_table(["share", "knobs", ""], rows, right=(0,), colour=colour)
         text += "\n" + _paragraph(head) + "".join(f" {line}\n" for line in table.splitlines())
-    maps = _maps(result) if any(one.shares for one in result.importance[:1]) else ""
+    maps = _maps(document) if any(one["shares"] for one in document["importance"][:1]) else ""
     text += "\n" + maps if maps else ""
-    if len(result.pareto) > 1:
-        names = [name for name in result.pareto[0].metrics if metrics[name].goal]
-        shown = result.pareto[:MAX_FRONT]
+    front = document["pareto"]
+    if len(front) > 1:
+        goals = {metric["metric"]: metric["goal"] for metric in document["metrics"]}
+        names = [name for name in front[0]["metrics"] if goals[name]]
+        shown = front[:MAX_FRONT]
         rows = [
             [
-                configuration_text(result.study, one.configuration),
-                *(estimate_text(metrics[name], one.metrics[name]) for name in names),
-                probability_text(one.probability),
+                configuration_text(document, one["configuration"]),
+                *(estimate_texts(document, one)[name] for name in names),
+                probability_text(one["probability"]),
             ]
             for one in shown
         ]
         table = text_table(["no other is better in every metric", *names, "sure"], rows, (), colour)
-        left = len(result.pareto) - len(shown)
+        left = len(front) - len(shown)
         text += "\n" + table + (f"  {left} more (--all lists all)\n" if left else "")
-    text += "\n" * bool(result.laws)
-    for one in result.laws:
-        law = learnt_text(one.law.expression) if one.law.verdict == "law" else f"{one.law.verdict}: {one.law.reason}"
-        text += _paragraph(f"law of {one.metric.name}: {printable(law)}")
+    text += "\n" * bool(document["laws"])
+    for name_of_metric, law in document["laws"].items():
+        stated = law["expression"] if law["verdict"] == "law" else f"{law['verdict']}: {law['reason']}"
+        text += _paragraph(f"law of {name_of_metric}: {printable(stated)}")
     # Warnings, without those that stand beside the shares already.
-    notices = [one for one in result.notices if one.kind not in ("null", "few")]
+    notices = [one for one in document["warnings"] if one["kind"] not in ("null", "few")]
     listed = notices[:MAX_NOTICES]
-    text += "\n" * bool(listed) + "".join(_paragraph(f"! {printable(one.words)}") for one in listed)
+    text += "\n" * bool(listed) + "".join(_paragraph(f"! {printable(one['words'])}") for one in listed)
     left = len(notices) - len(listed)
     text += f"  {counted(left, 'more warning')} (--all lists all)\n" if left else ""
-    steps = [_paragraph(f"  {command}  ({purpose})") for command, purpose in next_steps(result, name)]
+    steps = [_paragraph(f"  {command}  ({purpose})") for command, purpose in next_steps(document, name)]
     return text + ("\nnext\n" + "".join(steps) if steps else "")
 
 
@@ -230,20 +245,21 @@ def _paragraph(text: str) -> str:
     return tables.paragraph(text.replace(" %", "\u00a0%")).replace("\u00a0", " ")
 
 
-def _choice(title: str, choice: Choice, result: StudyResult, metrics: Mapping[str, StudyMetric]) -> str:
-    values = ", ".join(f"{name} {estimate_text(metrics[name], one)}" for name, one in choice.metrics.items())
-    objective = result.objective
-    if objective and objective.name in choice.measured:
-        measured = value_text(objective, choice.measured[objective.name])
-        values += f"; measured {measured} in {counted(len(choice.trials), 'trial')}"
-    reason = sure_text(choice) if title == "best" else choice.why
-    lines = [f"{title}: {configuration_text(result.study, choice.configuration)}", f"  {values}", f"  {reason}"]
+def _choice(title: Literal["best", "robust"], document: Document) -> str:
+    choice, objective = document[title], document["objective"]
+    values = ", ".join(f"{name} {text}" for name, text in estimate_texts(document, choice).items())
+    if objective and objective["metric"] in choice["measured"]:
+        name = objective["metric"]
+        measured = value_text(units_of(document, "metrics")[name], choice["measured"][name])
+        values += f"; measured {measured} in {counted(len(choice['trials']), 'trial')}"
+    reason = sure_text(choice) if title == "best" else choice["why"]
+    lines = [f"{title}: {configuration_text(document, choice['configuration'])}", f"  {values}", f"  {reason}"]
     return "".join(map(_paragraph, lines))
 
 
-def _maps(result: StudyResult) -> str:
+def _maps(document: Document) -> str:
     """Heat maps of the objective over two knobs, in percent of the best, darker is better; empty without a map."""
-    surface, objective = result.surface, result.objective
+    surface, objective = document["surface"], document["objective"]
     if surface is None or objective is None:
         return ""
     # Value of each cell, by facet and row, and whether it was measured.
@@ -255,22 +271,21 @@ def _maps(result: StudyResult) -> str:
             ]
             for row in zip(*facet, strict=True)
         ]
-        for facet in zip(surface.measured, surface.expected, strict=True)
+        for facet in zip(surface["measured"], surface["expected"], strict=True)
     ]
     values = [value for facet in cells for row in facet for value, _ in row if value is not None]
     if len(values) < 2 or min(values) <= 0 or min(values) == max(values):
         return ""
-    best = min(values) if objective.goal == "min" else max(values)
-    knobs = {knob.name: knob for knob in result.study.knobs}
-    text = _paragraph(
-        f"{surface.metric} in % of the best: {surface.x} across, {surface.y} upwards (~ not tried, expected)"
-    )
-    for facet, rows in list(zip(surface.facet_values, cells, strict=True))[:MAX_MAPS]:
-        if surface.facet:
-            text += f" {surface.facet} = {setting_text(knobs.get(surface.facet), facet)}\n"
+    best = min(values) if objective["goal"] == "min" else max(values)
+    knobs = units_of(document, "knobs")
+    x, y, facet_knob = surface["x"], surface["y"], surface["facet"]
+    text = _paragraph(f"{surface['metric']} in % of the best: {x} across, {y} upwards (~ not tried, expected)")
+    for facet, rows in list(zip(surface["facet_values"], cells, strict=True))[:MAX_MAPS]:
+        if facet_knob:
+            text += f" {facet_knob} = {setting_text(knobs.get(facet_knob, ''), facet)}\n"
         # The rows from the highest level down, then the levels across.
-        names = [setting_text(knobs.get(surface.y), value) for value in surface.y_values]
-        heads = [setting_text(knobs.get(surface.x), value).replace(" ", "") for value in surface.x_values]
+        names = [setting_text(knobs.get(y, ""), value) for value in surface["y_values"]]
+        heads = [setting_text(knobs.get(x, ""), value).replace(" ", "") for value in surface["x_values"]]
         margin = min(_MAX_LEVEL_NAME, max(map(len, names)))
         column = max(6, max(map(len, heads)) + 1)
         columns = max(1, (WIDTH - margin - 4) // column)
@@ -286,5 +301,5 @@ def _maps(result: StudyResult) -> str:
                 shown += cell.rjust(column)
             text += f"  {name[:margin].rjust(margin)}{shown}".rstrip() + "\n"
         text += f"  {'':{margin}}{''.join(head[: column - 1].rjust(column) for head in heads[:columns])}\n"
-    left = len(surface.facet_values) - MAX_MAPS
+    left = len(surface["facet_values"]) - MAX_MAPS
     return text + (f" {left} more on the page\n" if left > 0 else "")

@@ -11,7 +11,7 @@ from perflaw.report.mine.call_path_graph import call_path_graph
 from perflaw.report.page import flat, packed
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity
 from perflaw.specs.call_paths import edge_text, expression_text
-from perflaw.types.documents import Document, document
+from perflaw.types.documents import Document, document, encoded
 from perflaw.types.specifications import Edge, MergeStep, MinedSpec, PathGroup, PathSpec
 
 MAX_UNKNOWN_PATHS, MAX_GROUP_PATHS = 20, 12
@@ -24,28 +24,27 @@ def mine_data(view: text.MineView) -> Document:
     """Everything that the view shows, as JSON values without NaN or infinity."""
     screens = []
     for mined in view.file.specs:
-        spec, names = mined.spec, text.edge_names(mined.spec)
+        spec, names, said = mined.spec, text.edge_names(mined.spec), text.shown_spec(mined.spec)
         stable = f"{'yes' if spec.stable else 'no'}, over {counted(spec.observations, 'observation')}"
         screens.append(
             packed(
                 {
                     "facts": [
                         ("calls", count(spec.points)),
-                        ("borders", text.borders_text(spec.borders, spec.unit)),
+                        ("borders", said["borders"]),
                         ("stable", stable),
                         ("call paths", f"{len(spec.paths):,}"),
                         ("use of more data", percent(spec.utility)),
                     ],
-                    "clusters": text.cluster_texts(spec),
-                    "groups": [_group(group, spec, names) for group in spec.groups],
-                    "edges": [{"name": name, "edge": edge_text(edge)} for edge, name in names.items()],
+                    "clusters": said["clusters"],
+                    "groups": [
+                        _group(group, spec, when) for group, when in zip(spec.groups, said["when"], strict=True)
+                    ],
+                    "edges": said["edges"],
                     "unknown": _paths(spec, spec.unknown, MAX_UNKNOWN_PATHS),
                     "graph": _graph(spec, names),
                     "histogram": histogram_data(mined),
-                    "platforms": [
-                        {"host": spec.platforms[place].host, "borders": text.borders_text(borders, spec.unit)}
-                        for place, borders in sorted((spec.platform_borders or {}).items())
-                    ],
+                    "platforms": said["platforms"],
                     "notes": list(spec.notes),
                 }
             )
@@ -71,7 +70,7 @@ def mine_data(view: text.MineView) -> Document:
     }
 
 
-def _group(group: PathGroup, spec: PathSpec, names: Mapping[Edge, str]) -> Document:
+def _group(group: PathGroup, spec: PathSpec, when: str) -> Document:
     return {
         **document(group),
         "expression": expression_text(group.expression),
@@ -81,7 +80,7 @@ def _group(group: PathGroup, spec: PathSpec, names: Mapping[Edge, str]) -> Docum
             for place, shares in sorted((group.behaviours or {}).items())
         ],
         "text": {
-            "when": text.condition_text(group, names),
+            "when": when,
             "calls": count(sum(group.counts)),
             "shares": [text.share_text(share) for share in group.distribution],
             "mislabelled": text.share_text(group.mislabelled) if group.mislabelled else "",
@@ -158,35 +157,24 @@ def histogram_data(mined: MinedSpec) -> Document | None:
 
 def _merges(steps: Sequence[MergeStep]) -> Document:
     """Box plots of consistency by step (Figure 5), and the functions that differ most or were not compared."""
-    functions = [text.comparable(step.found) for step in steps]
+    functions = [text.comparable(encoded(step.found)) for step in steps]
     worst = []
     for step, some in zip(steps, functions, strict=True):
         if some:
-            least = min(some, key=lambda one: (one.points, one.component))
-            worst.append(
-                {
-                    "step": step.name,
-                    "component": least.component,
-                    "points": text.share_text(least.points),
-                    "paths": text.share_text(least.paths),
-                }
-            )
+            least = min(some, key=lambda one: (one["points"], one["component"]))
+            shares = {name: text.share_text(least[name]) for name in ("points", "paths")}
+            worst.append({"step": step.name, "component": least["component"], **shares})
     return {
-        "steps": [step.name for step in steps],
+        **text.shown_merges(steps),
         "series": [
             {
-                "name": "call paths",
-                "boxes": [box([one.paths for one in some], [one.chance_paths for one in some]) for some in functions],
-            },
-            {
-                "name": "data points",
-                "boxes": [box([one.points for one in some], [one.chance_points for one in some]) for some in functions],
-            },
+                "name": name,
+                "boxes": [box([one[of] for one in some], [one[f"chance_{of}"] for one in some]) for some in functions],
+            }
+            for name, of in (("call paths", "paths"), ("data points", "points"))
         ],
         "plain": sum(len(step.found) - len(some) for step, some in zip(steps, functions, strict=True)),
         "worst": worst,
-        "missing": sorted({name for step in steps for name in step.missing}),
-        "unsettled": sorted({name for step in steps for name in step.unsettled}),
     }
 
 

@@ -9,11 +9,12 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity, significant
 from perflaw.report.tables import broken, paragraph, printable, text_table, width
-from perflaw.specs.call_paths import edge_text, expression_text
-from perflaw.types import Consistency
+from perflaw.specs.call_paths import edge_text, excluded_callee, expression_text
+from perflaw.types.documents import Document
 from perflaw.types.specifications import Edge, MergeStep, PathGroup, PathSpec, SpecFile
 
 
@@ -46,9 +47,35 @@ def edge_names(spec: PathSpec) -> dict[Edge, str]:
     return {edge: f"e{number}" for number, edge in enumerate(used, 1)}
 
 
-def condition_text(group: PathGroup, names: Mapping[Edge, str]) -> str:
-    """When a call belongs to a group: its expression with the edges' short names, or why there is none."""
-    return f"({group.standing})" if group.standing else expression_text(group.expression, names)
+def condition_text(group: PathGroup, spec: PathSpec, names: Mapping[Edge, str]) -> str:
+    """When a call belongs to a group: its expression with the edges' short names, or why there is none.
+
+    A group that only lacks edges is all others: its callers are named.
+    """
+    if group.standing:
+        return f"({group.standing})"
+    callee = excluded_callee(group.expression)
+    if callee is None:
+        return expression_text(group.expression, names)
+    callers = _callers(spec, group.paths, callee)
+    if not callers:
+        # Its call paths do not even reach what the others call.
+        callee, callers = spec.component, _callers(spec, group.paths, spec.component)
+        elsewhere = [path for other in spec.groups if other is not group for path in other.paths]
+        if not callers or set(callers) & set(_callers(spec, elsewhere, callee)):
+            return "all other call paths"
+    of = "" if callee == spec.component else f" of {callee}"
+    more = f" and {len(callers) - MAX_CALLERS} more" if len(callers) > MAX_CALLERS else ""
+    return f"all other callers{of}: {', '.join(callers[:MAX_CALLERS])}{more}"
+
+
+def _callers(spec: PathSpec, paths: Sequence[int], callee: str) -> list[str]:
+    """Callers of a function on some call paths, that of most calls first."""
+    calls: Counter[str] = Counter()
+    for place in paths:
+        for caller in {one for one, other in pairwise(spec.paths[place]) if other == callee}:
+            calls[caller] += sum(spec.path_counts[place])
+    return sorted(calls, key=lambda caller: (-calls[caller], caller))
 
 
 def assertions(spec: PathSpec) -> list[str]:
@@ -74,33 +101,63 @@ def share_text(share: float) -> str:
     return f"{significant(float(f'{share * 100:.1g}')) if share > 1e-6 else '<0.0001'} %"
 
 
-def comparable(functions: Sequence[Consistency]) -> list[Consistency]:
+def comparable(functions: Sequence[Document]) -> list[Document]:
     """Functions about which two models can disagree; with one group in each model, chance agrees on all calls."""
-    return [one for one in functions if one.chance_points < 1.0 or one.points < 1.0]
+    return [one for one in functions if one["chance_points"] < 1.0 or one["points"] < 1.0]
 
 
+def shown_spec(spec: PathSpec) -> Document:
+    """What the table and the page both say of a specification, in words; ``when`` has the condition of each group."""
+    names = edge_names(spec)
+    return {
+        "borders": borders_text(spec.borders, spec.unit),
+        "clusters": cluster_texts(spec),
+        "when": [condition_text(group, spec, names) for group in spec.groups],
+        "edges": [{"name": name, "edge": edge_text(edge)} for edge, name in names.items()],
+        "platforms": [
+            {"host": spec.platforms[place].host, "borders": borders_text(borders, spec.unit)}
+            for place, borders in sorted((spec.platform_borders or {}).items())
+        ],
+    }
+
+
+def shown_merges(steps: Sequence[MergeStep]) -> Document:
+    """What the table and the page both say of merged models: their names, and the functions that were not compared."""
+    return {
+        "steps": [step.name for step in steps],
+        "missing": sorted({name for step in steps for name in step.missing}),
+        "unsettled": sorted({name for step in steps for name in step.unsettled}),
+    }
+
+
+MAX_CALLERS = 4
+"""Callers of a group that are named."""
 MAX_FUNCTIONS, MAX_FULL, MAX_NAMED = 30, 10, 8
 """Rows of the table, specifications shown in full, and functions of one side that are named."""
 _NAME_WIDTH, _CONDITION_WIDTH, _BORDERS_WIDTH = 30, 40, 18
 
 
-def mine_text(specs: Sequence[PathSpec], colour: bool = False, every: bool = False) -> str:
-    """The table of functions, then every specification that has borders (all where ``every`` one is asked for)."""
+def mine_text(document: Document, colour: bool = False, every: bool = False) -> str:
+    """The table of functions, then every specification that has borders (all where ``every`` one is asked for).
+
+    ``document``: ``perflaw.mine/1``.
+    """
+    specs: list[Document] = document["specs"]
     if not specs:
         return "no specification: no function was called often enough\n"
     shown = specs if every else specs[:MAX_FUNCTIONS]
-    several = specs if every else [spec for spec in specs if spec.borders]
+    several = specs if every else [spec for spec in specs if spec["borders"]]
     full = several if every else several[:MAX_FULL]
     headings = ["share", "function", "calls", "borders", "groups", "edges", "stable"]
     rows = [
         [
-            percent(spec.share) if spec.share is not None else NOTHING,
-            broken(printable(spec.component), [".", "::", "_"], _NAME_WIDTH),
-            count(spec.points),
-            broken(borders_text(spec.borders, spec.unit), ", ", _BORDERS_WIDTH),
-            str(len(spec.groups)),
-            str(len(edge_names(spec))),
-            "yes" if spec.stable else "no",
+            percent(spec["share"]),
+            broken(printable(spec["component"]), [".", "::", "_"], _NAME_WIDTH),
+            count(spec["calls"]),
+            broken(spec["shown"]["borders"], ", ", _BORDERS_WIDTH),
+            str(len(spec["groups"])),
+            str(len(spec["shown"]["edges"])),
+            "yes" if spec["stable"] else "no",
         ]
         for spec in shown
     ]
@@ -108,7 +165,7 @@ def mine_text(specs: Sequence[PathSpec], colour: bool = False, every: bool = Fal
     text += "".join("\n" + _spec_text(spec, colour) for spec in full)
     if not several:
         # The most frequent reason why functions have no borders, where their notes hold one.
-        notes = Counter(note for spec in specs for note in spec.notes).most_common(1)
+        notes = Counter(note for spec in specs for note in spec["notes"]).most_common(1)
         reason = "".join(f"; {n} of {len(specs)}: {printable(note)}" for note, n in notes)
         text += "\n" + paragraph(f"every function's calls are of one kind{reason}")
     more = [
@@ -121,69 +178,58 @@ def mine_text(specs: Sequence[PathSpec], colour: bool = False, every: bool = Fal
     return text
 
 
-def _spec_text(spec: PathSpec, colour: bool) -> str:
+def _spec_text(spec: Document, colour: bool) -> str:
     """One specification: groups with their conditions and shares, the edges' names, and notes."""
-    names = edge_names(spec)
-    stable = "stable" if spec.stable else "not stable"
-    head = f"{printable(spec.component)}: {spec.metric}, {counted(spec.points, 'call')}, {stable} over "
-    head += counted(spec.observations, "observation")
-    headings = ["group", "when", "calls", *cluster_texts(spec)]
+    said = spec["shown"]
+    stable = "stable" if spec["stable"] else "not stable"
+    head = f"{printable(spec['component'])}: {spec['metric']}, {counted(spec['calls'], 'call')}, {stable} over "
+    head += counted(spec["observations"], "observation")
+    headings = ["group", "when", "calls", *said["clusters"]]
     rows = []
-    for place, group in enumerate(spec.groups, 1):
-        when = broken(condition_text(group, names), [" or ", " and ", " "], _CONDITION_WIDTH)
-        if group.mislabelled:
-            when += f"\n ({share_text(group.mislabelled)} of its calls otherwise)"
-        rows.append([str(place), when, count(sum(group.counts)), *map(share_text, group.distribution)])
+    for place, (group, condition) in enumerate(zip(spec["groups"], said["when"], strict=True), 1):
+        when = broken(printable(condition), [" or ", " and ", " "], _CONDITION_WIDTH)
+        if group["mislabelled"]:
+            when += f"\n ({share_text(group['mislabelled'])} of its calls otherwise)"
+        rows.append([str(place), when, count(sum(group["counts"])), *map(share_text, group["distribution"])])
     lines = [paragraph(head), text_table(headings, rows, right=tuple(range(2, len(headings))), colour=colour)]
-    for edge, name in names.items():
-        text = broken(printable(edge_text(edge)), [" -> ", ".", "_"], width(colour) - len(name) - 3)
+    for edge in said["edges"]:
+        name = edge["name"]
+        text = broken(printable(edge["edge"]), [" -> ", ".", "_"], width(colour) - len(name) - 3)
         lines.append(f"{name}  " + text.replace("\n", "\n" + " " * (len(name) + 2)) + "\n")
-    if spec.unknown:
-        calls = sum(sum(spec.path_counts[path]) for path in spec.unknown)
-        paths = f"{counted(len(spec.unknown), 'call path')} with {counted(calls, 'call')}"
+    if spec["unknown"]:
+        calls = sum(sum(path["counts"]) for path in spec["unknown"])
+        paths = f"{counted(len(spec['unknown']), 'call path')} with {counted(calls, 'call')}"
         lines.append(paragraph(f"unknown: {paths}, too few to belong to a group"))
-    for place, borders in sorted((spec.platform_borders or {}).items()):
-        host = printable(spec.platforms[place].host)
-        lines.append(paragraph(f"on {host}: borders {borders_text(borders, spec.unit)}"))
-    return "".join([*lines, *(paragraph(f"note: {printable(note)}") for note in spec.notes)])
+    lines += [paragraph(f"on {printable(one['host'])}: borders {one['borders']}") for one in said["platforms"]]
+    return "".join([*lines, *(paragraph(f"note: {printable(note)}") for note in spec["notes"])])
 
 
-def merge_text(steps: Sequence[MergeStep], colour: bool = False) -> str:
-    """The consistency of merged models (the paper's Figure 5), a row a step.
+def merge_text(document: Document, colour: bool = False) -> str:
+    """The consistency of merged models (the paper's Figure 5), a row a step; empty where nothing was merged.
 
     Shares are medians over functions, the least in brackets, beside the level of random groups of the same sizes.
     """
+    merges, said = document["merges"], document["shown"]
+    if not merges:
+        return ""
     headings = ["merged", "functions", "paths consistent", "by chance", "calls consistent", "by chance"]
-    rows = []
-    for step in steps:
-        functions = comparable(step.found)
-        columns = (
-            [one.paths for one in functions],
-            [one.chance_paths for one in functions],
-            [one.points for one in functions],
-            [one.chance_points for one in functions],
-        )
-        rows.append(
-            [
-                f"+ {printable(step.name)}",
-                count(len(functions)),
-                *(
-                    f"{statistics.median(values) * 100:.0f} % ({min(values) * 100:.0f})" if values else NOTHING
-                    for values in columns
-                ),
-            ]
-        )
+    rows, plain = [], 0
+    for name, found in zip(said["steps"], merges, strict=True):
+        functions = comparable(found)
+        plain += len(found) - len(functions)
+        row = [f"+ {printable(name)}", count(len(functions))]
+        for share in ("paths", "chance_paths", "points", "chance_points"):
+            values = [one[share] for one in functions]
+            text = f"{statistics.median(values) * 100:.0f} % ({min(values) * 100:.0f})" if values else NOTHING
+            row.append(text)
+        rows.append(row)
     text = text_table(headings, rows, right=(1, 2, 3, 4, 5), colour=colour)
-    plain = sum(len(step.found) - len(comparable(step.found)) for step in steps)
     if plain:
         text += paragraph(f"{counted(plain, 'comparison')} left out: with one group a function, models cannot disagree")
-    missing = {name for step in steps for name in step.missing}
-    text += _left_out("not compared, missing on one side (gone, new or inlined)", missing)
-    unsettled = {name for step in steps for name in step.unsettled}
-    return text + _left_out("not compared, without borders on one side", unsettled)
+    text += _left_out("not compared, missing on one side (gone, new or inlined)", said["missing"])
+    return text + _left_out("not compared, without borders on one side", said["unsettled"])
 
 
-def _left_out(reason: str, functions: set[str]) -> str:
-    names = sorted(functions)
+def _left_out(reason: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return paragraph(f"{reason}: {', '.join(map(printable, names[:MAX_NAMED]))}{more}") if names else ""

@@ -16,8 +16,9 @@ from perflaw.types.documents import Document, document
 
 
 def flat(noun: object) -> Document:
-    """The document of a noun without its lists and maps, for rows of which a page holds thousands."""
-    return {name: value for name, value in document(noun).items() if not isinstance(value, dict | list)}
+    """The document of a noun, or a document, without its lists and maps, for rows of which a page holds thousands."""
+    stated = noun if isinstance(noun, dict) else document(noun)
+    return {name: value for name, value in stated.items() if not isinstance(value, dict | list)}
 
 
 def shortened(values: Iterable[float | None], digits: int = 5) -> list[float | None]:

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perflaw.laws.tree import distribution_tree, expression_tree
 from perflaw.report import law_words as words
+from perflaw.report.annotations import predicted_text, program_text
+from perflaw.report.documents import annotate_document
 from perflaw.report.page import curve_columns, flat, packed, shortened
 from perflaw.report.quantity import NOTHING, UNKNOWN, count, counted, interval, is_known, number, percent, quantity
-from perflaw.types import Annotation, Law, Prediction
+from perflaw.types import Annotation, Law, Prediction, ProgramForecast
 from perflaw.types.documents import Document, document, finite
 
 _AXES = {"ns": (1e-9, "s"), "bytes": (1.0, "B")}
@@ -24,18 +26,15 @@ _SHARED_POINTS, _MIN_POINTS = 50_000, 60
 """Points that the components below share, so that a page of thousands still opens; points that each keeps at least."""
 
 
-def laws_data(annotations: Sequence[Annotation], runs: Sequence[str], at: Mapping[str, float] | None) -> Document:
-    """The page's data of all laws; ``at`` is the point that the person asked predictions for."""
-    # What the column of predictions holds ("at", "run" or "call", the same in every row), and its heading.
-    if at:
-        scope, heading = "at", f"run at {words.features_text(at)}"
-    else:
-        farthest = [one.run_law.predictions[-1] for one in annotations if one.run_law and one.run_law.predictions]
-        points = {words.features_text(prediction.features) for prediction in farthest if prediction.features}
-        if len(points) == 1:
-            scope, heading = "run", f"run at {points.pop()}"
-        else:
-            scope, heading = ("run", "predicted per run") if farthest else ("call", "predicted per call")
+def laws_data(
+    annotations: Sequence[Annotation],
+    runs: Sequence[str],
+    at: Mapping[str, float] | None,
+    program: ProgramForecast | None = None,
+) -> Document:
+    """The page's data of all laws and of whole runs; ``at`` is the point that the person asked predictions for."""
+    whole = annotate_document(annotations, (), at, program)
+    documents = whole["annotations"]
     numbers = {run: i for i, run in enumerate(runs)}
     fewer = max(_MIN_POINTS, _SHARED_POINTS // max(1, len(annotations) - _FULL))
     # A unique name each, for links: with file, line and metric where functions have the same name.
@@ -45,19 +44,24 @@ def laws_data(annotations: Sequence[Annotation], runs: Sequence[str], at: Mappin
         choices = (one.component.name, place, f"{place} {one.metric.name}", f"{place} {one.metric.name} {i}")
         keys[next(key for key in choices if key not in keys)] = None
     texts = []
-    for i, one in enumerate(annotations):
+    for i, (one, stated) in enumerate(zip(annotations, documents, strict=True)):
         unit = one.metric.unit
         texts.append(
             packed(
                 {
-                    "document": document(one),
+                    "document": {name: value for name, value in stated.items() if name != "shown"},
                     "text": {
                         "total": quantity(one.total, unit),
                         "scopes": [
-                            {"probability": percent(scope.probability), **_law_texts(scope.law, unit)}
+                            {
+                                "probability": percent(scope.probability),
+                                **_law_texts(scope.law, unit),
+                            }
                             for scope in one.scopes
                         ],
-                        "run": _law_texts(one.run_law, unit) if one.run_law else None,
+                        "run": _law_texts(one.run_law, unit) | {"law": words.run_law_text(one.run_law, unit)}
+                        if one.run_law
+                        else None,
                         "predicted": prediction_rows([one.predicted], unit) if one.predicted else [],
                     },
                     "chart": _chart(one, numbers, None if i < _FULL else fewer),
@@ -65,39 +69,55 @@ def laws_data(annotations: Sequence[Annotation], runs: Sequence[str], at: Mappin
             )
         )
     return {
-        "predicted": {"heading": heading, "scope": scope},
-        "rows": [_row(one, key, scope) for one, key in zip(annotations, list(keys), strict=True)],
+        "predicted": f"run at {words.features_text(at)}" if at else "predicted per call",
+        "program": _program(whole["program"], documents[0]["unit"]) if whole["program"] and documents else None,
+        "rows": [_row(one, key, bool(at)) for one, key in zip(documents, keys, strict=True)],
         "annotations": texts,
     }
 
 
-def _row(annotation: Annotation, key: str, scope: str) -> Document:
-    """The component's document without its lists, what the table sorts by, and the words that it shows."""
-    component, unit = annotation.component, annotation.metric.unit
-    law = words.steepest(annotation) if annotation.scopes else None
-    predicted = annotation.predicted
-    if scope != "at":
-        source = annotation.run_law if scope == "run" else annotation.scopes[0].law if annotation.scopes else None
-        predicted = source.predictions[-1] if source and source.predictions else None
+def _program(program: Document, unit: str) -> Document:
+    """What is told of whole runs, and a row for each part of their cost that is no function."""
+    parts = [
+        {
+            "component": part["component"],
+            "share": percent(part["share"]),
+            "law": " · ".join(one["law"] for one in part["shown"]["laws"]),
+            "growth": part["shown"]["growth"],
+            "interval": part["shown"]["interval"],
+            "predicted": predicted_text(part["predicted"], unit),
+        }
+        for part in sorted(program["parts"], key=lambda one: -one["predicted"]["mean"])
+    ]
+    return {"text": program_text(program, unit), "parts": parts}
+
+
+def _row(stated: Document, key: str, asked: bool) -> Document:
+    """The component's document without its lists, with what the table sorts by and the words that it shows.
+
+    The cost predicted is that of the law shown: of a run at the point asked for, else of a call where a single law holds,
+    at the farthest point that it is predicted at.
+    """
+    shown, unit, predicted = stated["shown"], stated["unit"], stated["predicted"]
+    if not asked:
+        laws = [scope["law"] for scope in stated["scopes"]]
+        predicted = laws[0]["predictions"][-1] if len(laws) == 1 and laws[0]["predictions"] else None
     return {
-        **flat(annotation),
+        **{name: value for name, value in flat(stated).items() if name not in ("file", "line")},
+        **flat(shown),
         "key": key,
-        "parameters": list(component.parameters),
-        "verdict": words.verdict(annotation),
-        "reason": law.reason if law else "",
-        "coefficient": finite(law.coefficient) if law else None,
-        "slope": finite(max(law.slope.values(), default=0.0)) if law else None,
-        "cost": finite(predicted.mean) if predicted else None,
+        "parameters": stated["parameters"],
+        "cost": predicted["mean"] if predicted else None,
         "text": {
-            "place": f"{words.short_path(component.file)}:{component.line}" if component.file else "",
-            "share": percent(annotation.share),
-            "self": percent(annotation.self_share),
-            "law": words.annotation_text(annotation),
-            "grows": words.grows_as(law) if law else "",
-            "slopes": words.slope_interval(law) if law else "",
-            "predicted": words.prediction_text(predicted, unit) if predicted else NOTHING,
-            "at": words.features_text(predicted.features) if predicted else "",
-            "calls": count(annotation.calls),
+            "place": f"{words.short_path(stated['file'])}:{stated['line']}" if stated["file"] else "",
+            "share": percent(stated["share"]),
+            "self": percent(stated["self_share"]),
+            "law": " · ".join(
+                f"[{part['condition']}] {part['law']}" if part["condition"] else part["law"] for part in shown["laws"]
+            ),
+            "predicted": predicted_text(predicted, unit) if predicted else NOTHING,
+            "at": words.features_text(predicted["features"]) if predicted else "",
+            "calls": count(stated["calls"]),
         },
     }
 
@@ -201,6 +221,7 @@ def _chart(annotation: Annotation, runs: Mapping[str, int], keep: int | None) ->
             }
             for scope in annotation.scopes
         ],
+        "once": annotation.called_once,
         "breakpoints": [document(one) for one in annotation.breakpoints],
         "curves": curves,
         "constant": constant,

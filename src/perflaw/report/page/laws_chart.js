@@ -12,7 +12,7 @@ function drawLaw(data, feature, log, { old = null, mark = null } = {}) {
   const traces = [...bands, ...pointTraces(data, feature, x, y, hover), ...before,
     ...alternativeTraces(data, feature, lines), ...lines.flatMap((line) => meanTraces(line, suffix, model.several)), ...markTraces(mark, suffix)];
   traces.forEach((trace) => (trace.showlegend ??= trace.mode === "markers"));
-  const vertical = axis(shortened(data.document.metric), log, suffix);
+  const vertical = axis(`${shortened(data.document.metric)} per call`, log, suffix);
   const sight = inSight(x, lines[0], log);
   const seen = (xs, ys) => ys.filter((_, i) => !sight || xs[i] <= sight[1]);
   const means = [...lines.flatMap((line) => seen(line.x, line.mean)), ...before.flatMap((trace) => seen(trace.x, trace.y))];

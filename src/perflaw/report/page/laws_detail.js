@@ -12,7 +12,7 @@ async function showDetail(index) {
     title(row, data),
     element("div", { class: "columns" },
       element("div", { class: "charts" }, chartArea(data, names, feature)),
-      element("div", { class: "words" }, askPanel(data, () => { redraw(); remember(); }), outcomeSection(index), words(data))));
+      element("div", { class: "words" }, askPanel(data, () => { redraw(); remember(); }), outcomeSection(index), words(row, data))));
   redraw();
 }
 
@@ -24,17 +24,23 @@ function title(row, data) {
       `${row.text.share} of the ${row.metric}, ${row.text.self} without its callees · ${row.text.calls} ${row.calls === 1 ? "call" : "calls"} · ${data.text.total} in all`));
 }
 
-function words(data) {
+// The law that the row shows comes first, that of a run or those of a call. They are one if each run calls the function once.
+function words(row, data) {
   const { document: { features, scopes, marks, run_law }, text } = data;
   const used = new Set(scopes.flatMap((scope) => scope.law.features));
   const model = modelOf(data);
-  const laws = scopes.map((scope, i) => lawSection(scopes.length > 1 ? swatch(model.scopes[i]) : "", scope.law, text.scopes[i],
+  const laws = scopes.map((scope, i) => lawSection(scopes.length > 1 ? swatch(model.scopes[i]) : "per call:", scope.law, text.scopes[i],
     scopeTitle(scope, text.scopes[i], model.scopes[i], scopes.length > 1)));
+  const { once } = data;
+  const ofRuns = row.per === "run" || once;
+  const readable = named("span", { class: "readable" }, ofRuns ? row.text.law : text.run?.law);
+  const run = run_law ? [lawSection(once ? "per run, which calls it once:" : "per run:", run_law, { ...text.run, predictions: runPredictions(text) }, readable)] : [];
   return [
+    ...(ofRuns ? run : []),
     featureList(features, used),
     marks.length ? element("p", { class: "reason" }, `learnt after: ${marks.join(", ")}`) : "",
-    ...laws,
-    run_law ? lawSection("per run:", run_law, { ...text.run, predictions: runPredictions(text) }, named("span", { class: "readable" }, text.run.law)) : "",
+    ...(once ? [] : laws),
+    ...(ofRuns ? [] : run),
   ];
 }
 
@@ -161,7 +167,7 @@ function askPanel(data, changed) {
     changed();
   };
   const form = element("form", { class: "ask", onsubmit: (event) => event.preventDefault() },
-    element("h4", null, "what would it cost at"),
+    element("h4", null, "what would a call cost at"),
     element("div", { class: "ask-inputs" }, names.map((name) => askInput(data, model, name, tell))), answer);
   answer.replaceChildren(...answerFor(data, model, askedValues(model, names)));
   return form;
@@ -218,9 +224,13 @@ function intervalWords(data, ends, holding, values) {
   return element("span", { class: "quiet" }, `${CONFIDENCE.words} of calls ${span(low, high, unit)} by its noise alone; perflaw predict computes the intervals`);
 }
 
-// The learner's bands at a value of the only feature, between two points of its curve; null beyond it.
+// The limits that the law predicts at these values, else the learner's bands at a value of the only feature, between two
+// points of its curve; null beyond it.
 function intervalAt(data, model, values) {
   const [feature, ...others] = model.asked.means;
+  const predictions = model.several ? [] : model.scopes[0].learnt.predictions;
+  const known = predictions.find((one) => model.asked.means.every((name) => one.features[name] === values[name]));
+  if (known) return known;
   const curve = data.curves.find((one) => one.feature === feature);
   if (model.several || others.length || !curve) return null;
   const right = curve.x.findIndex((x) => x >= values[feature]);

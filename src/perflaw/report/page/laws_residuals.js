@@ -14,7 +14,7 @@ function drawResiduals(data, feature, log) {
   const unit = relative ? "" : suffix;
   const hover = `%{y:.3~g} at %{x:.4~s}<br>%{customdata}<extra></extra>`;
   const across = log && positive(x);
-  const words = fitted ? `fitted ${shortened(data.document.metric)}` : shortened(feature);
+  const words = fitted ? `fitted ${shortened(data.document.metric)} per call` : shortened(feature);
   const horizontalAxis = axis(words, across, fitted ? suffix : "");
   if (!fitted) horizontalAxis.range = rangeOf("law-chart", horizontalAxis.type);
   const vertical = axis(own ? "residual / σ of its law" : relative ? "log y − log law" : "y − law", false, unit);
@@ -86,7 +86,7 @@ function drawDensity(data, log) {
   const traces = [histogram(data, values.map(to), low, width, back), ...model.scopes.filter((scope) => scope.law && scope.probability > 0).map((scope) =>
     partTrace(data, model, scope, grid))];
   const { scale, suffix } = unitOf(data);
-  const across = { ...axis(shortened(data.document.metric), log, suffix), range: log ? [low + Math.log10(scale), high + Math.log10(scale)] : [low * scale, high * scale] };
+  const across = { ...axis(`${shortened(data.document.metric)} per call`, log, suffix), range: log ? [low + Math.log10(scale), high + Math.log10(scale)] : [low * scale, high * scale] };
   const up = { ...axis("share of points", false), rangemode: "tozero", tickformat: ".0%" };
   Plotly.react("density-chart", traces, layout(230, across, up, { showlegend: true, barmode: "overlay", bargap: 0 }), CONFIG);
 }

@@ -18,8 +18,8 @@ const sorting = { column: null, down: false };
 function showTable() {
   const metrics = new Set(report.rows.map((row) => row.metric));
   const several = metrics.size > 1;
-  COLUMNS.find((column) => column.name === "law").title = several ? "law, per call" : `law of ${[...metrics][0]}, per call`;
-  COLUMNS.find((column) => column.name === "predicted").title = report.predicted.heading;
+  COLUMNS.find((column) => column.name === "law").title = `law of ${several ? "cost" : [...metrics][0]} per ${report.rows[0]?.per ?? "call"}`;
+  COLUMNS.find((column) => column.name === "predicted").title = report.predicted;
   order = report.rows.map((row, index) => ({ index, row, element: rowElement(row, index, several) }));
   // The style lays rows out one by one, which removes the roles of a table from them: they are set here.
   const head = element("tr", { role: "row" }, COLUMNS.map(heading));
@@ -27,6 +27,21 @@ function showTable() {
   document.getElementById("scroll").append(
     element("table", { id: "laws", role: "grid", "aria-label": "Laws, one a row" },
       element("thead", { role: "rowgroup" }, head), body));
+}
+
+// Whole runs, and a row for each part of their cost that is no function: it has no calls to show, so nothing is selected.
+function showWhole({ text, parts }) {
+  const body = parts.map((part) => element("tr", null,
+    element("td", { class: "number" }, part.share), named("td", null, part.component), named("td", null, part.law),
+    element("td", null, part.growth, element("span", { class: "quiet" }, ` ${part.interval}`)),
+    element("td", { class: "number" }, predictedText(part.predicted))));
+  const heads = ["share", "no function", "law per run", "grows as", report.predicted];
+  const head = element("tr", null, heads.map((title, i) => element("th", { scope: "col", class: i % 4 ? null : "number" }, title)));
+  const whole = document.getElementById("whole");
+  whole.hidden = false;
+  whole.append(
+    element("p", { class: "small" }, text),
+    parts.length ? element("table", { class: "plain" }, element("thead", null, head), element("tbody", null, body)) : "");
 }
 
 function heading(column) {
@@ -46,7 +61,7 @@ function rowElement(row, index, several) {
       element("div", { class: "clip" }, named("span", { class: "name" }, row.component), named("span", { class: "quiet" }, parameters)),
       named("div", { class: "clip small quiet" }, row.text.place + metric)),
     cell({ class: "c-law" }, named("div", { class: "clip2", title: row.text.law }, row.text.law)),
-    cell({ class: "c-grows" }, named("div", { class: "clip", title: row.text.grows }, row.text.grows), element("div", { class: "clip small quiet", title: row.text.slopes }, row.text.slopes)),
+    cell({ class: "c-grows" }, named("div", { class: "clip", title: row.growth }, row.growth), element("div", { class: "clip small quiet", title: row.interval }, row.interval)),
     cell({ class: "c-predicted number", title: row.text.at ? `at ${row.text.at}` : null }, predictedText(row.text.predicted)),
     cell({ class: "c-calls number" }, row.text.calls),
     cell({ class: "c-verdict", title: row.reason || null }, badge(row.verdict), outcomeBadge(row)));
@@ -132,7 +147,7 @@ function passes(row) {
   if (filter.check !== "all" && row.outcome !== filter.check) return false;
   // A violated law is never too small to be shown.
   if (filter.share > 0 && row.share < filter.share && row.outcome !== "violated") return false;
-  row.searched ??= [row.component, row.text.place, row.text.law, row.text.grows, ...row.parameters].join("\n").toLowerCase();
+  row.searched ??= [row.component, row.text.place, row.text.law, row.growth, ...row.parameters].join("\n").toLowerCase();
   return row.searched.includes(filter.text);
 }
 

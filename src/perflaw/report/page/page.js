@@ -22,6 +22,7 @@ function start() {
 function startLaws() {
   markOutcomes();
   showTable();
+  if (report.program) showWhole(report.program);
   showFilters();
   showOutcomes();
   document.addEventListener("keydown", onKey);

@@ -21,7 +21,7 @@ from perflaw.report.trend.page import trend_data
 from perflaw.report.trend.view import TrendView
 from perflaw.report.variance.page import VarianceView, variance_data
 from perflaw.report.verdicts import verdicts_data
-from perflaw.types import Annotation
+from perflaw.types import Annotation, ProgramForecast
 from perflaw.types.documents import Document
 
 _SCRIPTS = (
@@ -65,6 +65,8 @@ class Page:
     """What was not recorded, and why."""
     at: Mapping[str, float] | None = None
     """Workload that the person asked predictions for."""
+    program: ProgramForecast | None = None
+    """Cost of whole runs, with its parts that are no functions; None where it is not known."""
     trend: TrendView | None = None
     """Clusters of locations, beside the laws or alone; None where they are not shown."""
     variance: Sequence[VarianceView] = ()
@@ -80,7 +82,8 @@ def page_data(page: Page) -> Document:
     runs = [str(run.get("id", "")) for run in page.runs]
     runs += [run for annotation in page.annotations if annotation.points for run in annotation.points.run]
     runs = list(dict.fromkeys(runs))
-    verdicts = [words.verdict(annotation) for annotation in page.annotations]
+    laws = laws_data(page.annotations, runs, page.at, page.program)
+    verdicts = [row["verdict"] for row in laws["rows"]]
     header = {
         "target": page.target,
         "experiment": page.experiment,
@@ -104,7 +107,7 @@ def page_data(page: Page) -> Document:
     return {
         "header": header,
         "runs": runs,
-        **laws_data(page.annotations, runs, page.at),
+        **laws,
         "trend": trend_data(page.trend) if page.trend else None,
         "variance": variance_data(page.variance, page.slowdown or "unknown") if page.variance else None,
         "mine": mine_data(page.mine) if page.mine else None,

@@ -6,7 +6,7 @@ const SIZES = {
   bytes: [[0, 1, "B"], [999.5, 1e3, "kB"], [999.5e3, 1e6, "MB"], [999.5e6, 1e9, "GB"], [999.5e9, 1e12, "TB"]],
 };
 const COUNTS = [[0, 1, ""], [9999.5, 1e3, "k"], [999.5e3, 1e6, "M"], [999.5e6, 1e9, "G"], [999.5e9, 1e12, "T"],
-  [999.5e12, 1e15, "P"], [999.5e15, 1e18, "E"]];
+  [999.5e12, 1e15, "P"], [999.5e15, 1e18, "E"], [999.5e18, 1, ""]];
 
 function quantity(value, unit) {
   if (!Number.isFinite(value)) return "—";

@@ -93,7 +93,7 @@ function markTrace(one, name) {
   const size = trendSize(name), cost = costAt(one, name, size);
   const ends = one.joint ? null : bandsAt(one.plot.curves[name], size); // the bands are those of the law in this feature alone
   const error = ends && cost != null ? { error_y: { type: "data", symmetric: false, array: [Math.max(0, ends.new_high - cost)], arrayminus: [Math.max(0, cost - ends.new_low)], color: colour("accent") } } : {};
-  const told = ends && !isKnown(cost, ends.mean_low, ends.mean_high) ? "<br>its cost there is unknown" : ends ? `<br>${CONFIDENCE.words} of the mean ${span(ends.mean_low, ends.mean_high, "")}, of a new run ${span(ends.new_low, ends.new_high, "")}` : "";
+  const told = ends && !isKnown(cost, ends.mean_low, ends.mean_high) ? "<br>its count there is unknown" : ends ? `<br>${CONFIDENCE.words} of the mean ${span(ends.mean_low, ends.mean_high, "")}, of a new run ${span(ends.new_low, ends.new_high, "")}` : "";
   return { type: "scatter", mode: "markers", name: "asked", showlegend: false, x: cost == null ? [] : [size], y: cost == null ? [] : [cost], ...error,
     marker: { size: 11, symbol: "diamond-open", color: colour("accent"), line: { width: 2 } }, hovertemplate: `asked: %{y:.3~s} at %{x:.4~s}${told}<extra></extra>` };
 }
@@ -131,7 +131,7 @@ async function showCluster(rank) {
   const drawn = one.plot && trendFeature() != null;
   document.getElementById("cluster").replaceChildren(clusterTitle(one), element("div", { class: "columns" },
     element("div", { class: "charts" }, drawn ? fitArea() : element("p", { class: "quiet" }, one.plot ? "No feature to draw it against."
-      : `The page holds the points of the ${Object.keys(trend.plots).length} costliest clusters, and only the laws of this one.`)),
+      : `The page holds the points of the ${Object.keys(trend.plots).length} largest clusters, and only the laws of this one.`)),
     element("div", { class: "words" }, clusterWords(one))));
   if (drawn) drawFit();
 }
@@ -154,7 +154,8 @@ function clusterWords(one) {
       element("div", { class: "expression" }, named("code", null, one.law.expression), copyButton(one.law.expression))) : "",
     law ? lawSection(one.joint ? `in ${shortName(name)} alone: ` : "", { ...law, alternatives: [] }, law.text, named("span", { class: "readable" }, isFlat(law) ? `no law in ${name}` : law.text.law)) : "",
     power ? element("section", { class: "law" }, element("h4", null, "power law of the paper"), named("p", { class: "readable" }, power.text.law),
-      element("p", { class: "quiet" }, [`${CONFIDENCE.words} interval of the exponent in brackets`, `R² ${power.text.r2} over ${counted(power.n, "run")}`, power.text.zeros].filter(Boolean).join(" · "))) : "",
+      element("p", { class: "quiet" }, [`${CONFIDENCE.words} interval of the exponent in brackets`, `R² ${power.text.r2} over ${counted(power.n, "run")}`, power.text.zeros].filter(Boolean).join(" · ")),
+      one.believe.map((sentence) => named("p", { class: "reason" }, sentence))) : "",
     others.length ? element("section", { class: "law" }, element("h4", null, "in other features"), element("ul", { class: "places" }, others.map(([other, its]) => named("li", null, `${its.text.law}${powerBeside(one.powers[other])}`)))) : "",
     membersSection(one),
   ];

@@ -5,11 +5,11 @@ const SHARE_GRID = 64;
 function sizePanel() {
   const name = trendFeature();
   const heads = name == null
-    ? [element("p", { class: "reason" }, "No feature varies over the runs: costs cannot be predicted.")]
+    ? [element("p", { class: "reason" }, "No feature varies over the runs: counts cannot be predicted.")]
     : [sizeBar(name), othersBar(name), element("p", { id: "dominates", role: "status", "aria-live": "polite" }), element("ol", { id: "leaders" })];
   return element("section", { id: "sizes", "aria-label": "What dominates at a size" },
     element("div", { class: "size-words" }, heads),
-    element("div", { id: "share-chart", class: "chart", role: "img", "aria-label": "Share of each cluster in the cost as the size grows" }));
+    element("div", { id: "share-chart", class: "chart", role: "img", "aria-label": "Share of each cluster in the counts as the size grows" }));
 }
 
 function sizeBar(name) {
@@ -70,7 +70,7 @@ function tellSizes() {
   const first = found.asked[0];
   if (!first) return sentence.replaceChildren("No cluster has a law in it.");
   sentence.replaceChildren("At ", named("b", null, `${found.name} = ${short(found.size)}`), ` (${timesSeen(found.name, found.size)}), `,
-    clusterLink(first), ` is `, element("b", null, shareText(first.part)), ` of the predicted cost, now ${first.text.share}: `, named("span", null, first.places[0] ?? first.text.name),
+    clusterLink(first), ` is `, element("b", null, shareText(first.part)), ` of the predicted counts, now ${first.text.share}: `, named("span", null, first.places[0] ?? first.text.name),
     first.places.length > 1 ? ` and ${counted(first.places.length + first.more_places - 1, "more place")}` : "", ".");
   document.getElementById("leaders").replaceChildren(...found.asked.slice(0, 6).filter((one) => one.part >= 0.0005).map((one) => leader(one)));
 }
@@ -100,7 +100,7 @@ function drawShares() {
     type: "scatter", mode: "lines", stackgroup: "one", x: grid, y: layer.costs.map((value, i) => (100 * value) / whole[i]), name: shortened(layer.words), customdata: grid.map(() => layer.rank ?? null),
     line: { width: 0.5, color: colour("page") }, fillcolor: layer.fill, hovertemplate: `${shortened(layer.words)}: %{y:.1f} %<extra></extra>`,
   }));
-  const vertical = { ...axis("% of the cost", false), range: [0, 100], ticksuffix: "" };
+  const vertical = { ...axis("% of all counts", false), range: [0, 100], ticksuffix: "" };
   Plotly.react(box, traces, layout(210, axis(shortened(name), high > 20 * low), vertical, { hovermode: "x unified", shapes: shareShapes(name, trendSize(name)), margin: { l: 48, r: 12, t: 6, b: 40 } }), CONFIG);
   if (!box.dataset.asks) box.on("plotly_click", ({ points }) => setSize(trendFeature(), Number(points[0].x.toPrecision(4))));
   box.dataset.asks = "1";
@@ -184,7 +184,7 @@ function tellList({ name, size }) {
   if (!button) return;
   button.textContent = name == null ? "predicted" : `at ${shortName(name)} = ${short(size)}`;
   for (const { one, element: row } of trendOrder) {
-    row.querySelector(".t-then").replaceChildren(one.then == null ? "—" : String(one.then), one.then < one.rank ? element("span", { class: "rising", title: "costs more then" }, " ▲") : "");
+    row.querySelector(".t-then").replaceChildren(one.then == null ? "—" : String(one.then), one.then < one.rank ? element("span", { class: "rising", title: "ranks higher then" }, " ▲") : "");
     row.querySelector(".t-cost").replaceChildren(one.cost == null ? "—" : quantity(one.cost, ""), element("div", { class: "small quiet" }, shareText(one.part)));
   }
   const { column } = trendSorting;

@@ -9,7 +9,7 @@ function sourcePanel() {
       element("span", { class: "choice" },
         element("button", { type: "button", id: "previous", title: "Previous line of the cluster (p)", onclick: () => step(-1) }, "‹"),
         element("button", { type: "button", id: "next", title: "Next line of the cluster (n)", onclick: () => step(1) }, "›")),
-      element("span", { id: "source-note", class: "quiet small" }, kept ? `counts of run ${trend.costliest.run}, the costliest (${trend.costliest.total} in all); squares are clusters, click to select` : "")),
+      element("span", { id: "source-note", class: "quiet small" }, kept ? `counts of run ${trend.costliest.run}, the one with the largest counts (${trend.costliest.total} in all); squares are clusters, click to select` : "")),
     element("div", { id: "listing", tabindex: 0, onclick: clickLine }));
 }
 

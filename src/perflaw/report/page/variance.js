@@ -19,6 +19,7 @@ function buildVariance() {
   document.getElementById("variance").replaceChildren(
     element("div", { class: "variance-bar" }, metrics.length > 1 ? choiceOf("Metric", metrics, studying.metric, changeMetric, "metric") : element("b", null, metricNow().label),
       element("span", { class: "quiet" }, summary)),
+    latencyPanel(metricNow()),
     ...notes.map((note) => named("p", { class: "quiet note small" }, note)),
     patterns.length ? element("div", { class: "pattern-view" }, patternList(), element("div", { id: "graph" }))
       : element("p", { class: "reason" }, `No function's ${metricNow().label} varies highly.`),
@@ -176,7 +177,7 @@ function patternRow(pattern, place) {
     element("span", { class: "rank" }, String(place + 1)),
     element("span", { class: "what" }, named("span", { class: "clip name" }, name), named("span", { class: "clip small quiet" }, from)),
     element("span", { class: "impact" }, bar(pattern.part ?? 0), element("span", { class: "small" }, root.text.vim)),
-    element("span", { class: "number" }, root.text.cov, root.cause === "interference" ? element("span", { class: "badge cause-interference", title: "interference" }, "off CPU") : ""));
+    element("span", { class: "number" }, root.text.cov, ["interference", "waiting"].includes(root.cause) ? element("span", { class: `badge cause-${root.cause}`, title: root.cause }, "off CPU") : ""));
 }
 
 // Shows the first patterns, the selected one, and those that are searched for.
@@ -198,6 +199,16 @@ function showAllPatterns() {
   document.getElementById("variance-text").value = "";
   filterPatterns();
   remember();
+}
+
+// Coroutines: what their latency varies by. Patterns are of the time in their own code and callees.
+function latencyPanel({ latencies }) {
+  if (!latencies.length) return "";
+  const open = (f) => { Object.assign(studying, { node: null, function: f }); settle(); showNode(); rememberNow(); };
+  const rows = latencies.map((one) => [element("button", { type: "button", class: "link", onclick: () => open(one.function) }, element("bdi", null, functionOf(one.function).name)),
+    one.n, one.mean, one.cov, one.p99, one.sources.map((words, i) => [i ? ", " : "", foreign(words)])]);
+  return element("section", { class: "panel latencies", "aria-label": "Latency of coroutines" }, element("h3", null, "Latency of coroutines, from the call to the result"),
+    plainTable(["coroutine", "calls", "mean", "CoV", "p99", "comes from awaiting"], rows, [1, 2, 3, 4]));
 }
 
 const SINCE = { appeared: "now varies highly", went: "no longer does", changed: "varies for other reasons, or by another amount" };

@@ -46,7 +46,7 @@ function nodeShape(spot, chosen, choose) {
   shape("title", null, [words, ...node.contexts].join("\n")), outline(node.type));
   const lines = [
     ["name", `(${node.id}) ${fitting(name)}`], ["figures", `μ ${node.text.mean}   γ ${node.text.cov}`],
-    ["figures", node.cause === "interference" ? `${node.text.off_cpu} off the CPU` : `N ${node.text.n}   V ${node.text.vim}`],
+    ["figures", ["interference", "waiting"].includes(node.cause) ? `${node.text.off_cpu} off the CPU` : `N ${node.text.n}   V ${node.text.vim}`],
   ];
   lines.forEach(([kind, text], i) => group.append(shape("text", { class: kind, x: NODE.width / 2, y: 19 + i * 17 }, text)));
   return group;

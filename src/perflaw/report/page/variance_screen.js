@@ -11,9 +11,19 @@ function screenOf(one, f) {
     element("h2", null, "Why is ", named("span", null, name), " sometimes slow?"), place ? named("p", { class: "quiet" }, place) : "",
     element("p", { class: "verdict" }, badgeOf(one.cause), ` ${metricNow().label} ${one.text.verdict}`, one.text.ratio ? `; ${one.text.ratio}` : ""),
     element("dl", { class: "facts-row" }, one.facts.map(([key, value]) => element("div", null, element("dt", null, key), element("dd", null, value)))));
-  return [head, element("div", { class: "panels" }, budgetPanel(one),
+  return [head, element("div", { class: "panels" }, latencyOf(one), budgetPanel(one),
     element("div", null, mechanismPanel(one), groupsPanel(one), driversPanel(one, name), contextsPanel(one)), element("div", null, causePanel(one), deadlinePanel(one)),
     exemplarsPanel(one, name))];
+}
+
+// The latency of a coroutine stands first: all other answers but deadlines are about the time in its own code and callees.
+function latencyOf({ latency }) {
+  if (!latency) return "";
+  const rows = latency.awaits.map((one) => [foreign(one.name, one.path), one.share, one.mean]);
+  return wide(panel("Latency, from the call to the result",
+    element("p", null, element("b", null, latency.verdict), `; ${latency.awaiting} of its variance is awaiting. Deadlines are of it; all other answers are about the time in its own code and callees.`),
+    element("dl", { class: "facts-row" }, latency.facts.map(([key, value]) => element("div", null, element("dt", null, key), element("dd", null, value)))),
+    plainTable(["it awaits", "of variance", "mean"], rows, [1, 2])));
 }
 
 const badgeOf = (cause) => element("span", { class: `badge cause-${cause}` }, cause);
@@ -40,12 +50,12 @@ function wide(made) {
 
 function causePanel(one) {
   const parts = [element("p", null, one.text.cause)];
-  if (!one.beside) return panel("Work or interference", parts, plainTable(["metric", "CoV"], one.covs.map(({ name, text }) => [name, text]), [1]));
+  if (!one.beside) return panel("Work, waiting or interference", parts, plainTable(["metric", "CoV"], one.covs.map(({ name, text }) => [name, text]), [1]));
   const { metrics, rows } = one.beside, scale = scaleOf(rows.flatMap((row) => row.nets));
   const cells = rows.map((row) => [foreign(row.name), ...row.nets.map((net) => [shareBar(net, scale, "is-net"), element("span", { class: "beside" }, net == null ? "unknown" : `${Math.round(net * 100)} %`)])]);
-  return panel("Work or interference", parts,
+  return panel("Work, waiting or interference", parts,
     plainTable(["share of the variance", ...metrics.map(({ label }) => label)], [["CoV", ...metrics.map(({ cov }) => cov)], ...cells]),
-    element("p", { class: "small quiet" }, "A cost that varies by wall time alone, and not by CPU time or recorded calls, is not the program's work."));
+    element("p", { class: "small quiet" }, "A cost that varies by wall time alone, and not by CPU time or recorded calls, is not work: the program waits, or others have its CPU."));
 }
 
 function mechanismPanel({ parts }) {
@@ -77,9 +87,9 @@ function contextsPanel({ contexts }) {
     plainTable(["", "called from", "CoV", "mean", "calls"], rows, [2, 3, 4]));
 }
 
-function deadlinePanel({ deadlines }) {
+function deadlinePanel({ deadlines, latency }) {
   if (!deadlines) return panel("Deadlines");
-  return panel("Deadlines: P(cost > d)", deadlineCurve(deadlines),
+  return panel(latency ? "Deadlines: P(latency > d)" : "Deadlines: P(cost > d)", deadlineCurve(deadlines),
     element("p", { class: "legend small quiet" }, element("span", { class: "key k-seen" }), `recorded, with ${CONFIDENCE.words} interval  `, element("span", { class: "key k-bound" }), "at most, by Chebyshev"),
     plainTable(["calls that miss", "recorded deadline", CONFIDENCE.words, "by Chebyshev"], deadlines.bounds, [0, 1, 2, 3]));
 }

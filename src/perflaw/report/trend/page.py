@@ -16,6 +16,7 @@ from perflaw.report.trend.view import (
     Places,
     TrendView,
     best_feature,
+    disagreements_of,
     outcome,
     overtake_text,
     places_of,
@@ -110,6 +111,7 @@ def _row(cluster: Cluster, view: TrendView, places: Places, peak: Sequence[float
         "laws": {name: _law(law) for name, law in cluster.laws.items()},
         "powers": powers,
         "overtakes": [{**document(one), "text": overtake_text(one)} for one in cluster.overtakes],
+        "believe": disagreements_of(cluster),
         "text": {"name": title(cluster, view), "share": percent(cluster.share), "max_cost": count(cluster.max_cost)},
     }
 
@@ -175,7 +177,7 @@ def _sources(view: TrendView) -> _Sources:
             line = lines[location.file][location.line]
             line.ranks.update(ranks.get(row, []))
             if location.kind == "line":
-                line.count = executions
+                line.count = executions + (line.count or 0.0)  # a file may be included several times
             else:
                 line.blocks.append((outcome(location).strip(" _") or "it", executions, list(ranks.get(row, []))))
     in_clusters = {file: [line for line in known.values() if line.ranks] for file, known in lines.items()}

@@ -1,4 +1,4 @@
-"""Trends as a table of 80 columns: how every cluster grows, what it costs later, and where it is."""
+"""Trends as a table of 80 columns: how every cluster grows, what its count is later, and where it is."""
 
 from __future__ import annotations
 
@@ -8,25 +8,11 @@ from collections import Counter
 from collections.abc import Iterable
 from textwrap import wrap
 
-from perflaw.report.annotations import gist
-from perflaw.report.law_words import law_text, prediction_text
+from perflaw.report.annotations import gist, predicted_text
 from perflaw.report.quantity import NOTHING, number, percent
 from perflaw.report.tables import WIDTH, broken, printable, text_table
-from perflaw.report.trend.view import (
-    COSTLY,
-    Places,
-    TrendView,
-    best_feature,
-    dominates,
-    overtake_text,
-    places_of,
-    point_text,
-    power_text,
-    summary,
-    title,
-    zeros_text,
-)
-from perflaw.types import Cluster
+from perflaw.report.trend.view import COSTLY
+from perflaw.types.documents import Document
 
 MAX_CLUSTERS = 20
 """Clusters that the table lists; the others are counted below it."""
@@ -39,91 +25,88 @@ _TITLE_PARTS = re.compile(r" (?=in |-> |at module level|\()")
 _NUMBER_AND_UNIT = re.compile(r"(\d) ([kMGTPE%]\b|%)")
 
 
-def trend_table(view: TrendView, colour: bool, every: bool = False) -> str:
-    """Clusters, where each of them is, and what the data leave open.
+def trend_table(document: Document, colour: bool, every: bool = False) -> str:
+    """Clusters, where each of them is, and what the data leave open. ``document``: ``perflaw.trend/1``.
 
-    Clusters of small cost are counted and not listed, unless ``every`` cluster is asked for.
+    Clusters of small counts are summed up and not listed, unless ``every`` cluster is asked for.
     """
-    clusters = view.trends.clusters
-    # Worth a row is a cluster that is costly in some run, or at the point where costs are predicted.
-    later_first = clusters[view.trends.by_prediction[0] - 1].predicted if view.trends.by_prediction else None
-    enough = COSTLY * later_first.mean if later_first else math.nan
-    large = [one for one in clusters if one.costly or (one.predicted and one.predicted.mean >= enough > 0)]
+    clusters, at, said = document["clusters"], document["at"], document["shown"]
+    # Worth a row is a cluster that is costly in some run, or at the point where counts are predicted.
+    later_first = next((one["predicted"] for one in clusters if one["predicted_rank"] == 1), None)
+    enough = COSTLY * later_first["mean"] if later_first else math.nan
+    large = [one for one in clusters if one["costly"] or (one["predicted"] and one["predicted"]["mean"] >= enough > 0)]
     shown = clusters if every else large[:MAX_CLUSTERS]
-    head, notes = _wrapped([*view.left_out, summary(view)]), _wrapped(view.trends.notes)
+    head, notes = _wrapped([*document["left_out"], said["summary"]]), _wrapped(document["notes"])
     if not shown:
         return head + notes
-    at = view.trends.at
     later = "then"
     if len(at) == 1:
         [(name, value)] = at.items()
         short = number(value) if abs(value) < 1e6 else f"{value:.4g}".replace("e+0", "e").replace("e+", "e")
         later = f"at {name}={short}"
-    noun = "lines" if view.noun == "lines" else "places"
+    noun = "lines" if said["locations"] == "lines" else "places"
     headings = ["now", "then", "cluster", "share", noun, "law, ~ power law", later]
     rows = []
     for one in shown:
-        names = [broken(printable(text), [".", " "], _NAME_WIDTH) for text in _TITLE_PARTS.split(title(one, view))]
+        title, predicted = one["shown"]["name"], one["predicted"]
+        names = [broken(printable(text), [".", " "], _NAME_WIDTH) for text in _TITLE_PARTS.split(title)]
         lines = "\n".join(names).split("\n")
-        predicted = one.predicted
         row = [
-            str(one.rank),
-            str(one.predicted_rank) if predicted else "",
+            str(one["rank"]),
+            str(one["predicted_rank"]) if predicted else "",
             "\n".join(lines if len(lines) <= MAX_NAME_LINES else [*lines[: MAX_NAME_LINES - 1], "…"]),
-            percent(one.share),
-            f"{view.size(one):,}",
-            _laws_cell(one),
-            prediction_text(predicted, "").replace(" (", "\n(") if predicted else NOTHING,
+            percent(one["share"]),
+            f"{one['shown']['size']:,}",
+            _laws_cell(one["shown"]),
+            predicted_text(predicted, "").replace(" (", "\n(") if predicted else NOTHING,
         ]
         rows.append(row)
     parts = [head, "\n", text_table(headings, rows, right=(0, 1, 3, 4), colour=colour)]
     if len(at) > 1:
-        parts.append(_wrapped([f"now: rank by the largest cost seen · then: at {point_text(view)}"]))
-    ranks = {one.rank for one in shown}
-    left = [one for one in clusters if one.rank not in ranks]
+        parts.append(_wrapped([f"now: rank by the largest count seen · then: at {said['point']}"]))
+    ranks = {one["rank"] for one in shown}
+    left = [one for one in clusters if one["rank"] not in ranks]
     if left:
-        share = percent(sum(one.share for one in left))
-        more = f"{len(left):,} more of small cost, together {share} of all counts (--all lists them)"
+        share = percent(sum(one["share"] for one in left))
+        more = f"{len(left):,} more of small counts, together {share} of all counts (--all lists them)"
         parts.append(_wrapped([more]))
     parts.append("\n")
-    if sentence := dominates(view):
-        parts += [_wrapped([sentence]), "\n"]
-    places = places_of(view.matrix.locations)
-    parts += [_places(one, places, view) for one in shown]
+    if said["dominates"]:
+        parts += [_wrapped([said["dominates"]]), "\n"]
+    parts += [_places(one, said["locations"]) for one in shown]
+    believed = [f"{one['rank']:>3}  {sentence}" for one in shown for sentence in one["shown"]["believe"]]
+    parts += ["\n", _wrapped(believed, "     ")] if believed else []
     # The reasons behind the question marks, each once with the number of clusters.
     reasons = Counter(
         reason
         for cluster in shown
         for reason in dict.fromkeys(
-            gist(law.reason) for law in cluster.laws.values() if law.features and law.verdict == "inconclusive"
+            gist(law["reason"])
+            for law in cluster["laws"].values()
+            if law["features"] and law["verdict"] == "inconclusive"
         )
     )
     parts.append("\n" * bool(reasons) + _wrapped(f"? {n} inconclusive: {reason}" for reason, n in reasons.items()))
     return "".join(parts) + ("\n" + notes if notes else "")
 
 
-def _laws_cell(cluster: Cluster) -> str:
+def _laws_cell(shown: Document) -> str:
     """The law in several features, laws in one feature with the paper's below each, then the clusters overtaken."""
-    first = best_feature(cluster)
-    names = sorted(cluster.laws, key=lambda name: (name != first, -(cluster.laws[name].r2 or 0.0)))
-    texts = []
-    if cluster.law and len(cluster.law.features) > 1:
-        texts.append(law_text(cluster.law, "") + " ?" * (cluster.law.verdict == "inconclusive"))
-    for name in names[:MAX_FEATURES]:
-        law, power = cluster.laws[name], cluster.powers.get(name)
-        if law.features:
-            texts.append(law_text(law, "") + " ?" * (law.verdict == "inconclusive"))
-        else:
-            texts.append(f"no law in {name}")
-        if power and (law.features or name == first):
-            texts.append(f"~ {power_text(power, name)}".replace(" (", "\n  ("))
-            texts += [f"  {zeros_text(power)}"] * bool(power.zeros)
-    if len(names) > MAX_FEATURES:
-        texts.append(f"and {len(names) - MAX_FEATURES} more features")
-    for overtake in cluster.overtakes[:MAX_OVERTAKES]:
-        texts.append(overtake_text(overtake).replace(" at ", "\n  at ").replace(" (", "\n  ("))
-    if len(cluster.overtakes) > MAX_OVERTAKES:
-        texts.append(f"overtakes {len(cluster.overtakes) - MAX_OVERTAKES} more")
+    several = [one["law"] for one in shown["laws"] if one["feature"] is None]
+    single = [one for one in shown["laws"] if one["feature"] is not None]
+    texts = [*several]
+    for one in single[:MAX_FEATURES]:
+        texts.append(one["law"])
+        if one["power"]:
+            texts.append(f"~ {one['power']}".replace(" (", "\n  ("))
+            texts += [f"  {one['zeros']}"] * bool(one["zeros"])
+    texts += [shown["no_law"]] * bool(shown["no_law"])
+    if len(single) > MAX_FEATURES:
+        texts.append(f"and {len(single) - MAX_FEATURES} more features")
+    overtakes = shown["overtakes"]
+    texts += [text.replace(" at ", "\n  at ").replace(" (", "\n  (") for text in overtakes[:MAX_OVERTAKES]]
+    if len(overtakes) > MAX_OVERTAKES:
+        texts.append(f"overtakes {len(overtakes) - MAX_OVERTAKES} more")
     lines = []
     for line in (printable(line) for text in texts for line in text.split("\n")):
         unindented = line.lstrip(" ")
@@ -132,22 +115,22 @@ def _laws_cell(cluster: Cluster) -> str:
     return "\n".join(lines)
 
 
-def _places(cluster: Cluster, places: Places, view: TrendView) -> str:
+def _places(cluster: Document, locations: str) -> str:
     """Where a cluster is: its functions with their lines, those that weigh most first."""
-    texts = places.texts(cluster.members, view.peak)
-    most = MAX_LINE_PLACES if view.noun == "lines" else MAX_OTHER_PLACES
+    texts = cluster["places"]
+    most = MAX_LINE_PLACES if locations == "lines" else MAX_OTHER_PLACES
     if len(texts) > most + 1:
         texts = [*texts[:most], f"and {len(texts) - most:,} more places"]
     texts = [text if len(text) <= MAX_PLACE else f"{text[: MAX_PLACE - 1]}…" for text in map(printable, texts)]
-    if view.noun != "lines":
+    if locations != "lines":
         texts = [", ".join(texts)]
-    head = f"{cluster.rank:>3}  "
+    head = f"{cluster['rank']:>3}  "
     lines = [line for text in texts for line in wrap(text, WIDTH - len(head), break_on_hyphens=False)]
     return "".join((head if i == 0 else " " * len(head)) + line + "\n" for i, line in enumerate(lines))
 
 
-def _wrapped(lines: Iterable[str]) -> str:
+def _wrapped(lines: Iterable[str], indent: str = "  ") -> str:
     """Lines of at most 80 columns; a number and its unit stay on one."""
     whole = (_NUMBER_AND_UNIT.sub("\\1\u00a0\\2", printable(line)) for line in lines)
-    wrapped = (wrap(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in whole)
+    wrapped = (wrap(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) for line in whole)
     return "".join(part.replace("\u00a0", " ") + "\n" for parts in wrapped for part in parts)

@@ -14,11 +14,16 @@ from pathlib import PurePath
 
 import numpy as np
 
-from perflaw.report.law_words import features_text
+from perflaw.report.law_words import features_text, law_text
 from perflaw.report.quantity import counted, is_known, number, percent, quantity
-from perflaw.types import Cluster, CountMatrix, Location, Overtake, PowerLaw, Trends
+from perflaw.types import Cluster, CountMatrix, Law, Location, Overtake, PowerLaw, Trends
+from perflaw.types.documents import Document
 
 _ANONYMOUS = re.compile(r"(<\w+>):\d+$")
+_INCLUDER = re.compile(r"^ \([^()]*\)")
+"""The function in the name of a line of a file that is included several times: ``x.inc:3 (walk)``."""
+_STEEPEST = 20.0
+"""A growth beyond this exponent is told in words."""
 MODULE = "<module>"
 """Name of a Python module's own code."""
 
@@ -101,8 +106,12 @@ def shown_file(location: Location) -> str:
 
 
 def outcome(location: Location) -> str:
-    """A block's name after its line: `` taken``, ``_2 not taken``; empty for the line itself."""
-    return location.name.rpartition(f":{location.line}")[2]
+    """A block's name after its line: `` taken``, ``_2 not taken``; empty for the line itself.
+
+    >>> outcome(Location("block", "x.inc:3 (walk) branch 2", "/src/x.inc", 3, "walk", "c"))
+    ' branch 2'
+    """
+    return _INCLUDER.sub("", location.name.rpartition(f":{location.line}")[2])
 
 
 def within(location: Location) -> str:
@@ -136,7 +145,7 @@ def named(location: Location) -> str:
 
 
 COSTLY = 0.02
-"""Part of a run's cost from which on a cluster is listed (Figure 4 of the paper)."""
+"""Part of a run's counts from which on a cluster is listed (Figure 4 of the paper)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,11 +161,11 @@ class TrendView:
     left_out: tuple[str, ...] = ()
     """What was left out before learning, a sentence each."""
     asked: bool = False
-    """The person asked for the point where costs are predicted; else it is ten times the 95th percentiles."""
+    """The person asked for the point where counts are predicted; else it is ten times the 95th percentiles."""
     counted: Mapping[str, str] = field(default_factory=dict)
     """Feature → location whose count it is."""
     paper: bool = False
-    """Costs are predicted by the power laws, as in the paper."""
+    """Counts are predicted by the power laws, as in the paper."""
 
     @property
     def noun(self) -> str:
@@ -201,6 +210,34 @@ def zeros_text(power: PowerLaw) -> str:
     return f"without {counted(power.zeros, 'run')} of 0" if power.zeros else ""
 
 
+def no_law_text(cluster: Cluster) -> str:
+    """Why a cluster has no law in any feature: too few runs have a count above 0."""
+    return f"no law: only {sum(cost > 0 for cost in cluster.costs)} of {counted(len(cluster.costs), 'run')} above 0"
+
+
+def disagreements_of(cluster: Cluster) -> list[str]:
+    """Which of law and power law to believe, and why: a sentence for each feature of the headline where they differ."""
+    features = cluster.law.features if cluster.law else ()
+    sentences = []
+    for name in features:
+        found = cluster.disagreements.get(name)
+        if found is None:
+            continue
+        exponent = f"{name}^{cluster.powers[name].exponent:.2f}"
+        if found.believe == "law":
+            grows = "a faster growth" if found.growth > _STEEPEST else f"{name}^{found.growth:.2f}"
+            first = f"believe the law ({grows} for large {name}), not {exponent}"
+        else:
+            first = f"believe {exponent}, not the law"
+        if cluster.laws[name].verdict == "inconclusive":
+            why = "several growth laws fit equally well, and the power law is between them"
+        else:
+            law, power = percent(found.law_error), percent(found.power_error)
+            why = f"in the larger half of the runs the law is off by {law}, the power law by {power}"
+        sentences.append(f"{first}: {why}")
+    return sentences
+
+
 def overtake_text(overtake: Overtake) -> str:
     """The cluster that is overtaken, and where: ``overtakes 1 at n = 22,000 (19,000–31,000)``."""
     high = "…" if overtake.high is None else number(overtake.high)
@@ -217,7 +254,7 @@ def title(cluster: Cluster, view: TrendView) -> str:
         return f"{cluster.representative} ({', '.join([kind, *same[:3]])})"
     location = view.matrix.locations[cluster.row]
     if location.kind in ("line", "block"):
-        return f"{cluster.representative} {within(location)}".strip()
+        return f"{shown_file(location)}:{location.line}{outcome(location)} {within(location)}".strip()
     return named(location)
 
 
@@ -246,13 +283,13 @@ def summary(view: TrendView) -> str:
 
 
 def point_text(view: TrendView) -> str:
-    """The point where costs are predicted, at most four of its features: ``n = 40,000 (10x)``."""
+    """The point where counts are predicted, at most four of its features: ``n = 40,000 (10x)``."""
     point = features_text(dict(list(view.trends.at.items())[:4]))
     return point if view.asked or not point else f"{point} (10x)"
 
 
 def dominates(view: TrendView) -> str:
-    """The cluster that costs most at the predicted point, in one sentence; empty where nothing can be predicted."""
+    """The cluster with the largest count at the predicted point, in one sentence; empty where nothing can be predicted."""
     predicted = {one.rank: one.predicted for one in view.trends.clusters if one.predicted is not None}
     whole = sum(each.mean for each in predicted.values())
     if not view.trends.at or whole <= 0:
@@ -260,11 +297,53 @@ def dominates(view: TrendView) -> str:
     for one in view.trends.clusters:
         each = predicted.get(one.rank)
         if one.share >= COSTLY and (each is None or not is_known(each.mean, each.mean_low, each.mean_high)):
-            why = f"the cost of cluster {one.rank} (now {percent(one.share)}) is unknown there"
+            why = f"the count of cluster {one.rank} (now {percent(one.share)}) is unknown there"
             return f"At {point_text(view)} it is not known what dominates: {why}."
     first = view.trends.clusters[max(predicted, key=lambda rank: predicted[rank].mean) - 1]
     places = places_of(view.matrix.locations).texts(first.members, view.peak)
     more = f" and {counted(len(places) - 1, 'more place')}" if len(places) > 1 else ""
-    part = f"with {percent(predicted[first.rank].mean / whole)} of the cost (now {percent(first.share)})"
+    part = f"with {percent(predicted[first.rank].mean / whole)} of all counts (now {percent(first.share)})"
     place = places[0] if places else first.representative
     return f"At {point_text(view)} cluster {first.rank} dominates {part}: {place}{more}."
+
+
+def shown_trends(view: TrendView) -> Document:
+    """What the table says of all clusters together, in words."""
+    return {"summary": summary(view), "locations": view.noun, "point": point_text(view), "dominates": dominates(view)}
+
+
+def shown_cluster(cluster: Cluster, view: TrendView) -> Document:
+    """What the table says of a cluster, in words: its name, its laws, and what it overtakes.
+
+    ``laws`` begins with the law in several features if that is the headline, without the name of a feature; the law in
+    the feature that explains most follows. A law of one feature stands with the paper's power law.
+    """
+    first = best_feature(cluster)
+    # Of laws that explain about as much, sizes stay before other numbers.
+    names = sorted(cluster.laws, key=lambda name: (name != first, -round(cluster.laws[name].r2 or 0.0, 1)))
+    laws: list[Document] = []
+    if cluster.law and len(cluster.law.features) > 1:
+        laws.append({"feature": None, "law": _law_text(cluster.law), "power": None, "zeros": ""})
+    for name in names:
+        law, power = cluster.laws[name], cluster.powers.get(name)
+        told = power if power and (law.features or name == first) else None
+        laws.append(
+            {
+                "feature": name,
+                "law": _law_text(law) if law.features else f"no law in {name}",
+                "power": told and power_text(told, name),
+                "zeros": zeros_text(told) if told else "",
+            }
+        )
+    return {
+        "name": title(cluster, view),
+        "size": view.size(cluster),
+        "laws": laws,
+        "no_law": no_law_text(cluster) if not names and view.trends.features else "",
+        "overtakes": list(map(overtake_text, cluster.overtakes)),
+        "believe": disagreements_of(cluster),
+    }
+
+
+def _law_text(law: Law) -> str:
+    return law_text(law, "") + " ?" * (law.verdict == "inconclusive")

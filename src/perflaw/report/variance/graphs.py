@@ -30,7 +30,7 @@ def variance_dot(variance: Variance) -> str:
                 f"μ {quantity(node.mean, variance.metric.unit)}  γ {significant(node.cov)}",
                 f"N {count(node.n)}  V {quantity(node.vim, variance.metric.unit)}",
             ]
-            if node.cause == "interference":
+            if node.cause in ("interference", "waiting"):
                 words.append(f"{percent(node.off_cpu or 0)} off the CPU")
             label = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in words)
             lines.append(f'  n{node.id} [{_SHAPES[node.kind]}, label="{label}"];')

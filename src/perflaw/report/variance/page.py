@@ -14,21 +14,28 @@ from perflaw.report.page import flat, packed, shortened
 from perflaw.report.quantity import NOTHING, count, counted, interval, number, percent, quantity, significant
 from perflaw.report.variance.graphs import perfetto
 from perflaw.report.variance.text import (
-    RELATIONS,
+    await_texts,
     call_path,
-    cause_text,
     ends_text,
     last_name,
     part_name,
-    root_text,
-    row_name,
     share_text,
-    together,
-    verdict_text,
+    shown_change,
+    shown_explanation,
 )
 from perflaw.types import Component
 from perflaw.types.documents import Document, document, finite
-from perflaw.types.variance import Budget, Exemplar, Explanation, Part, Pattern, PatternChange, Variance
+from perflaw.types.variance import (
+    Budget,
+    Exemplar,
+    Explanation,
+    Latency,
+    Part,
+    Pattern,
+    PatternChange,
+    Variance,
+    VaryingLatency,
+)
 
 LABELS = {"time": "wall time", "cpu": "CPU time", "events": "recorded calls"}
 """Metrics that stand side by side, by the names that the page gives them."""
@@ -66,6 +73,7 @@ def variance_data(views: Sequence[VarianceView], overhead: str) -> Document:
         component
         for view in views
         for component in (
+            *(one.component for one in view.variance.latencies),
             *(node.component for pattern in view.variance.patterns for node in pattern.nodes),
             *view.explanations,
         )
@@ -95,6 +103,7 @@ def variance_data(views: Sequence[VarianceView], overhead: str) -> Document:
                 "summary": summary,
                 "notes": list(variance.notes),
                 "since": _since(view.since, numbers, unit) if view.since else None,
+                "latencies": [_latency_row(one, numbers) for one in variance.latencies],
                 "patterns": [_pattern(pattern, numbers, unit, top) for pattern in variance.patterns],
                 "screens": screens,
             }
@@ -105,6 +114,38 @@ def variance_data(views: Sequence[VarianceView], overhead: str) -> Document:
             {"name": one.name, "place": f"{short_path(one.file)}:{one.line}" if one.file else ""} for one in components
         ],
         "metrics": metrics,
+    }
+
+
+def _latency_row(one: VaryingLatency, numbers: Mapping[Component, int]) -> Document:
+    """A coroutine whose latency varies highly."""
+    return {
+        "function": numbers[one.component],
+        "n": count(one.n),
+        "mean": quantity(one.latency.mean, "ns"),
+        "cov": significant(one.latency.cov),
+        "p99": quantity(one.latency.p99, "ns"),
+        "sources": await_texts(one.latency),
+    }
+
+
+def _latency_screen(latency: Latency, shown: Document) -> Document:
+    """The latency of a coroutine on its screen; ``shown`` has the words on its function."""
+    facts = [("mean latency", latency.mean), ("median latency", latency.p50), ("p99 latency", latency.p99)]
+    return {
+        "verdict": shown["latency"],
+        "facts": [*((name, quantity(value, "ns")) for name, value in facts), ("CoV", significant(latency.cov))],
+        "awaiting": share_text(latency.awaiting),
+        "awaits": [
+            {
+                "name": name,
+                "path": one.component.name if one.component else "",
+                "share": share_text(one.share),
+                "mean": quantity(one.mean, "ns"),
+            }
+            for name, one in zip(shown["awaits"], latency.awaits, strict=True)
+            if one.mean > 0
+        ],
     }
 
 
@@ -155,8 +196,7 @@ def _since(since: Since, numbers: Mapping[Component, int], unit: str) -> Documen
                 "function": numbers.get(change.component),
                 "id": change.new.id if change.new else None,
                 "what": change.what,
-                "old": root_text(change.old, unit),
-                "new": root_text(change.new, unit),
+                **shown_change(change, unit),
                 "shares": [
                     {
                         "old": "none" if share.old is None else share_text(share.old),
@@ -183,7 +223,7 @@ def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead
 
     ``driven`` says whether drivers were looked for.
     """
-    budget, unit = explanation.budget, explanation.metric.unit
+    budget, unit, shown = explanation.budget, explanation.metric.unit, shown_explanation(explanation)
     ratio = ""
     if budget and budget.p50 > 0:
         ratio = f"p99 is {significant(budget.p99 / budget.p50)} times the median"
@@ -222,17 +262,18 @@ def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead
     return {
         **flat(explanation),
         "facts": facts,
-        "text": {"verdict": verdict_text(explanation), "ratio": ratio, "cause": cause_text(explanation)},
-        "budget": _budget(budget, explanation) if budget else None,
+        "text": {"verdict": shown["verdict"], "ratio": ratio, "cause": shown["cause"]},
+        "latency": _latency_screen(explanation.latency, shown) if explanation.latency else None,
+        "budget": _budget(budget, explanation, shown["budget"]) if budget else None,
         "covs": [{"name": name, "text": significant(cov)} for name, cov in explanation.covs.items()],
         "beside": _beside(beside) if len(beside) > 1 else None,
-        "parts": [_part(part, unit) for part in parts],
+        "parts": [_part(part, explanation.parts, unit) for part in parts],
         "groups": [
             {
-                "parts": names,
-                "text": f"{RELATIONS[block.relation]}: {share_text(block.cf_net)} of the variance together",
+                "parts": block["parts"],
+                "text": f"{block['relation']}: {share_text(block['cf_net'])} of the variance together",
             }
-            for block, names in together(explanation)
+            for block in shown["together"]
         ],
         "drivers": [{**document(driver), "text": {"r2": f"{driver.r2:.2f}"}} for driver in explanation.drivers],
         "driven": driven,
@@ -243,16 +284,17 @@ def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead
     }
 
 
-def _budget(budget: Budget, explanation: Explanation) -> Document:
+def _budget(budget: Budget, explanation: Explanation, names: Sequence[str]) -> Document:
+    """The budget, whose rows have these names."""
     unit, left = explanation.metric.unit, budget.rows[MAX_ROWS:]
     rows = []
-    for row in budget.rows[:MAX_ROWS]:
+    for name, row in list(zip(names, budget.rows, strict=True))[:MAX_ROWS]:
         steps = [f"{step.callee} (line {step.line})" for step in row.path]
         rows.append(
             {
                 **flat(row),
                 "text": {
-                    "where": row_name(row, explanation),
+                    "where": name,
                     "path": " > ".join([explanation.component.name, *steps]),
                     "share": share_text(row.share),
                     "interval": ends_text(row.share_low, row.share_high),
@@ -274,8 +316,8 @@ def _budget(budget: Budget, explanation: Explanation) -> Document:
     }
 
 
-def _part(part: Part, unit: str) -> Document:
-    """A part with ``shares`` of its variance: called or not, trip count, cost per call."""
+def _part(part: Part, parts: Sequence[Part], unit: str) -> Document:
+    """One of the parts of a function with ``shares`` of its variance: called or not, trip count, cost per call."""
     split, whole = part.split, part.variance
     shares = shortened([split.called / whole, split.trips / whole, split.cost / whole], 4) if split and whole else None
     return {
@@ -283,7 +325,7 @@ def _part(part: Part, unit: str) -> Document:
         "shares": shares,
         "mechanism": split.mechanism if split else "own code",
         "text": {
-            "name": part_name(part),
+            "name": part_name(part, parts),
             "path": part.component.name if part.component else "the function's own code",
             "mean": quantity(part.mean, unit),
             "cf_net": share_text(part.cf_net),
@@ -296,7 +338,9 @@ def _beside(explanations: Mapping[str, Explanation]) -> Document:
     """Share of the variance of each part by each metric."""
     nets = [{(part.component, part.site): part.cf_net for part in one.parts} for one in explanations.values()]
     largest = {key: max(abs(net.get(key, 0.0)) for net in nets) for net in nets for key in net}
-    names = {(part.component, part.site): part_name(part) for one in explanations.values() for part in one.parts}
+    names = {
+        (part.component, part.site): part_name(part, one.parts) for one in explanations.values() for part in one.parts
+    }
     keys = sorted(largest, key=lambda key: -largest[key])[:MAX_COMPARED]
     return {
         "metrics": [{"label": label, "cov": significant(one.cov)} for label, one in explanations.items()],

@@ -8,23 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from perflaw.confidence import WORDS
 from perflaw.report.quantity import NOTHING, count, counted, interval, percent, quantity, significant
 from perflaw.report.tables import WIDTH, broken, paragraph, printable, text_table, width
 from perflaw.types import Run
-from perflaw.types.variance import (
-    Block,
-    BudgetRow,
-    Explanation,
-    Part,
-    Pattern,
-    PatternChange,
-    PatternNode,
-    Step,
-    Variance,
-)
+from perflaw.types.documents import Document
+from perflaw.types.variance import Await, BudgetRow, Explanation, Latency, Part, PatternChange, PatternNode, Step
 
 RELATIONS = {"cancel": "cancel each other", "in step": "vary in step", "mixed": "vary together"}
 """What parts that vary together do."""
@@ -66,9 +58,17 @@ def call_path(path: Sequence[Step]) -> str:
     return " > ".join(_at_line(step.callee, step.line) for step in path)
 
 
-def part_name(part: Part) -> str:
-    """A call site by callee and line, or ``own code``."""
-    return "own code" if part.component is None else _at_line(part.component.name, part.line)
+def part_name(part: Part, parts: Sequence[Part] = ()) -> str:
+    """A call site by callee and line, or ``own code``; of several ``parts`` on one line with the place among them."""
+    if part.component is None:
+        return "own code"
+    return _at_line(part.component.name, part.line) + _place_on_line(part.component.name, part.line, part.site, parts)
+
+
+def _place_on_line(callee: str, line: int, site: int, parts: Sequence[Part]) -> str:
+    """Which of the calls of one function on one line it is; empty where there is one."""
+    alike = {one.site for one in parts if one.component and (one.component.name, one.line) == (callee, line)}
+    return f" #{sorted(alike).index(site) + 1}" if len(alike) > 1 and site in alike else ""
 
 
 def _at_line(name: str, line: int) -> str:
@@ -79,16 +79,59 @@ def row_name(row: BudgetRow, explanation: Explanation) -> str:
     """The call path of a row of the budget; ``*`` marks shares that are estimated."""
     if not row.path:
         return "own code" if row.component == explanation.component else row.component.name
-    return call_path(row.path) + (" (remaining paths)" if row.rest else "") + (" *" if row.estimated else "")
+    first = row.path[0]
+    place = _place_on_line(first.callee, first.line, first.site, explanation.parts)
+    path = " > ".join(filter(None, (call_path(row.path[:1]) + place, call_path(row.path[1:]))))
+    return path + (" (remaining paths)" if row.rest else "") + (" *" if row.estimated else "")
 
 
 def verdict_text(explanation: Explanation) -> str:
     """Whether a function's cost varies."""
-    return "varies highly" if explanation.high else "steady" if explanation.n >= 30 else "too few calls to say"
+    if explanation.high:
+        return "varies highly"
+    if explanation.n < 30:
+        return "too few calls to say"
+    return "steady" if explanation.cause == "steady" else "varies no more than the machine and single calls explain"
+
+
+REASONS = {
+    "queued": "ready to run without a CPU",
+    "sleep": "sleeping",
+    "lock": "waiting for a lock",
+    "io": "input or output",
+    "network": "the network",
+    "child": "waiting for a child process",
+    "other": "other waiting",
+}
+"""What a thread is off the CPU for."""
+MIN_REASON = 0.05
+"""Share of the variance from which on a reason is named."""
+
+
+def reasons_text(off_for: Mapping[str, float]) -> str:
+    """What the time off the CPU is spent on, the largest share of the variance first.
+
+    >>> reasons_text({"queued": 0.1, "lock": 0.68, "other": 0.01})
+    'waiting for a lock 68 %, ready to run without a CPU 10 %'
+    """
+    shown = sorted((-share, REASONS.get(name, name)) for name, share in off_for.items() if share >= MIN_REASON)
+    return ", ".join(f"{words} {percent(-share)}" for share, words in shown)
+
+
+def node_cause_text(node: Document) -> str:
+    """Waiting with the largest reason, or interference, with its share of the variance; empty for other causes."""
+    off_cpu, off_for = node["off_cpu"] or 0, node["off_for"]
+    if node["cause"] == "interference":
+        return f"interference {percent(off_for.get('queued', off_cpu))}"
+    if node["cause"] == "waiting":
+        reason = max(sorted(off_for.keys() - {"queued"}), key=lambda name: off_for[name])
+        text = f"waiting {percent(off_cpu - off_for.get('queued', 0))}"
+        return text + (f" ({reason})" if reason != "other" else "")
+    return ""
 
 
 def cause_text(explanation: Explanation) -> str:
-    """Work or interference with its interval, or why the cause is not known."""
+    """Work, waiting or interference with the interval of what is off the CPU, or why the cause is not known."""
     if explanation.cause == "steady":
         return "steady"
     if explanation.off_cpu is None:
@@ -97,16 +140,11 @@ def cause_text(explanation: Explanation) -> str:
         return f"{explanation.cause}, {reason}"
     ends = ends_text(explanation.off_cpu_low, explanation.off_cpu_high)
     interval = "" if ends == "unknown" else f" ({ends})"
-    return f"{explanation.cause}, {share_text(explanation.off_cpu)}{interval} of the variance is off the CPU"
-
-
-def together(explanation: Explanation) -> list[tuple[Block, list[str]]]:
-    """Blocks of several parts that do not vary independently, with the names of their parts."""
-    return [
-        (block, [part_name(explanation.parts[place]) for place in block.parts])
-        for block in explanation.blocks
-        if len(block.parts) > 1 and block.relation in RELATIONS
-    ]
+    text = f"{explanation.cause}, {share_text(explanation.off_cpu)}{interval} of the variance is off the CPU"
+    if explanation.cause == "unknown":
+        return f"{text}, and the recording does not tell what for"
+    reasons = reasons_text(explanation.off_for)
+    return f"{text}: {reasons}" if reasons else text
 
 
 def root_text(root: PatternNode | None, unit: str) -> str:
@@ -114,115 +152,183 @@ def root_text(root: PatternNode | None, unit: str) -> str:
     return f"CoV {significant(root.cov)} of {quantity(root.mean, unit)}" if root else "none"
 
 
+def latency_word(latency: Latency, n: int) -> str:
+    """Whether the latency of a coroutine varies."""
+    return "varies highly" if latency.high else "steady" if n >= 30 else "too few calls to say"
+
+
+def await_name(one: Await) -> str:
+    """What a coroutine awaits, by its last name and line."""
+    return "other awaits" if one.component is None else _at_line(one.component.name, one.line)
+
+
+def await_texts(latency: Latency) -> list[str]:
+    """The awaits that the variance of a latency comes from, the largest share first, and the coroutine's own time."""
+    shares = [(one.share, await_name(one)) for one in latency.awaits] + [(1 - latency.awaiting, "own time")]
+    return [f"{share_text(share)} {name}" for share, name in sorted(shares, reverse=True) if share >= MIN_REASON]
+
+
+def shown_explanation(explanation: Explanation) -> Document:
+    """What the screen and the page both say of a function, in words.
+
+    ``budget`` has the names of the budget's rows. ``together`` has the blocks of several parts that do not vary
+    independently, with the names of their parts.
+    """
+    parts, latency = explanation.parts, explanation.latency
+    return {
+        "verdict": verdict_text(explanation),
+        "cause": cause_text(explanation),
+        "budget": [row_name(row, explanation) for row in explanation.budget.rows] if explanation.budget else [],
+        "together": [
+            {
+                "parts": [part_name(parts[place], parts) for place in block.parts],
+                "relation": RELATIONS[block.relation],
+                "cf_net": block.cf_net,
+            }
+            for block in explanation.blocks
+            if len(block.parts) > 1 and block.relation in RELATIONS
+        ],
+        "latency": latency_word(latency, explanation.n) if latency else "",
+        "awaits": list(map(await_name, latency.awaits)) if latency else [],
+    }
+
+
+def shown_change(change: PatternChange, unit: str) -> Document:
+    """What the table and the page both say of a pattern in two recordings, in words."""
+    return {"old": root_text(change.old, unit), "new": root_text(change.new, unit)}
+
+
 MAX_ROWS, MAX_CONTEXTS, MAX_EXEMPLARS, MAX_FEATURES = 12, 3, 3, 4
 _NAME_WIDTH = 32
 
 
-def variance_screen(explanation: Explanation, colour: bool) -> str:
-    """The answers, the most wanted first."""
-    unit, budget = explanation.metric.unit, explanation.budget
-    text = f"  {count(explanation.n)} calls, mean {quantity(explanation.mean, unit)}"
-    text += f", CoV {significant(explanation.cov)}"
-    if budget:
-        text += f"; p99 {quantity(budget.p99, unit)}"
-        if budget.p50 > 0:
-            text += f", {significant(budget.p99 / budget.p50)} times the median {quantity(budget.p50, unit)}"
-    name = printable(explanation.component.name)
-    head = paragraph(f"{name}: {explanation.metric.name} {verdict_text(explanation)}") + paragraph(text)
-    metric = explanation.metric.name
-    others = ", ".join(f"{name} {significant(cov)}" for name, cov in explanation.covs.items() if name != metric)
+def variance_screen(document: Document, colour: bool) -> str:
+    """The answers about the function explained, the most wanted first. ``document``: ``perflaw.variance/1``."""
+    unit, metric, function = document["unit"], document["metric"], document["function"]
+    said, tail = function["shown"], function["tail"]
+    text = f"  {count(function['n'])} calls, mean {quantity(function['mean'], unit)}"
+    text += f", CoV {significant(function['cov'])}"
+    if tail:
+        text += f"; p99 {quantity(tail['p99'], unit)}"
+        if tail["p50"] > 0:
+            text += f", {significant(tail['p99'] / tail['p50'])} times the median {quantity(tail['p50'], unit)}"
+    name = printable(function["component"])
+    head = paragraph(f"{name}: {metric} {said['verdict']}") + paragraph(text)
+    if function["latency"]:
+        head = _latency(function, name) + "\n" + head
+    others = ", ".join(f"{name} {significant(cov)}" for name, cov in function["covs"].items() if name != metric)
 
-    contexts, contexts_text = explanation.contexts, ""
+    contexts, contexts_text = function["contexts"], ""
     if len(contexts) > 1:
-        high = sum(context.high for context in contexts)
+        high = sum(context["high"] for context in contexts)
         contexts_text = paragraph(f"{counted(len(contexts), 'calling context')}, {high} of high variance")
-        shown = list(contexts[:MAX_CONTEXTS])
+        shown = contexts[:MAX_CONTEXTS]
         # A steady context is what the others are compared with.
-        steady = next((context for context in contexts if not context.high), None)
+        steady = next((context for context in contexts if not context["high"]), None)
         for context in [*shown, *([steady] if steady and steady not in shown else [])]:
-            call = context.path[-1]
-            place = f"{call.caller or 'the start'}:{call.line}" if call.line else call.caller or "the start"
-            word, mean = "high" if context.high else "steady", quantity(context.mean, explanation.metric.unit)
-            figures = f"CoV {significant(context.cov)}, mean {mean}, {counted(context.n, 'call')}"
+            call = context["path"][-1]
+            caller = call["caller"] or "the start"
+            place = f"{caller}:{call['line']}" if call["line"] else caller
+            word, mean = "high" if context["high"] else "steady", quantity(context["mean"], unit)
+            figures = f"CoV {significant(context['cov'])}, mean {mean}, {counted(context['n'], 'call')}"
             contexts_text += paragraph(f"  {word:6} {figures} from {printable(place)}")
 
-    worst = [exemplar for exemplar in explanation.exemplars if exemplar.reason == "worst"][:MAX_EXEMPLARS]
+    worst = [exemplar for exemplar in function["exemplars"] if exemplar["reason"] == "worst"][:MAX_EXEMPLARS]
     exemplars = "worst calls (--perfetto FILE.json exports them):\n" if worst else ""
     for exemplar in worst:
-        features = ", ".join(f"{name}={value:g}" for name, value in list(exemplar.features.items())[:MAX_FEATURES])
-        costliest = next((callee.component.name for callee in exemplar.callees if callee.component), "")
-        text = f"  {quantity(exemplar.x, unit)} in run {exemplar.run.partition('-')[0]}"
+        known = [(name, NOTHING if x is None else f"{x:g}") for name, x in exemplar["features"].items()]
+        features = ", ".join(f"{name}={text}" for name, text in known[:MAX_FEATURES])
+        costliest = next((callee["component"] for callee in exemplar["callees"] if callee["component"]), "")
+        text = f"  {quantity(exemplar['x'], unit)} in run {exemplar['run'].partition('-')[0]}"
         text += f", most in {last_name(costliest)}" if costliest else ""
         exemplars += paragraph(printable(text + (f" · {features}" if features else "")))
 
     sections = [
         head,
-        _budget(explanation, colour),
-        paragraph(f"work or interference: {cause_text(explanation)}" + (f" (CoV by {others})" if others else "")),
+        _budget(document, colour),
+        paragraph(f"work, waiting or interference: {said['cause']}" + (f" (CoV by {others})" if others else "")),
         "".join(
             paragraph(
-                f"{printable(', '.join(names))}: {RELATIONS[block.relation]}, {percent(block.cf_net)} of the variance together"
+                f"{printable(', '.join(one['parts']))}: {one['relation']}, {percent(one['cf_net'])} of the variance together"
             )
-            for block, names in together(explanation)
+            for one in said["together"]
         ),
         "".join(
-            paragraph(printable(f"{one.of} follow {one.feature}: {one.expression} (R² {one.r2:.2f})"))
-            for one in explanation.drivers
+            paragraph(printable(f"{one['of']} follow {one['feature']}: {one['expression']} (R² {one['r2']:.2f})"))
+            for one in function["drivers"]
         ),
         contexts_text,
-        _deadlines(explanation),
+        _deadlines(function, unit),
         exemplars,
     ]
     return "\n".join(section for section in sections if section)
 
 
-def _budget(explanation: Explanation, colour: bool) -> str:
-    budget = explanation.budget
-    if budget is None:
+def _latency(function: Document, name: str) -> str:
+    """The latency of a coroutine, and what it awaits."""
+    latency, said = function["latency"], function["shown"]
+    mean, p99, p50 = (quantity(latency[figure], "ns") for figure in ("mean", "p99", "p50"))
+    text = f"  {count(function['n'])} calls, from the call to the result: mean {mean}"
+    text += f", CoV {significant(latency['cov'])}; p99 {p99}, median {p50}"
+    lines = paragraph(f"{name}: latency {said['latency']}") + paragraph(text)
+    shares = [
+        f"{printable(awaited)} {share_text(one['share'])} (mean {quantity(one['mean'], 'ns')})"
+        for awaited, one in zip(said["awaits"], latency["awaits"], strict=True)
+        if one["mean"] > 0
+    ]
+    lines += paragraph(f"  {share_text(latency['awaiting'])} of its variance is awaiting: {', '.join(shares)}")
+    return lines + paragraph(
+        "  the rest of this screen, but for deadlines, is about the time in its own code and callees"
+    )
+
+
+def _budget(document: Document, colour: bool) -> str:
+    tail, budget, names = document["function"]["tail"], document["budget"], document["function"]["shown"]["budget"]
+    if tail is None:
         return paragraph("no budget: no sampled call is slower than the median")
-    more = quantity(budget.tail - budget.median, explanation.metric.unit)
+    more = quantity(tail["tail"] - tail["median"], document["unit"])
     rows = []
-    for row in budget.rows[:MAX_ROWS]:
-        ends = ends_text(row.share_low, row.share_high)
+    for name, row in list(zip(names, budget, strict=True))[:MAX_ROWS]:
+        ends = ends_text(row["share_low"], row["share_high"])
         rows.append(
             [
-                percent(row.share),
+                percent(row["share"]),
                 NOTHING if ends == "unknown" else ends,
-                broken(printable(row_name(row, explanation)), " > ", _NAME_WIDTH),
-                percent(row.cf_net),
-                row.mechanism,
-                NOTHING if row.off_cpu is None else percent(row.off_cpu),
+                broken(printable(name), " > ", _NAME_WIDTH),
+                percent(row["cf_net"]),
+                row["mechanism"],
+                percent(row["off_cpu"]),
             ]
         )
     headings = ["share", f"({WORDS})", "where", "of variance", "because of", "off CPU"]
     text = paragraph(f"a call beyond p99 costs {more} more than one near the median:")
     text += text_table(headings, rows, right=(0, 3, 5), colour=colour)
-    left = budget.rows[MAX_ROWS:]
+    left = budget[MAX_ROWS:]
     if left:
-        text += f"{len(left)} more with {percent(sum(row.share for row in left))} together (--json holds all)\n"
-    notes = f"{counted(budget.samples, 'sampled call')} beyond p99"
-    if any(row.estimated for row in budget.rows):
+        text += f"{len(left)} more with {percent(sum(row['share'] for row in left))} together (--json holds all)\n"
+    notes = f"{counted(tail['samples'], 'sampled call')} beyond p99"
+    if any(row["estimated"] for row in budget):
         notes += "; * estimated from covariances: samples hold the costs of direct callees alone"
-    for name, share in budget.further.items():
+    for name, share in tail["further"].items():
         notes += f"; {name} is {percent(share)} of it"
     return text + paragraph(notes)
 
 
-def _deadlines(explanation: Explanation) -> str:
-    unit, lines = explanation.metric.unit, []
-    for one in explanation.deadlines:
-        observed = f"{percent(one.observed)} ({percent(one.low)}–{percent(one.high)})"
-        most = percent(one.chebyshev)
-        lines.append(f"longer than {quantity(one.deadline, unit)}: {observed}; at most {most} by Chebyshev")
-    for bound in explanation.bounds:
-        most = quantity(bound.chebyshev, unit)
-        if bound.observed is None:
-            lines.append(f"{percent(bound.probability)} take longer than: too few calls; {most} by Chebyshev")
+def _deadlines(function: Document, unit: str) -> str:
+    lines = []
+    for one in function["deadlines"]:
+        observed = f"{percent(one['observed'])} ({percent(one['low'])}–{percent(one['high'])})"
+        most = percent(one["chebyshev"])
+        lines.append(f"longer than {quantity(one['deadline'], unit)}: {observed}; at most {most} by Chebyshev")
+    for bound in function["bounds"]:
+        most, part = quantity(bound["chebyshev"], unit), percent(bound["probability"])
+        if bound["observed"] is None:
+            lines.append(f"{part} take longer than: too few calls; {most} by Chebyshev")
             continue
-        seen = quantity(bound.observed, unit)
-        if bound.low is not None and bound.high is not None:
-            seen += f" ({interval(bound.low, bound.high, unit)})"
-        lines.append(f"{percent(bound.probability)} take longer than {seen}; {most} by Chebyshev")
+        seen = quantity(bound["observed"], unit)
+        if bound["low"] is not None and bound["high"] is not None:
+            seen += f" ({interval(bound['low'], bound['high'], unit)})"
+        lines.append(f"{part} take longer than {seen}; {most} by Chebyshev")
     return "".join(map(paragraph, lines))
 
 
@@ -234,70 +340,95 @@ MAX_SOURCES, MAX_NODES = 4, 40
 """Sources that a node names, the largest first, and nodes that the table shows; --json holds all."""
 
 
-def variance_table(variance: Variance, colour: bool) -> str:
-    """Patterns one below the other, nodes indented below their parents, with the sources of their variance."""
-    notes = [f"note: {note}" for note in variance.notes]
-    contexts = f"{variance.tree_nodes:,} calling contexts"
-    if not variance.patterns:
-        few = f" {variance.too_few:,} have fewer than 30 calls." if variance.too_few else ""
-        nothing = f"no function's {variance.metric.name} varies highly in any of {contexts}.{few}"
+def variance_table(document: Document, colour: bool) -> str:
+    """Patterns one below the other, nodes indented below their parents, with the sources of their variance.
+
+    What the latency of coroutines varies by stands first: patterns are of the time in their own code and callees.
+    ``document``: ``perflaw.variance/1``.
+    """
+    latencies = _latencies(document["latencies"], colour) + "\n" if document["latencies"] else ""
+    return latencies + _patterns(document, colour)
+
+
+def _latencies(latencies: Sequence[Document], colour: bool) -> str:
+    rows = []
+    for one in latencies[:MAX_NODES]:
+        name, latency = broken(printable(one["component"]), [".", "_", " "], NAME_WIDTH), one["latency"]
+        figures = [quantity(latency["mean"], "ns"), significant(latency["cov"]), quantity(latency["p99"], "ns")]
+        shown = [broken(printable(text), [" ", "_"], SOURCE_WIDTH) for text in one["shown"]["sources"][:MAX_SOURCES]]
+        rows.append([name, count(one["n"]), *figures, "\n".join(shown)])
+    headings = ["variance of latency", "calls", "mean", "CoV", "p99", "comes from awaiting"]
+    text = text_table(headings, rows, right=(1, 2, 3, 4), colour=colour)
+    return text + paragraph(f"why: perflaw variance {printable(latencies[0]['component'])}")
+
+
+def _patterns(document: Document, colour: bool) -> str:
+    notes = [f"note: {note}" for note in document["notes"]]
+    metric, unit, patterns, counts = (document[name] for name in ("metric", "unit", "patterns", "counts"))
+    contexts, too_few = f"{counts['tree']:,} calling contexts", counts["too_few"]
+    if not patterns:
+        few = f" {too_few:,} have fewer than 30 calls." if too_few else ""
+        nothing = f"no function's {metric} varies highly in any of {contexts}.{few}"
         return "".join(map(paragraph, [nothing, *notes]))
     wider = width(colour) - WIDTH
     widths = NAME_WIDTH + wider // 2, SOURCE_WIDTH + wider - wider // 2
-    rows = [row for pattern in variance.patterns for row in _rows(pattern, variance.metric.unit, widths)][:MAX_NODES]
-    headings = [f"variance of {variance.metric.name}", "type", "calls", "mean", "CoV", "comes from"]
-    total = sum(len(one.nodes) for one in variance.patterns)
-    lines = [f"{total - len(rows)} more nodes (--json and --dot hold all)"] if total > len(rows) else []
-    (nodes, patterns), (merged_nodes, merged_patterns) = variance.extracted, variance.merged
+    rows = [row for pattern in patterns for row in _rows(pattern, unit, widths)][:MAX_NODES]
+    headings = [f"variance of {metric}", "type", "calls", "mean", "CoV", "comes from"]
+    extracted, merged, shown = counts["extracted"], counts["merged"], counts["shown"]
+    more = shown["nodes"] - len(rows)
+    lines = [f"{more} more nodes (--json and --dot hold all)"] if more else []
     lines.append(
-        f"{contexts}: {counted(nodes, 'node')} in {counted(patterns, 'pattern')}, merged to {merged_nodes} in "
-        f"{merged_patterns}, {total} in {len(variance.patterns)} after trimming"
+        f"{contexts}: {counted(extracted['nodes'], 'node')} in {counted(extracted['patterns'], 'pattern')}, merged to "
+        f"{merged['nodes']} in {merged['patterns']}, {shown['nodes']} in {shown['patterns']} after trimming"
     )
-    lines += [*notes, f"why: perflaw variance {printable(variance.patterns[0].root)}"]
+    lines += [*notes, f"why: perflaw variance {printable(patterns[0]['root'])}"]
     return text_table(headings, rows, right=(2, 3, 4), colour=colour) + "".join(map(paragraph, lines))
 
 
-def _rows(pattern: Pattern, unit: str, widths: tuple[int, int]) -> list[list[str]]:
+def _rows(pattern: Document, unit: str, widths: tuple[int, int]) -> list[list[str]]:
+    nodes: list[Document] = pattern["nodes"]
     depth: dict[int | None, int] = {None: -1}
     # Node → the ancestor whose sources it shares, or itself: a chain of calls states its sources once.
-    shares: dict[int, dict[int, float]] = {node.id: {} for node in pattern.nodes}
-    for edge in pattern.contributions:
-        shares[edge.to][edge.source] = edge.cf_net
+    shares: dict[int, dict[int, Any]] = {node["id"]: {} for node in nodes}
+    for edge in pattern["contributions"]:
+        shares[edge["to"]][edge["from"]] = edge["cf_net"]
     representative: dict[int, int] = {}
-    for node in pattern.nodes:
-        above = node.id if node.parent is None else representative[node.parent]
-        own, theirs = shares[node.id], shares[above]
+    for node in nodes:
+        above = node["id"] if node["parent"] is None else representative[node["parent"]]
+        own, theirs = shares[node["id"]], shares[above]
         same = own.keys() == theirs.keys() and all(abs(own[one] - theirs[one]) < SAME_SHARE for one in own)
-        representative[node.id] = above if own and same else node.id
-    names = {one.id: re.split(r"\.|::", one.component.name)[-1] for one in pattern.nodes}
+        representative[node["id"]] = above if own and same else node["id"]
+    names = {one["id"]: re.split(r"\.|::", one["component"])[-1] for one in nodes}
     rows = []
-    for node in pattern.nodes:
-        depth[node.id] = depth[node.parent] + 1
-        sources = f"as ({representative[node.id]})"
-        if representative[node.id] == node.id:
-            edges = [edge for edge in pattern.contributions if edge.to == node.id]
-            texts = [f"{percent(edge.cf_net)} ({edge.source}) {printable(names[edge.source])}" for edge in edges]
+    for node in nodes:
+        number = node["id"]
+        depth[number] = depth[node["parent"]] + 1
+        sources = f"as ({representative[number]})"
+        if representative[number] == number:
+            edges = [edge for edge in pattern["contributions"] if edge["to"] == number]
+            texts = [f"{percent(edge['cf_net'])} ({edge['from']}) {printable(names[edge['from']])}" for edge in edges]
             shown = [broken(text, [" ", "_"], widths[1]) for text in texts[:MAX_SOURCES]]
-            sources = "\n".join([*shown, *[f"… {len(edges) - MAX_SOURCES} more"] * (len(edges) > MAX_SOURCES)])
-        if node.cause == "interference":
-            sources = "\n".join(filter(None, (f"interference {percent(node.off_cpu or 0)}", sources)))
-        indent = " " * min(depth[node.id], MAX_INDENT)
-        name = broken(f"({node.id}) {printable(node.component.name)}", [".", "_", " "], widths[0] - len(indent))
+            sources = "\n".join([*shown, *[f"… {len(texts) - MAX_SOURCES} more"] * (len(texts) > MAX_SOURCES)])
+        sources = "\n".join(filter(None, (node_cause_text(node), sources)))
+        indent = " " * min(depth[number], MAX_INDENT)
+        name = broken(f"({number}) {printable(node['component'])}", [".", "_", " "], widths[0] - len(indent))
         name = "\n".join(indent + line for line in name.split("\n"))
-        rows.append([name, node.kind, count(node.n), quantity(node.mean, unit), significant(node.cov), sources])
+        figures = [count(node["n"]), quantity(node["mean"], unit), significant(node["cov"])]
+        rows.append([name, node["type"], *figures, sources])
     return rows
 
 
-def changes_text(changes: Sequence[PatternChange], unit: str) -> str:
+def changes_text(document: Document) -> str:
     """Patterns that appeared, went or changed between two recordings; patterns that stay are counted."""
-    shown = [change for change in changes if change.what != "stays"]
+    changes: list[Document] = document["changes"]
+    shown = [change for change in changes if change["what"] != "stays"]
     text = ""
     for change in shown:
-        name = printable(change.component.name)
-        text += paragraph(f"{change.what:9} {name}: {root_text(change.old, unit)} > {root_text(change.new, unit)}")
-        for share in change.shares:
-            old, new = ("none" if value is None else percent(value) for value in (share.old, share.new))
-            head, *below = share.path
+        said = change["shown"]
+        text += paragraph(f"{change['what']:9} {printable(change['component'])}: {said['old']} > {said['new']}")
+        for share in change["shares"]:
+            old, new = ("none" if share[side] is None else percent(share[side]) for side in ("old", "new"))
+            head, *below = share["segment"]
             text += paragraph(printable(f"  variance of {head} from {' > '.join(below)}: {old} before, {new} now"))
     stay = len(changes) - len(shown)
     return text + paragraph(f"{counted(len(shown), 'pattern')} appeared, went or changed, {stay} stay as they were")

@@ -18,6 +18,8 @@ ALL_CALLS, OWN_CALLS, NO_CALLS = 0, 1, 2
 """Which calls of library functions are recorded while a frame is the innermost recorded one: all; only those that the frame
 makes itself, and nothing of libraries below them; none. So an import is one context, however much it runs."""
 _OPTIMIZED = 0x1
+_AWAITING = 0x80 | 0x200
+"""Flags of the code of coroutines and async generators."""
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x100 | 0x200
 
 
@@ -104,6 +106,8 @@ class Functions:
         lines = tuple(code.co_lines()) if function.own else ()
         place = code.co_filename, code.co_firstlineno, origin
         self.spool.define("code", function.number, function.name, *place, function.parameters, lines)
+        if code.co_flags & _AWAITING:
+            self.spool.define("coroutine", function.number)
 
     def left_out(self) -> tuple[int, tuple[str, ...]]:
         """Number of functions met that the selection leaves out, and some of their names."""

@@ -338,7 +338,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
         else:
             write_record(ENTER, frame, function, site, sampling_key(function), stamp)
 
-    def returned(frame: Any, function: TracedFunction, stamp: int) -> None:
+    def returned(frame: Any, function: TracedFunction, stamp: int, result: object) -> None:
         identity = id(frame)
         if identity not in alive:
             return
@@ -347,7 +347,11 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
         opened.pop()
         library_calls.pop()
         alive.discard(identity)
-        write_record(YIELD if frame.f_lasti in function.yields else EXIT, frame, function, -1, -1, stamp)
+        if frame.f_lasti not in function.yields:
+            write_record(EXIT, frame, function, -1, -1, stamp)
+        else:  # an async generator hands a wrapped value to its consumer; what it awaits passes other objects on
+            site = 0 if type(result).__name__ == "async_generator_wrapped_value" else -1
+            write_record(YIELD, frame, function, site, -1, stamp)
 
     def handler(frame: Any, event: str, arg: Any) -> None:
         nonlocal taken_out, cpu_taken_out, last
@@ -367,7 +371,10 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
                     take_turn()
                 if cpu_now:
                     write_off(last - (cpu_begin - cpu_taken_out))
-                (called if event == "call" else returned)(frame, function, last)
+                if event == "call":
+                    called(frame, function, last)
+                else:
+                    returned(frame, function, last, arg)
         except RecursionError:
             recorder.missed += 1  # the program is at its recursion limit and will notice; this call has no sample
         except OSError as error:

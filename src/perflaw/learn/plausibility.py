@@ -29,6 +29,8 @@ _SIZE_WORD = re.compile(
 _IDENTITY = re.compile(r"^(?:hash|id|uid|uuid|guid|pid|tid|fd|fileno|seed|index|idx|pos|position|lineno|line|address)$")
 _ORDINAL = re.compile(r"^(?:index|idx|run|trial|attempt|repetition|seed|id|uid|uuid|guid|pid)$")
 """Last words of features of runs that number the runs, and of seeds."""
+_PLURAL = re.compile(r"^(?!.*(?:ss|us|is)$)[a-z]{3,}s$")
+"""A plural counts things: ``lines``, ``rows``, ``elements``."""
 _MAX_CHAIN: Final = 1
 """Attributes in a row below a parameter that are still likely."""
 
@@ -61,6 +63,25 @@ def prior_costs(names: Iterable[str], given: Collection[str]) -> dict[str, float
     """
     costs = {name: UNLIKELY * _numbers_runs(name) if name in given else _cost(name) for name in names}
     return {name: cost for name, cost in costs.items() if cost}
+
+
+def run_feature_costs(names: Iterable[str]) -> dict[str, float]:
+    """Prior cost of each feature of runs beside the others: sizes cost nothing, other numbers and run numbers do.
+
+    Costs are relative to the least of them: what is alone has nothing to go before it.
+
+    >>> run_feature_costs(["i", "argv1.lines", "n", "elements", "seed"])
+    {'i': 2.0, 'argv1.lines': 0.0, 'n': 0.0, 'elements': 0.0, 'seed': 25.0}
+    >>> run_feature_costs(["i"])
+    {'i': 0.0}
+    """
+    costs = {}
+    for name in names:
+        last = re.split(r"[._]", name.lower())[-1]
+        is_size = last in SIZES or _SIZE_WORD.match(last) or _PLURAL.match(last)
+        costs[name] = UNLIKELY if _numbers_runs(name) else 0.0 if is_size else STATE
+    least = min(costs.values(), default=0.0)
+    return {name: cost - least for name, cost in costs.items()}
 
 
 def _numbers_runs(name: str) -> bool:

@@ -1,0 +1,156 @@
+"""Trials until one of the two best of 256 configurations was tried, on grids that are measured here: explore_grids.py.
+
+Three grids of real work: zlib over a slow link, LZMA over a slow link, and an index of SQLite. Each configuration is
+measured twice, in random order; a trial of a policy replays one of the two. No policy was tuned on these grids. At most
+40 trials may be needed in 9 of 10 studies.
+"""
+
+from __future__ import annotations
+
+import csv
+import lzma
+import random
+import sqlite3
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from explore_policies import study_of
+from explore_systems import System, grid_system
+from shared import Bars
+
+from perflaw.explore.policy import find_policy
+from perflaw.explore.space import Space
+from perflaw.types.studies import Trial
+
+SEEDS, TRIALS, BEST, MAX_HIGH = 20, 80, 2, 40
+Grid = tuple[Sequence[str], Sequence[Sequence[int]], Callable[..., float]]
+
+
+def text() -> bytes:
+    """Words of a vocabulary, the first of it more often."""
+    draw = random.Random(3)
+    words = ["".join(draw.choices("abcdefghijklmnop", k=draw.randint(3, 9))) for _ in range(3000)]
+    return " ".join(words[min(int(abs(draw.gauss(0, 600))), 2999)] for _ in range(40_000)).encode()
+
+
+TEXT = text()
+
+
+def deflated(level: int, bits: int, memory: int, strategy: int) -> float:
+    """MB/s over a link of 20 MB/s."""
+    begun = time.process_time()
+    packer = zlib.compressobj(level, zlib.DEFLATED, bits, memory, strategy)
+    size = len(packer.compress(TEXT) + packer.flush())
+    return len(TEXT) / 1e6 / (time.process_time() - begun + size / 20e6)
+
+
+FINDERS = (lzma.MF_HC3, lzma.MF_HC4, lzma.MF_BT3, lzma.MF_BT4)
+
+
+def packed(kib: int, literal: int, nice: int, finder: int, mode: int) -> float:
+    """MB/s over a link of 4 MB/s."""
+    chosen = {"id": lzma.FILTER_LZMA2, "dict_size": kib * 1024, "lc": literal, "nice_len": nice}
+    chosen |= {"mf": FINDERS[finder], "mode": (lzma.MODE_FAST, lzma.MODE_NORMAL)[mode]}
+    begun = time.process_time()
+    size = len(lzma.compress(TEXT[:120_000], format=lzma.FORMAT_RAW, filters=[chosen]))
+    return 0.12 / (time.process_time() - begun + size / 4e6)
+
+
+def indexed(page: int, cache: int, rows: int, synchronous: int, index: int) -> float:
+    """Rounds a second of inserts and queries."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = sqlite3.connect(Path(folder) / "base", isolation_level=None)
+        for setting in (
+            f"page_size={page}",
+            f"cache_size={cache}",
+            f"synchronous={synchronous}",
+            "journal_mode=memory",
+        ):
+            base.execute(f"pragma {setting}")
+        base.execute("create table t(a integer primary key, b text, c int)")
+        if index:
+            base.execute("create index i on t(c)")
+        draw = random.Random(1)
+        begun = time.process_time()
+        for first in range(0, 3000, rows):
+            base.execute("begin")
+            some = [(place, "x" * 40, draw.randrange(10**6)) for place in range(first, first + rows)]
+            base.executemany("insert into t values(?,?,?)", some)
+            base.execute("commit")
+        for place in range(60):
+            base.execute(
+                "select count(*) from t where c between ? and ?", (place * 1000, place * 1000 + 5000)
+            ).fetchone()
+        took = time.process_time() - begun
+        base.close()
+    return 1 / took
+
+
+GRIDS: dict[str, Grid] = {
+    "zlib": (("level", "bits", "memory", "strategy"), (range(1, 9), (10, 12, 14, 15), (2, 5, 8, 9), (0, 1)), deflated),
+    "lzma": (
+        ("kib", "literal", "nice", "finder", "mode"),
+        ((4, 16, 64, 256), (0, 3), (8, 32, 64, 200), range(4), (0, 1)),
+        packed,
+    ),
+    "sqlite": (
+        ("page", "cache", "rows", "synchronous", "index"),
+        ((512, 4096, 16384, 65536), (5, 20, 200, 2000), (10, 50, 250, 1000), (0, 1), (0, 1)),
+        indexed,
+    ),
+}
+
+
+def measured(name: str, folder: Path) -> System:
+    """The grid, each configuration measured twice in random order."""
+    names, levels, run = GRIDS[name]
+    rows = list(product(*levels)) * 2
+    random.Random(1).shuffle(rows)
+    path = folder / f"{name}.csv"
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow([*names, "value", "repetition"])
+        table.writerows([*row, run(*row), number] for number, row in enumerate(rows))
+    return grid_system(str(path), "max")
+
+
+def needed(system: System, policy: str, seed: int) -> int:
+    """Trials until one of the best configurations was tried; one more than allowed if none was."""
+    order = sorted(system.space.all(), key=system.regret)
+    best = {system.space.key(configuration) for configuration in order[:BEST]}
+    proposer = find_policy(policy, Path(__file__).parent)(
+        Space(system.knobs, system.constraints), study_of(system, TRIALS, {}), seed
+    )
+    history: list[Trial] = []
+    while len(history) < TRIALS:
+        proposal = proposer.propose(history)
+        if proposal is None:
+            break
+        history.append(system.trial(len(history) + 1, proposal.configuration, seed))
+        if system.space.key(proposal.configuration) in best:
+            return len(history)
+    return TRIALS + 1
+
+
+def main() -> None:
+    bars = Bars()
+    print(f"{'grid':8} {'policy':8} {'median':>6} {'p90':>6}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in GRIDS:
+            system = measured(name, Path(folder))
+            for policy in sys.argv[1:] or ("law", "random"):
+                trials = [needed(system, policy, seed) for seed in range(SEEDS)]
+                middle, high = (int(each) for each in np.quantile(trials, [0.5, 0.9], method="higher"))
+                words = bars.check(f"{name} p90", high, MAX_HIGH) if policy == "law" else ""
+                print(f"{name:8} {policy:8} {middle:6} {high:6} {words}", flush=True)
+    bars.leave()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""Points of studies: settings that are applied, read back, refused, or without effect, and what a study says of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from neighbour import neighbours
+
+from trust_points import Answer, Point, perflaw, write_program
+
+PYTHON = f"{sys.executable} -I -S"
+
+
+def study(
+    folder: Path,
+    program: str,
+    command: str,
+    knobs: str,
+    *,
+    metrics: str = "{rate: {path: rate, goal: max}}",
+    more: str = "",
+) -> Path:
+    """Write a study of a program that prints a document; ``command`` follows the interpreter."""
+    write_program(folder, program)
+    text = (
+        f'target: {{run: "{PYTHON} {command}", result: {{json: stdout}}}}\nknobs:\n{knobs}\nmetrics: {metrics}\n{more}'
+    )
+    path = folder / "study.yaml"
+    path.write_text(text)
+    return path
+
+
+def explored(folder: Path, number: int) -> tuple[dict[str, object], str]:
+    """What ``explore`` tells, as a document and as text."""
+    document = json.loads(perflaw(folder, "explore", "study.yaml", "--seed", str(number), "--json"))
+    return document, " ".join(perflaw(folder, "explore", "study.yaml", "--seed", str(number)).split())
+
+
+def _valid(document: dict[str, object]) -> list[bool]:
+    trials = document["trials"]
+    assert isinstance(trials, list)
+    return [bool(trial["valid"]) for trial in trials]
+
+
+JOBS = """
+import json, sys
+jobs = int(next(word for word in sys.argv if word.startswith("-j"))[2:])
+print(json.dumps({"rate": 100 - (jobs - 5) ** 2, "jobs": min(jobs, 6), "share": round(jobs / 7, 2)}))
+"""
+
+
+def glued(folder: Path, number: int) -> Answer:
+    study(folder, JOBS, "prog.py -j{jobs} 3", "  jobs: {type: int, range: [1, 9]}", more="policy: random\ntrials: 6\n")
+    document, told = explored(folder, number)
+    return Answer(told, all(_valid(document)) and len(_valid(document)) == 6 and "set, not verified: jobs" in told)
+
+
+def silently_limited(folder: Path, number: int) -> Answer:
+    """The program takes 7 and 8 for 6, as zstd does with levels. Only where it is asked can that be known."""
+    knob = "  jobs: {type: int, range: [1, 8], verify: {path: jobs}}"
+    study(folder, JOBS, "prog.py -j{jobs}", knob, more="policy: grid\ntrials: 9\n")
+    document, told = explored(folder, number)
+    return Answer(told, sum(_valid(document)) == 6 and "the target has 6" in told)
+
+
+def rounded(folder: Path, number: int) -> Answer:
+    knob = "  jobs: {type: float, range: [0.1, 0.9], apply: {arg: '{}'}, verify: {path: factor}}"
+    program = """
+    import json, sys
+    factor = round(float(sys.argv[1]), 2)
+    print(json.dumps({"rate": 1 + factor, "factor": factor}))
+    """
+    study(folder, program, "prog.py {args}", knob, more="policy: random\ntrials: 8\n")
+    document, told = explored(folder, number)
+    trials = document["trials"]
+    assert isinstance(trials, list)
+    two_digits = all(round(trial["configuration"]["jobs"], 2) == trial["configuration"]["jobs"] for trial in trials)
+    return Answer(told, all(_valid(document)) and two_digits)
+
+
+def refused_region(folder: Path, number: int) -> Answer:
+    """A corner of the space, 3 of 8 in each knob, is refused: few of the later trials may lie there."""
+    program = """
+    import json, sys
+    a, b = int(sys.argv[1]), int(sys.argv[2])
+    if a > 5 and b > 5: sys.exit(f"a and b do not go together: {a} and {b}")
+    print(json.dumps({"rate": 10 + 3 * a + b}))
+    """
+    knobs = "\n".join(f"  {name}: {{type: int, range: [1, 8], apply: {{arg: '{{}}'}}}}" for name in "ab")
+    study(folder, program, "prog.py {args}", knobs, more="policy: law\ntrials: 30\n")
+    document, told = explored(folder, number)
+    later = _valid(document)[15:]
+    return Answer(f"{later.count(False)} of {len(later)} later trials refused. {told}", later.count(False) <= 3)
+
+
+def without_noise(folder: Path, number: int) -> Answer:
+    """A size that follows from three settings: no noise, and one setting is far stronger than the others."""
+    program = """
+    import json, sys
+    level, window, table = map(int, sys.argv[1:])
+    print(json.dumps({"size": 10_000 // level + 30 * window + 7 * table}))
+    """
+    names = ("level", "window", "table")
+    knobs = "\n".join(f"  {name}: {{type: int, range: [1, 8], apply: {{arg: '{{}}'}}}}" for name in names)
+    study(
+        folder,
+        program,
+        "prog.py {args}",
+        knobs,
+        metrics="{size: {path: size, goal: min, unit: bytes}}",
+        more="trials: 24\n",
+    )
+    _, told = explored(folder, number)
+    matters = told.partition("what matters for size")[2].partition("law of")[0].split()
+    first = next((word for word in matters if word in names), "")
+    return Answer(told, first == "level" and "noise" not in told)
+
+
+def always_busy(folder: Path, number: int) -> Answer:
+    """Two processes are busy during every trial."""
+    study(folder, JOBS, "prog.py -j{jobs}", "  jobs: {type: int, range: [1, 9]}", more="policy: random\ntrials: 8\n")
+    with neighbours(2):
+        _, told = explored(folder, number)
+    return Answer(told, "the machine was busy in every trial" in told)
+
+
+def widened(folder: Path, number: int) -> Answer:
+    path = study(
+        folder, JOBS, "prog.py -j{jobs}", "  jobs: {type: int, range: [2, 6]}", more="policy: grid\ntrials: 9\n"
+    )
+    before, _ = explored(folder, number)
+    path.write_text(path.read_text().replace("[2, 6]", "[1, 9]").replace("{run:", "{timeout: 30 s, run:"))
+    after, told = explored(folder, number)
+    kept = [trial["run"] for trial in before["trials"]] == [trial["run"] for trial in after["trials"]][:5]  # type: ignore[index,attr-defined]
+    return Answer(told, kept and len(_valid(after)) == 9 and all(_valid(after)))
+
+
+def one_law(folder: Path, number: int) -> Answer:
+    """The law of the experiment and the one that was exported give the same answer."""
+    program = """
+    import json, sys
+    n = int(sys.argv[1])
+    print(json.dumps({"bytes": 430_000 * n}))
+    """
+    knob = "  n: {type: int, range: [1, 16], apply: {arg: '{}'}}"
+    metrics = "{bytes: {path: bytes, goal: min, unit: bytes}}"
+    study(folder, program, "prog.py {args}", knob, metrics=metrics, more="policy: grid\ntrials: 16\n")
+    perflaw(folder, "explore", "study.yaml", "--seed", str(number), "-o", "study.law")
+    answers = [" ".join(perflaw(folder, "predict", name, "n=10").split()) for name in ("study", "study.law")]
+    return Answer(" | ".join(answers), answers[0] == answers[1] and "4.3 MB" in answers[0])
+
+
+POINTS: tuple[Point, ...] = (
+    Point(21, "-j{jobs} is set in each of 6 trials", glued),
+    Point(22, "a program that takes 7 and 8 for 6 is found out where it is asked", silently_limited),
+    Point(23, "a target that rounds to two digits: every trial counts, at the setting read back", rounded),
+    Point(24, "a refused corner is left alone after 15 trials", refused_region),
+    Point(25, "two processes were busy in every trial", always_busy),
+    Point(26, "predict of the study and of its law file are the same, 4.3 MB", one_law),
+    Point(27, "a size without noise: one strong setting of three is first", without_noise),
+    Point(28, "a wider range and a new limit keep all trials", widened),
+)

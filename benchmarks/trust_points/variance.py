@@ -1,0 +1,513 @@
+"""Points of variance."""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trust_points import Answer, Point, perflaw, write_program
+
+Document = dict[str, Any]
+Judge = Callable[[Document], Answer]
+
+
+def _ask(source: str, *arguments: str, judge: Judge) -> Callable[[Path, int], Answer]:
+    """Record a program and judge the document of ``perflaw variance`` with these arguments."""
+
+    def ask(folder: Path, number: int) -> Answer:
+        program = write_program(folder, source.replace("SEED", str(number)))
+        perflaw(folder, "record", "--", program.name)
+        return judge(json.loads(perflaw(folder, "variance", *arguments, "--json")))
+
+    return ask
+
+
+# ---- 1. Rare slow calls are not noise.
+
+
+def _varies(source: str = "", least_cov: float = 0.4) -> Judge:
+    """The function varies highly; most of it comes from ``source`` (its own code where that is empty)."""
+
+    def judge(document: Document) -> Answer:
+        function = document["function"]
+        first = document["budget"][0] if document["budget"] else {"component": "", "path": []}
+        where = [step["component"] for step in first["path"]] or [first["component"]]
+        told = f"high {function['high']}, mean {function['mean']:.0f}, CoV {function['cov']:.2g}, most in {where}"
+        right = function["high"] and function["cov"] >= least_cov and function["mean"] > 0
+        return Answer(told, bool(right and (not source or any(source in name for name in where))))
+
+    return judge
+
+
+def _steady(document: Document) -> Answer:
+    tasks = [node for one in document["patterns"] for node in one["nodes"] if node["type"] == "Task"]
+    return Answer(", ".join(f"{node['component']} CoV {node['cov']:.2g}" for node in tasks), not tasks)
+
+
+SORTS = """
+import random
+
+draw = random.Random(SEED)
+numbers = [draw.random() for _ in range(20_000)]
+
+
+def handle(number):
+    if number % 300 == 299:
+        sorted(numbers)
+    return sum(range(300))
+
+
+for number in range(3000):
+    handle(number)
+"""
+FLUSHES = """
+import random
+
+draw = random.Random(SEED)
+lines = []
+
+
+def log(number):
+    lines.append(f"{number}: {draw.random()}")
+    if len(lines) >= 200:
+        "".join(sorted(lines * 5))
+        lines.clear()
+
+
+for number in range(6000):
+    log(number)
+"""
+GROWS = """
+words = {}
+
+
+def put(number):
+    words[number] = number
+
+
+for number in range(60_000):
+    put(number)
+"""
+CHECKPOINTS = """
+import sqlite3
+
+database = sqlite3.connect("data.db")
+database.execute("pragma journal_mode=wal")
+database.execute("pragma synchronous=off")
+database.execute("create table item (id integer primary key, text text)")
+
+
+def store(number):
+    with database:
+        database.execute("insert into item values (?, ?)", (number, "x" * 900))
+
+
+for number in range(4000):
+    store(number)
+"""
+PLANTED = """
+import random
+
+draw = random.Random(SEED)
+
+
+def left(heavy):
+    return sum(range(8000 if heavy else 300))
+
+
+def right(number):
+    return sum(range(300 + number % 7))
+
+
+def handle(number, heavy):
+    left(heavy)
+    right(number)
+
+
+for number in range(3000):
+    handle(number, draw.random() < 0.01)
+"""
+ALIKE = """
+def parse(number):
+    return sum(range(300 + number % 7))
+
+
+def render(number):
+    return "".join(map(str, range(60)))
+
+
+def handle(number):
+    parse(number)
+    render(number)
+
+
+for number in range(4000):
+    handle(number)
+"""
+
+# ---- 2. Waiting is not interference.
+
+
+def _waits(reason: str) -> Judge:
+    """The function's time varies because it waits, mostly for ``reason``."""
+
+    def judge(document: Document) -> Answer:
+        function = document["function"]
+        reasons = {name: share for name, share in function["off_for"].items() if name != "queued"}
+        told = f"{function['cause']}, {function['off_for']}"
+        return Answer(told, function["cause"] == "waiting" and max(reasons, key=lambda name: reasons[name]) == reason)
+
+    return judge
+
+
+def _no_waiting(document: Document) -> Answer:
+    nodes = [node for one in document["patterns"] for node in one["nodes"] if node["type"] == "Task"]
+    told = ", ".join(f"{node['component']} {node['cause']} {node['off_for']}" for node in nodes)
+    return Answer(told, all(node["cause"] != "waiting" for node in nodes))
+
+
+WAITS = """
+import os
+import random
+import socket
+import subprocess
+import threading
+import time
+
+draw = random.Random(SEED)
+lock = threading.Lock()
+near, far = socket.socketpair()
+reading, writing = os.pipe()
+
+
+def hold():
+    for _ in range(20):
+        with lock:
+            time.sleep(0.03)
+        time.sleep(0.01)
+
+
+def answer():
+    while far.recv(1):
+        if draw.random() < 0.2:
+            time.sleep(0.02)
+        far.sendall(b"1")
+
+
+def spend():
+    return sum(range(2000))
+
+
+def sleep(slow):
+    if slow:
+        time.sleep(0.03)
+    spend()
+
+
+def locked():
+    with lock:
+        spend()
+
+
+def ask():
+    near.sendall(b"1")
+    near.recv(1)
+    spend()
+
+
+def child(slow):
+    if slow:
+        subprocess.run(["sleep", "0.04"])
+    spend()
+
+
+def feed():
+    for _ in range(100):
+        if draw.random() < 0.1:
+            time.sleep(0.03)
+        os.write(writing, b"1")
+
+
+def load():
+    os.read(reading, 1)
+    spend()
+
+
+threading.Thread(target=hold).start()
+threading.Thread(target=answer, daemon=True).start()
+for number in range(150):
+    sleep(draw.random() < 0.1)
+    locked()
+    ask()
+for number in range(100):
+    child(draw.random() < 0.1)
+threading.Thread(target=feed).start()
+for _ in range(100):
+    load()
+"""
+
+# ---- 3. Coroutines have latency.
+
+
+def _latency(document: Document) -> Answer:
+    """One call in 20 takes 60 ms, in what it awaits of ``query``."""
+    latency, [deadline] = document["function"]["latency"], document["function"]["deadlines"]
+    first = latency["awaits"][0]
+    told = f"p99 {latency['p99'] / 1e6:.0f} ms, {deadline['observed']:.1%} beyond 50 ms, most in {first['component']}"
+    right = 59e6 < latency["p99"] < 90e6 and deadline["low"] <= 0.05 <= deadline["high"] and latency["high"]
+    return Answer(told, right and first["component"] == "prog.query" and first["share"] > 0.7)
+
+
+ENDPOINT = """
+import asyncio
+import random
+
+slow = [True] * 20 + [False] * 380
+random.Random(SEED).shuffle(slow)
+
+
+async def query(is_slow):
+    await asyncio.sleep(0.06 if is_slow else 0.001)
+    return sum(range(200))
+
+
+async def render():
+    await asyncio.sleep(0.001)
+    return sum(range(500))
+
+
+async def endpoint(is_slow):
+    await query(is_slow)
+    return await render()
+
+
+async def main():
+    for first in range(0, 400, 10):
+        await asyncio.gather(*(endpoint(one) for one in slow[first : first + 10]))
+
+
+asyncio.run(main())
+"""
+
+
+def _latency_without_consumer(document: Document) -> Answer:
+    """One generator in 10 takes 150 ms for its values; its consumer has them for 30 ms more, which is not its latency."""
+    latency, [deadline] = document["function"]["latency"], document["function"]["deadlines"]
+    told = (
+        f"p50 {latency['p50'] / 1e6:.1f} ms, p99 {latency['p99'] / 1e6:.0f} ms, {deadline['observed']:.1%} beyond 28 ms"
+    )
+    right = latency["high"] and latency["p50"] < 28e6 and 150e6 < latency["p99"] < 250e6
+    return Answer(told, bool(right and deadline["low"] <= 0.1 <= deadline["high"] and deadline["observed"] < 0.2))
+
+
+STREAM = """
+import asyncio
+import random
+
+slow = [True] * 6 + [False] * 54
+random.Random(SEED).shuffle(slow)
+
+
+async def rows(is_slow):
+    for row in range(3):
+        await asyncio.sleep(0.05 if is_slow else 0.0005)
+        yield row
+
+
+async def stream(is_slow):
+    async for row in rows(is_slow):
+        await asyncio.sleep(0.01)
+
+
+async def main():
+    for is_slow in slow:
+        await stream(is_slow)
+
+
+asyncio.run(main())
+"""
+
+# ---- 4. Ties.
+
+
+def _flush_beyond(document: Document) -> Answer:
+    """One call in 200 makes 3,601 calls more than the others, which all make 23."""
+    [bound] = [one for one in document["function"]["bounds"] if one["probability"] == 0.01]
+    [deadline] = document["function"]["deadlines"]
+    row = document["budget"][0]
+    more = row["tail"] - row["median"]
+    told = (
+        f"1 % beyond {bound['observed']}, {deadline['observed']:.3g} beyond 23, {more:.0f} more in {row['component']}"
+    )
+    right = bound["observed"] == 23 and abs(deadline["observed"] - 0.005) < 0.0002 and 3500 < more < 3700
+    return Answer(told, right)
+
+
+TIES = """
+import random
+
+offset = random.Random(SEED).randrange(200)
+
+
+def item(number):
+    return number
+
+
+def flush():
+    for number in range(3600):
+        item(number)
+
+
+def handle(number):
+    for one in range(22):
+        item(one)
+    if number % 200 == offset:
+        flush()
+
+
+for number in range(3000):
+    handle(number)
+"""
+
+# ---- 5. Sources below sources, few calls, and the machine.
+
+
+def _names_page(document: Document) -> Answer:
+    """A page that is read twelve calls below holds a part of the variance, and so does the call in between."""
+    sources = {one["path"][-1]["component"]: one["cf_net"] for one in document["function"]["sources"]}
+    told = ", ".join(f"{name} {share:.0%}" for name, share in sources.items())
+    shares = {name.rpartition(".")[2]: share for name, share in sources.items()}
+    right = shares.get("page", 0) > 0.1 and shares.get("level5", 0) > 0.3 and sum(shares.values()) < 1.1
+    return Answer(told, right)
+
+
+DEEP = """
+import random
+
+draw = random.Random(SEED)
+
+
+def page():
+    return sum(range(6000))
+
+
+def level1(slow, missing):
+    level2(slow, missing)
+
+
+def level2(slow, missing):
+    level3(slow, missing)
+
+
+def level3(slow, missing):
+    level4(slow, missing)
+
+
+def level4(slow, missing):
+    level5(slow, missing)
+
+
+def level5(slow, missing):
+    level6(missing)
+    return sum(range(12_000 if slow else 400))
+
+
+def level6(missing):
+    level7(missing)
+
+
+def level7(missing):
+    level8(missing)
+
+
+def level8(missing):
+    level9(missing)
+
+
+def level9(missing):
+    if missing:
+        page()
+
+
+for number in range(2000):
+    level1(draw.random() < 0.2, draw.random() < 0.2)
+"""
+
+
+def _slowdown(folder: Path, number: int) -> Answer:
+    """What is told of a server that waits most of the time, against its CPU time with and without the tracer."""
+    program = write_program(folder, SERVER)
+    # By turns, so that a change of the machine's speed hits both.
+    plain, traced, told = [], [], []
+    for turn in range(3):
+        plain.append(_cpu_seconds(folder, sys.executable, program.name))
+        perflaw(folder, "record", "-e", f"e{turn}", "--", program.name)
+        [run] = json.loads(perflaw(folder, "runs", "-e", f"e{turn}", "--json"))["runs"]
+        traced.append((run["machine"]["user_ns"] + run["machine"]["system_ns"]) / 1e9)
+        told.append(run["slowdown"])
+    true, mean = statistics.median(traced) / statistics.median(plain), statistics.median(told)
+    return Answer(f"{mean:.2f}x told, {true:.2f}x measured", abs(mean - true) < 0.25 * true)
+
+
+def _cpu_seconds(folder: Path, *command: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, cwd=folder, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+SERVER = """
+import time
+
+
+def token(number):
+    return number * number
+
+
+def answer():
+    total = 0
+    for number in range(4000):
+        total += token(number)
+    return total
+
+
+for _ in range(100):
+    answer()
+    time.sleep(0.01)
+"""
+
+POINTS: tuple[Point, ...] = (
+    Point(1, "one call in 300 sorts in C", _ask(SORTS, "handle", "--metric", "cpu", judge=_varies(least_cov=2))),
+    Point(1, "a flush in 0.5 % of calls", _ask(FLUSHES, "log", "--metric", "cpu", judge=_varies())),
+    Point(1, "a dict grows", _ask(GROWS, "put", "--metric", "cpu", judge=_varies(least_cov=2))),
+    Point(1, "SQLite checkpoints", _ask(CHECKPOINTS, "store", "--metric", "cpu", judge=_varies())),
+    Point(1, "a cause in 1 % of calls", _ask(PLANTED, "handle", "--metric", "cpu", judge=_varies("left"))),
+    Point(1, "steady functions", _ask(ALIKE, "--metric", "cpu", judge=_steady)),
+    Point(2, "sleeps", _ask(WAITS, "prog.sleep", judge=_waits("sleep"))),
+    Point(2, "waits for a lock", _ask(WAITS, "prog.locked", judge=_waits("lock"))),
+    Point(2, "waits for the network", _ask(WAITS, "prog.ask", judge=_waits("network"))),
+    Point(2, "waits for a child process", _ask(WAITS, "prog.child", judge=_waits("child"))),
+    Point(2, "waits for a pipe", _ask(WAITS, "prog.load", judge=_waits("io"))),
+    Point(2, "does not wait", _ask(ALIKE, judge=_no_waiting)),
+    Point(3, "an endpoint awaits", _ask(ENDPOINT, "prog.endpoint", "--deadline", "50ms", judge=_latency)),
+    Point(
+        3,
+        "an async generator awaits, and its consumer does",
+        _ask(STREAM, "prog.rows", "--deadline", "28ms", judge=_latency_without_consumer),
+    ),
+    Point(
+        4,
+        "0.5 % of calls at 3,624",
+        _ask(
+            TIES, "prog.handle", "--metric", "events", "--deadline", "23", "--probability", "0.01", judge=_flush_beyond
+        ),
+    ),
+    Point(5, "sources below a source", _ask(DEEP, "prog.level1", "--metric", "cpu", judge=_names_page)),
+    Point(5, "the tracer slows a waiting server down", _slowdown),
+)

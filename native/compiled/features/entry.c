@@ -1,0 +1,56 @@
+#include "entry.h"
+
+#include <errno.h>
+
+#include "read.h"
+
+enum { FIRST_CAPACITY = 256 };
+
+/* The entry of a call, or the empty one where it would go. */
+static KnownCall *entry_of(const Thread *thread, const void *returns) {
+    uint32_t at = (uint32_t)(((uintptr_t)returns * 0x9e3779b97f4a7c15ull) >> 40), mask = thread->call_capacity - 1;
+    while (thread->calls[at & mask].returns && thread->calls[at & mask].returns != returns) at++;
+    return &thread->calls[at & mask];
+}
+
+static int enlarge(Thread *thread) {
+    uint32_t old = thread->call_capacity, capacity = old ? 2 * old : FIRST_CAPACITY;
+    KnownCall *smaller = thread->calls, *larger = arena_alloc(&thread->arena, capacity * sizeof(KnownCall));
+    if (!larger) return 0;
+    thread->calls = larger;
+    thread->call_capacity = capacity;
+    for (uint32_t at = 0; at < old; at++)
+        if (smaller[at].returns) *entry_of(thread, smaller[at].returns) = smaller[at];
+    arena_free(&thread->arena, smaller, old * sizeof(KnownCall));
+    return 1;
+}
+
+/* What to read at a call, NULL if nothing is. */
+static const CallProgram *program_of(Thread *thread, const KnownFunction *known, const void *returns) {
+    KnownCall *call = thread->call_capacity ? entry_of(thread, returns) : NULL;
+    if (call && call->returns) return call->program;
+    if (2 * thread->call_count >= thread->call_capacity && !enlarge(thread)) return NULL;
+    const CallProgram *program = table_find(returns, known->function, known->number);
+    *entry_of(thread, returns) = (KnownCall){returns, program};
+    thread->call_count++;
+    return program;
+}
+
+void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers) {
+    int saved = errno;
+    uint32_t calls = thread->call_count;
+    const void *returns = ((const void *const *)registers->general[7])[-1];
+    const CallProgram *program = program_of(thread, known, returns);
+    known->sampler->is_futile = !program;
+    if (program) features_read(thread, program, registers);
+    if (!recording.fake_clock) {
+        int64_t now = clock_ns(&recording.clock), begun = thread->looked_ns;
+        /* All of it is overhead, so time off the CPU meanwhile (the recorder may have been asked) is no function's. */
+        if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock, &now);
+        thread->overhead_ns = thread->overhead_before + now - begun; /* since the stamp, which is of the look */
+        int is_first = thread->call_count != calls; /* that the recorder compiles a program is no cost of reading */
+        known->sampler->reading_ns += is_first ? 0 : now - begun;
+        thread->reading_ns += is_first ? 0 : now - begun;
+    }
+    errno = saved;
+}

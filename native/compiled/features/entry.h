@@ -1,0 +1,13 @@
+/* Features of the innermost invocation, where its entry hook is called.
+ *
+ * Ownership: the thread's arena. Threads: a thread passes only itself, and is busy meanwhile. Cost: that of read.h, which is
+ * left out of the thread's stamps. */
+#ifndef PERFLAW_COMPILED_FEATURES_ENTRY_H
+#define PERFLAW_COMPILED_FEATURES_ENTRY_H
+
+#include "table.h"
+
+/* Read and write them. known: what the thread knows of the function. */
+void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers);
+
+#endif

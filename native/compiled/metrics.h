@@ -1,0 +1,23 @@
+/* Counters besides the clock that events of compiled programs carry, where the person asks for them (--metric).
+ *
+ * What the kernel counts is read here. Allocations and locks are counted by a further preloaded library (native/meters),
+ * and those of other packages by theirs; each gives the counter of the calling thread, which never falls.
+ *
+ * Ownership: the values last written belong to the thread. Threads: each passes only itself. Cost: each metric is read
+ * at each event. */
+#ifndef PERFLAW_COMPILED_METRICS_H
+#define PERFLAW_COMPILED_METRICS_H
+
+#include "recording.h"
+
+/* Number of metrics that are read at each event. */
+extern int metrics_wanted;
+
+/* Define the metrics that PERFLAW_TARGET_METRICS names, and the parts of the time off the CPU. */
+void metrics_start(void);
+/* Begin for the calling thread: what it counted before belongs to no call. */
+void metrics_begin_thread(Thread *thread);
+/* Write a CHANGE for every metric of this thread that moved. */
+void metrics_write(Thread *thread);
+
+#endif

@@ -1,0 +1,82 @@
+"""``perflaw attach``: record a Python program that runs already."""
+
+from __future__ import annotations
+
+import math
+import signal
+
+import click
+
+from perflaw.cli.options import experiment_option, metrics_option, note, parse_budget, parse_features, selection_options
+from perflaw.cli.record_messages import print_build, print_warnings, require_selected, summary
+from perflaw.errors import UsageError
+
+
+@click.command("attach", short_help="record a Python program that runs already")
+@experiment_option
+@click.option("--seconds", type=float, default=60.0, show_default=True, metavar="SECONDS",
+              help="How long to record; Ctrl-C ends it earlier.")  # fmt: skip
+@selection_options
+@click.option("--budget", default="2x", show_default=True, metavar="TIMES",
+              help="How many times as long work may take: "
+                   "tiny library functions are counted, not timed, beyond it.")  # fmt: skip
+@metrics_option
+@click.option(
+    "--collect",
+    multiple=True,
+    metavar="WHAT,…",
+    help="branches: which way each branch of the person's own functions went; lines: how often each line ran;"
+    " paths: how long calls took by call path, for mine. [default: calls]",
+)
+@click.option("--paths", multiple=True, metavar="GLOB",
+              help="Collect paths, and keep these functions' durations however little of the time is theirs.")  # fmt: skip
+@click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of this run.")
+@click.argument("pid", type=int)
+def command(
+    experiment: str,
+    seconds: float,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    budget: str,
+    metric: tuple[str, ...],
+    collect: tuple[str, ...],
+    paths: tuple[str, ...],
+    feature: tuple[str, ...],
+    pid: int,
+) -> int:
+    """Record what the functions of the running process PID cost, and leave it as it was.
+
+    \b
+    perflaw attach 1234 --seconds 10
+    perflaw annotate
+    """
+    from perflaw.record.attach.process import running_program
+    from perflaw.record.attach.session import record_running
+    from perflaw.record.metrics import metric_settings
+    from perflaw.record.settings import PATHS, PROBES, RecordSettings, collected
+    from perflaw.store.experiment import open_experiment
+
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"--seconds {seconds:g}", "a number of seconds above 0 is expected", "--seconds 60")
+    features = parse_features(feature)
+    words = collected((*collect, *(PATHS,) * bool(paths)), "native")
+    if PROBES in words:
+        why = "the probes of a running program are collected with perflaw probes"
+        raise UsageError(f"--collect {PROBES}", why, "perflaw probes --help")
+    settings = RecordSettings(
+        select,
+        exclude,
+        metric_settings(metric, "native"),
+        collect=words,
+        paths=paths,
+        budget=parse_budget(budget),
+    )
+    program, target = running_program(pid), open_experiment(experiment)
+    attached = record_running(target, program, settings, features, seconds, print_build)
+    if not attached.alive:
+        note(f"process {pid} ended while it was recorded; what completed is kept")
+    print_warnings([attached.outcome.run], "native", settings.metrics)
+    require_selected([attached.outcome], settings.select)
+    click.echo(f"{summary(target.folder, [attached.outcome])} · stopped for {attached.stopped_ms:.1f} ms", err=True)
+    interrupted = attached.outcome.interrupted
+    return 128 + interrupted if interrupted not in (None, signal.SIGINT) else 0

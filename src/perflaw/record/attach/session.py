@@ -1,0 +1,198 @@
+"""One recording of a program that runs already: begin it, read its records for a while, end it, and save it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from perflaw.errors import StoreError, TargetError
+from perflaw.record.attach.asking import ask, connect
+from perflaw.record.attach.injection import start_thread
+from perflaw.record.attach.process import RunningProgram, ended
+from perflaw.record.build import Tell
+from perflaw.record.manifest import Execution
+from perflaw.record.process import SignalRelay
+from perflaw.record.python.native_reader import NativeReader, is_running
+from perflaw.record.python.tracers import TARGET_FOLDER, NativeTracer
+from perflaw.record.saving import Outcome, RunContext, save_recording
+from perflaw.record.settings import PATHS, RecordSettings
+from perflaw.record.tracers import choose
+from perflaw.record.tree.records import Definitions
+from perflaw.record.tree.reservoir import scramble
+from perflaw.record.unfinished import RunClaim
+from perflaw.store.experiment import Experiment, discard
+
+BEGIN_S: Final = 10.0
+"""Time in which the new thread has to get the interpreter's lock and begin."""
+END_S: Final = 10.0
+"""Time in which it has to end the recording."""
+_FEW: Final = 4096
+"""Fewer new records than this are left to accumulate, as in ``record``."""
+_CALIBRATE: Final = """
+import importlib.util, json, sys
+spec = importlib.util.spec_from_file_location("_perflaw_native", sys.argv[1])
+tracer = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tracer)
+tracer.start(json.loads(sys.argv[2]))
+print(tracer.costs().hex())
+tracer.finish()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A recording of a running program."""
+
+    outcome: Outcome
+    """What was kept."""
+    stopped_ms: float
+    """How long one of its threads was stopped."""
+    alive: bool
+    """Whether the program goes on."""
+
+
+def record_running(
+    experiment: Experiment,
+    program: RunningProgram,
+    settings: RecordSettings,
+    features: Mapping[str, float],
+    seconds: float | None,
+    tell: Tell,
+) -> Attached:
+    """Record a running program for some seconds, or until a signal comes or the program ends, and keep the recording.
+
+    TargetError if it cannot be recorded; it goes on as before then. StoreError if the experiment cannot be written.
+    """
+    tracer = _tracer(program, tell)
+    chosen = settings.for_tracer(Path("unused"), 0)
+    costs = _measured_costs(program, tracer, chosen)
+    claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
+    spool, seed = claim.folder / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
+    reader = NativeReader(spool, seed, tracer.library)
+    reader.paths = PATHS in settings.collect
+    with SignalRelay() as relay, claim:
+        with _lock(spool) as lock, ExitStack() as stack:
+            names = {"MAIN": program.main, "OWN": program.own, "FOLDER": str(TARGET_FOLDER), "LOCK": str(lock)}
+            given = {**settings.for_tracer(spool, seed), **names, "COSTS": costs}
+            started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
+            try:
+                stopped_ms = _begin(program, tracer.file, given, reader, stack)
+            except TargetError:
+                discard(claim.folder)
+                raise
+            deadline = None if seconds is None else time.monotonic() + seconds
+            while not relay.received and (deadline is None or time.monotonic() < deadline) and is_running(program.pid):
+                if reader.step() < _FEW:
+                    time.sleep(reader.idle_s)
+        wall_ns = time.perf_counter_ns() - begun
+        _read_until(reader, lambda: _definitions(reader).ended is not None or not is_running(program.pid), END_S)
+        alive = is_running(program.pid)
+        execution = Execution(program.argv, program.name, started, wall_ns, None)
+        context = RunContext(
+            claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),
+            paths=settings.paths,
+        )  # fmt: skip
+        outcome = save_recording(context, execution, reader.finish(program.pid))
+        return Attached(replace(outcome, interrupted=relay.received), stopped_ms, alive)
+
+
+def _tracer(program: RunningProgram, tell: Tell) -> NativeTracer:
+    """The native tracer, built for the program's interpreter; TargetError if it cannot be."""
+    try:
+        tracer = choose("native", program.interpreter, tell)
+    except TargetError as error:
+        raise TargetError(f"process {program.pid}", error.why, error.next_command) from error
+    assert isinstance(tracer, NativeTracer)
+    return tracer
+
+
+@contextmanager
+def _lock(spool: Path) -> Iterator[Path]:
+    """A file that is locked while entered; the new thread waits for its lock to end the recording."""
+    path = spool / "attached"
+    with path.open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            why = f"{error.strerror}; its end would not be noticed by the program"
+            raise StoreError(f"{path}: cannot be locked", why, "cd ~ && perflaw attach …") from error
+        yield path
+
+
+def _measured_costs(program: RunningProgram, tracer: NativeTracer, settings: Mapping[str, str]) -> str:
+    """What the tracer costs in this interpreter, measured in another process so that the program need not wait."""
+    python = program.interpreter.path
+    with tempfile.TemporaryDirectory(prefix="perflaw-") as spool:
+        chosen = {**settings, "SPOOL": spool, "MAIN": "perflaw", "FOLDER": str(TARGET_FOLDER)}
+        text = json.dumps({f"PERFLAW_TARGET_{name}": value for name, value in chosen.items()})
+        done = subprocess.run(
+            [python, "-I", "-S", "-c", _CALIBRATE, tracer.file, text], capture_output=True, text=True, timeout=60
+        )
+    if done.returncode:
+        why = f"the tracer does not start in {python}: {done.stderr.strip().splitlines()[-1:]}"
+        raise TargetError(f"process {program.pid}", why, "perflaw doctor")
+    return done.stdout.strip()
+
+
+def _definitions(reader: NativeReader) -> Definitions:
+    """What the program's tracer defined so far."""
+    for process in reader.processes.values():
+        return process.definitions.update()
+    return Definitions()
+
+
+def _begin(
+    program: RunningProgram, extension: Path, settings: Mapping[str, str], reader: NativeReader, stack: ExitStack
+) -> float:
+    """Begin the recording; ``stack`` ends it. Returns how long a thread of the program was stopped, in ms.
+
+    A program that has called ``perflaw.listen`` is asked for it, others get a new thread.
+    """
+    if connection := connect(program.pid):
+        stack.enter_context(connection)
+        ask(program.pid, connection, extension, settings)
+        _await_begin(reader, program.pid, lambda: "")
+        return 0.0
+    thread = start_thread(program, extension, settings)
+    _await_begin(reader, program.pid, thread.failure)
+    return thread.stopped_ms
+
+
+def _await_begin(reader: NativeReader, pid: int, failure: Callable[[], str]) -> None:
+    """Return when the recording has begun; TargetError if it does not."""
+
+    def is_settled() -> bool:
+        known = _definitions(reader)
+        return bool(known.started or known.failed or not is_running(pid) or failure())
+
+    settled = _read_until(reader, is_settled, BEGIN_S)
+    known = _definitions(reader)
+    if known.started:
+        return
+    if why := known.failed or failure():
+        raise TargetError(f"process {pid}", why, "perflaw doctor")
+    if not settled:
+        why = f"for {BEGIN_S:g} s no thread of it gave up the interpreter's lock (a long call into C?)"
+        raise TargetError(f"process {pid}", why, f"perflaw attach {pid}")
+    raise TargetError(*ended(pid))
+
+
+def _read_until(reader: NativeReader, condition: Callable[[], bool], seconds: float) -> bool:
+    """Read records until the condition holds; returns whether it did within these seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        if not reader.step():
+            time.sleep(reader.idle_s)
+    return True

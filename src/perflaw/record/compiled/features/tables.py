@@ -1,0 +1,290 @@
+"""The table of one compilation unit: what to read at each call of the entry hook in its code.
+
+Reading a unit takes some 50 µs an entry, so a table is kept by the file's build id, the unit, and a digest of the code that
+makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.record.build import cache_folder
+from perflaw.record.compiled.dwarf import (
+    HEADERS,
+    CompilationUnit,
+    code_version,
+    name_of,
+    ranges_of,
+    unit_ranges,
+    with_origins,
+)
+from perflaw.record.compiled.elf import Elf, open_elf
+from perflaw.record.compiled.features.hook_calls import hook_returns
+from perflaw.record.compiled.features.locations import MODULE, Frames, InMemory, Location, Locator, Unlocated
+from perflaw.record.compiled.features.programs import FeatureSource, HookCall, table_of
+from perflaw.record.compiled.features.prologue import argument_places, argument_registers
+from perflaw.record.compiled.features.types import Explorer, is_constant, type_of
+
+if TYPE_CHECKING:
+    from elftools.dwarf.die import DIE
+
+_INLINED: Final = "DW_TAG_inlined_subroutine"
+_PARAMETER: Final = "DW_TAG_formal_parameter"
+_MAX_GLOBALS: Final = 8
+_MAX_PROLOGUE: Final = 512
+"""Bytes of code before the hook's call that are looked at for arguments."""
+_NOTHING: Final = table_of(())
+_MACHINE: Final = "EM_X86_64"
+_NO_UNIT: Final = -1
+
+
+@cache
+def _version() -> str:
+    digest = blake2b(code_version().encode(), digest_size=6)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _FileIndex:
+    """What all questions about a loaded file need."""
+
+    base: int
+    """Address in the file that corresponds to the start of the loaded image."""
+    identity: str
+    """Its build id."""
+    has_dwarf: bool
+    """Whether the file has debug information itself; else the one that the distribution keeps apart is read."""
+    ranges: NDArray[np.int64]
+    """A row each: first address, behind the last, place of its unit in the debug information; in order."""
+    returns: NDArray[np.int64]
+    """Addresses behind the calls of the entry hook, in order."""
+    frames: Frames | None
+    """Its frames; None without debug information."""
+
+    def units_at(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The unit whose code contains each address; ``_NO_UNIT`` if that is none's."""
+        if not len(self.ranges):
+            return np.full(len(addresses), _NO_UNIT)
+        low, high, unit = self.ranges.T
+        at = np.searchsorted(low, addresses, "right") - 1
+        return np.where((at >= 0) & (addresses < high[at]), unit[at], _NO_UNIT)
+
+    def returns_of(self, unit: int) -> list[int]:
+        """Addresses behind the hook's calls in the code of a unit, or in code that is no unit's."""
+        return [int(behind) for behind in self.returns[self.units_at(self.returns - 1) == unit]]
+
+
+def feature_table(module: Path, returns: int) -> bytes:
+    """The table of the unit whose code calls the entry hook and is returned to at this offset of a loaded file.
+
+    It names every call of the hook in that code, so that nobody asks for the unit again; code without debug information
+    is one unit, whose calls have no features.
+    """
+    try:
+        about = module.stat()
+        index = _index(module, about.st_size, about.st_mtime_ns)
+    except OSError:  # the file was removed or replaced: its types are not known
+        return _NOTHING
+    if index is None:
+        return _NOTHING
+    number = int(index.units_at(np.array([returns + index.base - 1]))[0])
+    if number == _NO_UNIT:
+        return _without_features(index, number)
+    place = cache_folder() / f"dwarf-features-{_version()}-{index.identity}-{number:x}.table"
+    with suppress(OSError):  # it is not kept yet
+        kept = place.read_bytes()
+        place.touch()  # files that nobody has used for long are removed
+        return kept
+    try:
+        table = _compile(module, index, number)
+    except Exception:  # damaged debug information may raise anything, and costs the features, not the recording
+        return _without_features(index, number)
+    with suppress(OSError):  # nobody may write to the cache: the next recording reads the types again
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part = place.with_suffix(".part")
+        part.write_bytes(table)
+        part.replace(place)
+    return table
+
+
+@lru_cache(maxsize=64)
+def _index(module: Path, size: int, time: int) -> _FileIndex | None:
+    """The index of a file with this size and time; None if it cannot be read or is of another machine."""
+    with open_elf(module) as elf:
+        if elf is None or elf.file["e_machine"] != _MACHINE:
+            return None
+        with open_elf(elf.debug_file) as debug:
+            own = elf.dwarf()
+            dwarf = own or (debug.dwarf() if debug else None)
+            ranges = [(low, high, unit.offset) for low, high, unit in unit_ranges(dwarf)] if dwarf else []
+            rows = np.array(ranges, np.int64).reshape(-1, 3)
+            returns = np.array(hook_returns(elf), np.int64)
+            frames = Frames(own or dwarf) if dwarf else None
+            return _FileIndex(elf.base, elf.identity, own is not None, rows, returns, frames)
+
+
+def _without_features(index: _FileIndex, unit: int) -> bytes:
+    """The table of a unit with nothing to read."""
+    return table_of(HookCall(behind - index.base, 0, ()) for behind in index.returns_of(unit))
+
+
+def _compile(module: Path, index: _FileIndex, number: int) -> bytes:
+    """The table of one unit, from its debug information."""
+    with open_elf(module) as elf, ExitStack() as stack:
+        if elf is None or index.frames is None:
+            return _NOTHING
+        debug = elf if index.has_dwarf else stack.enter_context(open_elf(elf.debug_file))
+        dwarf = debug.dwarf() if debug else None
+        if dwarf is None:
+            return _NOTHING
+        unit = CompilationUnit(dwarf, dwarf.get_CU_at(number))
+        found = {call.returns: call for call in _UnitTable(elf, unit, index.frames, index.returns).calls()}
+        every = (behind - index.base for behind in index.returns_of(number))
+        return table_of(found.get(behind, HookCall(behind, 0, ())) for behind in every)
+
+
+@dataclass(slots=True)
+class _UnitTable:
+    """Compiles the table of one unit."""
+
+    elf: Elf
+    unit: CompilationUnit
+    frames: Frames
+    returns: NDArray[np.int64]
+    """Addresses behind the calls of the entry hook in the file, in order."""
+    _globals: list[tuple[DIE, int, int]] = field(default_factory=list)
+    """(entry, address, bytes that count as its own) of the unit's variables."""
+
+    def calls(self) -> Iterator[HookCall]:
+        """All calls of the hook in the unit's code."""
+        dwarf, unit = self.unit.dwarf, self.unit.unit
+        entries = list(unit.iter_DIEs())
+        self._globals = list(self._variables(entries))
+        starts = {}
+        for entry in entries:
+            if entry.tag == "DW_TAG_subprogram" and (ranges := ranges_of(dwarf, unit, entry)):
+                *_, declaration = with_origins(entry)
+                starts[declaration.offset] = ranges[0][0]
+        for entry in entries:
+            if entry.tag != "DW_TAG_subprogram":
+                continue
+            for low, high in ranges_of(dwarf, unit, entry):
+                for behind in self.returns[(self.returns > low) & (self.returns <= high)].tolist():
+                    with suppress(Unlocated):  # a value that stands nowhere has no feature; likewise below
+                        yield self._call(entry, behind, starts)
+
+    def _call(self, function: DIE, behind: int, starts: dict[int, int]) -> HookCall:
+        """What to read at one call; Unlocated if it is not known which function announces itself there."""
+        pc = behind - 2  # within the call: what the call changes is still as it was
+        owner = self._innermost(function, pc)
+        if self.unit.identity(owner)[1].startswith(HEADERS):
+            raise Unlocated  # what the library's own functions are called with is nobody's question
+        announced = 0
+        if owner.tag == _INLINED:
+            *_, declaration = with_origins(owner)
+            if declaration.offset not in starts:
+                raise Unlocated
+            announced = starts[declaration.offset] - self.elf.base
+        locator = Locator(self.unit.unit, function, self.frames, pc, self.elf.base)
+        arguments = {} if owner.tag == _INLINED else self._arguments(function, behind)
+        features = _features(owner, locator, self._named(owner), arguments)
+        return HookCall(behind - self.elf.base, announced, features)
+
+    def _arguments(self, function: DIE, behind: int) -> dict[int, InMemory]:
+        """Where the first instructions put the arguments of a function, by the place of the parameter."""
+        low = ranges_of(self.unit.dwarf, self.unit.unit, function)[0][0]
+        places = argument_places(self._code(low, behind - 5)) if 0 < behind - low < _MAX_PROLOGUE else {}
+        found = {}
+        for parameter, register, size, is_reference in argument_registers(function) if places else ():
+            place, stored = places.get(register, (None, 0))
+            if isinstance(place, InMemory) and stored >= size:
+                found[parameter.offset] = InMemory(place.address.pointee) if is_reference else place
+        return found
+
+    def _innermost(self, entry: DIE, pc: int) -> DIE:
+        """The inlined function that ``pc`` belongs to, or the function itself."""
+        for child in entry.iter_children():
+            if child.tag in (_INLINED, "DW_TAG_lexical_block"):
+                ranges = ranges_of(self.unit.dwarf, self.unit.unit, child)
+                if any(low <= pc < high for low, high in ranges):
+                    inner = self._innermost(child, pc)
+                    return inner if inner.tag == _INLINED else entry if entry.tag != "DW_TAG_lexical_block" else inner
+        return entry
+
+    def _variables(self, entries: list[DIE]) -> Iterator[tuple[DIE, int, int]]:
+        """Variables of the unit with a fixed address, static ones of its functions too; constants are left out."""
+        locator = Locator(self.unit.unit, entries[0], self.frames, 0, self.elf.base)
+        for entry in entries:
+            if entry.tag == "DW_TAG_variable" and "DW_AT_location" in entry.attributes and name_of(entry):
+                with suppress(Unlocated, IndexError):
+                    place = locator.location(entry)
+                    kind = type_of(entry)
+                    if isinstance(place, InMemory) and place.address.base == MODULE and not is_constant(kind):
+                        size = kind.attributes.get("DW_AT_byte_size") if kind is not None else None
+                        yield entry, place.address.offsets[0] + self.elf.base, size.value if size else 8
+
+    def _named(self, owner: DIE) -> list[DIE]:
+        """The variables that the code of a function names by their address relative to the instruction."""
+        if not self._globals:
+            return []
+        targets: list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = []
+        for low, high in ranges_of(self.unit.dwarf, self.unit.unit, owner):
+            code = np.frombuffer(self._code(low, high), np.uint8).astype(np.uint32)
+            if len(code) > 4:
+                words = code[:-3] | code[1:-2] << 8 | code[2:-1] << 16 | code[3:] << 24
+                behind = low + 4 + np.arange(len(words))
+                # so many bytes of the instruction may stand behind the address
+                targets += [behind + immediate + words.view(np.int32) for immediate in (0, 1, 2, 4)]
+        if not targets:
+            return []
+        named = np.concatenate(targets)
+        found = [entry for entry, at, size in self._globals if ((named >= at) & (named < at + size)).any()]
+        return found[:_MAX_GLOBALS]
+
+    def _code(self, low: int, high: int) -> bytes:
+        for segment in self.elf.file.iter_segments():
+            first = segment["p_vaddr"]
+            if segment["p_type"] == "PT_LOAD" and first <= low and high <= first + segment["p_filesz"]:
+                return bytes(segment.data()[low - first : high - first])
+        return b""
+
+
+def _features(
+    owner: DIE, locator: Locator, variables: list[DIE], arguments: dict[int, InMemory]
+) -> tuple[FeatureSource, ...]:
+    """Features of the parameters of a function and of the variables that it names."""
+    explorer = Explorer()
+    names = set()
+    for parameter in (child for child in owner.iter_children() if child.tag == _PARAMETER):
+        name = name_of(parameter)
+        if not name:
+            continue
+        with suppress(Unlocated):
+            names.add(name)
+            explorer.add(name, type_of(parameter), _place(locator, parameter, arguments))
+    for variable in variables:
+        if name_of(variable) not in names:
+            with suppress(Unlocated):
+                explorer.add(name_of(variable), type_of(variable), locator.location(variable))
+    return explorer.finish()
+
+
+def _place(locator: Locator, parameter: DIE, arguments: dict[int, InMemory]) -> Location:
+    """Where DWARF says that a parameter is; where it tells a place for later, where the first instructions put it."""
+    try:
+        return locator.location(parameter)
+    except Unlocated:
+        if locator.stores_late and parameter.offset in arguments:
+            return arguments[parameter.offset]
+        raise

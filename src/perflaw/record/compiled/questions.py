@@ -1,0 +1,47 @@
+"""Answers what programs with hooks ask while they run (native/compiled/questions.c).
+
+The hooks know addresses; the recorder knows names and types. When a program meets code for the first time, it puts a question
+``<digest>.ask`` into the spool's folder ``answers`` and waits for the answer ``<digest>``.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from perflaw.record.compiled.features.tables import feature_table
+from perflaw.record.compiled.selection import Globs, chosen, functions
+
+FOLDER: Final = "answers"
+"""Folder of the spool for questions and answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Answers the questions of recorded processes; one serves all runs of a session."""
+
+    globs: Globs
+    """The functions that the person chose."""
+    _known: dict[str, bytes] = field(default_factory=dict)
+    """Question → its answer."""
+
+    def answer(self, spool: Path) -> None:
+        """Answer the questions that have come since the last call."""
+        with suppress(OSError):  # the program removed its spool, or a full disk: what waits for the answer gives up
+            for question in (spool / FOLDER).glob("*.ask"):
+                text = question.read_bytes().decode(errors="surrogateescape")
+                if text not in self._known:
+                    self._known[text] = self._answer(text)
+                part = question.with_suffix(".part")
+                part.write_bytes(self._known[text])
+                part.replace(question.with_suffix(""))
+                question.unlink()
+
+    def _answer(self, text: str) -> bytes:
+        kind, _, rest = text.partition(" ")
+        if kind == "functions":
+            return chosen(functions(Path(rest)), self.globs)
+        offset, _, module = rest.partition(" ")
+        return feature_table(Path(module), int(offset, 16))

@@ -1,0 +1,1 @@
+"""Programs in PHP: Xdebug writes a function trace, which becomes a call tree with features and memory."""

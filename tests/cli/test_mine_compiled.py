@@ -1,0 +1,47 @@
+"""``perflaw mine`` on a program in C: long functions first, none below 1 µs, and a printed command that records alone."""
+
+import json
+import shlex
+import subprocess
+
+import pytest
+
+from tests.conftest import PROGRAMS, run_perflaw
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("grinder")
+    source = PROGRAMS / "grinder.c"
+    subprocess.run(["gcc", "-O1", "-g", "-finstrument-functions", source, "-o", made / "grinder"], check=True)
+    run_perflaw(made, "record", "--collect", "paths", "--repeat", "2", "--", "./grinder", 1200)
+    return made
+
+
+def specs(folder, *arguments):
+    return json.loads(run_perflaw(folder, "mine", "--json", *arguments).stdout)["specs"]
+
+
+def test_leaves_below_a_microsecond_are_not_specified(folder):
+    of_step = next(one for one in specs(folder) if one["component"] == "step")
+    assert (of_step["borders"], of_step["groups"]) == ([], [])
+    assert any(note.startswith("too short: ") for note in of_step["notes"])
+    assert "'step'" not in run_perflaw(folder, "mine", "--export", "yaml").stdout
+    order = [one["component"] for one in specs(folder)]
+    assert order.index("polish") < order.index("step")
+
+
+def test_the_printed_command_records_alone_what_recording_distorts(folder):
+    text = run_perflaw(folder, "mine").stdout
+    [command] = [line for line in text.splitlines() if line.startswith("perflaw record")]
+    words = shlex.split(command)
+    assert words[words.index("--select") + 1] == "grind"
+    assert words[-3:] == ["--", "./grinder", "1200"]
+    run_perflaw(folder, *words[1:])
+    [alone] = [one for one in specs(folder, "-e", "default-alone") if one["component"] == "grind"]
+    assert not any(note.startswith("perturbed") for note in alone["notes"])
+    [group] = alone["groups"]
+    assert sum(group["counts"]) == 2400
+    # Recording its 1,500 calls takes far longer than the loop itself.
+    assert 1000 < group["durations"][2] < 20_000
+    assert "perflaw record" not in run_perflaw(folder, "mine", "-e", "default-alone").stdout

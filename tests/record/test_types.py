@@ -1,0 +1,125 @@
+"""Features of compiled functions from the types of their arguments: the right values, and no harm by bad pointers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perflaw.store.experiment import Recording
+from tests.conftest import run_perflaw
+from tests.record.test_hooks import HOOKS, PROGRAMS, calls, recorded
+
+ROUNDS = 8
+EVEN = [at for at in range(ROUNDS) if at % 2 == 0]
+Values = dict[str, list[float | str]]
+EXPECTED: dict[str, Values] = {
+    "scalars": {
+        "n": [10 * at for at in range(ROUNDS)],
+        "mode": [7 * (at % 2) for at in range(ROUNDS)],
+        "ratio": [at / 8 for at in range(ROUNDS)],
+        "part": [at / 2 for at in range(ROUNDS)],
+        "wide": [-at for at in range(ROUNDS)],
+    },
+    "pointer": {"count": [10 * at for at in range(ROUNDS)], "text.len": [8 - at % 8 for at in range(ROUNDS)]},
+    "structure": {
+        "box.width": [10 * at for at in range(ROUNDS)],
+        "box.title.len": [5 - at % 5 for at in range(ROUNDS)],
+        "box.inner.depth": [-at for at in range(ROUNDS)],
+        "box.inner.share": [at / 4 for at in range(ROUNDS)],
+        "box.weight": [at + 0.25 for at in range(ROUNDS)],
+        "box.cells.len": [4] * ROUNDS,
+        "box.cells.sum": [at + 6 for at in range(ROUNDS)],
+    },
+    "span": {
+        "last-first": [2 * at for at in range(ROUNDS)],
+        "range.end-range.begin": [at % 30 for at in range(ROUNDS)],
+    },
+    "globals": {"level": [10 * at for at in range(ROUNDS)], "table_size": [1] * ROUNDS},
+    "containers": {
+        **{f"{name}.len": list(range(ROUNDS)) for name in ("items", "name", "tree", "hash", "chain")},
+        "queue.len": [20 * at for at in range(ROUNDS)],
+    },
+    "measured": {
+        "shape.type": ["Shape" if at % 2 else "Square" for at in range(ROUNDS)],
+        "shape.sides": list(range(ROUNDS)),
+    },
+    "Square::area": {"this.sides": EVEN, "this.type": ["Square"] * len(EVEN)},
+}
+LAWS = {
+    "of_structure": ("linear", "grid.width"),
+    "of_pointer": ("quadratic", "count"),
+    "of_vector": ("linear", "items.len"),
+    "of_string": ("quadratic", "name.len"),
+    "of_text": ("linear", "text.len"),
+    "of_global": ("quadratic", "level"),
+}
+"""Function → family of its law and the feature that it is over."""
+BUILDS = ("g++ -O0", "g++ -O2", "clang++ -O2", "clang++ -O0")
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def arguments(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("types"), request.param, "arguments")
+
+
+def compiled(folder: Path, build: str, name: str) -> Path:
+    program = folder / name
+    command = [*build.split(), "-g", HOOKS, str(PROGRAMS / f"{name}.cc"), "-o", str(program)]
+    subprocess.run(command, check=True, capture_output=True)
+    return program
+
+
+def features(recording: Recording) -> dict[str, Values]:
+    """The values of each feature of each function, in the order of the calls."""
+    tables = recording.tables()
+    names = {row[0]: row[1] for row in tables["components"]}
+    functions = {row[1]: names[row[2]] for row in tables["invocations"]}
+    found: dict[str, Values] = {}
+    for _, sequence, feature, value, text in sorted(tables["features"], key=lambda row: row[1]):
+        found.setdefault(functions[sequence], {}).setdefault(feature, []).append(value if text is None else text)
+    return found
+
+
+def test_each_feature_has_its_value(arguments: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, arguments, ROUNDS)
+    found = features(recording)
+    for function, expected in EXPECTED.items():
+        known = found[function]
+        assert {name: known.get(name) for name in expected} == expected, function
+
+
+def test_bad_pointers_are_features_that_are_not_there(arguments: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, arguments, 3000)
+    assert recording.run.complete
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_laws_are_over_what_the_cost_depends_on(build: str, tmp_path: Path) -> None:
+    program = compiled(tmp_path, build, "argument_laws")
+    run_perflaw(tmp_path, "record", "--clock", "fake", "--", program, 400)
+    annotations = json.loads(run_perflaw(tmp_path, "annotate", "--json").stdout)["annotations"]
+    found = {}
+    for annotation in annotations:
+        if annotation["component"] in LAWS and annotation["metric"] == "time":
+            [scope] = annotation["scopes"]
+            law = scope["law"]
+            assert law["verdict"] == "law"
+            found[annotation["component"]] = law["family"], *law["slope"]
+    assert found == LAWS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "build",
+    ["gcc -O0", "gcc -O2", "gcc -O1 -fsanitize=address -static-libasan", "clang -O0", "clang -O1 -fsanitize=address"],
+)
+def test_a_million_hostile_calls_do_no_harm(build: str, tmp_path: Path) -> None:
+    program = tmp_path / "hostile"
+    subprocess.run([*build.split(), "-g", HOOKS, str(PROGRAMS / "hostile.c"), "-o", str(program)], check=True)
+    (recording,) = recorded(tmp_path, program, 1_000_000)
+    assert recording.run.complete
+    assert calls(recording)["hostile"] == 1_000_000
+    assert "text.len" in features(recording)["hostile"]

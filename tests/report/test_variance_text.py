@@ -1,0 +1,53 @@
+"""Variance in the terminal: names of calls, and tables that render the JSON document."""
+
+import json
+from dataclasses import replace
+
+from perflaw.report.documents import variance_document
+from perflaw.report.variance.text import changes_text, part_name, variance_screen, variance_table
+from perflaw.types import Component
+from perflaw.types.documents import dumps
+from perflaw.types.variance import Await, Latency, Part, VaryingLatency
+
+from . import variance_factory
+
+
+def part(name, line, site):
+    return Part(Component(name) if name else None, line, site, 1.0, None, None, 0.0, None)
+
+
+def test_calls_on_one_line_are_told_apart():
+    parts = [part("", 0, -1), part("app.item", 13, 40), part("app.item", 13, 12), part("app.item", 14, 60)]
+    assert [part_name(one, parts) for one in parts] == ["own code", "item:13 #2", "item:13 #1", "item:14"]
+    assert part_name(parts[1]) == "item:13"
+
+
+def test_table_screen_and_changes_are_rendered_from_the_printed_document():
+    views = (*variance_factory.server(), variance_factory.hostile()[0], variance_factory.nothing()[0])
+    for view in views:
+        for explanation in (None, *view.explanations.values()):
+            document = variance_document(replace(view.variance, explanation=explanation), [])
+            printed = json.loads(dumps(document))
+            assert variance_table(printed, False) == variance_table(document, False)
+            assert explanation is None or variance_screen(printed, False) == variance_screen(document, False)
+    for view in variance_factory.since():
+        document = variance_document(view.variance, [], view.since.changes)
+        assert changes_text(json.loads(dumps(document))) == changes_text(document) != ""
+
+
+def test_the_latency_of_a_coroutine_is_rendered_from_the_printed_document():
+    view = variance_factory.server()[0]
+    component, explanation = next(iter(view.explanations.items()))
+    awaits = (Await(Component("app.fetch"), 7, 4e3, 0.7), Await(None, 0, 1e3, 0.1))
+    latency = Latency(5e3, 0.9, True, 4e3, 2e4, 0.8, awaits)
+    found = replace(
+        view.variance,
+        latencies=(VaryingLatency(component, 40, 1.8e5, latency),),
+        explanation=replace(explanation, latency=latency),
+    )
+    printed = json.loads(dumps(variance_document(found, [])))
+    assert "70 % fetch:7" in variance_table(printed, False)
+    assert "20 % own time" in variance_table(printed, False)
+    screen = variance_screen(printed, False)
+    assert f"{component.name}: latency varies highly" in screen
+    assert "80 % of its variance is awaiting: fetch:7 70 % (mean 4.0 µs), other" in screen

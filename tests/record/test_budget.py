@@ -117,7 +117,10 @@ def test_counted_calls_cost_what_timed_calls_cost(recorded, program, metric):
         return
     unit = timed[tiny] / (calls[tiny] - rows[tiny].counted)
     assert timed[tiny] < own[tiny] <= unit * calls[tiny] + 1
-    assert 0 <= own[inner] == pytest.approx(timed[inner] - (own[tiny] - timed[tiny]), rel=0.01, abs=1000)
+    callers = [inner, "library.outer"]  # the call by `outer` may be counted too
+    assert min(own[caller] for caller in callers) >= 0
+    given = sum(timed[caller] for caller in callers) - sum(own[caller] for caller in callers)
+    assert given == pytest.approx(own[tiny] - timed[tiny], abs=2)
     assert rows[inner].total == costs_of(recording, metric.name)[inner][2]
 
 

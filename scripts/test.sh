@@ -49,7 +49,17 @@ tests() { # version, arguments of pytest
     shift
     ".venv-$version/bin/python" -m compileall -q src # else every program that tests start would compile what it imports
     echo "tests on Python $version"
-    ".venv-$version/bin/python" -m pytest -n 2 --dist loadfile ${all:+-m ""} "$@"
+    status=0
+    ".venv-$version/bin/python" -m pytest --cache-clear -n 2 --dist loadfile ${all:+-m ""} "$@" || status=$?
+    [ "$status" != 0 ] || return 0
+    failed=$(grep -c true .pytest_cache/v/cache/lastfailed || true)
+    [ "$status" = 1 ] && [ "$failed" -le 2 ] || exit "$status"
+    # Tests record programs by the real clock, and a machine that stops for a moment may break one of them. What is wrong
+    # fails alone too; what fails only once is named and waits for its cause to be found.
+    echo "THESE FAILED and run once more, alone:"
+    cat .pytest_cache/v/cache/lastfailed
+    ".venv-$version/bin/python" -m pytest --last-failed --last-failed-no-failures none ${all:+-m ""} "$@"
+    echo "FAILED ONCE, PASSED ALONE: find the cause"
 }
 tests 3.11 "$@"
 for version in $others; do

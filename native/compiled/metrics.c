@@ -4,71 +4,51 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "core/base/counter.h"
 #include "definitions.h"
 #include "threads.h"
 
-typedef int64_t (*Read)(void);
-
 int metrics_wanted;
-static Read reads[MAX_METRICS];
-
-static int64_t context_switches(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_THREAD, &usage);
-    return usage.ru_nvcsw + usage.ru_nivcsw;
-}
-
-static int64_t page_faults(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_THREAD, &usage);
-    return usage.ru_minflt + usage.ru_majflt;
-}
+static ReadCounter reads[MAX_METRICS];
 
 /* The last four are functions of native/meters. */
 static const struct {
     const char *name, *unit;
-    Read read;
+    ReadCounter read;
     const char *symbol;
 } built_in[] = {
-    {"switches", "switches", context_switches, NULL},
-    {"faults", "faults", page_faults, NULL},
+    {"switches", "switches", counter_context_switches, NULL},
+    {"faults", "faults", counter_page_faults, NULL},
     {"allocated_bytes", "bytes", NULL, "perflaw_allocated_bytes"},
     {"allocated_blocks", "blocks", NULL, "perflaw_allocated_blocks"},
     {"lock_wait", "ns", NULL, "perflaw_lock_wait_ns"},
     {"lock_hold", "ns", NULL, "perflaw_lock_hold_ns"},
 };
 
-static void add(const char *name, const char *unit, Read read) {
-    if (!read || metrics_wanted == MAX_METRICS) {
-        char text[256];
-        const char *why = read ? "there are too many" : "the library that counts it is not loaded";
-        snprintf(text, sizeof text, "%s is not measured: %s", name, why);
-        define_text("metrics", text);
+static void add(const char *name, const char *unit, ReadCounter read, const char *reason) {
+    if (read && metrics_wanted < MAX_METRICS) {
+        define_metric(METRIC_MORE + metrics_wanted, name, unit);
+        reads[metrics_wanted++] = read;
         return;
     }
-    define_metric(METRIC_MORE + metrics_wanted, name, unit);
-    reads[metrics_wanted++] = read;
+    char text[512];
+    snprintf(text, sizeof text, "%s is not measured: %s", name, read ? "there are too many" : reason);
+    define_text("metrics", text);
 }
 
-/* plugin:NAME:UNIT:LIBRARY:SYMBOL; the path of the library may hold colons. */
 static void add_plugin(char *line) {
-    char *name = line + strlen("plugin:"), *unit = strchr(name, ':'), *symbol = strrchr(name, ':');
-    if (!unit || unit == symbol) return;
-    *unit++ = *symbol++ = 0;
-    char *path = strchr(unit, ':');
-    if (!path) return;
-    *path++ = 0;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    add(name, unit, library ? (Read)dlsym(library, symbol) : NULL);
+    const char *name, *unit, *reason;
+    ReadCounter read = counter_open_plugin(line, &name, &unit, &reason);
+    add(name, unit, read, reason);
 }
 
 static void add_built_in(const char *name) {
     for (size_t at = 0; at < sizeof built_in / sizeof *built_in; at++)
         if (!strcmp(built_in[at].name, name)) {
             const char *symbol = built_in[at].symbol;
-            add(name, built_in[at].unit, symbol ? (Read)dlsym(RTLD_DEFAULT, symbol) : built_in[at].read);
+            ReadCounter read = symbol ? (ReadCounter)dlsym(RTLD_DEFAULT, symbol) : built_in[at].read;
+            add(name, built_in[at].unit, read, "the library that counts it is not loaded");
         }
 }
 
@@ -79,7 +59,7 @@ void metrics_start(void) {
     if (wanted && strlen(wanted) < sizeof names) {
         strcpy(names, wanted);
         for (char *line; rest && (line = strsep(&rest, "\n"));) {
-            if (!strncmp(line, "plugin:", 7)) add_plugin(line);
+            if (counter_is_plugin(line)) add_plugin(line);
             else add_built_in(line);
         }
     }

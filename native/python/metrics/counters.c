@@ -1,7 +1,6 @@
 #include "counters.h"
 
 #include <string.h>
-#include <sys/resource.h>
 
 #include "python/recording.h"
 
@@ -15,24 +14,6 @@ int64_t counters_allocated_bytes(void) { return allocated_bytes; }
 int64_t counters_allocated_blocks(void) { return allocated_blocks; }
 int64_t counters_lock_wait_ns(void) { return lock_wait_ns; }
 int64_t counters_collection_ns(void) { return collection_ns; }
-
-/* ---- what the kernel counts ---- */
-
-static struct rusage usage_of_thread(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_THREAD, &usage);
-    return usage;
-}
-
-int64_t counters_context_switches(void) {
-    struct rusage usage = usage_of_thread();
-    return usage.ru_nvcsw + usage.ru_nivcsw;
-}
-
-int64_t counters_page_faults(void) {
-    struct rusage usage = usage_of_thread();
-    return usage.ru_minflt + usage.ru_majflt;
-}
 
 /* ---- collections of garbage ---- */
 

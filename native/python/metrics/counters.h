@@ -25,8 +25,4 @@ int counters_start_collections(void);
 void counters_add_collection(int64_t ns);
 int64_t counters_collection_ns(void);
 
-/* What the kernel counts. */
-int64_t counters_context_switches(void);
-int64_t counters_page_faults(void);
-
 #endif

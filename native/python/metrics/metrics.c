@@ -1,21 +1,19 @@
 #include "metrics.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/counter.h"
 #include "counters.h"
 #include "python/definitions.h"
 #include "python/threads.h"
 
-typedef int64_t (*Read)(void);
-
 int metrics_wanted;
-static Read reads[MAX_METRICS]; /* by metric - METRIC_MORE; each gives the cumulative counter of the calling thread */
+static ReadCounter reads[MAX_METRICS]; /* by metric - METRIC_MORE; each gives the cumulative counter of the calling thread */
 
 static struct BuiltIn {
     const char *name, *unit;
-    Read read;
+    ReadCounter read;
     int (*start)(void); /* gives 0 if this cannot be counted here; NULL if nothing needs to be started */
     void (*stop)(void);  /* NULL if nothing needs to be stopped */
     int is_started; /* it stays so in forked children */
@@ -24,8 +22,8 @@ static struct BuiltIn {
     {"allocated_blocks", "blocks", counters_allocated_blocks, counters_start_allocations, counters_stop_allocations, 0},
     {"gc", "ns", counters_collection_ns, counters_start_collections, NULL, 0},
     {"lock_wait", "ns", counters_lock_wait_ns, counters_start_locks, counters_stop_locks, 0},
-    {"switches", "switches", counters_context_switches, NULL, NULL, 0},
-    {"faults", "faults", counters_page_faults, NULL, NULL, 0},
+    {"switches", "switches", counter_context_switches, NULL, NULL, 0},
+    {"faults", "faults", counter_page_faults, NULL, NULL, 0},
 };
 
 /* ---- which are wanted ---- */
@@ -36,7 +34,7 @@ static void refuse(const char *name, const char *reason) {
     define_text("metrics", text);
 }
 
-static void add(const char *name, const char *unit, Read read) {
+static void add(const char *name, const char *unit, ReadCounter read) {
     if (metrics_wanted == MAX_METRICS) {
         refuse(name, "there are too many");
         return;
@@ -45,18 +43,11 @@ static void add(const char *name, const char *unit, Read read) {
     reads[metrics_wanted++] = read;
 }
 
-/* plugin:NAME:UNIT:LIBRARY:SYMBOL; the path of the library may hold colons. */
 static void add_plugin(char *line) {
-    char *name = line + strlen("plugin:"), *unit = strchr(name, ':'), *symbol = strrchr(name, ':');
-    if (!unit || unit == symbol) return;
-    *unit++ = *symbol++ = 0;
-    char *path = strchr(unit, ':');
-    if (!path) return;
-    *path++ = 0;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    Read read = library ? (Read)dlsym(library, symbol) : NULL;
+    const char *name, *unit, *reason;
+    ReadCounter read = counter_open_plugin(line, &name, &unit, &reason);
     if (read) add(name, unit, read);
-    else refuse(name, dlerror());
+    else refuse(name, reason);
 }
 
 static void add_built_in(const char *name) {
@@ -92,7 +83,7 @@ void metrics_start(void) {
     metrics_wanted = 0;
     char *names = strdup(recording.settings.metrics), *rest = names;
     for (char *line; rest && (line = strsep(&rest, "\n"));) {
-        if (!strncmp(line, "plugin:", 7)) add_plugin(line);
+        if (counter_is_plugin(line)) add_plugin(line);
         else add_built_in(line);
     }
     define_marks();

@@ -55,7 +55,9 @@ def test_what_is_wrong_is_told_in_a_line(perflaw, tmp_path):
 
 
 def test_interrupting_keeps_what_is_complete_and_restores(tmp_path):
-    slow = "import json, time\nopen('db', 'a').write('x')\ntime.sleep(.2)\nprint(json.dumps({'rate': 1}))"
+    # The first trial ends at once, the second one not before it is interrupted.
+    slow = "import json, os, time\nopen('db', 'a').write('x')\ntime.sleep(40 if os.path.exists('ran') else 0)\n"
+    slow += "open('ran', 'w')\nprint(json.dumps({'rate': 1}))"
     write(tmp_path, ONE_SHOT + "policy: grid\ntrials: 9\nrestore: {snapshot: [db]}\n")
     (tmp_path / "prog.py").write_text(slow)
     (tmp_path / "db").write_text("as it was")

@@ -40,7 +40,8 @@ def test_a_reader_that_has_gone_is_felt_by_the_program(tmp_path):
 
 
 def test_a_child_that_lives_on_is_heard_to_the_end(perflaw, tmp_path):
-    late = "import time; time.sleep(1.5); print('late')"
+    saved = "glob.glob('.perflaw/default/runs/*/run.json')"  # is written when the output has been kept
+    late = f"import glob, time\nwhile not {saved}: time.sleep(0.05)\ntime.sleep(0.5); print('late')"
     (tmp_path / "app.py").write_text(
         "import subprocess, sys\ndef f(): pass\nf(); print('early', flush=True)\n"
         f"subprocess.Popen([sys.executable, '-c', {late!r}])\n"

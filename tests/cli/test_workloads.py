@@ -13,7 +13,7 @@ from perflaw.record.plan import PlannedRun
 from perflaw.record.process import TimeLimit
 
 APP = """
-import sys, time
+import signal, sys, time
 def work(n):
     return sum(range(n))
 n = int(sys.argv[1])
@@ -21,6 +21,7 @@ print("sum is", work(n))
 if n == 13:
     raise RuntimeError("unlucky")
 if n == 99:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     time.sleep(1000)
 """
 FILE = """
@@ -66,8 +67,13 @@ def runs(folder, experiment="default"):
     return [json.loads(path.read_text()) for path in sorted(folder.glob(f".perflaw/{experiment}/runs/*/run.json"))]
 
 
+def block_sigterm():
+    """Let the SIGTERM of a time limit wait until the program is there to take it, however long it takes to start."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
 def test_a_failing_workload_is_reported_and_the_others_go_on(perflaw, app):
-    done = perflaw("record", *QUICK, "--workloads", "w.toml", status=1)
+    done = perflaw("record", *QUICK, "--workloads", "w.toml", status=1, preexec_fn=block_sigterm)
     assert "run 0003 of bad n=13 is incomplete: exit status 1" in done.stderr
     assert "run 0004 of endless is incomplete: ran over its 0.7 s, ended by SIGTERM" in done.stderr
     assert "run of missing: missing.py: no such file or command" in done.stderr
@@ -84,12 +90,22 @@ def test_a_failing_workload_is_reported_and_the_others_go_on(perflaw, app):
 
 def test_a_timeout_of_a_program_that_ends_well_is_a_failure(perflaw, tmp_path):
     (tmp_path / "app.py").write_text(
-        "import signal, sys, time\ndef end(*_): sys.exit(0)\nsignal.signal(signal.SIGTERM, end)\ntime.sleep(1000)\n"
+        "import signal, sys, time\ndef end(*_): sys.exit(0)\nsignal.signal(signal.SIGTERM, end)\n"
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})\ntime.sleep(1000)\n"
     )
-    perflaw("record", *QUICK, "--timeout", 0.7, "--", "app.py", status=124)
+    perflaw("record", *QUICK, "--timeout", 0.7, "--", "app.py", status=124, preexec_fn=block_sigterm)
     [run] = runs(tmp_path)
     assert (run["status"], run["complete"], run["ended"]) == (0, False, "ran over its 0.7 s, ended by SIGTERM")
     assert "above 0" in perflaw("record", "--timeout", 0, "--", "app.py", status=2).stderr
+
+
+def test_a_timeout_before_the_tracer_begins_is_told(perflaw, tmp_path):
+    slow = tmp_path / "python3"  # answers the recorder's questions, but never starts the program
+    slow.write_text(f'#!/bin/sh\n[ "$1" = -I ] && exec {sys.executable} "$@"\nexec sleep 1000\n')
+    slow.chmod(0o755)
+    (tmp_path / "app.py").write_text("")
+    told = perflaw("record", *QUICK, "--timeout", 0.1, "--", slow, "app.py", status=143).stderr
+    assert "it ran over its 0.1 s, ended by SIGTERM, before the tracer began · try: a longer --timeout" in told
 
 
 def test_who_ignores_sigterm_is_killed_with_all_it_started(monkeypatch):

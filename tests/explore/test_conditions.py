@@ -8,25 +8,25 @@ import time
 from perflaw.explore.target.load import end_load, start_load
 from perflaw.explore.target.proc import ConditionsWatch, children_of, family, stat_of, threads_of
 
-SPIN = "import time\nuntil = time.process_time() + {}\nwhile time.process_time() < until: pass"
+SPIN = "import os, time\n{}\nuntil = time.process_time() + {}\nwhile time.process_time() < until: pass"
 
 
-def spin(seconds):
-    return subprocess.Popen([sys.executable, "-I", "-S", "-c", SPIN.format(seconds)])
+def spin(seconds, first=""):
+    return subprocess.Popen([sys.executable, "-I", "-S", "-c", SPIN.format(first, seconds)])
 
 
 def watched(ours, others):
     """Conditions of a target that uses ``ours`` seconds of CPU beside others that use ``others``."""
-    neighbour = spin(others) if others else None
-    target = spin(ours)
-    watch = ConditionsWatch(lambda: [target.pid], lambda: sum(os.times()[:2]))
-    watch.begin()
+    targets = []
+    watch = ConditionsWatch(lambda: [target.pid for target in targets], lambda: sum(os.times()[:2]))
+    watch.begin()  # before either starts, so that it sees all of their CPU time
     began = time.monotonic()
+    neighbour, target = spin(others), spin(ours)
+    targets.append(target)
     while os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         watch.look()
         time.sleep(0.005)
-    if neighbour:
-        neighbour.wait()
+    neighbour.wait()
     _, status, usage = os.wait4(target.pid, 0)
     target.returncode = os.waitstatus_to_exitcode(status)
     watch.reaped(target.pid, usage)
@@ -42,13 +42,11 @@ def test_the_cpu_of_target_and_others_is_told_apart():
 
 def test_threads_that_wait_for_a_cpu_are_told():
     """Several spinning processes on one CPU: each waits for about as long as the others run."""
-    cpus = os.sched_getaffinity(0)
-    one = {min(cpus)}
-    targets = [spin(0.1) for _ in range(4)]
-    for target in targets:
-        os.sched_setaffinity(target.pid, one)
+    one = {min(os.sched_getaffinity(0))}
+    targets = []
     watch = ConditionsWatch(lambda: [target.pid for target in targets], lambda: 0.0)
     watch.begin()
+    targets.extend(spin(0.2, f"os.sched_setaffinity(0, {one})") for _ in range(4))
     while any(target.poll() is None for target in targets):
         watch.look()
         time.sleep(0.005)

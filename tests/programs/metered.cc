@@ -16,14 +16,20 @@ static std::mutex lock;
 static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
 static std::condition_variable ready;
 static bool is_ready;
-static std::atomic<bool> is_held, is_awaited;
+static std::atomic<bool> is_held, is_wanted, is_awaited;
 
 extern "C" {
 __attribute__((noinline)) void *takes(size_t size) { return malloc(size); }
 __attribute__((noinline)) void *grows(void *block, size_t size) { return realloc(block, size); }
 __attribute__((noinline)) void *aligned(size_t size) { return aligned_alloc(64, size); }
 __attribute__((noinline)) char *makes(size_t size) { return new char[size]; }
-__attribute__((noinline)) void holds() { lock.lock(); is_held = true; usleep(200000); lock.unlock(); }
+__attribute__((noinline)) void holds() {
+    lock.lock();
+    is_held = true;
+    while (!is_wanted) usleep(100);
+    usleep(200000);
+    lock.unlock();
+}
 __attribute__((noinline)) void waits() { lock.lock(); lock.unlock(); }
 __attribute__((noinline)) void reads() { pthread_rwlock_rdlock(&shared); usleep(20000); pthread_rwlock_unlock(&shared); }
 __attribute__((noinline)) void awaits() {
@@ -49,6 +55,7 @@ QUIET int main() {
     }
     std::thread holder(holds);
     while (!is_held) usleep(100);
+    is_wanted = true; // the holder keeps it for 200 ms from here, however late this thread came
     waits();
     holder.join();
     reads();

@@ -235,13 +235,23 @@ def test_nothing_heavy_is_imported_for_others(usual_suite):
 @pytest.mark.any_python
 def test_the_fixture(suite):
     (suite / "test_words.py").write_text("""
+now = 0
+
+def clock():
+    return now
+
 def test_growth(perflaw):
-    perflaw.assert_scales(sum, [100, 300, 1000, 3000, 10_000], "n^2", make=lambda n: range(n))
+    def walk(items):
+        global now
+        now += 10 * len(items)
+    perflaw.assert_scales(walk, [100, 300, 1000, 3000, 10_000], "n^2", make=lambda n: range(n), clock=clock)
 
 def test_too_fast(perflaw):
     def pairs(items):
-        return sum(1 for a in items for b in items)
-    perflaw.assert_scales(pairs, [10, 20, 40, 80, 160, 320], at_most="n", make=lambda n: list(range(n)))
+        global now
+        now += 10 * len(items) ** 2
+    sizes = [10, 20, 40, 80, 160, 320]
+    perflaw.assert_scales(pairs, sizes, at_most="n", make=lambda n: list(range(n)), clock=clock)
 """)
     done = run_pytest(suite, status=1)
     assert "1 failed, 1 passed" in done.stdout

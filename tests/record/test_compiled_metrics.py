@@ -40,13 +40,13 @@ def test_allocations_are_those_that_the_function_asks_for(costs):
 
 
 def test_waiting_for_locks_and_conditions_and_holding_them(costs):
-    assert 100e6 < costs["waits"]["lock_wait"] < 1.1 * costs["waits"]["time"]
-    assert costs["holds"]["lock_wait"] < 50e6
-    assert costs["holds"]["lock_hold"] >= 200e6
-    assert costs["waits"]["lock_hold"] < 50e6
+    # A pause of the machine may lengthen any of these; what is compared differs by 200 ms without one.
+    assert 0.5 * costs["waits"]["time"] < costs["waits"]["lock_wait"] < 1.1 * costs["waits"]["time"]
+    assert costs["holds"]["lock_hold"] >= 200e6 > costs["holds"]["lock_wait"]
+    assert costs["waits"]["lock_hold"] < costs["waits"]["lock_wait"]
     assert costs["reads"]["lock_hold"] >= 20e6
     assert costs["awaits"]["lock_wait"] >= 200e6
-    assert costs["awaits"]["lock_hold"] < 100e6, "the mutex of a condition is not held while it is waited for"
+    assert costs["awaits"]["lock_hold"] < 200e6, "the mutex of a condition is not held while it is waited for"
 
 
 def test_what_the_kernel_counts(costs):

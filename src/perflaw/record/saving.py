@@ -94,12 +94,15 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
     known = program.definitions
     if known.started is None:
         why = known.failed or _NEVER_BEGAN.get(context.source.name, _NEVER_BEGAN["native"])
+        remedy = "perflaw doctor"
+        if execution.over:
+            why, remedy = f"it {execution.over}, before the tracer began", "a longer --timeout"
         if not (folder / "spool").exists():
             why = f"{folder / 'spool'} was removed while the program ran"
         discard(folder)
         status = execution.status
         problem = f"{execution.name}: nothing was recorded (exit status {status})"
-        raise TargetError(problem, why, "perflaw doctor", status=status)
+        raise TargetError(problem, why, remedy, status=status)
     run = context.manifest(folder, execution, program)
     # The program's own run is saved first, whatever happens to those of the children.
     kept: Path | None = _save(folder, _writer(context, run, program))

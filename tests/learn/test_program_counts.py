@@ -79,3 +79,14 @@ def test_what_grows_on_after_a_bend_is_not_known_exactly():
     assert law.learnt is not None
     assert law.spread({"n": 3000.0}) < 0.1
     assert 0.2 < law.spread({"n": 30000.0}) < 0.6
+
+
+def test_counts_that_several_laws_fit_are_told_as_no_exponential():
+    """Calls of a search that ends where its target lies: irregular, and far more at the largest size."""
+    n = np.repeat([100.0, 200, 400, 800, 1600], 2)
+    counts = np.repeat([478.0, 634, 620, 654, 3814], 2)
+    [law], _ = learn_counts(counts[:, None], {"n": n})
+    assert "exp" not in str(law.terms)
+    doubling = np.repeat([3.0, 4, 5, 6, 7, 8], 2)
+    [law], _ = learn_counts(2.0 ** doubling[:, None] + 7, {"k": doubling})
+    assert "exp" in str(law.terms)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.laws.reading import parse_expression
+from perflaw.report import tables
 from perflaw.report.annotations import MAX_LAWS, annotations_table
 from perflaw.report.documents import annotate_document
-from perflaw.report.tables import WIDTH, broken
+from perflaw.report.tables import WIDTH, broken, text_table
 from perflaw.types import Annotation
 
 from . import factory
@@ -70,3 +72,18 @@ def test_quantities_stay_whole() -> None:
     assert "14 ns" in broken("some words 14 ns more", [" "], 13)
     assert "{9 %}" in broken("some words {9 %} more", [" "], 14)
     assert "n <= 20" in broken("[a && n <= 20]", [" && ", " "], 9)
+
+
+CELL = st.text("ab c.·µ–²_[]()é\n", max_size=14)
+
+
+@given(st.data())
+def test_a_table_that_fits_is_the_one_that_rich_makes(data: st.DataObject) -> None:
+    columns = data.draw(st.integers(1, 5))
+    row = st.lists(CELL, min_size=columns, max_size=columns)
+    headings = [text.replace("\n", "") for text in data.draw(row)]
+    rows = data.draw(st.lists(row, max_size=4))
+    right = [index for index in range(columns) if data.draw(st.booleans())]
+    with mock.patch.object(tables, "_plain_table", return_value=None):
+        wrapped = text_table(headings, rows, right, False)
+    assert text_table(headings, rows, right, False) == wrapped

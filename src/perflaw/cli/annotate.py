@@ -46,24 +46,22 @@ def command(
     learnt = learn_experiment(experiment, runs, point, metric, paper)
     annotations = learnt.annotations
     check_point(point, annotations)
+    document = learnt.document(point)
     if output:
         from perflaw.store.evidence import by_key
 
         evidence = by_key(learnt.evidence, learnt.metric)
-        write_laws(Path(output), annotations, learnt.recordings, evidence, point, learnt.costs)
+        write_laws(Path(output), document, annotations, learnt.recordings, evidence, learnt.costs)
     if as_text and not as_json:
         from perflaw.report.annotations import law_file
 
         click.echo(law_file(annotations), nl=False)
         return 0
-    from perflaw.report.annotations import annotations_text
-    from perflaw.report.documents import annotate_document
-
-    runs_read = [one.run for one in learnt.recordings]
-    document = annotate_document(annotations, runs_read, point, learnt.program, learnt.sources)
     if as_json:
         print_document(document)
     else:
+        from perflaw.report.annotations import annotations_text
+
         click.echo(annotations_text(document, sys.stdout.isatty(), every), nl=False)
     return 0
 

@@ -199,6 +199,7 @@ def write_study_laws(path: Path, found: StudyResult, experiment: Experiment) -> 
     from perflaw.cli.law_files import write_laws
     from perflaw.learn.exploring.laws import metric_law
     from perflaw.learn.exploring.observations import usable
+    from perflaw.report.documents import annotate_document
     from perflaw.store.evidence import by_key, find_metric, gather
     from perflaw.types import Annotation, Scope
     from perflaw.types.studies import configuration_key
@@ -236,7 +237,8 @@ def write_study_laws(path: Path, found: StudyResult, experiment: Experiment) -> 
                 self_share=1.0,
             )
         )
-    write_laws(path, annotations, recordings, evidence)
+    document = annotate_document(annotations, [one.run for one in recordings], None)
+    write_laws(path, document, annotations, recordings, evidence)
 
 
 @click.command("explore", short_help="try configurations of a system and learn how its performance depends on them")

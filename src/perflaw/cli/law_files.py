@@ -54,6 +54,13 @@ class LearntExperiment:
     sources: tuple[GrowthSource, ...] = ()
     """Call sites at which growth enters a run of the size asked for."""
 
+    def document(self, at: Mapping[str, float] | None) -> dict[str, Any]:
+        """The document of ``annotate --json``."""
+        from perflaw.report.documents import annotate_document
+
+        runs = [one.run for one in self.recordings]
+        return annotate_document(self.annotations, runs, at, self.program, self.sources)
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedLaws:
@@ -213,7 +220,7 @@ def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping
 
     learnt = learn_experiment(name, (), at, metric, without=without)
     evidence = by_key(learnt.evidence, learnt.metric)
-    document = twin_document(learnt.annotations, learnt.recordings, evidence, at)
+    document = twin_document(learnt.document(at), learnt.annotations, learnt.recordings, evidence)
     loaded = _from_document(name, document, learnt.annotations)
     return replace(loaded, evidence=evidence, program=summarize(learnt.costs))
 
@@ -265,46 +272,50 @@ def twin_path(path: Path) -> Path:
 
 def write_laws(
     path: Path,
+    document: Document,
     annotations: Sequence[Annotation],
     recordings: Sequence[Recording],
     evidence: EvidenceByKey,
-    at: Mapping[str, float] | None = None,
     costs: ProgramCosts | None = None,
 ) -> None:
-    """Write a law file and its twin; StoreError if that is impossible."""
+    """Write annotations, whose ``document`` is given, as a law file and its twin; StoreError if that is impossible."""
     from perflaw.cli.options import write_text
     from perflaw.learn.series.series import without_garbage_collection
     from perflaw.report.annotations import law_file
     from perflaw.types.documents import dumps_short
 
     with without_garbage_collection():
-        twin = dumps_short(twin_document(annotations, recordings, evidence, at, costs)) + "\n"
+        twin = dumps_short(twin_document(document, annotations, recordings, evidence, costs)) + "\n"
     write_text(str(path), law_file(annotations), "-o another/file.law")
     write_text(str(twin_path(path)), twin, "-o another/file.law")
 
 
 def twin_document(
+    document: Document,
     annotations: Sequence[Annotation],
     recordings: Sequence[Recording],
     evidence: EvidenceByKey,
-    at: Mapping[str, float] | None = None,
     costs: ProgramCosts | None = None,
 ) -> dict[str, Any]:
-    """The twin's content: the laws with their intervals, and what a check needs of the evidence and costs behind them."""
+    """The twin's content: the laws with their intervals, and what a check needs of the evidence and costs behind them.
+
+    ``document`` is that of ``annotate --json`` for the same annotations and recordings.
+    """
     from perflaw.check.program_summary import summarize, summary_document
     from perflaw.check.twin import support
-    from perflaw.report.documents import annotate_document
 
     # Of several components of one name that of the largest share, as in the law file.
-    first: dict[tuple[str, str], Annotation] = {}
-    for annotation in annotations:
-        first.setdefault((annotation.component.name, annotation.metric.name), annotation)
-    document = annotate_document(list(first.values()), [one.run for one in recordings], at)
-    for annotation, content in zip(first.values(), document["annotations"], strict=True):
-        content.update(support(annotation, evidence))
-    for run, recording in zip(document["runs"], recordings, strict=True):
-        run["started"] = recording.run.started
+    first: dict[tuple[str, str], Document] = {}
+    for annotation, content in zip(annotations, document["annotations"], strict=True):
+        key = (annotation.component.name, annotation.metric.name)
+        if key not in first:
+            first[key] = {**content, **support(annotation, evidence)}
+    runs = zip(document["runs"], recordings, strict=True)
     summary = summarize(costs) if costs is not None else None
-    if summary is not None:
-        document["program"] = summary_document(summary)
-    return document
+    return {
+        **document,
+        "runs": [{**run, "started": recording.run.started} for run, recording in runs],
+        "program": summary and summary_document(summary),
+        "sources": [],
+        "annotations": list(first.values()),
+    }

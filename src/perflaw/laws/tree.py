@@ -63,10 +63,14 @@ class Expression:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Expression):
             return NotImplemented
+        if type(self) is not type(other) or self.label != other.label:
+            return False
+        if not self.operands and not other.operands:
+            return True
         return all(one == two for one, two in zip_longest(_labels(self), _labels(other)))
 
     def __hash__(self) -> int:
-        return hash(tuple(_labels(self)))
+        return hash(tuple(_labels(self)) if self.operands else (type(self).__name__, self.label))
 
     def __repr__(self) -> str:
         words = []

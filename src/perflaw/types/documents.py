@@ -115,17 +115,21 @@ def dumps_short(value: object) -> str:
     >>> dumps_short({"cost": [12.0, 0.5]})
     '{"cost":[12,0.5]}'
     """
-    return json.dumps(_short(encoded(value)), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return json.dumps(_short(value), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def _short(value: Any) -> Any:
-    """A value of JSON with its whole numbers as integers, as far as a float holds them exactly."""
+    """A value as JSON has it, with whole numbers as integers, as far as a float holds them exactly."""
     kind = type(value)
     if kind is float:
-        return int(value) if value.is_integer() and abs(value) < 2.0**53 else value
+        if value.is_integer() and abs(value) < 2.0**53:
+            return int(value)
+        return value if math.isfinite(value) else None
     if kind is dict:
-        return {key: one if type(one) in _PLAIN else _short(one) for key, one in value.items()}
-    return [one if type(one) in _PLAIN else _short(one) for one in value] if kind is list else value
+        return {str(key): one if type(one) in _PLAIN else _short(one) for key, one in value.items()}
+    if kind is list or kind is tuple:
+        return [one if type(one) in _PLAIN else _short(one) for one in value]
+    return value if kind in _PLAIN else _short(encoded(value))
 
 
 def finite(value: float | None) -> float | None:

@@ -112,7 +112,7 @@ def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:
     law = learnt.law
     if not law.segments:
         terms = _plain_terms(law, features)
-        steep = len(law.features) == 1 and _too_steep(terms, _positive_sizes(learnt, features))
+        steep = len(law.features) == 1 and _too_steep(terms, learnt, features)
         return _bounded(learnt, law.features[0], features) if steep else terms
     terms = {}
     for place, segment in enumerate(law.segments):
@@ -122,21 +122,20 @@ def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:
         for breakpoint_ in law.breakpoints[place : place + 1]:
             piece = restricted(piece, breakpoint_.feature, "<=", breakpoint_.value)
         terms.update(piece)
-    if len(law.features) == 1 and _too_steep(terms, _positive_sizes(learnt, features)):
+    if len(law.features) == 1 and _too_steep(terms, learnt, features):
         return _bounded(learnt, law.features[0], features)
     return terms
 
 
-def _positive_sizes(learnt: Learnt, features: Mapping[str, Array]) -> int:
-    """Number of sizes of the law's feature at which there are calls."""
-    return int(np.unique(features[learnt.law.features[0]][learnt.rows.series.y > 0]).size)
+def _too_steep(terms: TermSum, learnt: Learnt, features: Mapping[str, Array]) -> bool:
+    """Whether a power of a feature grows faster than calls do, or counts do not establish an exponential.
 
-
-def _too_steep(terms: TermSum, sizes: int) -> bool:
-    """Whether a power of a feature grows faster than calls do, or an exponential rests on fewer than so many sizes."""
-    few = sizes < MIN_EXPONENTIAL_SIZES
+    They do not where calls were made at few sizes, or where other growth laws fit equally well.
+    """
+    sizes = np.unique(features[learnt.law.features[0]][learnt.rows.series.y > 0]).size
+    open_ = sizes < MIN_EXPONENTIAL_SIZES or learnt.law.verdict != "law"
     return any(
-        power > MAX_EXPONENT if isinstance(base, Name) else isinstance(base, Call) and base.function == "exp" and few
+        power > MAX_EXPONENT if isinstance(base, Name) else isinstance(base, Call) and base.function == "exp" and open_
         for key in terms
         for base, power in key
     )

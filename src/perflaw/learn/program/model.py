@@ -159,17 +159,8 @@ class CostModel:
 
     def inclusive_terms(self) -> list[dict[Monomial, float]]:
         """Inclusive cost of a run in each function, (F,), as a sum of monomials."""
-        return self._sums(self.active.sum(self.coefficients))
-
-    def own_terms(self) -> list[dict[Monomial, float]]:
-        """Own cost of a run in each function, (F,), as a sum of monomials."""
-        owner = np.array([self.cells[strand.cell].component for strand in self.strands], dtype=np.intp)
-        owners = Incidence.of(owner, np.arange(owner.size), np.ones(owner.size), len(self.components))
-        return self._sums(owners.sum(self.coefficients))
-
-    def whole_terms(self) -> dict[Monomial, float]:
-        """Cost of a run as a sum of monomials."""
-        return self._sums(self.coefficients.sum(axis=0, keepdims=True))[0]
+        of_functions = self.active.sum(self.coefficients)
+        return [{self.monomials[t]: float(row[t]) for t in np.flatnonzero(row)} for row in of_functions]
 
     def composed(self) -> Array:
         """Cost that the model gives to each execution it was learnt from, at that run's speed, (R,)."""
@@ -288,9 +279,6 @@ class CostModel:
             out[mine] = units[place] @ coefficients / size
         drift = np.minimum(np.maximum(random.normal(0.0, law.drift * beyond, DRAWS), -FARTHEST), FARTHEST)
         return np.minimum(np.maximum(out, 0.01), 100.0) * np.exp(drift)
-
-    def _sums(self, coefficients: Array) -> list[dict[Monomial, float]]:
-        return [{self.monomials[t]: float(row[t]) for t in np.flatnonzero(row)} for row in np.atleast_2d(coefficients)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -85,7 +85,8 @@ def annotations_table(document: Document, colour: bool, every: bool = False) -> 
             cost = predicted_text(predicted, one["unit"]).replace(" (", "\n(") if predicted else NOTHING
         rows.append((percent(one["share"]), growth, cost))
     # Names and laws share the room that the other columns leave.
-    taken = len("share") + _widest([_GROWTH, *(row[1] for row in rows)]) + _widest([last, *(row[2] for row in rows)])
+    columns = zip(("share", _GROWTH, last), *rows, strict=True)
+    taken = sum(_widest(column) for column in columns)
     room = width(colour) - taken - 8
     longest = max((len(printable(one["component"])) for one in shown), default=0)
     name_width = min(longest, max(_MIN_NAME_WIDTH, int(room * _NAME_PART)))

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from perflaw.errors import UsageError
-from perflaw.pytest_plugin.scales import ScalingError, ScalingWarning, assert_scales
+from perflaw.pytest_plugin.scales import ScalingError, ScalingWarning, Subject, assert_scales
 from tests.pytest_plugin.simulated import Machine
 
 SIZES = (100, 300, 1000, 3000, 10_000)
@@ -94,6 +94,27 @@ def test_a_disturbance_during_the_large_sizes_is_measured_again():
         warnings.simplefilter("always")
         assert_scales(machine.run, SIZES, "n", clock=machine.clock)
     assert machine.now > 50e9
+
+
+def test_time_for_which_others_had_the_cpu_is_left_out(monkeypatch):
+    """A thread that is queued for longer than its calls take would seem to need the same time at all sizes."""
+
+    class Queued(Machine):
+        queued = 0.0
+
+        def run(self, n):
+            super().run(n)
+            delay = float(self.random.uniform(3e9, 6e9))
+            self.queued += delay
+            self.now += delay
+
+    machine = Queued(lambda n: 10.0 * n**2, noise=0.02)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        assert_scales(machine.run, SIZES, "n log n", clock=machine.clock)
+    monkeypatch.setattr(Subject, "queued_ns", lambda subject: int(machine.queued))
+    with pytest.raises(ScalingError, match=r"grows as n\^2\.0"):
+        assert_scales(machine.run, SIZES, "n log n", clock=machine.clock)
 
 
 def test_what_is_open_warns_at_the_line_of_the_test():

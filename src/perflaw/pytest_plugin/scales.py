@@ -7,7 +7,8 @@ the bound holds; if it contains both, the answer is inconclusive, which warns an
 
 Times are measured in rounds over all sizes, short calls in loops, without garbage collection; the best of three counts.
 Noise of a machine only ever adds time, and comes in bursts. The best of three neighbouring blocks drops a burst that hits
-one of them; going round over the sizes spreads a drift of the machine over all of them.
+one of them; going round over the sizes spreads a drift of the machine over all of them. Time for which others had the CPU
+is left out: where it lasts longer than all calls, they would seem to cost the same at all sizes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -59,6 +61,15 @@ class Subject:
     """Size → its argument, or a tuple of them; None: the size itself is the argument. Runs outside of the timing."""
     clock: Clock
     """Clock, ns."""
+
+    def queued_ns(self) -> int:
+        """Time for which this thread was ready to run while others had the CPU, ns; 0 by a clock that a test brings."""
+        if self.clock is not time.perf_counter_ns:
+            return 0
+        try:
+            return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+        except (OSError, IndexError):  # a kernel that does not tell
+            return 0
 
     def arguments(self, n: int) -> tuple[object, ...]:
         """Arguments for a call."""
@@ -142,12 +153,16 @@ def measure(subject: Subject, sizes: Sequence[int], rounds: int) -> Sample:
 
 
 def _block(subject: Subject, prepared: list[tuple[object, ...]]) -> int:
-    """Time of a call with each of the arguments, ns."""
+    """Time of a call with each of the arguments, ns, without what the thread was queued for a CPU meanwhile."""
     function, clock = subject.function, subject.clock
+    queued, cpu = subject.queued_ns(), time.thread_time_ns()
     begin = clock()
     for arguments in prepared:
         function(*arguments)
-    return clock() - begin
+    spent = clock() - begin
+    cpu, queued = time.thread_time_ns() - cpu, subject.queued_ns() - queued
+    # It may have been queued just before or behind the calls, which took their CPU time at least.
+    return min(spent, max(spent - queued, cpu)) if queued else spent
 
 
 _POWER = r"n(?:\s*(?:\^|\*\*)\s*(?P<exponent>\d+(?:\.\d+)?))?"

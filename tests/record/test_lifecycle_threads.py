@@ -29,14 +29,15 @@ with ThreadPoolExecutor(4) as pool: print(sum(pool.map(work, range(1_000))))
 """
 DAEMONS = """
 import threading, time
-def step(): pass
+turns = {}
+def step(): turns[threading.get_ident()] = turns.get(threading.get_ident(), 0) + 1
 def spin():
     while True: step(); sum(range(1000))
 def nap():
     while True: time.sleep(0.001); step()
-def idle(): threading.Event().wait()
+def idle(): turns['idle'] = 5; threading.Event().wait()
 for target in (spin, nap, nap, idle): threading.Thread(target=target, daemon=True).start()
-time.sleep(0.4)
+while len(turns) < 4 or min(turns.values()) < 5: time.sleep(0.01)
 print('bye')
 """
 DEEP_IN_A_SMALL_STACK = """

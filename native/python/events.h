@@ -62,6 +62,7 @@ static inline int event_push(Thread *thread, const Function *function, Frame *fr
 static inline int event_define(Thread *thread, Function *function, int64_t *now) {
     int32_t number = function_define(function);
     if (number && !function->is_own) thread_write(thread, thread->last_stamp, 0, number, -1, -1, EVENT_LIBRARY);
+    if (number && function->is_observed) thread_write(thread, thread->last_stamp, 0, number, -1, -1, EVENT_OBSERVE);
     *now = clock_ns(&recording.clock);
     return number != 0;
 }
@@ -76,14 +77,16 @@ static inline int event_enter(Thread *thread, Function *function, Frame *frame, 
     int32_t site = event_site(thread, linked), key = -1;
     if (!event_push(thread, function, frame)) return 0;
     int is_looked_at = --function->countdown < 0, read = 0;
+    int is_first = thread->observation && sampling_is_first(thread, function);
     /* What a handler takes that seldom runs is measured each time: it stands for many calls, or takes much longer. */
-    int is_measured = is_looked_at || function->mode == COUNTED;
+    int is_measured = is_looked_at || is_first || function->mode == COUNTED;
     thread->overhead_depth += is_measured;
     if (is_looked_at) key = sampling_enter(thread, function, &read);
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, key, EVENT_ENTER);
-    if (read) sampling_read(thread, function, frame);
+    if (function->is_observed && key >= 0) sampling_observe(thread, now);
+    if (read || is_first) sampling_read(thread, function, frame, !read);
     else if (branches_wanted) counting_forget(frame);
-    if (!is_looked_at && measured_is_plain(thread, measured))
+    if (!is_looked_at && !is_first && measured_is_plain(thread, measured))
         costs_add_enter(&recording.costs.call, now - measured.begun, clock_ns(&recording.clock) - now);
     if (measured.begun || function->mode == COUNTED) budget_watch(thread, function, frame, stamp);
     thread->overhead_depth -= is_measured;
@@ -102,6 +105,7 @@ static inline int event_resume(Thread *thread, Function *function, Frame *frame,
     int32_t site = event_site(thread, linked);
     if (!event_push(thread, function, frame)) return 0;
     thread_write(thread, stamp, (int64_t)(intptr_t)frame, function->number, site, -1, EVENT_RESUME);
+    if (function->is_observed) sampling_observe(thread, now);
     PassCosts *costs = &recording.costs.resume;
     if (measured_is_plain(thread, measured)) costs_add_enter(costs, now - measured.begun, clock_ns(&recording.clock) - now);
     thread->overhead_ns += costs->enter_ns;
@@ -134,6 +138,7 @@ static inline int event_leave(Thread *thread, int kind, int hands, const Frame *
     if (!thread->height) return 0;
     if (thread->open[thread->height - 1].frame != frame && !event_uncover(thread, frame)) return 0;
     thread->height--;
+    if (thread->height < thread->observed_height) thread->observation = thread->observed_height = 0;
     MeasuredEvent measured = measured_begin(thread);
     int64_t stamp = thread_stamp(thread, now);
     budget_next_event(thread, frame, stamp);

@@ -127,6 +127,15 @@ static int matches(const char *globs, const char *name, const char *qualified) {
     return 0;
 }
 
+/* Whether invocations of a function are observations: its name is what the person wrote, or ends with it after a dot. */
+static int is_observed(const char *name, const char *qualified) {
+    const char *per = recording.settings.per;
+    char ending[1024] = "*.";
+    if (!*per || strlen(per) + sizeof "*." > sizeof ending) return 0;
+    strcat(ending, per);
+    return matches(per, name, qualified) || matches(ending, name, qualified);
+}
+
 static enum Mode mode_of(const char *name, const char *qualified, enum Origin origin) {
     const Settings *settings = &recording.settings;
     if (origin == INTERNAL || matches(settings->exclude, name, qualified)) return NEVER;
@@ -166,10 +175,12 @@ void naming_set_mode(Function *function) {
     enum Origin origin = function->origin;
     char *qualified = function->is_in_main ? full_name("__main__", function->code) : NULL;
     function->is_own = origin == OWN;
-    function->mode = mode_of(function->name, qualified, origin);
+    function->is_observed = origin != INTERNAL && is_observed(function->name, qualified);
+    function->mode = function->is_observed ? ALWAYS : mode_of(function->name, qualified, origin);
     free(qualified);
     if (function->mode == NEVER && origin != INTERNAL) note_unselected(function->name);
     function->is_left_out_in_imports = origin == LIBRARY && !*recording.settings.select;
     function->is_body = is_body(function->code) && !is_main_script(function);
-    function->may_be_counted = function->is_left_out_in_imports && !frame_is_generator(function->code) && budget_is_kept();
+    function->may_be_counted = function->is_left_out_in_imports && !function->is_observed &&
+                               !frame_is_generator(function->code) && budget_is_kept();
 }

@@ -28,7 +28,7 @@ void process_read_settings(PyObject *given) {
     recording.process++;
     Settings *settings = &recording.settings;
     char *before[] = {settings->spool, settings->main, settings->own, settings->select, settings->exclude, settings->folder,
-                      settings->metrics};
+                      settings->metrics, settings->per};
     for (size_t at = 0; at < sizeof before / sizeof *before; at++) free(before[at]);
     Py_XDECREF(settings->given);
     settings->spool = setting(given, "PERFLAW_TARGET_SPOOL");
@@ -38,6 +38,7 @@ void process_read_settings(PyObject *given) {
     settings->exclude = setting(given, "PERFLAW_TARGET_EXCLUDE");
     settings->folder = setting(given, "PERFLAW_TARGET_FOLDER");
     settings->metrics = setting(given, "PERFLAW_TARGET_METRICS");
+    settings->per = setting(given, "PERFLAW_TARGET_PER");
     char *clock = setting(given, "PERFLAW_TARGET_CLOCK"), *seed = setting(given, "PERFLAW_TARGET_SEED");
     char *pid = setting(given, "PERFLAW_TARGET_RECORDER"), *entered = setting(given, "PERFLAW_TARGET_ENTERED_NS");
     char *collect = setting(given, "PERFLAW_TARGET_COLLECT");
@@ -67,7 +68,7 @@ void process_forget(void) {
     numbers_forget();
     text_free(&recording.unselected_names);
     text_free(&recording.earlier_names);
-    recording.unselected_functions = recording.fake_now = recording.turn_count = 0;
+    recording.unselected_functions = recording.fake_now = recording.turn_count = recording.observing_ns = 0;
     recording.last_writer = NULL;
     recording.stop_reason = NULL;
     recording.forked = 0;

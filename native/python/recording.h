@@ -38,6 +38,8 @@ typedef struct Function {
     int is_own;         /* written by the person, not part of a library */
     int is_body;        /* code of a module or class, which runs when it is imported; 0 for the main script */
     int is_left_out_in_imports; /* a library function that is recorded by default (enum LibraryCalls) */
+    int is_observed; /* each of its outermost invocations is an observation */
+    uint32_t observation; /* the last one in which its features were read (sampling.h) */
     int may_be_counted; /* whether it is only counted if timing it costs too much; 0 once it has called others */
     int32_t leaf_calls; /* calls that were looked at and called nothing that is recorded, and their time; of late */
     int32_t until_timed; /* calls that are counted before one is timed again */
@@ -66,6 +68,7 @@ typedef struct Thread {
     Ring ring;
     OpenFrame *open;
     uint32_t height, capacity;
+    uint32_t observation, observed_height; /* number of the observation that is sampled, 0: none; height within it */
 #if PY_VERSION_HEX < 0x030C0000
     /* Of the open frames the lowest that were entered before the recording, and their code: no event tells their end. */
     uint32_t earlier;
@@ -125,6 +128,7 @@ typedef struct Costs {
 
 typedef struct Settings {
     char *spool, *main, *own, *select, *exclude, *folder, *metrics;
+    char *per; /* the function of which each invocation is an observation; empty: none */
     uint64_t seed;
     int64_t entered_ns; /* CPU time of the process before anything of the tracer was loaded */
     double budget; /* how many times as long as without the tracer the program may take; 0: as long as it likes */
@@ -145,6 +149,8 @@ typedef struct Recording {
     char folder[3072];
     uint32_t ring_count;
     int64_t thread_count, turn_count;
+    uint32_t observations; /* how many were sampled */
+    int64_t observing_ns;  /* time spent on reading features of calls within them so far */
     const Thread *last_writer;                     /* the thread that wrote the last event */
     int64_t unselected_functions; /* functions that were met and are not recorded */
     Text unselected_names;   /* names of some of them */

@@ -13,6 +13,7 @@ int32_t sampling_enter(Thread *thread, Function *function, int *read) {
     if (!function->sampler && !(function->sampler = calloc(1, sizeof *function->sampler))) return -1;
     ReadingTime time = {
         clock_ns(&recording.clock) - recording.started_ns, recording.reading_ns, recording.settings.fake_clock};
+    if (function->is_observed) time.reading_ns = 0; /* the sample of observations is not made smaller */
     uint32_t size = skips_sample_size(numbers_of_components());
     SamplerChoice choice = sampler_choose(function->sampler, &time, size, &thread->random_state);
     if (choice.is_bounded) define_sample(function, choice.bits);
@@ -63,7 +64,7 @@ static void write_value(void *context, int32_t feature, double value) {
     if (feature) thread_write(reading->thread, bits, reading->frame, feature, -1, -1, EVENT_FEATURE);
 }
 
-void sampling_read(Thread *thread, Function *function, Frame *frame) {
+void sampling_read(Thread *thread, Function *function, Frame *frame, int is_first) {
     int64_t stamp = overhead_begin();
     Reading reading = {thread, function, (int64_t)(intptr_t)frame};
     FeatureSink sink = {&reading, feature_number, type_number, write_value};
@@ -80,6 +81,9 @@ void sampling_read(Thread *thread, Function *function, Frame *frame) {
     if (branches_wanted) counting_begin(function, frame);
     PyErr_Restore(type, value, trace);
     int64_t spent = overhead_end(stamp);
-    function->sampler->reading_ns += spent;
-    recording.reading_ns += spent;
+    if (is_first) recording.observing_ns += spent;
+    else {
+        function->sampler->reading_ns += spent;
+        recording.reading_ns += spent;
+    }
 }

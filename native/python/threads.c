@@ -102,7 +102,7 @@ Thread *thread_create(void) {
         if (!make_ring(thread)) return NULL;
     }
     thread->number = ++recording.thread_count;
-    thread->height = 0;
+    thread->height = thread->observation = 0;
 #if PY_VERSION_HEX < 0x030C0000
     thread->earlier = 0;
 #endif

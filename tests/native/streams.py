@@ -15,6 +15,7 @@ from perflaw.record.tree.records import (
     EXIT,
     FEATURE,
     LIBRARY,
+    OBSERVE,
     RESUME,
     SWITCH,
     THREAD,
@@ -48,7 +49,7 @@ class Program:
         ]
         if more:
             self.actions += [self._count, self._count, self._switch, self._end, self._aside, self._counted_call]
-            self.actions += [self._library]
+            self.actions += [self._library, self._observe]
         self.clock, self.frame = 0, 0
         self.serials: dict[int, int] = {}
         """Thread → serial number of its stack that runs."""
@@ -144,6 +145,9 @@ class Program:
 
     def _library(self, stack: list[int], argument: int) -> Event:
         return (0, 0, argument % self.codes + 1, -1, -1, LIBRARY)
+
+    def _observe(self, stack: list[int], argument: int) -> Event:
+        return (0, 0, argument % self.codes + 1, -1, -1, OBSERVE)
 
     def _read(self, stack: list[int], argument: int) -> Event | None:
         bits = struct.unpack("<q", struct.pack("<d", argument / 7))[0]

@@ -94,7 +94,7 @@ def test_plain_calls_give_what_the_twin_gives(library, tmp_path, calls, seed):
     assert_parity(library, tmp_path, [(1, stream.events)], seed)
 
 
-steps = st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 10**6), st.integers(0, 10**12))
+steps = st.tuples(st.integers(0, 1), st.integers(0, 15), st.integers(0, 10**6), st.integers(0, 10**12))
 bounds = st.builds(
     TreeLimits, st.integers(1, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3), spans=st.integers(0, 30)
 )
@@ -126,9 +126,11 @@ def test_long_random_programs_give_what_the_twin_gives(library, tmp_path, seed, 
     random, program = Random(seed), Program(codes=seed * 3, sites=seed + 1, more=True)
     for _ in range(20000):
         thread = 1 if random.random() < 0.97 else 2
-        program.step(thread, random.randrange(15), random.randrange(10**6), random.randrange(1 << random.randrange(40)))
+        choice, argument = random.randrange(len(program.actions)), random.randrange(10**6)
+        program.step(thread, choice, argument, random.randrange(1 << random.randrange(40)))
     tree = assert_parity(library, tmp_path, program.pieces, seed, limits)
     assert tree.calls > 1000
+    assert any(call.parts for calls in tree.samples.values() for call in calls)
     assert bool(tree.folded) == bool(tree.unlinked) == (limits != USUAL)
 
 

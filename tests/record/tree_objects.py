@@ -65,11 +65,11 @@ def _nodes(tables: dict[Export, Array], lanes: int) -> list[TreeNode]:
 def _samples(tables: dict[Export, Array], lanes: int) -> dict[int, list[SampledCall]]:
     samples: dict[int, list[SampledCall]] = {}
     costs = iter(tables[Export.COSTS]["cost"].tolist())
-    callees, features = rows_of(tables[Export.CALLEES]), rows_of(tables[Export.FEATURES])
-    for code, *sample, callee_count, feature_count in rows_of(tables[Export.SAMPLES]):
-        counts = ((costs, lanes), (callees, callee_count), (features, feature_count))
-        parts = (tuple(islice(rows, count)) for rows, count in counts)
-        samples.setdefault(code, []).append(SampledCall(*sample, *parts))
+    callees, features, parts = (rows_of(tables[each]) for each in (Export.CALLEES, Export.FEATURES, Export.PARTS))
+    for code, *sample, callee_count, feature_count, part_count in rows_of(tables[Export.SAMPLES]):
+        counts = ((costs, lanes), (callees, callee_count), (features, feature_count), (parts, part_count))
+        of_sample = (tuple(islice(rows, count)) for rows, count in counts)
+        samples.setdefault(code, []).append(SampledCall(*sample, *of_sample))
     return samples
 
 

@@ -29,6 +29,8 @@ enum {
     EVENT_COUNT,
     /* code: a function of a library, of which contexts are put together first; written before its first call */
     EVENT_LIBRARY,
+    /* code: a function of which each outermost invocation is an observation by itself; written before its first call */
+    EVENT_OBSERVE,
 };
 
 enum { MAX_CODE = 1 << 20 }; /* numbers of functions are below; 0 is no function but a tracer's calibration */

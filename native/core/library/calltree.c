@@ -7,6 +7,7 @@
 #include "core/tree/lanes.h"
 #include "core/tree/moments.h"
 #include "core/tree/nodes.h"
+#include "core/tree/observations.h"
 #include "core/tree/reservoir.h"
 #include "core/tree/spans.h"
 #include "core/tree/stacks.h"
@@ -54,6 +55,7 @@ static inline __attribute__((always_inline)) int64_t close_segment(Tree *tree, S
     Function *function = top->node->function;
     const Descendant descendant = {slot->number, slot->depth, top->uncounted, spent, events};
     if (caller) descendants_add(&tree->arena, &caller->callees, &descendant);
+    observations_add(tree, stack, top, caller, spent);
     top->uncounted = 0;
     top->time = plus(top->time, spent);
     top->events = plus(top->events, events);
@@ -116,6 +118,7 @@ static inline Invocation *begin(Tree *tree, Stack *stack, const Event *event, in
     new->uncounted = 1;
     new->kind = PLAIN;
     new->min_span_time = node->min_span_time;
+    observations_begin(tree, stack, 1);
     spans_begin(stack, new);
     return new;
 }
@@ -138,6 +141,7 @@ static void count(Tree *tree, Stack *stack, const Event *event) {
     const Descendant descendant = {node->number, node->depth, 1, 0, 1};
     if (caller && caller->deeper.loan) descendants_copy_loan(&tree->arena, &caller->deeper); /* as for any other call */
     if (caller) descendants_add(&tree->arena, &caller->callees, &descendant);
+    observations_count(tree, stack, node);
     moments_count(node);
     if (node->site == ELSEWHERE) tree->folded++;
     stack->events++;
@@ -154,6 +158,12 @@ static void count(Tree *tree, Stack *stack, const Event *event) {
 static void library(Tree *tree, const Event *event) {
     Function *function = (uint32_t)event->code - 1 < MAX_CODE - 1 ? nodes_function(tree, event->code) : NULL;
     if (function) function->is_library = 1;
+}
+
+/* A function whose invocations are observations, which is not called yet. */
+static void observe(Tree *tree, const Event *event) {
+    Function *function = (uint32_t)event->code - 1 < MAX_CODE - 1 ? nodes_function(tree, event->code) : NULL;
+    if (function) function->is_observed = tree->is_observing = 1;
 }
 
 /* Work that the interpreter does aside begins. It is no event, so that events tell only of the program's own work. */
@@ -215,6 +225,7 @@ static void resume(Tree *tree, const EventSource *source, const Event *event) {
         if (!stacks_resume(tree, stack, suspended)) return;
         top = stacks_top(stack);
         top->kind = RESUMED;
+        observations_begin(tree, stack, 0);
     } else { /* it began before the recording, so nothing is learnt of the call */
         top = begin(tree, stack, event, -event->code, slot);
     }
@@ -228,12 +239,9 @@ static void resume(Tree *tree, const EventSource *source, const Event *event) {
 static void feature(Tree *tree, Stack *stack, const Event *event) {
     Invocation *top = stacks_top(stack);
     if (!stack->height || top->frame != event->frame) return;
-    uint64_t old = top->feature_capacity, new = old ? old * 2 : 4, size = sizeof(Feature);
-    if (top->feature_count == old) {
-        if (!arena_enlarge(&tree->arena, (void **)&top->features, old * size, new * size)) return;
-        top->feature_capacity = (uint32_t)new;
-    }
-    top->features[top->feature_count++] = (Feature){event->code, event->value};
+    const Feature feature = {event->code, event->value};
+    stacks_add_feature(tree, top, feature);
+    observations_read(tree, stack, feature);
 }
 
 static void change(Tree *tree, Stack *stack, const Event *event) {
@@ -253,6 +261,7 @@ static void feed_rare(Tree *tree, EventSource *source, const Event *event) {
         case EVENT_ASIDE: enter_aside(tree, stack, event); break;
         case EVENT_COUNT: count(tree, stack, event); break;
         case EVENT_LIBRARY: library(tree, event); break;
+        case EVENT_OBSERVE: observe(tree, event); break;
         case EVENT_DEAD: stacks_bury(tree, stack, event->frame); break;
         case EVENT_CHANGE: change(tree, stack, event); break;
         case EVENT_SWITCH: stacks_switch(tree, source, event->frame, event->value); break;

@@ -66,6 +66,7 @@ static const struct {
     [TABLE_COSTS] = {export_samples, sizeof(CostRow)},
     [TABLE_CALLEES] = {export_samples, sizeof(Callee)},
     [TABLE_FEATURES] = {export_samples, sizeof(Feature)},
+    [TABLE_PARTS] = {export_samples, sizeof(Callee)},
     [TABLE_WORST] = {export_worst, sizeof(WorstRow)},
     [TABLE_SPANS] = {export_worst, sizeof(SpanRow)},
     [TABLE_PATH_CODES] = {export_paths, sizeof(PathCodeRow)},

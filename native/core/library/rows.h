@@ -2,7 +2,7 @@
  * record/tree/core.py has the same for NumPy, and a test compares the sizes.
  *
  * A table of lanes has one row per lane for every row of the table before it, in the same order; so do the costs of
- * samples. Callees and features follow in the order of the samples, which say how many they have; so do spans in the
+ * samples. Callees, features and parts follow in the order of the samples, which say how many they have; so do spans in the
  * order of the worst invocations.
  *
  * Ownership: a RowSink writes to the caller's buffer. Threads: one at a time. Cost: a copy per row.
@@ -19,7 +19,7 @@ enum {
     TABLE_HEAD, TABLE_NODES, TABLE_NODE_LANES, TABLE_PAIRS, TABLE_PAIR_LANES, TABLE_LINKS, TABLE_LINK_LANES,
     TABLE_HISTOGRAM, TABLE_WAITS, TABLE_CODES, TABLE_CODE_LANES, TABLE_SAMPLES, TABLE_COSTS, TABLE_CALLEES,
     TABLE_FEATURES, TABLE_WORST, TABLE_SPANS,
-    TABLE_PATH_CODES, TABLE_PATH_SEEN, TABLE_PATH_PIECES, TABLE_PATH_BUCKETS, TABLE_PATH_BATCHES, TABLES
+    TABLE_PATH_CODES, TABLE_PATH_SEEN, TABLE_PATH_PIECES, TABLE_PATH_BUCKETS, TABLE_PATH_BATCHES, TABLE_PARTS, TABLES
 };
 
 typedef struct HeadRow {
@@ -56,7 +56,7 @@ typedef struct CodeLaneRow {
     int64_t total[2], self[2];
 } CodeLaneRow;
 typedef struct SampleRow {
-    int64_t code, sequence, node, started, uniform_key, stratum_key, waited, callees, features;
+    int64_t code, sequence, node, started, uniform_key, stratum_key, waited, callees, features, parts;
 } SampleRow;
 typedef struct CostRow {
     int64_t cost;
@@ -84,7 +84,7 @@ typedef struct BucketRow {
 typedef struct BatchRow {
     int64_t batches, sum, squares[2];
 } BatchRow;
-/* The rows of callees are Callee, those of features are Feature (tree.h). */
+/* The rows of callees and parts are Callee, those of features are Feature (tree.h). */
 
 /* Where rows go. Their bytes are always counted in `needed`, and copied as long as they fit. */
 typedef struct RowSink {

@@ -29,7 +29,7 @@ static void sift_up(SampleEntry *heap, uint32_t at, SampleEntry entry) {
 
 static uint64_t bytes_of(const Sample *sample) {
     return sizeof(Sample) + sample->callees * sizeof(Callee) + sample->features * sizeof(Feature) +
-           sample->costs * sizeof(Cost);
+           sample->costs * sizeof(Cost) + sample->parts * sizeof(Callee);
 }
 
 static void release(Arena *arena, Sample *sample) {
@@ -116,10 +116,18 @@ static void copy_callees(Callee *to, const Descendants *callees) {
     }
 }
 
-static Sample *copy(Tree *tree, uint64_t sequence, const Invocation *completed) {
+static void copy_parts(Callee *to, const Descendants *parts) {
+    for (uint32_t at = 0; at < parts->count; at++) {
+        const Descendant *part = &parts->items[at];
+        to[at] = (Callee){part->node, (int64_t)part->calls, part->time, minus(part->time, part->events)};
+    }
+}
+
+/* The parts of an observation are kept where it is in the uniform sample. */
+static Sample *copy(Tree *tree, uint64_t sequence, const Invocation *completed, int in_uniform) {
     Sample sample = {sequence, completed->started, completed->time, completed->events, completed->node->number,
                      completed->key, minus(completed->waited, completed->consumed), 1, completed->callees.count, completed->feature_count,
-                     length_of(completed->changes)};
+                     length_of(completed->changes), in_uniform ? completed->parts.count : 0};
     Sample *new = arena_alloc(&tree->arena, bytes_of(&sample));
     if (!new) return NULL;
     *new = sample;
@@ -129,6 +137,7 @@ static Sample *copy(Tree *tree, uint64_t sequence, const Invocation *completed) 
     Cost *cost = sample_costs(new);
     for (const Lane *lane = completed->changes; lane; lane = lane->next)
         *cost++ = (Cost){(int64_t)lane->metric, ((const Change *)lane)->value};
+    if (new->parts) copy_parts(sample_parts(new), &completed->parts);
     return new;
 }
 
@@ -141,7 +150,7 @@ void reservoir_take(Tree *tree, Function *function, uint64_t sequence, const Inv
     uint64_t key = scramble(sequence ^ tree->seed);
     int in_uniform = completed->key >= 0 && (uint64_t)completed->key < uniform->bound, in_stratum = key < stratified->bound;
     if (!in_uniform && !in_stratum) return;
-    Sample *sample = copy(tree, sequence, completed);
+    Sample *sample = copy(tree, sequence, completed, in_uniform);
     if (!sample) return;
     if (in_uniform) keep(arena, uniform, tree->uniform_size, (SampleEntry){(uint64_t)completed->key, sequence, sample});
     if (in_stratum) keep(arena, stratified, tree->stratum_size, (SampleEntry){key, sequence, sample});

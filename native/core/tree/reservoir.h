@@ -36,5 +36,6 @@ static inline Feature *sample_features(const Sample *sample) {
     return (Feature *)(sample_callees(sample) + sample->callees);
 }
 static inline Cost *sample_costs(const Sample *sample) { return (Cost *)(sample_features(sample) + sample->features); }
+static inline Callee *sample_parts(const Sample *sample) { return (Callee *)(sample_costs(sample) + sample->costs); }
 
 #endif

@@ -26,6 +26,15 @@ int stacks_make_room(Tree *tree, Stack *stack, uint32_t code) {
     return 1;
 }
 
+void stacks_add_feature(Tree *tree, Invocation *invocation, Feature feature) {
+    uint64_t old = invocation->feature_capacity, new = old ? old * 2 : 4, size = sizeof(Feature);
+    if (invocation->feature_count == old) {
+        if (!arena_enlarge(&tree->arena, (void **)&invocation->features, old * size, new * size)) return;
+        invocation->feature_capacity = (uint32_t)new;
+    }
+    invocation->features[invocation->feature_count++] = feature;
+}
+
 /* The top has died. Its changes are its caller's, as its time is. */
 static void drop_top(Tree *tree, Stack *stack) {
     Invocation *dead = stacks_top(stack);

@@ -34,10 +34,14 @@ static inline Invocation *stacks_push(Tree *tree, Stack *stack, uint32_t code) {
 static inline void stacks_clear(Tree *tree, Invocation *invocation) {
     descendants_clear(&tree->arena, &invocation->callees);
     descendants_clear(&tree->arena, &invocation->deeper);
+    if (tree->is_observing) descendants_clear(&tree->arena, &invocation->parts);
     invocation->feature_count = 0;
     if (invocation->segment_changes) lane_clear(&tree->arena, &invocation->segment_changes);
     if (invocation->changes) lane_clear(&tree->arena, &invocation->changes);
 }
+
+/* Add a feature that was read of an invocation. */
+void stacks_add_feature(Tree *tree, Invocation *invocation, Feature feature);
 
 /* Close what is above the invocation of a frame, without samples; what it cost is its caller's. Frame 0: close
  * everything. 0 if the frame is not open. */

@@ -161,6 +161,7 @@ typedef struct Function {
     struct FunctionPaths *paths;  /* core/paths/pieces.h */
     /* whether its worst invocations have no spans any more, because there were too many in all */
     uint32_t spans_dropped;
+    uint32_t is_observed;         /* whether its outermost invocations are observations (observations.h) */
     WorstList *worst;             /* NULL until an invocation has completed */
     int64_t worst_bound;          /* a longer invocation is among the worst */
 } Function;
@@ -228,9 +229,11 @@ typedef struct Invocation {
     uint32_t first_span;          /* index in the stack's spans where those of this segment begin */
     uint32_t kind;                /* enum InvocationKind */
     uint32_t is_consumed;         /* while suspended: whether its consumer has a value of it */
+    uint32_t is_observed;         /* whether it is an observation; means nothing while no function is observed */
     Lane *segment_changes, *changes; /* Change, descendants included: in this segment, and in those before it */
     uint32_t feature_count, feature_capacity;
     Descendants callees, deeper;  /* one level below, and further below */
+    Descendants parts;            /* of an observation (observations.h); else empty */
     Feature *features;
     int64_t overhead_ns;          /* while suspended: that of the event source that it was last in */
     uint32_t source;              /* number of that source */
@@ -253,6 +256,7 @@ typedef struct Stack {
     uint64_t *times;   /* of the chain, so that four of them fill a register */
     Span *spans;       /* that completed lately, in that order */
     uint32_t span_count, span_capacity;
+    uint32_t observed; /* place of the open invocation that is observed, 0: none; one that is beyond the height has ended */
     struct Stack *previous, *next; /* of the same thread */
 } Stack;
 
@@ -277,8 +281,8 @@ typedef struct Sample {
     int64_t started, time, events;
     int32_t node, key;
     int64_t waited; /* while it was suspended, and no consumer had a value of it; its time excludes that */
-    uint32_t references, callees, features, costs;
-} Sample; /* Callee[callees], Feature[features] and Cost[costs] follow */
+    uint32_t references, callees, features, costs, parts;
+} Sample; /* Callee[callees], Feature[features], Cost[costs] and Callee[parts], which has own costs, follow */
 
 typedef struct SampleEntry {
     uint64_t key, sequence;
@@ -306,6 +310,7 @@ typedef struct Tree {
     uint32_t has_stamps, max_distance, lane_count, link_count, pair_count, sampled_functions, uniform_size, stratum_size;
     uint32_t span_count; /* spans kept of worst invocations */
     uint32_t library_node_count; /* nodes of functions of libraries */
+    uint32_t is_observing; /* whether any function is observed */
     Grid nodes, functions; /* functions: Function *, by number */
     Table children, pair_index, link_index, stacks;
     Table suspended; /* frame -> block with its Invocation */

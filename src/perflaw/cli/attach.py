@@ -7,8 +7,8 @@ import signal
 
 import click
 
-from perflaw.cli.options import experiment_option, metrics_option, note, parse_budget, parse_features, selection_options
-from perflaw.cli.record_messages import print_build, print_warnings, require_selected, summary
+from perflaw.cli.options import experiment_option, note, parse_budget, parse_features, recording_options
+from perflaw.cli.record_messages import print_build, print_warnings, require_observations, require_selected, summary
 from perflaw.errors import UsageError
 
 
@@ -16,20 +16,7 @@ from perflaw.errors import UsageError
 @experiment_option
 @click.option("--seconds", type=float, default=60.0, show_default=True, metavar="SECONDS",
               help="How long to record; Ctrl-C ends it earlier.")  # fmt: skip
-@selection_options
-@click.option("--budget", default="2x", show_default=True, metavar="TIMES",
-              help="How many times as long work may take: "
-                   "tiny library functions are counted, not timed, beyond it.")  # fmt: skip
-@metrics_option
-@click.option(
-    "--collect",
-    multiple=True,
-    metavar="WHAT,…",
-    help="branches: which way each branch of the person's own functions went; lines: how often each line ran;"
-    " paths: how long calls took by call path, for mine. [default: calls]",
-)
-@click.option("--paths", multiple=True, metavar="GLOB",
-              help="Collect paths, and keep these functions' durations however little of the time is theirs.")  # fmt: skip
+@recording_options
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of this run.")
 @click.argument("pid", type=int)
 def command(
@@ -41,6 +28,7 @@ def command(
     metric: tuple[str, ...],
     collect: tuple[str, ...],
     paths: tuple[str, ...],
+    per: str,
     feature: tuple[str, ...],
     pid: int,
 ) -> int:
@@ -69,6 +57,7 @@ def command(
         metric_settings(metric, "native"),
         collect=words,
         paths=paths,
+        per=per,
         budget=parse_budget(budget),
     )
     program, target = running_program(pid), open_experiment(experiment)
@@ -77,6 +66,7 @@ def command(
         note(f"process {pid} ended while it was recorded; what completed is kept")
     print_warnings([attached.outcome.run], "native", settings.metrics)
     require_selected([attached.outcome], settings.select)
+    require_observations([attached.outcome], per)
     click.echo(f"{summary(target.folder, [attached.outcome])} · stopped for {attached.stopped_ms:.1f} ms", err=True)
     interrupted = attached.outcome.interrupted
     return 128 + interrupted if interrupted not in (None, signal.SIGINT) else 0

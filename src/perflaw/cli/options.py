@@ -67,12 +67,25 @@ def selection_options(function: F) -> F:
     return function
 
 
-metrics_option = click.option(
-    "--metric",
-    multiple=True,
-    metavar="NAME,…",
-    help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's.",
-)
+def recording_options(function: F) -> F:
+    """Add the options that say what is recorded of a program, besides the functions."""
+    for option in (
+        click.option("--per", default="", metavar="FUNCTION",
+                     help="Make each call of this function an observation, as a request of a server is one."),
+        click.option("--paths", multiple=True, metavar="GLOB",
+                     help="Collect paths, and keep these functions' durations however little of the time is theirs."),
+        click.option("--collect", multiple=True, metavar="WHAT,…",
+                     help="branches: which way each branch of the person's own functions went; lines: how often each line"
+                     " ran; paths: how long calls took by call path, for mine; probes: records of perflaw.h and"
+                     " perflaw.probes, of a program that record starts. [default: calls]"),
+        click.option("--metric", multiple=True, metavar="NAME,…",
+                     help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's."),
+        click.option("--budget", default="2x", show_default=True, metavar="TIMES",
+                     help="How many times as long work may take: "
+                     "tiny library functions are counted, not timed, beyond it."),
+    ):  # fmt: skip
+        function = option(function)
+    return selection_options(function)
 
 
 def note(text: str) -> None:

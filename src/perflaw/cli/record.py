@@ -11,13 +11,12 @@ import click
 from perflaw.cli.main import one_blas_thread
 from perflaw.cli.options import (
     experiment_option,
-    metrics_option,
     note,
     parse_assignments,
     parse_budget,
     parse_features,
+    recording_options,
     remote_options,
-    selection_options,
 )
 from perflaw.cli.record_messages import (
     advise_sizes,
@@ -25,6 +24,7 @@ from perflaw.cli.record_messages import (
     print_build,
     print_failures,
     print_warnings,
+    require_observations,
     with_progress,
 )
 from perflaw.errors import UsageError
@@ -47,20 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option("--resume", is_flag=True, help="Make only the runs that the experiment does not have complete yet.")
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of the workload.")
-@selection_options
-@click.option("--budget", default="2x", show_default=True, metavar="TIMES",
-              help="How many times as long a run may take: "
-                   "tiny library functions are counted, not timed, beyond it.")  # fmt: skip
-@metrics_option
-@click.option(
-    "--collect",
-    multiple=True,
-    metavar="WHAT,…",
-    help="branches: which way each branch of the person's own functions went; lines: how often each line ran;"
-    " paths: how long calls took by call path, for mine; probes: records of perflaw.h and perflaw.probes. [default: calls]",
-)
-@click.option("--paths", multiple=True, metavar="GLOB",
-              help="Collect paths, and keep these functions' durations however little of the time is theirs.")  # fmt: skip
+@recording_options
 @click.option("--probe", multiple=True, metavar="NAME", help="Collect probes, and enable these only (names or ids).")
 @remote_options
 @click.option("--notes", metavar="DIR", help="Where the .gcno files of a compiled program are now.")
@@ -85,6 +72,7 @@ def command(
     metric: tuple[str, ...],
     collect: tuple[str, ...],
     paths: tuple[str, ...],
+    per: str,
     probe: tuple[str, ...],
     remote: tuple[str, ...],
     token_file: str | None,
@@ -130,6 +118,7 @@ def command(
         clock,
         collect=collected((*collect, *implied), tracer),
         paths=paths,
+        per=per,
         probes=probe,
         remotes=_remotes(remote, token_file, ca),
         places=build_places(notes, source_map),
@@ -163,6 +152,7 @@ def command(
         files = ", ".join(sorted({Path(file).name for file in older.values()}))
         note(f"{files} changed since earlier runs of experiment {target.name}: laws are those of the new version alone")
     print_warnings([attempt.outcome.run for attempt in done if attempt.outcome], tracer, settings.metrics)
+    require_observations([attempt.outcome for attempt in done if attempt.outcome], per)
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
     advise_sizes(done, [run for run in known if run.id not in older])
     return status

@@ -114,6 +114,14 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     return failed or next((error.status for error in errors if error.status), 2 if errors or unread else 0)
 
 
+def require_observations(outcomes: Sequence[Outcome], per: str) -> None:
+    """Say so if a function was named of which each call is an observation, and there is none."""
+    if per and outcomes and not any(outcome.observations for outcome in outcomes):
+        note(
+            f"--per {per}: no call of a Python function of that name began and ended meanwhile; laws are those of runs"
+        )
+
+
 def require_selected(outcomes: Sequence[Outcome], select: tuple[str, ...]) -> None:
     """UsageError if the selection left nothing of any program that ended well."""
     if outcomes and not any(outcome.folder or outcome.run.status for outcome in outcomes):
@@ -140,6 +148,8 @@ def summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
     parts = [functions, counted(sum(run.calls for run in every), "call")]
     if lines := max(outcome.lines for outcome in outcomes):
         parts.append(f"{counted(lines, 'line')} counted")
+    if observations := sum(outcome.observations for outcome in outcomes):
+        parts.append(counted(observations, "observation"))
     if records := sum(outcome.probe_records for outcome in outcomes):
         probes = max(outcome.probes for outcome in outcomes)
         parts.append(f"{counted(records, 'record')} of {counted(probes, 'probe')}")

@@ -53,6 +53,8 @@ class Outcome:
     """Number of records received from them."""
     lines: int = 0
     """Number of lines whose executions were counted in the program's own process."""
+    observations: int = 0
+    """Number of calls of all its processes that are kept as observations (``--per``)."""
     problems: tuple[str, ...] = ()
     """Messages about features that could not be read from its output."""
 
@@ -88,8 +90,8 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
 
     TargetError if the recording never began; StoreError if nothing can be written.
     """
-    probes = _ProbeTotals()
-    processes = probes.counting(processes)
+    totals = _Totals()
+    processes = totals.counting(processes)
     program, folder = next(processes), context.claim.folder
     known = program.definitions
     if known.started is None:
@@ -116,9 +118,10 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
         kept,
         known.ended.names if known.ended else (),
         children,
-        probes=len(probes.names),
-        probe_records=probes.records,
+        probes=len(totals.probes),
+        probe_records=totals.probe_records,
         lines=sum(place.kind == "line" for place in places),
+        observations=totals.observations,
     )
 
 
@@ -146,20 +149,23 @@ def _save_children(
 
 
 @dataclass(slots=True)
-class _ProbeTotals:
-    """Probes of all processes of a run."""
+class _Totals:
+    """Probes and observations of all processes of a run."""
 
-    names: set[str] = field(default_factory=set)
+    probes: set[str] = field(default_factory=set)
     """Names of the probes from which a record was received."""
-    records: int = 0
-    """Number of records received."""
+    probe_records: int = 0
+    """Number of records received from them."""
+    observations: int = 0
+    """Number of observations."""
 
     def counting(self, processes: Iterator[RecordedProcess]) -> Iterator[RecordedProcess]:
-        """The same processes, counting their probes as they pass."""
+        """The same processes, counting as they pass."""
         for process in processes:
+            self.observations += int((process.tree.tables[Export.SAMPLES]["parts"] > 0).sum())
             for probed in process.probed:
-                self.records += probed.account.received
-                self.names |= {probe.name for probe in probed.counts if probe.received}
+                self.probe_records += probed.account.received
+                self.probes |= {probe.name for probe in probed.counts if probe.received}
             yield process
 
 

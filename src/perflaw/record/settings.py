@@ -84,6 +84,8 @@ class RecordSettings:
     """Whether to keep the program's output."""
     outputs: tuple[OutputPattern, ...] = ()
     """Features to be read from the program's output, which is then kept."""
+    per: str = ""
+    """Name of the function of which each invocation is an observation, or its end after a dot; empty: none."""
     budget: float = DEFAULT_BUDGET
     """How many times as long as without a tracer the program may take; beyond it few calls of tiny functions are timed."""
 
@@ -95,6 +97,7 @@ class RecordSettings:
             "metrics": " ".join(self.metrics),
             "collect": " ".join(self.collect),
             "paths": " ".join(self.paths),
+            "per": self.per,
             "probes": " ".join(self.probes),
             "remote": " ".join(str(remote.address) for remote in self.remotes),
             "budget": f"{self.budget:g}x" if self.budget != DEFAULT_BUDGET else "",
@@ -106,5 +109,5 @@ class RecordSettings:
         """The settings for the tracer in the program."""
         lists = {"SELECT": self.select, "EXCLUDE": self.exclude, "METRICS": self.metrics, "COLLECT": self.collect}
         chosen = {name: "\n".join(values) for name, values in lists.items() if values}
-        own = {"SPOOL": str(spool.resolve()), "CLOCK": self.clock, "BUDGET": f"{self.budget:g}"}
+        own = {"SPOOL": str(spool.resolve()), "CLOCK": self.clock, "PER": self.per, "BUDGET": f"{self.budget:g}"}
         return {**own, "SEED": str(seed), "RECORDER": str(os.getpid()), **chosen}

@@ -106,6 +106,8 @@ def annotations_table(document: Document, colour: bool, every: bool = False) -> 
             [share, name, "\n".join(laws if more <= 0 else [*laws[:MAX_LAWS], f"… {more} more"]), growth, cost]
         )
     heading = f"{first['metric']} per {first['shown']['per']}" if first else "time per call"
+    if first and first["shown"]["per"] == "run" and document["program"] and document["program"]["per"]:
+        heading = f"{first['metric']} in a call of {_last(document['program']['per'])}"
     # Below the table: the number of functions that are not listed, and each reason for inconclusive laws once.
     left = len(annotations) - len(shown)
     lines = [f"{left} more under {percent(SMALL_SHARE)} of the cost (--all lists them)"] if left else []
@@ -138,15 +140,22 @@ def program_text(program: Document, unit: str) -> str:
     parts = []
     if program["predicted"]:
         point = features_text(program["predicted"]["features"])
-        parts.append(f"whole program at {point}: {predicted_text(program['predicted'], unit)}")
+        whole = f"a call of {_last(program['per'])}" if program["per"] else "whole program"
+        parts.append(f"{whole} at {point}: {predicted_text(program['predicted'], unit)}")
     size = f" at {features_text(program['features'])}" if program["features"] else ""
     composed, measured = quantity(program["composed"], unit), quantity(program["measured"], unit)
-    parts.append(f"recorded runs{size}: composed {composed}, measured {measured}")
+    recorded = f"{program['executions']} calls of {_last(program['per'])}" if program["per"] else "recorded runs"
+    parts.append(f"{recorded}{size}: composed {composed}, measured {measured}")
     if program["unrecorded"]:
         parts.append(f"of these {quantity(program['unrecorded'], unit)} for the {OUTSIDE.strip('()')}")
     if program["queued"]:
         parts.append(f"without {quantity(program['queued'], unit)} in which the busy machine had no CPU for them")
     return " · ".join(parts)
+
+
+def _last(name: str) -> str:
+    """The last part of a name, for a heading."""
+    return printable(name.rpartition(".")[2])
 
 
 def growth_lines(sources: Sequence[Document]) -> str:

@@ -44,7 +44,10 @@ def annotate_document(
         "program": program and {**document(program), "parts": [_part(one, unit, at) for one in program.parts]},
         "sources": encoded(sources),
         "lost": {name: max((getattr(run.lost, name) for run in runs), default=0) for name in lost},
-        "annotations": [{**document(one), "shown": encoded(shown_law(one, at))} for one in annotations],
+        "annotations": [
+            {**document(one), "shown": encoded(shown_law(one, at, bool(program and program.per)))}
+            for one in annotations
+        ],
     }
 
 

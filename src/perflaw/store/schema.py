@@ -71,6 +71,9 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "invocation_costs": {"run": TEXT, "sequence": INT, "metric": TEXT, "x": INT},
     # Children of sampled invocations: calls K_i, time Y_i, and its part on the CPU where that was measured.
     "callees": {"run": TEXT, "sequence": INT, "node": INT, "k": INT, "y": INT, "y_cpu": OPTIONAL},
+    # Of the observations among the samples, which are invocations of the function that --per names: calls of every node
+    # within them, and own costs. own: time; own_cpu: its part on the CPU where that was measured.
+    "parts": {"run": TEXT, "sequence": INT, "node": INT, "k": INT, "own": INT, "own_cpu": OPTIONAL},
     # The longest invocations of each function, whether sampled or not.
     "worst": {
         "run": TEXT, "sequence": INT, "component": INT, "node": INT, "started": INT, "x": INT, "x_cpu": OPTIONAL,
@@ -136,7 +139,7 @@ PROBE_TABLES: Final[dict[str, dict[str, str]]] = {
 READINGS: Final = {"records": {"metric": TEXT, "at_s": REAL, "value": REAL, "n": INT}}
 SCHEMA: Final = {**COLUMNS, **COUNTED, **PATHS, **PROBE_TABLES, **READINGS}
 """All tables with their columns and the types of these; every run has those of ``COLUMNS``."""
-ADDED_SINCE: Final = frozenset({"worst", "spans", "counted"})
+ADDED_SINCE: Final = frozenset({"worst", "spans", "counted", "parts"})
 """Tables that recordings of earlier versions of perflaw do not have."""
 
 

@@ -55,6 +55,8 @@ class ProgramCosts:
     """(E,) line of the call site with most of these calls, in the caller's file; -1 where it is not known."""
     queued: NDArray[np.float64] | None = None
     """(R,) time that the runs queued for a CPU and that is left out of their own costs; None where none is."""
+    per: Component | None = None
+    """The function of which the executions are single calls (``--per``); None where they are runs of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,5 +113,7 @@ class ProgramForecast:
     """Cost of a run at the point asked for; None without a point, or if it lacks a feature of the model."""
     queued: float = 0.0
     """Time that these executions queued for a CPU of a busy machine, median; all other figures are without it."""
+    per: str = ""
+    """Name of the function of which the executions are single calls; empty where they are runs of the program."""
     parts: tuple[ProgramPart, ...] = ()
     """Parts of the cost that are no function of the program, where a point is asked for."""

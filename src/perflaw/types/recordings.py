@@ -315,6 +315,11 @@ class Run:
     DOCUMENTED: ClassVar = ("slowdown",)
 
     @property
+    def per(self) -> str:
+        """The function that ``--per`` named, of which each call is an observation; empty: the run is one."""
+        return self.configuration.get("per", "")
+
+    @property
     def slowdown(self) -> float:
         """Ratio of the CPU time of the program's process, as measured, to that without what the tracer added to it.
 

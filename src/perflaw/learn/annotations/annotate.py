@@ -53,6 +53,10 @@ def annotate(
     """
     options = options or AnnotationOptions()
     evidence = [one if options.paper else without_run_numbers(one) for one in evidence if one.cost.size]
+    if (
+        run_laws and run_laws.model.costs.per
+    ):  # what lies outside of the calls that are observed has no part in their cost
+        evidence = [one for one in evidence if run_laws.place(one.component) is not None]
     whole = float(sum({cost.run.id: cost.cost for one in evidence for cost in one.runs}.values())) or 1.0
     ranked = sorted(evidence, key=lambda one: sum(cost.total for cost in one.runs), reverse=True)
     costliest = {id(one) for one in ranked[:COSTLIEST]}
@@ -164,6 +168,9 @@ def _annotation(
     self_total = sum(cost.self_total for cost in evidence.runs)
     run_features = [name for cost in evidence.runs for name in cost.run.features]
     calls, counted = sum(cost.calls for cost in evidence.runs), sum(cost.counted for cost in evidence.runs)
+    share, self_share = total / whole, self_total / whole
+    if run_laws and place is not None and run_laws.model.costs.per:
+        share, self_share = run_laws.share(place)
     shown, marks, breakpoints = scopes.scopes, scopes.marks, tuple[Breakpoint, ...]()
     if run_laws and place is not None and run_law and is_called_once(evidence, shown, run_laws.model):
         # Its one call costs what the run does in it: the law that predicts runs is the law of its calls.
@@ -188,8 +195,8 @@ def _annotation(
         scopes=shown,
         calls=calls,
         total=total,
-        share=min(1.0, total / whole),
-        self_share=min(1.0, self_total / whole),
+        share=min(1.0, share),
+        self_share=min(1.0, self_share),
         run_law=run_law,
         predicted=run_law.predictions[0] if run_law and at and run_law.predictions else None,
         curves=curves,

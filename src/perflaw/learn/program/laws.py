@@ -100,6 +100,12 @@ class RunLaws:
         """Number of a component in the model; None if no complete execution called it."""
         return self._places.get((component.name, component.file, component.line))
 
+    def share(self, component: int) -> tuple[float, float]:
+        """Shares of the cost of all executions in a component, with and without its callees."""
+        costs = self.model.costs
+        whole = max(float(costs.own.sum()), 1e-300)
+        return float(self._measured[:, component].sum()) / whole, float(costs.own[:, component].sum()) / whole
+
     def largest_share(self, component: int) -> float:
         """Largest share of the cost in a component, at the points of the predictions or far beyond the data."""
         return float(self._shares[component])
@@ -307,6 +313,7 @@ def forecast_program(model: CostModel, at: Point | None, laws: RunLaws | None = 
         executions=len(model.runs),
         predicted=predicted,
         queued=0.0 if model.costs.queued is None else float(np.median(model.costs.queued[of_largest])),
+        per=model.costs.per.name if model.costs.per else "",
         parts=tuple(parts),
     )
 

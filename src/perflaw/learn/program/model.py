@@ -45,6 +45,10 @@ MIN_CELL_OF_WHOLE: Final = 0.001
 """Share of the program's cost from which a context may have a unit cost of its own."""
 UNLIKE: Final = 0.2
 """Logarithm of the ratio of two unit costs from which they are not the same."""
+MOST_DECIDING: Final = 3
+"""Features of single calls that laws are over."""
+SAME_ORDER: Final = 0.95
+"""Rank correlation from which two features say the same."""
 AGREEMENT: Final = 0.01
 """Relative error of the calls of a cell that the laws of its strands may always have."""
 
@@ -335,6 +339,8 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
     :func:`run_features`.
     """
     features = run_features(costs.runs, preferred)
+    if costs.per and not features.keys() <= set(preferred):
+        features = _deciding(features, costs)
     cells = list(_cells(costs))
     accumulates = np.array([costs.components[cell.component].name == COLLECTING for cell in cells], dtype=np.bool_)
     full = None
@@ -420,6 +426,36 @@ def run_features(runs: Sequence[Run], preferred: Sequence[str]) -> dict[str, Arr
         return columns
     size = np.unique(np.array(list(varied.values())).T, axis=0, return_inverse=True)[1].reshape(-1)
     return {name: column for name, column in columns.items() if name in varied or not _follows(column, size)}
+
+
+def _deciding(features: Mapping[str, Array], costs: ProgramCosts) -> dict[str, Array]:
+    """Of the features of single calls, whose arguments hold many numbers, the few that order the calls within them best.
+
+    The number of calls is exact where clocks are not. Of features that order the observations nearly alike, one is enough: that
+    of the function itself, else one of the person's own functions.
+    """
+    owners = {component.name: component.origin for component in costs.components}
+
+    ranks = {name: _ranks(column) for name, column in features.items()}
+
+    def alike(a: Array, b: Array) -> float:
+        return abs(float(np.corrcoef(a, b)[0, 1])) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0
+
+    def distance(name: str) -> tuple[int, int]:
+        owner = max((one for one in owners if name.startswith(f"{one}.")), key=len, default="")
+        return bool(owner) + (owners.get(owner) == "library"), name.count(".")
+
+    order = _ranks(costs.calls.sum(axis=1))
+    kept: list[str] = []
+    for name in sorted(ranks, key=lambda name: (-round(alike(ranks[name], order), 2), *distance(name))):
+        if len(kept) < MOST_DECIDING and all(alike(ranks[name], ranks[other]) < SAME_ORDER for other in kept):
+            kept.append(name)
+    return {name: column for name, column in features.items() if name in kept}
+
+
+def _ranks(column: Array) -> Array:
+    """Place of each value among the distinct values."""
+    return np.unique(column, return_inverse=True)[1].reshape(-1).astype(np.float64)
 
 
 def _follows(column: Array, size: NDArray[np.intp]) -> bool:

@@ -107,6 +107,8 @@ class TreeBuilder:
         """Number of a ring or of a series of segments → the thread that writes there."""
         self.suspended: dict[int, Invocation] = {}
         """Frame → suspended generator or coroutine."""
+        self.observed: set[int] = set()
+        """Functions of which the outermost invocations are observations."""
         self.totals: dict[int, list[int]] = {}
         self.selves: dict[int, list[int]] = {}
         self.calls = self.folded = 0
@@ -125,7 +127,9 @@ class TreeBuilder:
             if kind == records.FEATURE:
                 top = stack.open[-1]
                 if top.frame == frame:
-                    top.features.append((code, float(unpack("<d", pack("<q", value))[0])))
+                    number = float(unpack("<d", pack("<q", value))[0])
+                    top.features.append((code, number))
+                    self._keep(stack, code, number)
             elif kind == records.CHANGE:
                 stack.change(code, value)
             elif kind == records.DEAD:
@@ -147,6 +151,8 @@ class TreeBuilder:
                     self._count(stack, code, site)
                 elif kind == records.LIBRARY:
                     self.contexts.libraries.add(code)
+                elif kind == records.OBSERVE:
+                    self.observed.add(code)
                 elif kind == records.EXIT:
                     self._exit(stack, value, frame)
                 elif kind == records.YIELD:
@@ -204,6 +210,7 @@ class TreeBuilder:
         invocation = Invocation(frame, code, node, stamp, key, stack.reading(stamp))
         self.longest.begin(stack, invocation)
         stack.open.append(invocation)
+        self._observe(stack, invocation, code in self.observed)
         stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
         return invocation
 
@@ -212,6 +219,7 @@ class TreeBuilder:
         caller, cost = stack.open[-1], [int(lane == records.EVENTS_LANE) for lane in range(self.lanes)]
         number = self.contexts.child(caller.node, site, code)
         add_work(caller.callees, number, [1, *cost])
+        self._add_part(stack, number, [1, 0, 0])
         self.folded += self.contexts.nodes[number].site == records.ELSEWHERE
         self.moments.count(self.contexts.nodes[number])
         stack.counters[records.EVENTS_LANE] += 1
@@ -235,6 +243,7 @@ class TreeBuilder:
         invocation.slot, invocation.marks = slot, stack.reading(stamp)
         self.longest.begin(stack, invocation, resumed=known)
         stack.open.append(invocation)
+        self._observe(stack, invocation)
         stack.depth_of[code] = stack.depth_of.get(code, 0) + 1
 
     def _yield(self, thread: ThreadStacks, stamp: int, frame: int, site: int) -> None:
@@ -276,6 +285,7 @@ class TreeBuilder:
         code = abs(invocation.code)
         spent = [now - then for now, then in zip(stack.reading(stamp), invocation.marks, strict=True)]
         add_work(stack.open[-1].callees, invocation.slot, [int(invocation.fresh), *spent])
+        self._spend(stack, invocation, spent[: records.EVENTS_LANE])
         invocation.fresh = False
         if invocation.costs:
             add(invocation.costs, spent)
@@ -285,6 +295,44 @@ class TreeBuilder:
         if stack.depth_of[code] == 0:
             add(self.totals.setdefault(code, [0] * self.lanes), spent)
         return spent[records.TIME_LANE]
+
+    def _observe(self, stack: CallStack, top: Invocation, begins: bool = False) -> None:
+        """Collect parts for the new top of a stack if it is an observation, and none is open.
+
+        ``begins``: it is a new invocation of a function that is observed.
+        """
+        place = len(stack.open) - 1
+        if stack.observed >= place:  # the invocation that was there has ended
+            stack.observed = 0
+        if begins:
+            top.observed = not stack.observed
+        if top.observed and not stack.observed:
+            stack.observed = place
+
+    def _spend(self, stack: CallStack, invocation: Invocation, spent: list[int]) -> None:
+        """Add what an invocation spent to the observation that is open; it was the top of the stack until now.
+
+        It is its own but for what its callees have spent, which was taken from it when they ended.
+        """
+        place = len(stack.open)
+        if not 0 < stack.observed <= place:
+            return
+        observed = invocation if stack.observed == place else stack.open[stack.observed]
+        add_work(observed.parts, invocation.node, [int(invocation.fresh), *spent])
+        if invocation is not observed:
+            add_work(observed.parts, stack.open[-1].node, [0, *(-cost for cost in spent)])
+
+    def _keep(self, stack: CallStack, feature: int, value: float) -> None:
+        """Keep the first value of a feature of a call within the observation that is open."""
+        if 0 < stack.observed < len(stack.open) - 1:
+            features = stack.open[stack.observed].features
+            if len(features) < records.MAX_OBSERVED_FEATURES and all(number != feature for number, _ in features):
+                features.append((feature, value))
+
+    def _add_part(self, stack: CallStack, node: int, work: list[int]) -> None:
+        """Add work that takes no time to the observation that is open."""
+        if 0 < stack.observed < len(stack.open):
+            add_work(stack.open[stack.observed].parts, node, work)
 
     def _complete(self, invocation: Invocation, caller: Invocation) -> None:
         """Add a completed invocation to the moments of its node, and its descendants' work to its caller."""

@@ -116,6 +116,8 @@ class SampledCall:
     """Node, calls, time and CPU time of each direct callee."""
     features: tuple[tuple[int, float], ...] = ()
     """Number and value of each feature read at its entry."""
+    parts: tuple[tuple[int, int, int, int], ...] = ()
+    """Of an observation in the uniform sample: node, calls, own time and own CPU time of all work within it."""
 
 
 @dataclass(frozen=True)
@@ -233,10 +235,14 @@ def to_tables(tree: RecordedTree) -> TreeTables:
         Export.WAITS: ((number, *node.waits) for number, node in nodes if node.waits[0]),
         Export.CODES: ((code, code in tree.totals, code in tree.selves) for code in codes),
         Export.CODE_LANES: chain.from_iterable(costs),
-        Export.SAMPLES: ((code, *_values(call)[:-3], len(call.callees), len(call.features)) for code, call in samples),
+        Export.SAMPLES: (
+            (code, *_values(call)[:-4], len(call.callees), len(call.features), len(call.parts))
+            for code, call in samples
+        ),
         Export.COSTS: ((cost,) for _, call in samples for cost in call.costs),
         Export.CALLEES: chain.from_iterable(call.callees for _, call in samples),
         Export.FEATURES: chain.from_iterable(call.features for _, call in samples),
+        Export.PARTS: chain.from_iterable(call.parts for _, call in samples),
         Export.WORST: ((code, *_values(call)[:-1], len(call.spans)) for code, call in worst),
         Export.SPANS: (_values(span) for _, call in worst for span in call.spans),
     }

@@ -18,7 +18,7 @@ import numpy as np
 from perflaw.types import CPU, EVENTS, TIME, Collections, Component, Metric
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-ASIDE, COUNT, LIBRARY = 12, 13, 14
+ASIDE, COUNT, LIBRARY, OBSERVE = 12, 13, 14, 15
 """Kinds of records.
 
 ENTER, EXIT: a call begins, ends. YIELD, RESUME: a generator or coroutine is suspended, continued; ``site`` is 0 where an
@@ -31,7 +31,8 @@ has taken out of the thread's clock so far, ``code`` how many rings there are. A
 interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled. COUNT: a call of a
 function that is counted and not timed: an event without a time, which begins and ends at once; what it took is its
 caller's own time. LIBRARY: ``code`` is a function of a library, whose contexts are put together first; it comes before
-the function's first call.
+the function's first call. OBSERVE: each outermost invocation of function ``code`` is an observation by itself, of which the
+calls and own costs of all functions within it are kept; it comes before the function's first call as well.
 """
 RECORD: Final = np.dtype(
     [("value", "<i8"), ("frame", "<i8"), ("code", "<i4"), ("site", "<i4"), ("key", "<i4"), ("kind", "<i4")]
@@ -54,6 +55,8 @@ MAX_DISTANCE = 16
 """Moments of ancestor and descendant are kept up to this distance in the call tree."""
 MAX_KIDS_APART = 64
 """Number of cost parts of one invocation that the pair moments keep apart; smaller parts are added to OTHER."""
+MAX_OBSERVED_FEATURES = 512
+"""Features that an observation has, those of the calls within it included."""
 MAX_CODE = 1 << 20
 """Numbers of functions are smaller than this."""
 
@@ -74,7 +77,7 @@ class TreeLimits:
     """Beyond it, functions of least total time drop the spans of their longest calls until half remains."""
 
 
-_FEATURE_OR_TYPE: Final = re.compile(r"\('(?:feature', (\d+), \d+|type', (\d+)), '([ -&(-\[\]-~]*)'\)")
+_FEATURE_OR_TYPE: Final = re.compile(r"\('(?:feature', (\d+), (\d+)|type', (\d+)), '([ -&(-\[\]-~]*)'\)")
 """Definition of a feature or type whose name is plain ASCII."""
 
 
@@ -161,6 +164,8 @@ class Definitions:
     """File and offset of some compiled functions that the selection left out."""
     features: dict[int, str] = field(default_factory=dict)
     """Number of a feature → name."""
+    owners: dict[int, int] = field(default_factory=dict)
+    """Number of a feature → number of the function that it is a feature of, where that is known."""
     types: dict[int, str] = field(default_factory=dict)
     """Number of a dynamic type → name."""
     virtual_tables: dict[int, tuple[str, int, str]] = field(default_factory=dict)
@@ -201,12 +206,20 @@ class Definitions:
         self.components[number] = component
         self.lines[number] = [(a, b, line) for a, b, line in lines if line]
 
+    def feature_of(self, number: int, function: int) -> str:
+        """Name of a feature of an invocation of a function; of a call within it, after the name of the called function."""
+        name, owner = self.features.get(number, "(unknown)"), self.owners.get(number, function)
+        if self.same.get(owner, owner) == self.same.get(function, function) or owner not in self.components:
+            return name
+        return f"{self.components[owner].name}.{name}"
+
     def take(self, line: str) -> None:
         """Read one line of the definitions file. A torn line is skipped: its numbers stay unknown."""
         if short := _FEATURE_OR_TYPE.fullmatch(line):  # most lines; ast.literal_eval takes ten times as long
-            feature, type_number, name = short.groups()
+            feature, function, type_number, name = short.groups()
             if feature:
                 self.features[int(feature)] = name
+                self.owners[int(feature)] = int(function)
             else:
                 self.types[int(type_number)] = name
             return
@@ -226,6 +239,7 @@ class Definitions:
             self.unselected.append((_clean(module), offset))
         elif kind == "feature":
             self.features[fields[0]] = _clean(fields[2])
+            self.owners[fields[0]] = fields[1]
         elif kind == "type":
             self.types[fields[0]] = _clean(fields[1])
         elif kind == "vtable":

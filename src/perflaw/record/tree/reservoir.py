@@ -77,6 +77,7 @@ class Reservoir:
             tuple(invocation.costs),
             tuple(callees),
             tuple(invocation.features),
+            tuple((node, work[0], work[1], work[2]) for node, work in invocation.parts.items()) if uniform else (),
         )
         if uniform:
             self.uniform.add(invocation.key, sample)
@@ -88,7 +89,7 @@ class Reservoir:
         uniform = {sample.sequence: sample for sample in self.uniform.trim()}
         kept = {sample.sequence: sample for bottom in self.strata.values() for sample in bottom.trim()}
         for sequence in kept.keys() - uniform.keys():
-            kept[sequence].uniform_key = -1
+            kept[sequence].uniform_key, kept[sequence].parts = -1, ()
         kept.update(uniform)
         return [kept[sequence] for sequence in sorted(kept)]
 

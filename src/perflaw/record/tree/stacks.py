@@ -17,7 +17,8 @@ class Invocation:
 
     __slots__ = (
         "callees", "code", "consumed", "costs", "deeper", "features", "first_span", "frame", "fresh", "handed", "key",
-        "least_span", "manner", "marks", "node", "slot", "started", "suspended", "taken", "thread", "waited",
+        "least_span", "manner", "marks", "node", "observed", "parts", "slot", "started", "suspended", "taken", "thread",
+        "waited",
     )  # fmt: skip
 
     def __init__(self, frame: int, code: int, node: int, started: int, key: int, marks: Sequence[int]) -> None:
@@ -40,6 +41,10 @@ class Invocation:
         """Work of direct callees."""
         self.deeper: WorkBelow = {}
         """Work of descendants below the callees."""
+        self.observed = False
+        """Whether it is an observation."""
+        self.parts: WorkBelow = {}
+        """Of an observation: node → calls, own time and own CPU time of all work within it, its own included."""
 
 
 def add_work(below: WorkBelow, node: int, work: list[int]) -> None:
@@ -63,7 +68,7 @@ class CallStack:
     What passes while the stack is switched out is no cost of any invocation on it.
     """
 
-    __slots__ = ("away", "counters", "depth_of", "left", "open", "spans")
+    __slots__ = ("away", "counters", "depth_of", "left", "observed", "open", "spans")
 
     def __init__(self, lanes: int) -> None:
         self.open = [Invocation(0, 0, ROOT, 0, -1, ())]
@@ -71,6 +76,8 @@ class CallStack:
         """Code → number of its open invocations here."""
         self.counters = [0] * lanes
         """By lane. CPU_LANE holds the time off the CPU; TIME_LANE is unused because events carry the clock."""
+        self.observed = 0
+        """Place of the open invocation that is observed; 0: none. One that is beyond the top has ended."""
         self.away = self.left = 0
         """Total time switched out; stamp at which it was last switched out."""
         self.spans: list[tuple[int, int, int, int]] = []

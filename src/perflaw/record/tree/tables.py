@@ -160,9 +160,18 @@ def _sample_tables(lanes: Lanes, run: str, tree: TreeTables, definitions: Defini
         "y": callees["time"],
         "y_cpu": _measured(with_cpu, callees["cpu"]),
     }
+    parts = tree.tables[Export.PARTS]
+    part_rows: dict[str, Array | Column] = {
+        "sequence": _sequence_of(samples, "parts"),
+        "node": parts["node"],
+        "k": parts["calls"],
+        "own": parts["time"],
+        "own_cpu": _measured(with_cpu, parts["cpu"]),
+    }
     # The value of a dynamic type is its number, which becomes its name.
-    numbers, at = np.unique(features["number"], return_inverse=True)
-    names = [definitions.features.get(number, "(unknown)") for number in numbers.tolist()]
+    keys = np.repeat(samples["code"] << 32, samples["features"]) | features["number"]
+    keys, at = np.unique(keys, return_inverse=True)
+    names = [definitions.feature_of(key & 0xFFFFFFFF, key >> 32) for key in keys.tolist()]
     typed = np.array([name.endswith(".type") for name in names], np.bool_)[at]
     named, text = texts(names), np.full(len(features), -1, np.int32)
     types, which = np.unique(features["value"][typed], return_inverse=True)
@@ -178,6 +187,7 @@ def _sample_tables(lanes: Lanes, run: str, tree: TreeTables, definitions: Defini
         "invocations": _run_table("invocations", run, rows),
         "invocation_costs": _run_table("invocation_costs", run, other_rows),
         "callees": _run_table("callees", run, callee_rows),
+        "parts": _run_table("parts", run, part_rows),
         "features": _run_table("features", run, feature_rows),
     }
 

@@ -45,14 +45,14 @@ class TracedFunction:
     """A code object: how it is recorded, and its sampling state, which the hot path changes."""
 
     __slots__ = (
-        "body", "bound", "code", "event_ns", "foreign_ns", "keys", "left_out_in_imports", "mode", "name", "number", "own",
-        "parameters", "start", "yields",
+        "body", "bound", "code", "event_ns", "foreign_ns", "keys", "left_out_in_imports", "mode", "name", "number",
+        "observed", "own", "parameters", "start", "yields",
     )  # fmt: skip
 
     def __init__(self, code: Any, name: str, mode: int, own: bool, costs: Costs) -> None:
         self.code = code  # kept alive, because its address is its key among the functions
         self.name, self.mode, self.own, self.number = name, mode, own, 0
-        self.body = self.left_out_in_imports = False
+        self.body = self.left_out_in_imports = self.observed = False
         self.start, self.yields = _suspensions(code) if code.co_flags & _GENERATOR_FLAGS else (-1, frozenset())
         if code.co_flags & 3 == 3:
             count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
@@ -75,6 +75,8 @@ class Functions:
         self.own = tuple(filter(None, settings.get("PERFLAW_TARGET_OWN", "").split(",")))
         self.select = tuple(filter(None, settings.get("PERFLAW_TARGET_SELECT", "").split("\n")))
         self.exclude = tuple(filter(None, settings.get("PERFLAW_TARGET_EXCLUDE", "").split("\n")))
+        per = settings.get("PERFLAW_TARGET_PER", "")
+        self.per = (per, "*." + per) if per else ()
         self.main = settings.get("PERFLAW_TARGET_MAIN", "__main__")
         libraries = [prefix + lib for prefix in (sys.prefix, sys.base_prefix) for lib in ("/lib/", "/lib64/")]
         self.library_roots = (os.path.dirname(os.__file__) + "/", *libraries)
@@ -90,8 +92,11 @@ class Functions:
             origin = self._origin(code, frame, names[0])
             # The interpreter's frozen modules (import, runpy) are not recorded: their time belongs to the code that imports.
             left_out = origin in ("perflaw", "interpreter") or _matches(names, self.exclude)
-            mode = SKIP if left_out or (self.select and not _matches(names, self.select)) else ALWAYS
+            observed = origin not in ("perflaw", "interpreter") and _matches(names, self.per)
+            left_out = left_out or bool(self.select and not _matches(names, self.select))
+            mode = SKIP if left_out and not observed else ALWAYS
             found = self.known[id(code)] = TracedFunction(code, names[0], mode, origin == "own", self.costs)
+            found.observed = observed
             # Code of a module's file or of a class runs when it is imported; it has no fast variables.
             is_main = names[-1] == "__main__.<module>"
             found.body = not code.co_flags & _OPTIMIZED and not code.co_filename.startswith("<") and not is_main

@@ -25,7 +25,7 @@ from struct import Struct
 from time import monotonic, sleep
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE = 1, 2, 3, 4, 5, 6, 7
-TURN, LIBRARY = 11, 14
+TURN, LIBRARY, OBSERVE = 11, 14, 15
 RECORD = 32
 SEGMENT = 32768 * RECORD
 PENDING_SEGMENTS, PATIENCE_S = 64, 10.0

@@ -24,6 +24,7 @@ from _perflaw_spool import (
     EXIT,
     FEATURE,
     LIBRARY,
+    OBSERVE,
     RECORD,
     RESUME,
     SEGMENT,
@@ -327,6 +328,8 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             functions.define(function)
             if not function.own:
                 write_record(LIBRARY, frame, function, -1, -1, stamp)
+            if function.observed:
+                write_record(OBSERVE, frame, function, -1, -1, stamp)
         opened.append(id(frame))
         if function.body:
             library_calls.append(OWN_CALLS if function.own else NO_CALLS)

@@ -32,6 +32,17 @@ def listen() -> None:
         os.register_at_fork(after_in_child=_start)
 
 
+def listen_if_possible() -> None:
+    """Listen, or do nothing where the system has no such sockets: the program did not ask for it, but its environment did.
+
+    Python calls this when it starts with ``PERFLAW_LISTEN=1``, by the file ``perflaw-listen.pth`` beside this package.
+    """
+    import contextlib
+
+    with contextlib.suppress(OSError):
+        listen()
+
+
 def _start() -> None:
     """Open the socket of this process and wait at it in a new thread."""
     global _listener

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import site
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from unittest import mock
 
 import pytest
 
+from perflaw import listening
 from perflaw.record.attach import injection, process
 from perflaw.record.attach.session import record_running
 from perflaw.record.settings import RecordSettings
@@ -71,12 +73,14 @@ while os.path.exists(sys.argv[1]):
 
 
 @contextmanager
-def running(folder: Path, text: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+def running(
+    folder: Path, text: str, *arguments: object, python: str = sys.executable, env: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """A program that has said that it is ready; it is killed if a test fails."""
     (folder / "app.py").write_text(text)
-    command = [sys.executable, "app.py", *map(str, arguments)]
+    command = [python, "app.py", *map(str, arguments)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(command, cwd=folder, text=True, **pipes) as program:
+    with subprocess.Popen(command, cwd=folder, text=True, env=env, **pipes) as program:
         try:
             assert program.stdout.readline() == "ready\n"
             yield program
@@ -317,6 +321,78 @@ def test_a_program_that_listens_needs_not_be_stopped(perflaw: Run, tmp_path: Pat
         program.communicate("end\n", timeout=30)
     assert program.returncode == 0
     assert len(recorded_runs(tmp_path)) == 3
+
+
+def test_a_program_listens_where_its_environment_says_so(perflaw: Run, tmp_path: Path) -> None:
+    sources = Path(listening.__file__).parents[1]
+    site_packages = Path(site.getusersitepackages().replace(site.getuserbase(), str(tmp_path / "base")))
+    site_packages.mkdir(parents=True)
+    for name in ("perflaw", "perflaw-listen.pth"):
+        (site_packages / name).symlink_to(sources / name)
+    asked = {"PYTHONUSERBASE": str(tmp_path / "base"), "PERFLAW_LISTEN": "1"}
+    outside = os.path.realpath(sys.executable)  # of no virtual environment, for these read no packages of a user
+    for environment, says in ((asked, "stopped for 0.0 ms"), ({**asked, "PERFLAW_LISTEN": "0"}, "stopped for ")):
+        with running(tmp_path, WITH_THREADS, python=outside, env={**os.environ, **environment}) as program:
+            said = perflaw("attach", program.pid, "--seconds", "0.1").stderr
+            out, _ = program.communicate("end\n", timeout=30)
+        assert says in said
+        assert ("stopped for 0.0 ms" in said) == (environment is asked)
+        assert ("perflaw.listening" in out) == (environment is asked)
+
+
+GREENLETS = """
+import sys, threading
+import gevent, greenlet
+
+def leaf(n):
+    return n + 1
+
+def work(n):
+    for _ in range(20):
+        leaf(n)
+        gevent.sleep(0)
+
+def serve():
+    while words[-1:] != ["end"]:
+        gevent.joinall([gevent.spawn(work, n) for n in range(3)])
+        if words[-1:] == ["trace"]:
+            words.pop()
+            print(greenlet.gettrace(), flush=True)
+
+def listen():
+    for line in sys.stdin:
+        words.append(line.strip())
+
+def mine(*event):
+    pass
+
+words = []
+threading.Thread(target=listen, daemon=True).start()
+if "own" in sys.argv:
+    greenlet.settrace(mine)
+print("ready", flush=True)
+serve()
+"""
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_greenlets_are_kept_apart_and_left_as_they_were(perflaw: Run, tmp_path: Path, own: bool) -> None:
+    with running(tmp_path, GREENLETS, *["own"] * own) as program:
+        for _ in range(2):
+            perflaw("attach", program.pid, "--seconds", "0.3")
+            program.stdin.write("trace\n")
+            program.stdin.flush()
+            assert program.stdout.readline().startswith("<function mine" if own else "None")
+        _, errors = program.communicate("end\n", timeout=30)
+    assert (program.returncode, errors) == (0, "")
+    recordings = recorded(tmp_path)
+    assert len(recordings) == 2
+    for recording in recordings:
+        assert calls(recording)["app.leaf"] > 20
+        contexts = [path for path in paths(recording) if path[-1:] == ("app.leaf",)]
+        # Of greenlets that are switched out when the recording begins, the open frames are not known.
+        assert {path[-2:-1] for path in contexts} | {()} == {("app.work",), ()}
+        assert all(path.count("app.work") <= 1 for path in contexts)
 
 
 # ---- what cannot be recorded ----

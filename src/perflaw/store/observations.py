@@ -31,7 +31,7 @@ _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 _COLUMNS: Final = {EVENTS.name: "k", TIME.name: "own", CPU.name: "own_cpu"}
 """Metric → its column in the table of parts. A call is one event of its own."""
 
-MOST: Final = 0.8
+MOST: Final = 0.95
 """Part of the observations that have a feature, from which on those without it are left out instead of the feature."""
 
 

@@ -113,7 +113,7 @@ class ProgramForecast:
     """Cost of a run at the point asked for; None without a point, or if it lacks a feature of the model."""
     queued: float = 0.0
     """Time that these executions queued for a CPU of a busy machine, median; all other figures are without it."""
-    per: str = ""
-    """Name of the function of which the executions are single calls; empty where they are runs of the program."""
     parts: tuple[ProgramPart, ...] = ()
     """Parts of the cost that are no function of the program, where a point is asked for."""
+    per: str = ""
+    """Name of the function of which the executions are single calls; empty where they are runs of the program."""

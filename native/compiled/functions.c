@@ -107,7 +107,5 @@ int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *re
     if (choice.is_bounded) define_sample(known->number, choice.bits);
     *read = choice.is_read;
     known->countdown = known->sampler->span;
-    thread->looked_ns = now;
-    thread->overhead_before = thread->overhead_ns;
     return choice.key;
 }

@@ -18,10 +18,14 @@ static int64_t write_time_off_cpu(Thread *thread, int64_t now) {
 /* The clock without the hooks' own time. It never goes back. */
 static inline int64_t stamp_of(Thread *thread, int64_t now) {
     int64_t overhead_ns = thread->overhead_ns; /* before waiting for room in the ring, which is after `now` */
-    if (__builtin_expect(cpu_may_be_off(&thread->cpu, now), 0)) now = write_time_off_cpu(thread, now);
+    int may_be_off = cpu_may_be_off(&thread->cpu, now);
+    if (__builtin_expect(may_be_off, 0)) now = write_time_off_cpu(thread, now);
     int64_t stamp = now - overhead_ns;
     if (stamp < thread->last_stamp) stamp = thread->last_stamp;
-    return thread->last_stamp = stamp;
+    thread->last_stamp = stamp;
+    /* the readings of the CPU clock and of the scheduler's account, and that waiting */
+    if (__builtin_expect(may_be_off, 0)) thread->overhead_ns = overhead_ns + clock_ns(&recording.clock) - now;
+    return stamp;
 }
 
 /* ---- which invocations are still open ---- */

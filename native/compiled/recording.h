@@ -69,7 +69,6 @@ typedef struct Thread {
     int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
     int64_t off_ns;                  /* part of the first: waiting for the recorder or for a CPU */
     int64_t started_ns, reading_ns; /* the clock when the thread began; time spent on reading features since */
-    int64_t looked_ns, overhead_before; /* the clock when a call was looked at last, and the overhead then */
     uint64_t random_state;
     uintptr_t stack_low, stack_high;
     struct Thread *next, *next_idle; /* the list of all threads; the list of those whose ring waits for a new thread */

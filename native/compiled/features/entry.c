@@ -44,13 +44,15 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
     known->sampler->is_futile = !program;
     if (program) features_read(thread, program, registers);
     if (!recording.fake_clock) {
-        int64_t now = clock_ns(&recording.clock), begun = thread->looked_ns;
+        int64_t now = clock_ns(&recording.clock), begun = thread->last_stamp + thread->overhead_ns;
         /* All of it is overhead, so time off the CPU meanwhile (the recorder may have been asked) is no function's. */
-        if (cpu_may_be_off(&thread->cpu, now)) cpu_off(&thread->cpu, &recording.clock, &now);
-        thread->overhead_ns = thread->overhead_before + now - begun; /* since the stamp, which is of the look */
+        int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off(&thread->cpu, &recording.clock, &now) : 0;
+        thread->overhead_ns = now - thread->last_stamp; /* the stamp is that of this call's beginning */
+        int64_t spent = now - begun - off;
         int is_first = thread->call_count != calls; /* that the recorder compiles a program is no cost of reading */
-        known->sampler->reading_ns += is_first ? 0 : now - begun;
-        thread->reading_ns += is_first ? 0 : now - begun;
+        if (is_first || spent < 0) spent = 0;
+        known->sampler->reading_ns += spent;
+        thread->reading_ns += spent;
     }
     errno = saved;
 }

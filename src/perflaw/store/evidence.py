@@ -15,8 +15,9 @@ from perflaw.store.columns import Array, Table, grouped
 from perflaw.store.counted import read_counted
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
-from perflaw.store.tables import read_each, read_table
+from perflaw.store.tables import read_each
 from perflaw.types import CPU, EVENTS, TIME, Component, Evidence, Metric, RunCost
+from perflaw.types.call_trees import MARK, QUEUED
 
 SparseColumns = dict[str, list[tuple[Array, Array]]]
 """Name of a column → row numbers among the component's invocations, and the values there; an entry for each run."""
@@ -50,6 +51,7 @@ _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "calltree": ("node", "component", "depth"),
     "moments": ("node", "metric", "sum_x"),
     "invocations": (),
+    "invocation_costs": ("sequence", "metric", "x"),
     "features": ("sequence", "feature", "value", "text"),
     "callees": ("sequence", "node", "k"),
 }
@@ -67,7 +69,7 @@ def gather(
     folders = [recording.folder for recording in recordings]
     columns = zip(*(read_each(folders, name, needed) for name, needed in _TABLES.items()), strict=True)
     for number_of_run, (recording, tables) in enumerate(zip(recordings, columns, strict=True), 1):
-        components, component_costs, calltree, moments, invocations_table, features, callees = tables
+        components, component_costs, calltree, moments, sampled, further, features, callees = tables
         costs = {row[0]: row[2:] for row in component_costs if row[1] == metric.name}
         # Cost of the top functions over all threads; of time at least what passed between the first and last event.
         tops = set(calltree["node"][calltree["depth"] == 1].tolist())
@@ -86,7 +88,7 @@ def gather(
             )
             entry.runs.append(run_cost)
             by_number[number] = entry
-        invocations = _gather_invocations(recording, invocations_table, metric, by_number)
+        invocations = _gather_invocations(recording.run.id, sampled, further, metric, by_number)
         _gather_features(features, invocations, by_number)
         _gather_edges(callees, calltree, invocations, by_number)
         progress(number_of_run / len(recordings))
@@ -187,15 +189,16 @@ class _RunInvocations:
 
 
 def _gather_invocations(
-    recording: Recording, table: Table, metric: Metric, by_number: Mapping[int, _ComponentSamples]
+    run: str, table: Table, further: Table, metric: Metric, by_number: Mapping[int, _ComponentSamples]
 ) -> _RunInvocations:
     """Append a run's sampled invocations to those of their components."""
     if metric.name in COST_COLUMNS:
         cost = table[COST_COLUMNS[metric.name]]
     else:
-        rows = read_table(recording.folder, "invocation_costs")
-        costs = {sequence: cost for _, sequence, name, cost in rows if name == metric.name}
-        cost = np.array([costs.get(sequence, 0) for sequence in table["sequence"].tolist()], dtype=np.int64)
+        cost = _further_cost(table, further, metric.name)
+    if metric == TIME:
+        # The kernel tells of each call how long it was ready to run and others had the CPU: that is no cost of the call.
+        cost = cost - _further_cost(table, further, MARK + QUEUED)
     place = np.empty(len(table), np.int64)
     for rows_of_component in _groups(table["component"]):
         part = table.take(rows_of_component)
@@ -203,8 +206,15 @@ def _gather_invocations(
         place[rows_of_component] = np.arange(len(entry.run), len(entry.run) + len(rows_of_component))
         entry.invocations.append(part)
         entry.cost.append(cost[rows_of_component])
-        entry.run += [recording.run.id] * len(rows_of_component)
+        entry.run += [run] * len(rows_of_component)
     return _RunInvocations(table["sequence"], table["component"], place)
+
+
+def _further_cost(invocations: Table, further: Table, metric: str) -> Array:
+    """Costs of a run's sampled invocations in a metric that has no column among them; 0 where none was recorded."""
+    rows = further.where("metric", metric)
+    costs = dict(zip(rows["sequence"].tolist(), rows["x"].tolist(), strict=True))
+    return np.array([costs.get(sequence, 0) for sequence in invocations["sequence"].tolist()], dtype=np.int64)
 
 
 def _groups(*keys: Array) -> list[NDArray[np.intp]]:

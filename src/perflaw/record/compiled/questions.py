@@ -44,4 +44,4 @@ class Answerer:
         if kind == "functions":
             return chosen(functions(Path(rest)), self.globs)
         offset, _, module = rest.partition(" ")
-        return feature_table(Path(module), int(offset, 16))
+        return feature_table(Path(module), int(offset, 16), with_libraries=bool(self.globs.select))

@@ -85,11 +85,12 @@ class _FileIndex:
         return [int(behind) for behind in self.returns[self.units_at(self.returns - 1) == unit]]
 
 
-def feature_table(module: Path, returns: int) -> bytes:
+def feature_table(module: Path, returns: int, with_libraries: bool = False) -> bytes:
     """The table of the unit whose code calls the entry hook and is returned to at this offset of a loaded file.
 
     It names every call of the hook in that code, so that nobody asks for the unit again; code without debug information
-    is one unit, whose calls have no features.
+    is one unit, whose calls have no features. Neither have functions of libraries' headers, except ``with_libraries``: the
+    person then chose the functions that are recorded.
     """
     try:
         about = module.stat()
@@ -101,13 +102,13 @@ def feature_table(module: Path, returns: int) -> bytes:
     number = int(index.units_at(np.array([returns + index.base - 1]))[0])
     if number == _NO_UNIT:
         return _without_features(index, number)
-    place = cache_folder() / f"dwarf-features-{_version()}-{index.identity}-{number:x}.table"
+    place = cache_folder() / f"dwarf-features-{_version()}-{index.identity}-{number:x}{'-libraries' * with_libraries}.table"
     with suppress(OSError):  # it is not kept yet
         kept = place.read_bytes()
         place.touch()  # files that nobody has used for long are removed
         return kept
     try:
-        table = _compile(module, index, number)
+        table = _compile(module, index, number, with_libraries)
     except Exception:  # damaged debug information may raise anything, and costs the features, not the recording
         return _without_features(index, number)
     with suppress(OSError):  # nobody may write to the cache: the next recording reads the types again
@@ -139,7 +140,7 @@ def _without_features(index: _FileIndex, unit: int) -> bytes:
     return table_of(HookCall(behind - index.base, 0, ()) for behind in index.returns_of(unit))
 
 
-def _compile(module: Path, index: _FileIndex, number: int) -> bytes:
+def _compile(module: Path, index: _FileIndex, number: int, with_libraries: bool) -> bytes:
     """The table of one unit, from its debug information."""
     with open_elf(module) as elf, ExitStack() as stack:
         if elf is None or index.frames is None:
@@ -149,7 +150,8 @@ def _compile(module: Path, index: _FileIndex, number: int) -> bytes:
         if dwarf is None:
             return _NOTHING
         unit = CompilationUnit(dwarf, dwarf.get_CU_at(number))
-        found = {call.returns: call for call in _UnitTable(elf, unit, index.frames, index.returns).calls()}
+        table = _UnitTable(elf, unit, index.frames, index.returns, with_libraries)
+        found = {call.returns: call for call in table.calls()}
         every = (behind - index.base for behind in index.returns_of(number))
         return table_of(found.get(behind, HookCall(behind, 0, ())) for behind in every)
 
@@ -163,6 +165,8 @@ class _UnitTable:
     frames: Frames
     returns: NDArray[np.int64]
     """Addresses behind the calls of the entry hook in the file, in order."""
+    with_libraries: bool
+    """Whether functions of libraries' headers have features too."""
     _globals: list[tuple[DIE, int, int]] = field(default_factory=list)
     """(entry, address, bytes that count as its own) of the unit's variables."""
 
@@ -188,8 +192,8 @@ class _UnitTable:
         """What to read at one call; Unlocated if it is not known which function announces itself there."""
         pc = behind - 2  # within the call: what the call changes is still as it was
         owner = self._innermost(function, pc)
-        if self.unit.identity(owner)[1].startswith(HEADERS):
-            raise Unlocated  # what the library's own functions are called with is nobody's question
+        if not self.with_libraries and self.unit.identity(owner)[1].startswith(HEADERS):
+            raise Unlocated  # what the library's own functions are called with is nobody's question, unless chosen
         announced = 0
         if owner.tag == _INLINED:
             *_, declaration = with_origins(owner)

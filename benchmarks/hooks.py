@@ -5,26 +5,32 @@
 The same program runs bare and recorded; what a hook adds is the difference in wall time over the number of events, of
 which a call has two. "leaves": one function calls another, again and again, at that depth; "chains": from the top down to
 that depth and back, again and again, which changes the moments of every ancestor each time. Bar: 25 ns an event.
+
+With --uftrace, Debian's uftrace does the same in turns, with the values of both arguments of the leaf, which perflaw reads of
+some calls: bars are 25 ns a call of the leaf, half of what uftrace adds, and a recording that does not grow with the calls.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from shared import Bars
+
 SOURCE = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-__attribute__((noinline)) long leaf(long x) { return x * 3 + 1; }
+__attribute__((noinline)) long leaf(long x, long at) { return x * 3 + at; }
 #define LEVEL(n, next) __attribute__((noinline)) long level##n(long x, long calls) { return next(x, calls) + n; }
 __attribute__((noinline)) long level0(long x, long calls) {
-    for (long at = 0; at < calls; at++) x += leaf(x);
+    for (long at = 0; at < calls; at++) x += leaf(x, at);
     return x;
 }
 %s
@@ -57,13 +63,13 @@ def took(command: list[str], folder: Path) -> int:
 
 
 def main() -> int:
-    """Print a line a depth; 1 where the bar is missed."""
+    """Print a line a depth; 1 where a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--events", type=int, default=20_000_000)
     parser.add_argument("--uftrace", action="store_true", help="beside it the tracer uftrace, which must be installed")
     asked = parser.parse_args()
-    missed = False
+    bars = Bars()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for depth in (5, 50):
@@ -71,23 +77,45 @@ def main() -> int:
             for way, chains, calls in (("leaves", 1, asked.events // 2), ("chains", asked.events // 2 // depth, 1)):
                 words = [str(program), str(chains), str(calls)]
                 record = [sys.executable, "-m", "perflaw", "record", "--", *words]
-                plain = [took(words, folder) for _ in range(asked.rounds)]
-                ours = [took(record, folder) for _ in range(asked.rounds)]
+                plain, ours = zip(
+                    *((took(words, folder), took(record, folder)) for _ in range(asked.rounds)), strict=True
+                )
                 added = (statistics.median(ours) - statistics.median(plain)) / asked.events
-                missed |= added > BAR
-                peer = _uftrace(program, chains, calls, folder) if asked.uftrace else ""
-                print(f"depth {depth:2d}, {way}: perflaw {added:5.1f} ns an event (bar {BAR:.0f}){peer}")
+                verdict = bars.check(f"depth {depth}, {way}: ns an event", added, BAR)
+                print(f"depth {depth:2d}, {way}: perflaw {added:5.1f} ns an event, {verdict}")
+        if asked.uftrace:
+            compare(built(folder, 5), asked.events // 2, asked.rounds, folder, bars)
     print(f"{os.cpu_count()} cores: the recorder has one of its own")
-    return int(missed)
+    bars.leave()
+    return 0
 
 
-def _uftrace(program: Path, chains: int, calls: int, folder: Path) -> str:
-    """The same by uftrace, of a twentieth of the events: it writes all of them."""
-    words = [str(program), str(max(1, chains // 20)), str(max(1, calls // 20))]
-    trace = took(["uftrace", "record", "-d", str(folder / "trace"), *words], folder)
-    depth = int(program.name.removeprefix("depth"))
-    events = 2 * int(words[1]) * (int(words[2]) + depth - 1)
-    return f", uftrace {(trace - took(words, folder)) / events:.0f} ns"
+def compare(program: Path, calls: int, rounds: int, folder: Path, bars: Bars) -> None:
+    """A leaf with two arguments, by perflaw and by uftrace: time that a call takes more, and bytes of what is kept."""
+    ours, theirs, sizes = [], [], []
+    for number in range(rounds):
+        words, fewer = ([str(program), "1", str(count)] for count in (calls, calls // 20))  # uftrace writes all of them
+        kept, trace = folder / ".perflaw" / f"round{number}", folder / f"trace{number}"
+        record = [sys.executable, "-m", "perflaw", "record", "-e", kept.name, "--", *words]
+        ours.append((took(record, folder) - took(words, folder)) / calls)
+        peer = ["uftrace", "record", "--no-libcall", "-A", "leaf@arg1,arg2", "-d", str(trace), *fewer]
+        theirs.append((took(peer, folder) - took(fewer, folder)) / (calls // 20))
+        sizes.append((size(kept), 20 * size(trace)))
+        shutil.rmtree(trace)
+    added, peer_added = statistics.median(ours), statistics.median(theirs)
+    ours_kept, peer_kept = (statistics.median(kept) for kept in zip(*sizes, strict=True))
+    verdict = bars.check("ns a call", added, 25.0)
+    ratio = bars.check("of uftrace's", added / peer_added, 0.5)
+    print(
+        f"a call with two arguments: perflaw {added:.1f} ns, {verdict}; uftrace {peer_added:.1f} ns: {added / peer_added:.2f}, {ratio}"
+    )
+    verdict = bars.check("bytes kept", ours_kept, 1e6)
+    print(f"kept of {calls:,} calls: perflaw {ours_kept:,.0f} bytes, {verdict}; uftrace {peer_kept:,.0f}")
+
+
+def size(folder: Path) -> int:
+    """Bytes of the files below a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 if __name__ == "__main__":

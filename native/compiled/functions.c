@@ -5,6 +5,7 @@
 
 #include "core/base/table.h"
 #include "definitions.h"
+#include "metrics.h"
 #include "selection.h"
 
 enum { FIRST_CAPACITY = 256, MAX_NAMED = 20 };
@@ -78,6 +79,8 @@ static KnownFunction *add_function(Thread *thread, const void *function) {
     KnownFunction *known = entry_of(thread, function);
     int64_t begun = clock_ns(&recording.clock);
     *known = (KnownFunction){.function = function, .size = INT32_MAX};
+    /* What it was off the CPU before is the program's: the reading below would swallow it. */
+    if (cpu_may_be_off(&thread->cpu, begun)) begun = metrics_write_off_cpu(thread, begun);
     if (function != recording.calibrated) fetch_number(known);
     thread->function_count++;
     if (recording.fake_clock) return known;

@@ -6,20 +6,11 @@
 
 /* ---- stamps ---- */
 
-static int64_t write_time_off_cpu(Thread *thread, int64_t now) {
-    int64_t off = cpu_off_since(&thread->cpu, &recording.clock, thread->last_stamp + thread->overhead_ns, &now);
-    if (!off) return now;
-    thread_write(thread, off, 0, METRIC_CPU, -1, -1, EVENT_CHANGE);
-    int64_t queued = cpu_queued(&thread->cpu, off);
-    if (queued) thread_write(thread, queued, 0, METRIC_MORE + metrics_wanted, -1, -1, EVENT_CHANGE);
-    return now;
-}
-
 /* The clock without the hooks' own time. It never goes back. */
 static inline int64_t stamp_of(Thread *thread, int64_t now) {
     int64_t overhead_ns = thread->overhead_ns; /* before waiting for room in the ring, which is after `now` */
     int may_be_off = cpu_may_be_off(&thread->cpu, now);
-    if (__builtin_expect(may_be_off, 0)) now = write_time_off_cpu(thread, now);
+    if (__builtin_expect(may_be_off, 0)) now = metrics_write_off_cpu(thread, now);
     int64_t stamp = now - overhead_ns;
     if (stamp < thread->last_stamp) stamp = thread->last_stamp;
     thread->last_stamp = stamp;

@@ -77,3 +77,12 @@ void metrics_write(Thread *thread) {
         if (increase) thread_write(thread, increase, 0, METRIC_MORE + at, -1, -1, EVENT_CHANGE);
     }
 }
+
+int64_t metrics_write_off_cpu(Thread *thread, int64_t now) {
+    int64_t off = cpu_off_since(&thread->cpu, &recording.clock, thread->last_stamp + thread->overhead_ns, &now);
+    if (!off) return now;
+    thread_write(thread, off, 0, METRIC_CPU, -1, -1, EVENT_CHANGE);
+    int64_t queued = cpu_queued(&thread->cpu, off);
+    if (queued) thread_write(thread, queued, 0, METRIC_MORE + metrics_wanted, -1, -1, EVENT_CHANGE);
+    return now;
+}

@@ -19,5 +19,7 @@ void metrics_start(void);
 void metrics_begin_thread(Thread *thread);
 /* Write a CHANGE for every metric of this thread that moved. */
 void metrics_write(Thread *thread);
+/* Write the time off the CPU since the last event, for the next one. Gives the time to go on with. */
+int64_t metrics_write_off_cpu(Thread *thread, int64_t now);
 
 #endif

@@ -24,6 +24,15 @@ struct Grid {
     double scale;
 };
 
+struct Shape {
+    int sides = 10 + (int)drawn(1000);
+    PLAIN virtual ~Shape() = default;
+};
+struct Mesh : Shape {
+    PLAIN ~Mesh() override = default;
+};
+
+APART void of_type(const Shape *shape) { spend(dynamic_cast<const Mesh *>(shape) ? 3000 + 40.0 * shape->sides : 800); }
 APART void of_structure(const Grid *grid) { spend(2000 + 40.0 * grid->width); }
 APART void of_pointer(const int *count) { spend(3.0 * *count * *count); }
 APART void of_vector(const std::vector<int> &items) { spend(1000 + 25.0 * (double)items.size()); }
@@ -43,6 +52,9 @@ PLAIN int main(int count, char **words) {
         std::string name(10 + drawn(2000), 'n'), text(10 + drawn(2000), 't');
         level = 10 + (int)drawn(1000);
         of_structure(&grid);
+        Shape plain;
+        Mesh mesh;
+        of_type(drawn(2) ? &mesh : &plain);
         of_pointer(&number);
         of_vector(items);
         of_string(name);

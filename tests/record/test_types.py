@@ -96,19 +96,57 @@ def test_bad_pointers_are_features_that_are_not_there(arguments: Path, tmp_path:
     assert recording.run.complete
 
 
+def annotated(folder: Path, *command: object) -> list[dict]:
+    """The annotations of a recording with the fake clock, of time."""
+    run_perflaw(folder, "record", "--clock", "fake", "--", *command)
+    annotations = json.loads(run_perflaw(folder, "annotate", "--json").stdout)["annotations"]
+    return [one for one in annotations if one["metric"] == "time"]
+
+
 @pytest.mark.parametrize("build", BUILDS)
 def test_laws_are_over_what_the_cost_depends_on(build: str, tmp_path: Path) -> None:
     program = compiled(tmp_path, build, "argument_laws")
-    run_perflaw(tmp_path, "record", "--clock", "fake", "--", program, 400)
-    annotations = json.loads(run_perflaw(tmp_path, "annotate", "--json").stdout)["annotations"]
     found = {}
-    for annotation in annotations:
-        if annotation["component"] in LAWS and annotation["metric"] == "time":
+    for annotation in annotated(tmp_path, program, 400):
+        if annotation["component"] in LAWS:
             [scope] = annotation["scopes"]
             law = scope["law"]
             assert law["verdict"] == "law"
             found[annotation["component"]] = law["family"], *law["slope"]
     assert found == LAWS
+
+
+@pytest.mark.parametrize("build", ["g++ -O2", "clang++ -O2"])
+def test_the_class_of_an_object_is_a_condition(build: str, tmp_path: Path) -> None:
+    program = compiled(tmp_path, build, "argument_laws")
+    [of_type] = [one for one in annotated(tmp_path, program, 400) if one["component"] == "of_type"]
+    laws = {scope["condition"]: scope["law"] for scope in of_type["scopes"]}
+    conditions = {f'shape.type == "{name}"': names for name, names in (("Mesh", ["shape.sides"]), ("Shape", []))}
+    assert {condition: law["features"] for condition, law in laws.items()} == conditions
+
+
+SORTS = """
+#include <list>
+int main() {
+    for (int size = 1; size <= 20; size++) {
+        std::list<int> numbers(size, 1);
+        numbers.sort();
+    }
+}
+"""
+
+
+def test_chosen_functions_of_the_library_have_features_too(tmp_path: Path) -> None:
+    """All others have none: what a program's containers are called with is no question of its own functions."""
+    source, program = tmp_path / "sorts.cc", tmp_path / "sorts"
+    source.write_text(SORTS)
+    subprocess.run(["g++", "-O2", "-g", HOOKS, str(source), "-o", str(program)], check=True)
+    sort = "std::__cxx11::list<int, std::allocator<int> >::sort"
+    (recording,) = recorded(tmp_path / "chosen", program, select=(sort,))
+    assert features(recording) == {sort: {"this.len": list(range(1, 21))}}
+    (recording,) = recorded(tmp_path / "all", program)
+    assert calls(recording)[sort] == 20
+    assert sort not in features(recording)
 
 
 @pytest.mark.slow

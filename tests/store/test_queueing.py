@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from perflaw.store.evidence import find_metric
+from perflaw.store.evidence import find_metric, gather
 from perflaw.store.experiment import open_experiment
 from perflaw.store.program import read_program
 from tests.conftest import run_perflaw
+from tests.record.test_hooks import HOOKS, built
 
 PROGRAM = """
 import os, sys, time
@@ -56,3 +57,25 @@ def test_queueing_is_left_out_and_sleeping_stays(tmp_path, neighbour):
     if busy:
         assert costs.queued is not None and costs.queued[0] > 0.1e9
         assert costs.context_own.sum() == pytest.approx(costs.own.sum(), rel=1e-6)
+
+
+def test_calls_cost_what_they_did_not_queue(tmp_path, neighbour):
+    """Exactly, for each call; what the kernel says of a call's queueing is no cost of it."""
+    cpu, busy = neighbour
+    program = built(tmp_path, "queueing.c", "-O2", HOOKS)
+    select = ("--select", "work", "--select", "main")
+    done = run_perflaw(tmp_path, "record", *select, "--", program, cpu, 200)
+    [recording] = open_experiment("default", tmp_path).recordings()
+    tables = recording.tables()
+    [work] = [row[0] for row in tables["components"] if row[1] == "work"]
+    queued = {row[1]: row[3] for row in tables["invocation_costs"] if row[2] == "off.queued"}
+    of_work = [row for row in tables["invocations"] if row[2] == work]
+    expected = [row[5] - queued.get(row[1], 0) for row in of_work]
+    [evidence] = [one for one in gather([recording]) if one.component.name == "work"]
+    assert evidence.cost.tolist() == expected
+    on_cpu = [row[6] for row in of_work]
+    assert len(on_cpu) == 200
+    assert min(expected) > 0.5e6, "each call spent a millisecond on the CPU"
+    assert sum(on_cpu) < 1.3 * int(done.stdout.split()[-1]), "what it was off the CPU is not its CPU time"
+    if busy:
+        assert any(queued.values())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,6 +171,10 @@ class Family:
         """Where the term is defined on the data and varies: x (..., n) -> (...,) of bool."""
         return self.shape.defined(x)
 
+    def holds(self, b: Array, low: Array) -> NDArray[np.bool_]:
+        """Whether the term is defined with the learnt parameter, where the smallest x is ``low``; both (...,)."""
+        return np.ones(np.broadcast(b, low).shape, np.bool_)
+
     def factors(self, x: Expression, printed: float) -> list[Expression]:
         """The term's factors as expressions of x; ``printed`` is the learnt parameter as it is printed."""
         return self.shape.factors(x)
@@ -207,6 +211,10 @@ class Power(Family):
     def elasticity(self, x: Array, b: Array, top: Array) -> Array:
         """The exponent."""
         return b
+
+    def holds(self, b: Array, low: Array) -> NDArray[np.bool_]:
+        """At x = 0 a falling power is infinite, and one that hardly grows tells 0 from all else, which is no growth."""
+        return np.asarray((low > 0) | (b >= _LEAST_AT_ZERO))
 
     def factors(self, x: Expression, printed: float) -> list[Expression]:
         """``x^b``."""
@@ -266,6 +274,10 @@ class Exponential(Family):
     def factors(self, x: Expression, printed: float) -> list[Expression]:
         """``exp(r·x)``."""
         return [Call("exp", (product([number(printed), x]),))]
+
+
+_LEAST_AT_ZERO: Final = 0.1
+"""Smallest learnt exponent of a feature that is 0 somewhere."""
 
 
 def powered(b: Array, log: Array) -> Array:

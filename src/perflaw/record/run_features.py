@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -77,8 +78,13 @@ def as_number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
+_BLOCK: Final = 1 << 20
+_OF_TEXTS: Final = bytes([*b"\a\b\t\n\v\f\r\x1b", *range(32, 256)])
+"""Bytes of texts in any usual encoding; a file with others in its first block is binary, and its newlines mean nothing."""
+
+
 def file_features(path: Path) -> dict[str, float]:
-    """``bytes`` and ``lines`` of a regular file; number and bytes of the files directly in a folder; else empty."""
+    """``bytes`` of a regular file and ``lines`` of a text; number and bytes of the files directly in a folder; else empty."""
     try:
         if path.is_dir():
             sizes = [entry.stat().st_size for entry in path.iterdir() if entry.is_file()]
@@ -88,8 +94,10 @@ def file_features(path: Path) -> dict[str, float]:
         features = {"bytes": float(path.stat().st_size)}
         if features["bytes"] <= LINES_LIMIT:
             with path.open("rb") as file:
-                blocks = iter(lambda: file.read(1 << 20), b"")
-                features["lines"] = float(sum(block.count(b"\n") for block in blocks))
+                first = file.read(_BLOCK)
+                if not first.translate(None, _OF_TEXTS):
+                    blocks = chain([first], iter(lambda: file.read(_BLOCK), b""))
+                    features["lines"] = float(sum(block.count(b"\n") for block in blocks))
         return features
     except (OSError, ValueError):
         return {}  # no file can have this name, or it may not be read

@@ -192,10 +192,8 @@ def _gather_invocations(
     run: str, table: Table, further: Table, metric: Metric, by_number: Mapping[int, _ComponentSamples]
 ) -> _RunInvocations:
     """Append a run's sampled invocations to those of their components."""
-    if metric.name in COST_COLUMNS:
-        cost = table[COST_COLUMNS[metric.name]]
-    else:
-        cost = _further_cost(table, further, metric.name)
+    column = COST_COLUMNS.get(metric.name)
+    cost = table[column] if column else _further_cost(table, further, metric.name)
     if metric == TIME:
         # The kernel tells of each call how long it was ready to run and others had the CPU: that is no cost of the call.
         cost = cost - _further_cost(table, further, MARK + QUEUED)

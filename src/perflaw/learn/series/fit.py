@@ -89,7 +89,8 @@ def fit(models: Sequence[Model], batch: Batch) -> list[Fit]:
         for family, rows in blocks:
             out, cells = fit_of[family.name], stack.cell[rows]
             out.theta[cells], out.covariance[cells] = theta[rows], covariance[rows]
-            out.rss[cells], out.deviance[cells] = rss[rows], deviance[rows]
+            holds = family.holds(theta[rows, EXPONENT], batch.ends.low[cells, 0])
+            out.rss[cells], out.deviance[cells] = rss[rows], np.where(holds, deviance[rows], np.inf)
     return fits
 
 

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +47,7 @@ class FunctionSymbol:
     """Mangled name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Elf:
     """An open ELF file."""
 
@@ -55,7 +56,7 @@ class Elf:
     file: ELFFile
     """Its reader of pyelftools."""
 
-    @property
+    @cached_property
     def base(self) -> int:
         """Address in the file that corresponds to the start of the loaded image."""
         loaded = [segment["p_vaddr"] for segment in self.file.iter_segments() if segment["p_type"] == "PT_LOAD"]

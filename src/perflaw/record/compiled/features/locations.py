@@ -8,15 +8,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from elftools.dwarf.callframe import FDE
     from elftools.dwarf.compileunit import CompileUnit
     from elftools.dwarf.die import DIE
-    from elftools.dwarf.dwarf_expr import DWARFExprOp
+    from elftools.dwarf.dwarf_expr import DWARFExprOp, DWARFExprParser
     from elftools.dwarf.dwarfinfo import DWARFInfo
+    from elftools.dwarf.structs import DWARFStructs
 
 MODULE: Final = -1
 """Base of addresses that are given from where the file is loaded, instead of a register."""
@@ -108,6 +109,14 @@ class Frames:
         return Address(rule.reg, (rule.offset,))
 
 
+@lru_cache(maxsize=4)
+def _parser(structs: DWARFStructs) -> DWARFExprParser:
+    """The parser of a unit's expressions, which takes a millisecond to make."""
+    from elftools.dwarf.dwarf_expr import DWARFExprParser
+
+    return DWARFExprParser(structs)
+
+
 @dataclass(frozen=True, slots=True)
 class Locator:
     """Locations at one address of one function's code."""
@@ -175,9 +184,7 @@ class Locator:
         return default
 
     def _evaluate(self, expression: Sequence[int]) -> Location:
-        from elftools.dwarf.dwarf_expr import DWARFExprParser
-
-        operations = DWARFExprParser(self.unit.structs).parse_expr(expression)
+        operations = _parser(self.unit.structs).parse_expr(expression)
         if any(operation.op_name == "DW_OP_piece" for operation in operations):
             return self._pieces(operations)
         return self._single(operations)

@@ -32,7 +32,7 @@ from perflaw.record.compiled.features.hook_calls import hook_returns
 from perflaw.record.compiled.features.locations import MODULE, Frames, InMemory, Location, Locator, Unlocated
 from perflaw.record.compiled.features.programs import FeatureSource, HookCall, table_of
 from perflaw.record.compiled.features.prologue import argument_places, argument_registers
-from perflaw.record.compiled.features.types import Explorer, is_constant, type_of
+from perflaw.record.compiled.features.types import Explorer, forget_types, is_constant, type_of
 
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
@@ -143,6 +143,7 @@ def _without_features(index: _FileIndex, unit: int) -> bytes:
 def _compile(module: Path, index: _FileIndex, number: int, with_libraries: bool) -> bytes:
     """The table of one unit, from its debug information."""
     with open_elf(module) as elf, ExitStack() as stack:
+        stack.callback(forget_types)
         if elf is None or index.frames is None:
             return _NOTHING
         debug = elf if index.has_dwarf else stack.enter_context(open_elf(elf.debug_file))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
@@ -18,10 +19,11 @@ from perflaw.record.compiled.features.programs import FeatureSource, Kind, Spot,
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
 
-MAX_FEATURES: Final = 48
+MAX_FEATURES: Final = 64
 MAX_DEPTH: Final = 2
 """Fields of fields are read, and no deeper ones."""
-MAX_FIELDS: Final = 16
+MAX_FIELDS: Final = (48, 16, 16)
+"""Of an argument or what it points to, of its fields, of theirs: SQLite's statement has its size in its 22nd field."""
 _MAX_ARRAY: Final = 1024
 """Bytes of the largest array that is added up."""
 _QUALIFIERS: Final = ("const", "volatile", "restrict", "atomic")
@@ -139,11 +141,11 @@ class Explorer:
             return
         if depth > MAX_DEPTH:
             return
-        if table := next((at for label, at, _ in leaves(kind, MAX_FIELDS) if label.startswith("_vptr")), None):
+        if table := next((at for label, at, _ in leaves(kind, MAX_FIELDS[depth]) if label.startswith("_vptr")), None):
             self._found(f"{name}.type", Kind.DYNAMIC_TYPE, spot.plus(table[0]))
         if depth == MAX_DEPTH:
             return
-        for label, offset, member in fields_of(kind)[:MAX_FIELDS]:
+        for label, offset, member in fields_of(kind)[: MAX_FIELDS[depth]]:
             if label.startswith("_vptr"):
                 continue
             path = f"{name}.{label}"
@@ -222,17 +224,25 @@ def spot_of(address: Address) -> Spot:
     return spot
 
 
+@cache
 def type_of(entry: DIE | None) -> DIE | None:
     """The type that an entry names, at itself or where it refers to; None for void."""
     holder = with_attribute(entry, "DW_AT_type")
     return holder.get_DIE_from_attribute("DW_AT_type") if holder is not None else None
 
 
+@cache
 def stripped(kind: DIE | None) -> DIE | None:
     """A type without its typedefs and qualifiers; None for void."""
     while kind is not None and kind.tag in _WRAPPERS:
         kind = type_of(kind)
     return kind
+
+
+def forget_types() -> None:
+    """Forget the entries of a file that is closed: functions share types, so what is known of these is kept until then."""
+    for remembering in (type_of, stripped, fields_of):
+        remembering.cache_clear()
 
 
 def is_constant(kind: DIE | None) -> bool:
@@ -273,7 +283,8 @@ def _offset(member: DIE) -> int | None:
     return attribute.value if isinstance(attribute.value, int) else None  # an expression: a virtual base
 
 
-def fields_of(kind: DIE) -> list[tuple[str, int, DIE]]:
+@cache
+def fields_of(kind: DIE) -> tuple[tuple[str, int, DIE], ...]:
     """(name, offset, entry) of the fields of a class, those of its bases and of anonymous members among them."""
     found: list[tuple[str, int, DIE]] = []
     for member in kind.iter_children():
@@ -289,7 +300,7 @@ def fields_of(kind: DIE) -> list[tuple[str, int, DIE]]:
             found.append((label, offset, member))
         elif inner is not None and inner.tag in (*_CLASSES, "DW_TAG_union_type"):
             found += [(name, offset + at, entry) for name, at, entry in fields_of(inner)]
-    return found
+    return tuple(found)
 
 
 def leaves(kind: DIE, limit: int) -> Iterator[tuple[str, tuple[int], DIE]]:

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -253,7 +254,9 @@ def slices(output: Path) -> int:
 
 def area(bars: Bars, law: dict) -> None:
     """Whether the law of a frame grows with its area: all lengths are proportional here, and bytes to their squares."""
-    growth = sum((2.0 if name.endswith(".bytes") else 1.0) * slope for name, slope in law["slope"].items())
+    lengths = ("height", "i_height", "i_width", "i_threadslice_end", "i_stride.sum")
+    powers = {name: 2.0 if name.endswith(".bytes") else 1.0 * name.endswith(lengths) for name in law["slope"]}
+    growth = sum(powers[name] * slope for name, slope in law["slope"].items())
     steepness = [
         bars.check("a frame, steepness", growth, 1.6, least=True),
         bars.check("a frame, steepness", growth, 2.4),
@@ -263,6 +266,7 @@ def area(bars: Bars, law: dict) -> None:
 
 def main(quick: bool, folder: Path) -> None:
     bars = Bars()
+    shutil.rmtree(folder / ".perflaw", ignore_errors=True)  # of an earlier run
     sort(bars, folder, quick)
     sqlite(bars, folder, quick)
     x264(bars, folder, quick)

@@ -47,7 +47,8 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
         int64_t now = clock_ns(&recording.clock), begun = thread->last_stamp + thread->overhead_ns;
         /* All of it is overhead, so time off the CPU meanwhile (the recorder may have been asked) is no function's. */
         int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off(&thread->cpu, &recording.clock, &now) : 0;
-        thread->overhead_ns = now - thread->last_stamp; /* the stamp is that of this call's beginning */
+        /* The stamp is that of this call's beginning; the way from here to the one at its end is a hook's as well. */
+        thread->overhead_ns = now - thread->last_stamp + recording.enter_ns;
         int64_t spent = now - begun - off;
         int is_first = thread->call_count != calls; /* that the recorder compiles a program is no cost of reading */
         if (is_first || spent < 0) spent = 0;

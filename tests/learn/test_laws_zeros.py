@@ -69,3 +69,13 @@ def test_a_new_row_may_be_zero() -> None:
         lasting += one.curve("n", 10, 1e4, 5).mean[-1] > 0
     at_least(zero, 40, 0.9)
     at_least(lasting, 40, 0.95)
+
+
+def test_no_falling_power_of_a_feature_that_is_zero() -> None:
+    """At 0 it would be infinite, and one that hardly differs from 0 only tells 0 from all other numbers."""
+    rng = generator(5)
+    x = np.repeat([0.0, 1.0, 2.0, 4.0, 7.0, 12.0], 20)
+    y = np.where(x == 0, 5000.0, 100.0) * np.exp(0.05 * rng.standard_normal(x.size))
+    law = learn([Series("s", y, {"x": x})])[0].law
+    for told in (law, *law.alternatives):
+        assert not (told.family == "power" and told.slope["x"] < 0.1), told.expression

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from perflaw.documents import DocumentSource, toml_document
 from perflaw.errors import PerflawError, StoreError, UsageError
 from perflaw.record.plan import OutputPattern
+from perflaw.record.run_features import file_features
 from perflaw.record.workload_file import RunOptions, plan_workloads, read_workloads
 
 FULL = """\
@@ -226,3 +227,17 @@ def test_every_workload_is_made_as_often_as_it_says_in_rounds(tmp_path_factory, 
             assert labels.count(f"{place} n={value}") == repeat
     first = sum(values for _ in repeats)
     assert len(set(labels[:first])) == first, "the first round has everything once"
+
+
+def test_texts_have_lines_and_binary_files_have_none(tmp_path):
+    """A video has newlines by chance; a text may be in any usual encoding."""
+    contents = {
+        "text": "ä\nb\n".encode(),
+        "latin": "ä\nb\n".encode("latin-1"),
+        "video": bytes(range(256)),
+        "empty": b"",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    lines = {name: file_features(tmp_path / name).get("lines") for name in contents}
+    assert lines == {"text": 2, "latin": 2, "video": None, "empty": 0}

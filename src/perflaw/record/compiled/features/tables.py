@@ -102,7 +102,9 @@ def feature_table(module: Path, returns: int, with_libraries: bool = False) -> b
     number = int(index.units_at(np.array([returns + index.base - 1]))[0])
     if number == _NO_UNIT:
         return _without_features(index, number)
-    place = cache_folder() / f"dwarf-features-{_version()}-{index.identity}-{number:x}{'-libraries' * with_libraries}.table"
+    place = (
+        cache_folder() / f"dwarf-features-{_version()}-{index.identity}-{number:x}{'-libraries' * with_libraries}.table"
+    )
     with suppress(OSError):  # it is not kept yet
         kept = place.read_bytes()
         place.touch()  # files that nobody has used for long are removed

@@ -52,7 +52,9 @@ def test_queueing_is_left_out_and_sleeping_stays(tmp_path, neighbour):
     recordings = open_experiment("default", tmp_path).recordings()
     costs = read_program(recordings, find_metric(recordings, "time"))
     own = {component.name: value / 1e9 for component, value in zip(costs.components, costs.own[0], strict=True)}
-    assert 0.4 <= own["app.spin"] < 0.6
+    # It used 0.4 s by the kernel's account. With queueing it is twice that, and beside many processes the tracer's account
+    # of its time on the CPU was 6 % less.
+    assert 0.3 <= own["app.spin"] < 0.6
     assert 0.4 <= own["app.rest"] < 0.9
     if busy:
         assert costs.queued is not None and costs.queued[0] > 0.1e9

@@ -21,11 +21,17 @@ def _ask(source: str, *arguments: str, judge: Judge) -> Callable[[Path, int], An
     """Record a program and judge the document of ``perflaw variance`` with these arguments."""
 
     def ask(folder: Path, number: int) -> Answer:
-        program = write_program(folder, source.replace("SEED", str(number)))
-        perflaw(folder, "record", "--", program.name)
-        return judge(json.loads(perflaw(folder, "variance", *arguments, "--json")))
+        return judge(_asked(folder, source.replace("SEED", str(number)), *arguments))
 
     return ask
+
+
+def _asked(folder: Path, source: str, *arguments: str) -> Document:
+    """The document of ``perflaw variance`` of a recording of the program."""
+    program = write_program(folder, source)
+    perflaw(folder, "record", "--", program.name)
+    document: Document = json.loads(perflaw(folder, "variance", *arguments, "--json"))
+    return document
 
 
 # ---- 1. Rare slow calls are not noise.
@@ -296,19 +302,30 @@ asyncio.run(main())
 """
 
 
-def _latency_without_consumer(document: Document) -> Answer:
-    """One generator in 10 takes 150 ms for its values; its consumer has them for 30 ms more, which is not its latency."""
+def _latency_without_consumer(folder: Path, number: int) -> Answer:
+    """One generator in 10 takes 150 ms for its values; its consumer has them for 30 ms more, which is not its latency.
+
+    On a busy machine the generators also wait for a CPU, which is latency: the truth is what the consumer measures.
+    """
+    document = _asked(folder, STREAM.replace("SEED", str(number)), "prog.rows", "--deadline", "28ms")
+    truth = sorted(json.loads((folder / "latencies.json").read_text()))
+    beyond = sum(one > 28e6 for one in truth) / len(truth)
     latency, [deadline] = document["function"]["latency"], document["function"]["deadlines"]
-    told = (
-        f"p50 {latency['p50'] / 1e6:.1f} ms, p99 {latency['p99'] / 1e6:.0f} ms, {deadline['observed']:.1%} beyond 28 ms"
+    p50, p99 = latency["p50"], latency["p99"]
+    told = f"p50 {p50 / 1e6:.1f} ms, p99 {p99 / 1e6:.0f} ms, {deadline['observed']:.1%} beyond 28 ms"
+    truly = (
+        f"p50 {statistics.median(truth) / 1e6:.1f}, p99 {truth[-2] / 1e6:.0f} to {truth[-1] / 1e6:.0f}, {beyond:.1%}"
     )
-    right = latency["high"] and latency["p50"] < 28e6 and 150e6 < latency["p99"] < 250e6
-    return Answer(told, bool(right and deadline["low"] <= 0.1 <= deadline["high"] and deadline["observed"] < 0.2))
+    right = latency["high"] and deadline["low"] <= beyond <= deadline["high"]
+    right = right and abs(p50 / statistics.median(truth) - 1) < 0.2 and 0.9 * truth[-2] < p99 < 1.1 * truth[-1]
+    return Answer(f"{told}, truly {truly}", bool(right))
 
 
 STREAM = """
 import asyncio
+import json
 import random
+import time
 
 slow = [True] * 6 + [False] * 54
 random.Random(SEED).shuffle(slow)
@@ -321,13 +338,17 @@ async def rows(is_slow):
 
 
 async def stream(is_slow):
+    begin, consumed = time.perf_counter_ns(), 0
     async for row in rows(is_slow):
+        had = time.perf_counter_ns()
         await asyncio.sleep(0.01)
+        consumed += time.perf_counter_ns() - had
+    return time.perf_counter_ns() - begin - consumed
 
 
 async def main():
-    for is_slow in slow:
-        await stream(is_slow)
+    with open("latencies.json", "w") as file:
+        json.dump([await stream(is_slow) for is_slow in slow], file)
 
 
 asyncio.run(main())
@@ -496,11 +517,7 @@ POINTS: tuple[Point, ...] = (
     Point(2, "waits for a pipe", _ask(WAITS, "prog.load", judge=_waits("io"))),
     Point(2, "does not wait", _ask(ALIKE, judge=_no_waiting)),
     Point(3, "an endpoint awaits", _ask(ENDPOINT, "prog.endpoint", "--deadline", "50ms", judge=_latency)),
-    Point(
-        3,
-        "an async generator awaits, and its consumer does",
-        _ask(STREAM, "prog.rows", "--deadline", "28ms", judge=_latency_without_consumer),
-    ),
+    Point(3, "an async generator awaits, and its consumer does", _latency_without_consumer),
     Point(
         4,
         "0.5 % of calls at 3,624",

@@ -102,8 +102,9 @@ def survey(tree: CallTree, options: Options | None = None) -> Survey:
 
 def surveys(tree: CallTree, several: Sequence[Options]) -> list[Survey]:
     """The patterns under several pressures and trims (§8.1); labels are those of the first options."""
-    outliers = Outliers() if several[0].keep_outliers else find_outliers(tree)
-    walked = Tree(remove_interruptions(tree, outliers), happened_once(tree, outliers))
+    keep = several[0].keep_outliers
+    outliers = Outliers() if keep else find_outliers(tree)
+    walked = Tree(remove_interruptions(tree, outliers), happened_once(tree, outliers), keep_losses=keep)
     labels = label(walked, several[0])
     segments, extracted = labels.segments_by_node(), extract(walked, labels)
     merged = {

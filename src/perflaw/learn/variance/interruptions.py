@@ -66,7 +66,7 @@ class Outliers:
     marked: list[Interruption] = field(default_factory=list)
     """Those that were pushed off the CPU, and took no more than that costs."""
     once: list[Interruption] = field(default_factory=list)
-    """Those of functions in which that happened once, with nothing that tells why."""
+    """Those of functions in which that happened once, with no feature that tells why."""
 
 
 def find_outliers(tree: CallTree) -> Outliers:
@@ -102,9 +102,12 @@ def find_outliers(tree: CallTree) -> Outliers:
         marked += [
             Interruption(int(places[one]), round(float(excess[one])), n) for one, n in zip(hit, times, strict=True)
         ]
-        if len(alone) > 1:
-            *_, second, largest = alone[np.argsort(own[places[alone]], kind="stable")]
-            others = max(own[places[second]], costs[len(places) :].max(initial=usual))
+        # A mark makes a loss no less likely; what a switch costs at most is left out above, what takes longer is not.
+        kept = np.setdiff1d(np.arange(len(places)), hit)
+        if len(kept) > 1:
+            largest = kept[np.argmax(own[places[kept]])]
+            rivals = np.setdiff1d(kept if pushed[places[largest]] else alone, largest)
+            others = max(own[places[rivals]].max(initial=usual), costs[len(places) :].max(initial=usual))
             lone = far[largest] and own[places[largest]] > OUTLIER_RATIO * others
             if lone and weights.weight[places[largest]] < 2 and not _is_unlike(tree, int(places[largest]), places):
                 once.append(Interruption(int(places[largest]), round(float(excess[largest])), 1))
@@ -255,14 +258,21 @@ def happened_once(tree: CallTree, outliers: Outliers) -> Floats:
     """
     if tree.samples is None:
         return np.zeros(0)
-    result, enclosing = np.zeros(len(tree.samples.cpu)), EnclosingCalls(tree)
+    cost = np.zeros(len(tree.samples.cpu))
     removed = {one.place for one in find_interruptions(tree, outliers)}
     for one in outliers.once:
-        if one.place in removed:
-            continue
-        for _, place in enclosing.of(one.place):
+        if one.place not in removed:
+            cost[one.place] = one.excess
+    return within_enclosing(tree, cost)
+
+
+def within_enclosing(tree: CallTree, cost: Floats) -> Floats:
+    """(S,) the parts ``cost`` (S,) of the own costs of sampled invocations, added up over all that each of them encloses."""
+    result, enclosing = np.zeros(len(cost)), EnclosingCalls(tree)
+    for one in np.flatnonzero(cost).tolist():
+        for _, place in enclosing.of(one):
             if place is not None:
-                result[place] += one.excess
+                result[place] += cost[one]
     return result
 
 

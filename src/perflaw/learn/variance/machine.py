@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.confidence import normal_quantile
+from perflaw.confidence import LOW
 from perflaw.learn.variance.moments import ContextWeights, Floats, quantile
+from perflaw.special import betainc
 from perflaw.types.call_trees import QUEUED, CallTree, NodeMoments, Samples
 from perflaw.types.recordings import CPU, EVENTS
 
@@ -255,62 +256,86 @@ def _mean_and_squares(sums: NodeMoments) -> tuple[Floats, Floats]:
 
 
 MIN_TIME_RATIO: Final = 0.25
-"""CPU time of another function, in parts of a function's own, from which on it tells how often the machine loses time."""
-
+"""CPU time of other functions, in parts of a function's own, from which on they tell how often the machine loses time."""
 MAX_LOST_SHARE: Final = 0.1
 """Share of its CPU time that a function may lose; where it seems to lose more, that is its own work."""
+MIN_CHANCE: Final = LOW
+"""Chance from which on so many losses of that size, or larger ones, may be the machine's."""
 
 
-def variance_by_losses(tree: CallTree, weights: ContextWeights, quiet: NDArray[np.bool_]) -> Floats:
-    """(V,) ns² of variance, summed over the invocations of each node, that losses of time without a mark may explain.
+def chance_losses(tree: CallTree, weights: ContextWeights, disturbed: NDArray[np.bool_]) -> Floats:
+    """(S,) ns of the own cost of each sampled invocation that the machine may have lost.
 
-    Interrupts, and hypervisors that take the CPU unseen, hit all code alike: as often in each ns, and for as long. So what
-    hits a function is told by the others: by the squares of what invocations of other functions lose in a ns of their own
-    code, of which the lower median counts. A loss lasts at most ``MAX_SWITCH_COST_NS``; what takes longer is work. Without
-    another function that runs long enough to tell, nothing is explained.
-
-    Losses are few, so that one function has several where another has none. Their number is Poisson distributed, and their
-    sum of squares S in the time t has the variance t·E[L⁴] for a loss L in a unit of time. What the others lost in t' thus
-    tells S with the variance t·E[L⁴]·(1 + t/t'); the upper limit of its 95 % interval counts.
+    Interrupts, switches, and hypervisors that take the CPU unseen hit all code alike: as often in each ns, and for as long.
+    So what may hit a function is told by the others: by how many invocations of them lose that much in a ns of their own
+    code. That a switch marks a call does not say that it cost all of the excess: long calls are switched out more often,
+    for they meet more interrupts, and where their clock is read. A loss lasts at most ``MAX_SWITCH_COST_NS``; what takes
+    longer is work. Without another function that runs long enough to tell, only what switches may cost is lost.
     """
     samples, moments = tree.samples, tree.moments[CPU.name]
     assert samples is not None
     own = own_costs(samples, samples.cpu, samples.y_cpu)
     usual = _medians_by_node(samples, own, np.arange(len(own)))
     excess = own - np.array([usual.get(node, np.nan) for node in samples.node.tolist()])
-    lost = quiet & (excess > MIN_INTERRUPTION_NS) & (excess <= MAX_SWITCH_COST_NS)
+    lost = (excess > MIN_INTERRUPTION_NS) & (excess <= MAX_SWITCH_COST_NS)
     own_time = moments.sum_x.astype(np.float64)
     inside = tree.parent > 0
     np.subtract.at(own_time, tree.parent[inside], moments.sum_x[inside].astype(np.float64))
     frequent, count = (moments.n >= MIN_CALLS) & (tree.component >= 0), len(tree.components)
     time = np.bincount(tree.component[frequent], np.maximum(own_time[frequent], 0), count)
     component = tree.component[samples.node]
-    # What exceeds the share is the function's own work. Where it was switched out too, it also loses time: the least losses.
-    pushed = np.bincount(component[~quiet], minlength=count) > 0
+    # What exceeds the share is a function's own work. Where it was switched out too, it also loses time: the least losses.
+    pushed = np.bincount(component[disturbed], minlength=count) > 0
     rank = np.lexsort((excess, component))
     so_far = np.cumsum(np.where(lost[rank], weights.weight[rank] * excess[rank], 0.0))
     first = np.searchsorted(component[rank], np.arange(count))
     before = np.append(0.0, so_far)[first]
-    lost[rank] &= ~pushed[component[rank]] | (so_far - before[component[rank]] < MAX_LOST_SHARE * time[component[rank]])
-    squares = np.bincount(component[lost], weights.weight[lost] * excess[lost] ** 2, count)
-    fourth = np.bincount(component[lost], weights.weight[lost] * excess[lost] ** 4, count)
-    spent = np.bincount(component[lost], weights.weight[lost] * excess[lost], count)
-    rate = np.divide(squares, time, out=np.zeros(count), where=spent < MAX_LOST_SHARE * time)
-    by_others = np.zeros(count)
+    telling = lost.copy()
+    telling[rank] &= ~pushed[component[rank]] | (
+        so_far - before[component[rank]] < MAX_LOST_SHARE * time[component[rank]]
+    )
+    squares, spent = (
+        np.bincount(component[telling], weights.weight[telling] * excess[telling] ** power, count) for power in (2, 1)
+    )
+    rate = np.divide(squares, time, out=np.zeros(count), where=time > 0)
+    result, tells = np.zeros(len(own)), (time > 0) & (spent < MAX_LOST_SHARE * time)
     for one in np.flatnonzero(time > 0).tolist():
-        others = np.flatnonzero((time >= MIN_TIME_RATIO * time[one]) & (np.arange(count) != one) & (time > 0))
-        if len(others):
-            other = others[np.argsort(rate[others], kind="stable")[(len(others) - 1) // 2]]
-            if rate[other] > 0:
-                variance = fourth[other] / time[other] * (1 / time[one] + 1 / time[other])
-                by_others[one] = rate[other] + normal_quantile() * variance**0.5
-    explained = np.where(tree.component >= 0, by_others[tree.component] * np.maximum(own_time, 0), 0.0)
-    for node in range(len(tree.parent) - 1, 0, -1):  # callers come before their callees
-        if tree.parent[node] > 0:
-            explained[tree.parent[node]] += explained[node]
-    return explained
+        others = np.flatnonzero(tells & (np.arange(count) != one) & (time >= MIN_TIME_RATIO * time[one]))
+        mine = np.flatnonzero(lost & (component == one))
+        if not len(others):
+            here = np.flatnonzero((component == one) & ~np.isnan(own))
+            usual_own = without_switches(own[here], weights.weight[here], disturbed[here], MAX_SWITCH_COST_NS)
+            result[here] = own[here] - usual_own
+        if not len(others) or not len(mine):
+            continue
+        # Of other functions some are slow by themselves at times: those that lose least tell, down to the lower median.
+        others = others[np.argsort(rate[others], kind="stable")[: (len(others) + 1) // 2]]
+        theirs = np.flatnonzero(telling & np.isin(component, others))
+        mine = mine[np.argsort(-excess[mine], kind="stable")]
+        theirs = theirs[np.argsort(-excess[theirs], kind="stable")]
+        share = time[one] / (time[one] + float(time[others].sum()))
+        number, of_others = np.cumsum(weights.weight[mine]), np.cumsum(weights.weight[theirs])
+        result[mine] = np.minimum(excess[mine], _allowed_losses(number, of_others, excess[theirs], share))
+    return result
 
 
+def _allowed_losses(mine: Floats, theirs: Floats, losses: Floats, share: float) -> Floats:
+    """(M,) how large the losses of a function may be by chance, of which ``mine`` (M,) are as large or larger.
+
+    Of the other functions' ``losses`` (T,), the largest first, ``theirs`` (T,) are as large or larger. The function has a
+    ``share`` of the time of all. If losses come at random, each of them hits it with that chance; so where the others have
+    N (and half a one more, which is Jeffreys' prior of a rate), it has M and more with the chance I_share(M, N + 1/2).
+
+    >>> _allowed_losses(np.arange(1.0, 7.0), np.array([1.0, 2.0]), np.array([9e3, 5e3]), 0.5)
+    array([200000., 200000., 200000.,   9000.,   9000.,   9000.])
+    """
+    possible = betainc(mine[:, None], np.append(0.0, theirs) + 0.5, share) >= MIN_CHANCE
+    sizes = np.append(MAX_SWITCH_COST_NS, losses)
+    return np.where(possible.any(axis=1), sizes[np.argmax(possible, axis=1)], 0.0)
+
+
+MAX_COLD_NS: Final = 10_000.0
+"""CPU time that cold caches cost a short call, at most."""
 COLD_CACHE_NS: Final = 50_000
 """How long caches may be cold after a switch."""
 
@@ -332,4 +357,21 @@ def disturbed(samples: Samples) -> NDArray[np.bool_]:
         here = np.flatnonzero((runs == run) & short)
         last = np.searchsorted(begin, samples.started[here], side="right") - 1
         result[here] |= (last >= 0) & (samples.started[here] <= end[np.maximum(last, 0)] + COLD_CACHE_NS)
+    return result
+
+
+def without_switches(x: Floats, weight: Floats, disturbed: NDArray[np.bool_], most_ns: float) -> Floats:
+    """Costs (n,) as they would be without switches: those of disturbed invocations are as the others' of the same rank.
+
+    A tenth of them may be slow if a tenth of the others is. A switch costs them ``most_ns`` at most.
+    """
+    after, quiet = np.flatnonzero(disturbed), np.flatnonzero(~disturbed)
+    if not len(after) or not len(quiet):
+        return x
+    after, quiet = after[np.argsort(x[after], kind="stable")], quiet[np.argsort(x[quiet], kind="stable")]
+    rank = (np.cumsum(weight[after]) - weight[after] / 2) / weight[after].sum()
+    total = np.cumsum(weight[quiet])
+    usual = x[quiet[np.minimum(np.searchsorted(total, rank * total[-1]), len(quiet) - 1)]]
+    result = x.copy()
+    result[after] -= np.clip(x[after] - usual, 0, most_ns)
     return result

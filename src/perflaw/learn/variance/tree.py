@@ -6,9 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perflaw.learn.variance.machine import MAX_SWITCH_COST_NS, SharedVariation, disturbed, slowdowns, variance_by_losses
+from perflaw.learn.variance.interruptions import within_enclosing
+from perflaw.learn.variance.machine import (
+    MAX_COLD_NS,
+    SharedVariation,
+    chance_losses,
+    disturbed,
+    slowdowns,
+    without_switches,
+)
 from perflaw.learn.variance.moments import Floats, Link, Stats, context_weights
 from perflaw.types.call_trees import OTHER, CallTree
 from perflaw.types.recordings import CPU
@@ -40,8 +47,11 @@ class Options:
 class Tree:
     """Read-only views of a call tree, made once for an analysis."""
 
-    def __init__(self, tree: CallTree, once: Floats | None = None) -> None:
-        """``once`` (S,): CPU time in each sampled invocation that is no pattern, because it happened once; 0 by default."""
+    def __init__(self, tree: CallTree, once: Floats | None = None, keep_losses: bool = False) -> None:
+        """``once`` (S,): CPU time in each sampled invocation that is no pattern, because it happened once; 0 by default.
+
+        With ``keep_losses`` nothing is taken for time that the machine lost.
+        """
         moments, links, pairs = tree.moments[tree.metric.name], tree.links, tree.pairs
         self.call_tree = tree
         self.parent: list[int] = tree.parent.tolist()
@@ -80,10 +90,11 @@ class Tree:
         """Weights of the samples by context; None for metrics without noise."""
         self.shared_variation = SharedVariation(tree, self.weights, ~self.disturbed) if self.weights else None
         """Variation common to all functions, attributed to the machine; None for metrics without noise."""
-        self.losses = np.zeros(self.size)
-        if self.weights and tree.metric.name == CPU.name:
-            self.losses = variance_by_losses(tree, self.weights, ~self.disturbed)
-        """(V,) ns² that losses of CPU time explain of the variance, over the invocations of each node; 0 without noise."""
+        self.losses = np.zeros(len(self.once))
+        if self.weights and tree.metric.name == CPU.name and not keep_losses:
+            losses = chance_losses(tree, self.weights, self.disturbed)
+            self.losses = within_enclosing(tree, np.where(self.once > 0, 0.0, losses))
+        """(S,) CPU time in each sampled invocation that the machine may have lost; empty for metrics without noise."""
         self.rank = [0] * self.size
         """Place of each node in the order of call paths by names, files and sites, which no numbering changes."""
         names = [(one.name, one.file, one.line) for one in tree.components]
@@ -136,9 +147,10 @@ class Tree:
 def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) -> bool:
     """Whether the invocations of some nodes, whose moments are ``stats``, are of high variance (§2.1).
 
-    On a busy machine, cold caches after switches and slow phases make CPU time vary highly by themselves. So a high
-    variance of CPU time must remain without what a switch may cost the invocations after it, without what happened once,
-    and after division by the machine's speed, and must exceed the variation of all other code of that length.
+    On a busy machine lost time, cold caches after switches and slow phases make CPU time vary highly by themselves. So a
+    high variance of CPU time must remain without what the machine may have lost, without what cold caches cost, without
+    what happened once, and after division by the machine's speed, and must exceed the variation of all other code of that
+    length.
     """
     if stats.n < options.least or not stats.is_high(options.high, tree.noise):
         return False
@@ -151,34 +163,15 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) ->
         return False
     nodes = np.asarray(heads, dtype=np.int64)
     here, unsampled = np.flatnonzero(np.isin(samples.node, nodes)), np.isin(weights.node, nodes)
-    x = np.concatenate([samples.x[here] - tree.once[here], weights.value[unsampled]])
+    x = np.concatenate([samples.x[here] - tree.once[here] - tree.losses[here], weights.value[unsampled]])
     weight = np.concatenate([weights.weight[here], weights.count[unsampled]])
     if not len(x) or (len(x) < options.least and not weights.complete):
         return True
-    x = _without_switches(x, weight, np.append(tree.disturbed[here], np.zeros(len(x) - len(here), np.bool_)))
+    after_switch = np.append(tree.disturbed[here], np.zeros(len(x) - len(here), np.bool_))
+    x = without_switches(x, weight, after_switch, MAX_COLD_NS)
     slowdown = np.concatenate([tree.slowdown[here], np.ones(np.count_nonzero(unsampled))])
     by_machine = max(_squares(slowdown, weight), shared.squares(mean, quiet=True))
-    # Losses add to a cost, and factors multiply it; the ratios of independent factors multiply.
-    left = 1 - float(tree.losses[nodes].sum()) / max(float(weight @ (x * x)), 1.0)
-    by_program = _squares(x, weight) * left / by_machine
-    return min(by_program, _squares(x / slowdown, weight)) >= bound
-
-
-def _without_switches(x: Floats, weight: Floats, disturbed: NDArray[np.bool_]) -> Floats:
-    """Costs (n,) as they would be without switches: those of disturbed invocations are as the others' of the same rank.
-
-    A tenth of them may be slow if a tenth of the others is. No switch costs more than ``MAX_SWITCH_COST_NS``.
-    """
-    after, quiet = np.flatnonzero(disturbed), np.flatnonzero(~disturbed)
-    if not len(after) or not len(quiet):
-        return x
-    after, quiet = after[np.argsort(x[after], kind="stable")], quiet[np.argsort(x[quiet], kind="stable")]
-    rank = (np.cumsum(weight[after]) - weight[after] / 2) / weight[after].sum()
-    total = np.cumsum(weight[quiet])
-    usual = x[quiet[np.minimum(np.searchsorted(total, rank * total[-1]), len(quiet) - 1)]]
-    result = x.copy()
-    result[after] -= np.clip(x[after] - usual, 0, MAX_SWITCH_COST_NS)
-    return result
+    return min(_squares(x, weight) / by_machine, _squares(x / slowdown, weight)) >= bound
 
 
 def _squares(x: Floats, weight: Floats) -> float:

@@ -45,6 +45,24 @@ def test_time_off_the_cpu_while_functions_are_defined_counts_once(neighbour, tmp
         assert 0 < clock.own_ns - clock.waited_ns < within - sum(own) / 2
 
 
+def test_time_that_others_had_is_not_that_of_the_tracer_in_python(neighbour, tmp_path):
+    """By the clock it takes ten times as long as its process has the CPU."""
+    (tmp_path / "calls.py").write_text("def call(n):\n    return n\n\n\nfor n in range(60_000):\n    call(n)\n")
+    with neighbour.neighbours(6):
+        subprocess.run(
+            [sys.executable, "-m", "perflaw", "record", "--tracer", "python", "--", "calls.py"],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+        )
+    [recording] = open_experiment("default", tmp_path).recordings()
+    machine, clock = recording.run.machine, recording.run.clock
+    assert machine is not None
+    assert 0 <= clock.waited_ns < clock.own_ns
+    assert clock.own_ns - clock.waited_ns < machine.user_ns + machine.system_ns
+
+
 @pytest.mark.slow
 def test_the_planted_function_has_the_variance_of_the_cpu_time(neighbour, tmp_path):
     found = neighbour.find(sys.executable, hash(tmp_path) % 1000, 300, tmp_path)

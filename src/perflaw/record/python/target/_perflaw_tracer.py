@@ -75,6 +75,7 @@ class Recorder:
         self.seed = int(settings.get("PERFLAW_TARGET_SEED", "0"))
         self.threads = self.missed = 0
         self.own: list[Any] = []
+        self.waited: list[Any] = []
         self.turns = count(1)
         """Numbers of turns; a thread takes one when it writes after another thread."""
         self.turn = 0
@@ -152,6 +153,7 @@ class Recorder:
         setprofile(None)
         spent = sum(own() for own in self.own)
         self.say("cpu", "ended", process_time_ns())
+        self.say("cpu", "waited", sum(waited() for waited in self.waited))
         self.say("end", self.clock(), spent, self.missed, self.lost, *self.functions.left_out())
 
     def say(self, *fields: object) -> None:
@@ -162,6 +164,8 @@ class Recorder:
             pass  # the manifest says that the end is missing
 
 
+SWITCHED_NS = 200_000
+"""Time from which on an event that takes a few microseconds waited: others had the CPU, or the recorder was far behind."""
 _TRIAL_CALLS, _TRIALS, _VARIABLES = 200, 9, 10
 
 
@@ -247,7 +251,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
     now, fake, functions = recorder.clock, recorder.fake, recorder.functions
     known, look_up = functions.known, functions.look_up
     segment, position, taken_out, last = recorder.spool.segment(thread), 0, 0, 0
-    cpu_now, cpu_taken_out, off_written = recorder.cpu_clock, 0, 0
+    cpu_now, cpu_taken_out, off_written, waited = recorder.cpu_clock, 0, 0, 0
     reading_ns = _reading_ns(now, cpu_now) if cpu_now else 0
     opened: list[int] = []
     library_calls: list[int] = []  # of each frame in ``opened``, which calls of library functions are recorded
@@ -357,7 +361,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             write_record(YIELD, frame, function, site, -1, stamp)
 
     def handler(frame: Any, event: str, arg: Any) -> None:
-        nonlocal taken_out, cpu_taken_out, last
+        nonlocal taken_out, cpu_taken_out, waited, last
         function = known.get(id(frame.f_code))
         if event[0] == "c" and event != "call":
             taken_out += function.foreign_ns if function else 0
@@ -388,9 +392,13 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             event_ns = function.event_ns if function else 0
             if cpu_now:
                 cpu_taken_out += cpu_now() - cpu_begin + reading_ns + event_ns
-            taken_out += now() - begin + event_ns
+            spent = now() - begin
+            if spent > SWITCHED_NS:
+                waited += spent
+            taken_out += spent + event_ns
 
     recorder.own.append(lambda: taken_out)
+    recorder.waited.append(lambda: waited)
     return handler
 
 

@@ -261,18 +261,36 @@ for _ in range(100):
 # ---- 3. Coroutines have latency.
 
 
-def _latency(document: Document) -> Answer:
-    """One call in 20 takes 60 ms, in what it awaits of ``query``."""
+def _latency(folder: Path, source: str, function: str, limit_ms: int) -> tuple[Document, str, bool]:
+    """The latency of a function, what is told of it, and whether that is what the program itself measures.
+
+    On a busy machine coroutines also wait for a CPU, which is latency; how long, only the program knows.
+    """
+    document = _asked(folder, source, function, "--deadline", f"{limit_ms}ms")
+    truth = sorted(json.loads((folder / "latencies.json").read_text()))
+    beyond = sum(one > limit_ms * 1e6 for one in truth) / len(truth)
     latency, [deadline] = document["function"]["latency"], document["function"]["deadlines"]
+    p50, p99, tail = latency["p50"], latency["p99"], truth[-1 - len(truth) // 50 :]
+    told = f"p50 {p50 / 1e6:.1f} ms, p99 {p99 / 1e6:.0f} ms, {deadline['observed']:.1%} beyond {limit_ms} ms"
+    truly = f"p50 {statistics.median(truth) / 1e6:.1f}, p99 {tail[0] / 1e6:.0f} to {tail[-1] / 1e6:.0f}, {beyond:.1%}"
+    right = latency["high"] and deadline["low"] <= beyond <= deadline["high"]
+    right = right and abs(p50 / statistics.median(truth) - 1) < 0.2 and 0.9 * tail[0] < p99 < 1.1 * tail[-1]
+    return latency, f"{told}, truly {truly}", bool(right)
+
+
+def _latency_of_awaits(folder: Path, number: int) -> Answer:
+    """One call in 20 takes 60 ms, in what it awaits of ``query``."""
+    latency, told, right = _latency(folder, ENDPOINT.replace("SEED", str(number)), "prog.endpoint", 50)
     first = latency["awaits"][0]
-    told = f"p99 {latency['p99'] / 1e6:.0f} ms, {deadline['observed']:.1%} beyond 50 ms, most in {first['component']}"
-    right = 59e6 < latency["p99"] < 90e6 and deadline["low"] <= 0.05 <= deadline["high"] and latency["high"]
-    return Answer(told, right and first["component"] == "prog.query" and first["share"] > 0.7)
+    right = right and first["component"] == "prog.query" and first["share"] > 0.7
+    return Answer(f"{told}, most in {first['component']}", right)
 
 
 ENDPOINT = """
 import asyncio
+import json
 import random
+import time
 
 slow = [True] * 20 + [False] * 380
 random.Random(SEED).shuffle(slow)
@@ -293,9 +311,18 @@ async def endpoint(is_slow):
     return await render()
 
 
+async def measured(is_slow):
+    begin = time.perf_counter_ns()
+    await endpoint(is_slow)
+    return time.perf_counter_ns() - begin
+
+
 async def main():
+    latencies = []
     for first in range(0, 400, 10):
-        await asyncio.gather(*(endpoint(one) for one in slow[first : first + 10]))
+        latencies += await asyncio.gather(*(measured(one) for one in slow[first : first + 10]))
+    with open("latencies.json", "w") as file:
+        json.dump(latencies, file)
 
 
 asyncio.run(main())
@@ -303,22 +330,9 @@ asyncio.run(main())
 
 
 def _latency_without_consumer(folder: Path, number: int) -> Answer:
-    """One generator in 10 takes 150 ms for its values; its consumer has them for 30 ms more, which is not its latency.
-
-    On a busy machine the generators also wait for a CPU, which is latency: the truth is what the consumer measures.
-    """
-    document = _asked(folder, STREAM.replace("SEED", str(number)), "prog.rows", "--deadline", "28ms")
-    truth = sorted(json.loads((folder / "latencies.json").read_text()))
-    beyond = sum(one > 28e6 for one in truth) / len(truth)
-    latency, [deadline] = document["function"]["latency"], document["function"]["deadlines"]
-    p50, p99 = latency["p50"], latency["p99"]
-    told = f"p50 {p50 / 1e6:.1f} ms, p99 {p99 / 1e6:.0f} ms, {deadline['observed']:.1%} beyond 28 ms"
-    truly = (
-        f"p50 {statistics.median(truth) / 1e6:.1f}, p99 {truth[-2] / 1e6:.0f} to {truth[-1] / 1e6:.0f}, {beyond:.1%}"
-    )
-    right = latency["high"] and deadline["low"] <= beyond <= deadline["high"]
-    right = right and abs(p50 / statistics.median(truth) - 1) < 0.2 and 0.9 * truth[-2] < p99 < 1.1 * truth[-1]
-    return Answer(f"{told}, truly {truly}", bool(right))
+    """One generator in 10 takes 150 ms for its values; its consumer has them for 30 ms more, which is not its latency."""
+    _, told, right = _latency(folder, STREAM.replace("SEED", str(number)), "prog.rows", 28)
+    return Answer(told, right)
 
 
 STREAM = """
@@ -516,7 +530,7 @@ POINTS: tuple[Point, ...] = (
     Point(2, "waits for a child process", _ask(WAITS, "prog.child", judge=_waits("child"))),
     Point(2, "waits for a pipe", _ask(WAITS, "prog.load", judge=_waits("io"))),
     Point(2, "does not wait", _ask(ALIKE, judge=_no_waiting)),
-    Point(3, "an endpoint awaits", _ask(ENDPOINT, "prog.endpoint", "--deadline", "50ms", judge=_latency)),
+    Point(3, "an endpoint awaits", _latency_of_awaits),
     Point(3, "an async generator awaits, and its consumer does", _latency_without_consumer),
     Point(
         4,

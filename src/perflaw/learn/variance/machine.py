@@ -255,7 +255,7 @@ def _mean_and_squares(sums: NodeMoments) -> tuple[Floats, Floats]:
     return mean, np.divide(sums.sum_xx.astype(float) / n, mean**2, out=np.zeros_like(mean), where=mean > 0)
 
 
-MIN_TIME_RATIO: Final = 0.25
+MIN_TIME_RATIO: Final = 1 / 3
 """CPU time of other functions, in parts of a function's own, from which on they tell how often the machine loses time."""
 MAX_LOST_SHARE: Final = 0.1
 """Share of its CPU time that a function may lose; where it seems to lose more, that is its own work."""

@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from perflaw.store.evidence import find_metric, gather
 from perflaw.store.experiment import open_experiment
-from perflaw.store.program import read_program
+from perflaw.store.program import _queueing_rate, read_program
 from tests.conftest import run_perflaw
 from tests.record.test_hooks import HOOKS, built
 
@@ -81,3 +82,12 @@ def test_calls_cost_what_they_did_not_queue(tmp_path, neighbour):
     assert sum(on_cpu) < 1.3 * int(done.stdout.split()[-1]), "what it was off the CPU is not its CPU time"
     if busy:
         assert any(queued.values())
+
+
+def test_what_is_no_function_queues_as_well():
+    """A run that queued for longer than its functions were off the CPU, most of it before they began: they still slept."""
+    off, cpu = np.array([0.4e9, 0.6e9]), np.array([0.4e9, 1e5])
+    rate = _queueing_rate(off, cpu, 1.5e9, 0.5e9)
+    assert rate * cpu[0] > off[0], "all that this one was off the CPU"
+    assert rate * cpu[1] < 0.001 * off[1], "and next to nothing of the one that slept"
+    assert np.minimum(off, rate * cpu).sum() + rate * 0.5e9 == pytest.approx(1.5e9)

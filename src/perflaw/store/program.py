@@ -47,33 +47,38 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
         return costs
     costs, on_cpu = _read_costs(recordings, TIME, CPU)
     queued = np.array([run.machine.queued_ns if run.machine else 0 for run in costs.runs], dtype=np.float64)
-    return _without_queueing(costs, on_cpu, queued)
+    used = [run.machine.user_ns + run.machine.system_ns if run.machine else 0 for run in costs.runs]
+    return _without_queueing(costs, on_cpu, queued, np.array(used, dtype=np.float64))
 
 
-def _without_queueing(costs: ProgramCosts, on_cpu: ProgramCosts, queued: Array) -> ProgramCosts:
-    """Wall time without that which each run queued for a CPU, ns (R,).
+def _without_queueing(costs: ProgramCosts, on_cpu: ProgramCosts, queued: Array, used: Array) -> ProgramCosts:
+    """Wall time without that which each run queued for a CPU, ns (R,); ``used`` is the CPU time of its whole process.
 
     The kernel tells how long a run queued in all, not where. Queueing comes with running: for each ns on a CPU a function
-    queues as long as any other, and at most as long as it was off the CPU. The rest is waiting of its own accord.
+    queues as long as any other, and as what is no function does, such as the start of the interpreter; and at most as long
+    as it was off the CPU. The rest is waiting of its own accord.
     """
     off = np.maximum(costs.own - on_cpu.own, 0.0)
     context_off = np.maximum(costs.context_own - on_cpu.context_own, 0.0)
-    rate = np.array([_queueing_rate(*run) for run in zip(off, np.maximum(on_cpu.own, 1.0), queued, strict=True)])[
-        :, None
-    ]
-    left_out = np.minimum(off, rate * np.maximum(on_cpu.own, 1.0))
+    cpu = np.maximum(on_cpu.own, 1.0)
+    others = np.maximum(used - cpu.sum(axis=1), 0.0)
+    rate = np.array([_queueing_rate(*run) for run in zip(off, cpu, queued, others, strict=True)])[:, None]
+    left_out = np.minimum(off, rate * cpu)
     own = costs.own - left_out
     context_own = costs.context_own - np.minimum(context_off, rate * np.maximum(on_cpu.context_own, 1.0))
     match_totals(own, costs.context, costs.context_calls, context_own)
     return replace(costs, own=own, context_own=context_own, queued=left_out.sum(axis=1))
 
 
-def _queueing_rate(off: Array, cpu: Array, queued: float) -> float:
-    """The rate r at which the least of off (F,) and r times cpu (F,) sums to a run's queueing; infinite if off is less."""
+def _queueing_rate(off: Array, cpu: Array, queued: float, others: float) -> float:
+    """The rate r at which the least of off (F,) and r times cpu (F,), and r times other CPU time, sum to a run's queueing.
+
+    It is infinite if no other CPU time is known and the functions were off the CPU for less than the run queued.
+    """
     order = np.argsort(off / cpu)
     # Before each function in this order: what those whose time off the CPU is queueing throughout queued, and the others' CPU.
     full = np.concatenate([[0.0], np.cumsum(off[order])[:-1]])
-    rest = np.cumsum(cpu[order][::-1])[::-1]
+    rest = np.cumsum(cpu[order][::-1])[::-1] + others
     rates = (queued - full) / rest
     fits = np.flatnonzero(rates <= off[order] / cpu[order])
     return float(max(rates[fits[0]], 0.0)) if fits.size else float("inf")

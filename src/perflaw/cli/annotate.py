@@ -43,7 +43,12 @@ def command(
     Functions are ranked by their share of the cost; with --at, by the cost that a run of that size will have in them.
     """
     point = point_of(at)
-    learnt = learn_experiment(experiment, runs, point, metric, paper)
+    # The table shows the laws of runs where these are predicted.
+    from perflaw.report.annotations import SMALL_SHARE
+
+    whole = bool(output) or as_json or as_text or paper
+    least_share = 0.0 if whole or every or at else SMALL_SHARE
+    learnt = learn_experiment(experiment, runs, point, metric, paper, calls=whole, least_share=least_share)
     annotations = learnt.annotations
     check_point(point, annotations)
     document = learnt.document(point)

@@ -87,10 +87,13 @@ def learn_experiment(
     metric_name: str,
     paper: bool = False,
     without: Sequence[str] = (),
+    calls: bool = True,
+    least_share: float = 0.0,
 ) -> LearntExperiment:
     """Learn the laws of an experiment's recordings except those in ``without``, or of the runs named, in the metric named.
 
-    UsageError if no run is left.
+    Without ``calls`` only the laws of runs are learnt if ``at`` names features of runs alone. Laws of a call are learnt of
+    functions with the ``least_share`` of the cost. UsageError if no run is left.
     """
     from perflaw.cli.options import read_recordings
     from perflaw.learn.annotations import AnnotationOptions, annotate
@@ -109,13 +112,17 @@ def learn_experiment(
     # Calibrations that differ between runs shift all calls of a run.
     events = [one.event_ns for one in clocks] or [0]
     resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
+    # Without a point, or at one of a call's features, tables show laws of calls.
+    calls = calls or not at or not all(at.keys() <= one.run.features.keys() for one in recordings)
     with progress_bar() as show, without_garbage_collection():
 
         def learning(part: float) -> None:
             show(MODEL + (1.0 - MODEL) * part)
 
-        options = AnnotationOptions(metric, quantum, resolution, paper=paper, progress=learning)
-        evidence = gather(recordings, metric, lambda part: show(READ * part))
+        options = AnnotationOptions(
+            metric, quantum, resolution, calls=calls, least_share=least_share, paper=paper, progress=learning
+        )
+        evidence = gather(recordings, metric, lambda part: show(READ * part), features=calls)
         costs = read_program(recordings, metric)
         model = learn_program(costs, tuple(at or ()))
         learning(0.0)

@@ -56,20 +56,27 @@ _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "callees": ("sequence", "node", "k"),
 }
 """Tables that hold the evidence, and the columns that are needed; all where none is named."""
+_OF_INVOCATIONS: Final = ("features", "callees")
+"""Those that say what was read of each sampled invocation."""
 
 
 def gather(
-    recordings: Sequence[Recording], metric: Metric = TIME, progress: Callable[[float], None] = lambda part: None
+    recordings: Sequence[Recording],
+    metric: Metric = TIME,
+    progress: Callable[[float], None] = lambda part: None,
+    features: bool = True,
 ) -> list[Evidence]:
     """Evidence of each component's cost in a metric, ordered by name; StoreError if a table is missing or damaged.
 
-    ``progress`` is called with the part of the recordings that is read.
+    ``progress`` is called with the part of the recordings that is read. Without ``features`` the sampled invocations have
+    neither features nor callees, which are most of what there is to read.
     """
     samples: dict[tuple[str, str, int], _ComponentSamples] = {}
     folders = [recording.folder for recording in recordings]
-    columns = zip(*(read_each(folders, name, needed) for name, needed in _TABLES.items()), strict=True)
+    names = [name for name in _TABLES if features or name not in _OF_INVOCATIONS]
+    columns = zip(*(read_each(folders, name, _TABLES[name]) for name in names), strict=True)
     for number_of_run, (recording, tables) in enumerate(zip(recordings, columns, strict=True), 1):
-        components, component_costs, calltree, moments, sampled, further, features, callees = tables
+        components, component_costs, calltree, moments, sampled, further, *of_invocations = tables
         costs = {row[0]: row[2:] for row in component_costs if row[1] == metric.name}
         # Cost of the top functions over all threads; of time at least what passed between the first and last event.
         tops = set(calltree["node"][calltree["depth"] == 1].tolist())
@@ -89,8 +96,10 @@ def gather(
             entry.runs.append(run_cost)
             by_number[number] = entry
         invocations = _gather_invocations(recording.run.id, sampled, further, metric, by_number)
-        _gather_features(features, invocations, by_number)
-        _gather_edges(callees, calltree, invocations, by_number)
+        if of_invocations:
+            features_table, callees = of_invocations
+            _gather_features(features_table, invocations, by_number)
+            _gather_edges(callees, calltree, invocations, by_number)
         progress(number_of_run / len(recordings))
     return [samples[key].evidence() for key in sorted(samples)]
 

@@ -35,7 +35,8 @@ COSTLIEST: Final = 60
 FIRST_LAWS, TREES = 0.4, 0.8
 """Part of the work that is done when all components have one law, and when these are split."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
-"""Reason of a constant law."""
+NOT_ASKED: Final = "only the laws of runs were asked for"
+"""Reasons of constant laws."""
 CallLaws = list[tuple[TreeNode, ComponentScopes]]
 """The root and the scopes of each component."""
 
@@ -68,9 +69,12 @@ def annotate(
         grows = run_laws is not None and place is not None and run_laws.largest_share(place) >= MIN_SHARE
         # What each run calls once, without a feature of its own, has the law of the run: none is looked for.
         settled = run_laws is not None and not (one.features or one.categories) and has_one_call(one, run_laws.model)
+        settled |= not options.calls and run_laws is not None and place is not None and bool(run_laws.forecasts)
+        settled |= sum(cost.total for cost in one.runs) < options.least_share * whole
         matters.append((id(one) in costliest or large or grows) and not settled)
     learnt = iter(_call_laws([one for one, does in zip(evidence, matters, strict=True) if does], options, at))
-    minor = iter(_constants([one for one, does in zip(evidence, matters, strict=True) if not does], options, at, SMALL))
+    constant = [one for one, does in zip(evidence, matters, strict=True) if not does]
+    minor = iter(_constants(constant, options, at, SMALL if options.calls else NOT_ASKED))
     laws = [next(learnt if does else minor) for does in matters]
     annotations = [
         _annotation(one, *of_one, run_laws, whole, options, at) for one, of_one in zip(evidence, laws, strict=True)

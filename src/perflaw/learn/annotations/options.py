@@ -26,6 +26,10 @@ class AnnotationOptions:
     """Smallest number of records on a side of a split."""
     depth: int = 6
     """Largest number of comparisons in a condition."""
+    calls: bool = True
+    """Look for the laws of a call also where the law of a run is predicted, which is what a table shows then."""
+    least_share: float = 0.0
+    """Look for them only in components with this share of the cost, because a table shows no others."""
     paper: bool = False
     """Follow the paper wherever perflaw differs from it."""
     progress: Callable[[float], None] = lambda part: None

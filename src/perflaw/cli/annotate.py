@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 @at_option
 @json_option
 @click.option("--text", "as_text", is_flag=True, help="Print the annotations in the annotation language.")
+@click.option(
+    "--calls", is_flag=True, help="Show the laws of a call, over its arguments and state, not those of a run."
+)
 @click.option("--all", "every", is_flag=True, help="List functions of small share as well.")
 @click.option("--paper", is_flag=True, help="Follow Freud's paper: four classes, all minima of a density.")
 @click.option("-o", "--output", metavar="FILE.law", help="Write the annotations to a file.")
@@ -33,6 +36,7 @@ def command(
     at: tuple[str, ...],
     as_json: bool,
     as_text: bool,
+    calls: bool,
     every: bool,
     paper: bool,
     output: str | None,
@@ -42,24 +46,22 @@ def command(
 
     Functions are ranked by their share of the cost; with --at, by the cost that a run of that size will have in them.
     """
-    point = point_of(at)
-    # The table shows the laws of runs where these are predicted.
-    from perflaw.report.annotations import SMALL_SHARE
+    from perflaw.report.annotations import SMALL_SHARE, annotations_text, law_file
 
+    point = point_of(at)
+    # A table needs no more than it shows.
     whole = bool(output) or as_json or as_text or paper
     least_share = 0.0 if whole or every or at else SMALL_SHARE
-    learnt = learn_experiment(experiment, runs, point, metric, paper, calls=whole, least_share=least_share)
+    learnt = learn_experiment(experiment, runs, point, metric, paper, calls=whole or calls, least_share=least_share)
     annotations = learnt.annotations
     check_point(point, annotations)
-    document = learnt.document(point)
+    document = learnt.document(point, calls)
     if output:
         from perflaw.store.evidence import by_key
 
         evidence = by_key(learnt.evidence, learnt.metric)
         write_laws(Path(output), document, annotations, learnt.recordings, evidence, learnt.costs)
     if as_text and not as_json:
-        from perflaw.report.annotations import law_file
-
         click.echo(law_file(annotations), nl=False)
         return 0
     if as_json:

@@ -31,8 +31,8 @@ DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 WRITE_LAWS = "perflaw annotate -o perf.law"
 QUIET_SECONDS = 1.0
 """Time of learning after which a progress bar is shown."""
-READ, MODEL = 0.3, 0.5
-"""Part of the work that is done when the recordings are read, and when the cost model of the program is learnt."""
+MODEL, READ = 0.3, 0.2
+"""Parts of the work: the cost model of the program, and reading the evidence for the laws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class LearntExperiment:
     sources: tuple[GrowthSource, ...] = ()
     """Call sites at which growth enters a run of the size asked for."""
 
-    def document(self, at: Mapping[str, float] | None) -> dict[str, Any]:
-        """The document of ``annotate --json``."""
+    def document(self, at: Mapping[str, float] | None, calls: bool = False) -> dict[str, Any]:
+        """The document of ``annotate --json``, with ``calls`` that of ``--calls``."""
         from perflaw.report.documents import annotate_document
 
         runs = [one.run for one in self.recordings]
-        return annotate_document(self.annotations, runs, at, self.program, self.sources)
+        return annotate_document(self.annotations, runs, at, self.program, self.sources, calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def learn_experiment(
 ) -> LearntExperiment:
     """Learn the laws of an experiment's recordings except those in ``without``, or of the runs named, in the metric named.
 
-    Without ``calls`` only the laws of runs are learnt if ``at`` names features of runs alone. Laws of a call are learnt of
+    Without ``calls`` only the laws of runs are learnt where a table shows these alone. Laws of a call are learnt of
     functions with the ``least_share`` of the cost. UsageError if no run is left.
     """
     from perflaw.cli.options import read_recordings
@@ -112,21 +112,20 @@ def learn_experiment(
     # Calibrations that differ between runs shift all calls of a run.
     events = [one.event_ns for one in clocks] or [0]
     resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
-    # Without a point, or at one of a call's features, tables show laws of calls.
-    calls = calls or not at or not all(at.keys() <= one.run.features.keys() for one in recordings)
     with progress_bar() as show, without_garbage_collection():
 
         def learning(part: float) -> None:
-            show(MODEL + (1.0 - MODEL) * part)
+            show(MODEL + READ + (1.0 - MODEL - READ) * part)
 
+        costs = read_program(recordings, metric)
+        model = learn_program(costs, tuple(at or ()))
+        run_laws = RunLaws(model, at) if model.runs else None
+        if not calls:
+            calls = run_laws is None or not run_laws.are_shown(at)
         options = AnnotationOptions(
             metric, quantum, resolution, calls=calls, least_share=least_share, paper=paper, progress=learning
         )
-        evidence = gather(recordings, metric, lambda part: show(READ * part), features=calls)
-        costs = read_program(recordings, metric)
-        model = learn_program(costs, tuple(at or ()))
-        learning(0.0)
-        run_laws = RunLaws(model, at) if model.runs else None
+        evidence = gather(recordings, metric, lambda part: show(MODEL + READ * part), features=calls)
         annotations = annotate(evidence, options, at, run_laws)
     sources = growth_sources(model, at) if at else ()
     return LearntExperiment(

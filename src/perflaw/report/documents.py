@@ -33,9 +33,14 @@ def annotate_document(
     at: Mapping[str, float] | None,
     program: ProgramForecast | None = None,
     sources: Sequence[GrowthSource] = (),
+    calls: bool = False,
 ) -> Document:
-    """``perflaw.annotate/1``: every component with its laws, in the order of their ranking, and the whole program."""
+    """``perflaw.annotate/1``: every component with its laws, in the order of their ranking, and the whole program.
+
+    With ``calls`` those of a call are shown where there are laws of runs as well.
+    """
     unit = annotations[0].metric.unit if annotations else ""
+    of_runs = True if program and program.per else False if calls else None
     lost = ("counted_functions", "library_functions", "unselected_functions")
     return {
         "schema": "perflaw.annotate/1",
@@ -44,10 +49,7 @@ def annotate_document(
         "program": program and {**document(program), "parts": [_part(one, unit, at) for one in program.parts]},
         "sources": encoded(sources),
         "lost": {name: max((getattr(run.lost, name) for run in runs), default=0) for name in lost},
-        "annotations": [
-            {**document(one), "shown": encoded(shown_law(one, at, bool(program and program.per)))}
-            for one in annotations
-        ],
+        "annotations": [{**document(one), "shown": encoded(shown_law(one, at, of_runs))} for one in annotations],
     }
 
 

@@ -191,18 +191,20 @@ def features_text(features: Mapping[str, float]) -> str:
     return ", ".join(f"{name} = {number(value)}" for name, value in features.items())
 
 
-def shown_law(annotation: Annotation, at: Mapping[str, float] | None, of_runs: bool = False) -> Document:
+def shown_law(annotation: Annotation, at: Mapping[str, float] | None, of_runs: bool | None = None) -> Document:
     """What the table and the page show of an annotation: one law in words, the one that its prediction comes from.
 
-    Where the cost of a run is predicted at the point asked for, this is the law of whole runs as it holds there (``per``
-    is "run"). Else it is the laws of a call (``per`` is "call"), with the condition of each; a condition that several
-    parts of a mixture share stands at the first. The growth is that of the law that grows fastest. ``of_runs``: the law of
-    runs is shown in any case.
+    Where the cost of a run is predicted at the point asked for, or runs of several sizes were recorded, this is the law of
+    whole runs (``per`` is "run"). Else it is the laws of a call (``per`` is "call"), with the condition of each; a condition
+    that several parts of a mixture share stands at the first. ``of_runs`` says which of them is shown. The growth is that of
+    the law that grows fastest.
     """
     unit, runs = annotation.metric.unit, annotation.run_law
     per, laws = "call", [scope.law for scope in annotation.scopes]
     scopes: list[Document] = []
-    if runs and (of_runs or (at and annotation.predicted)):
+    if of_runs is None:
+        of_runs = bool(annotation.predicted) if at else any(low < high for low, high in runs.range.values()) if runs else False
+    if runs and of_runs:
         per, laws = "run", [runs]
         law = leading_terms(runs, unit, at) if at and annotation.predicted else run_law_text(runs, unit)
         scopes.append({"condition": "", "law": law})

@@ -27,7 +27,7 @@ class AnnotationOptions:
     depth: int = 6
     """Largest number of comparisons in a condition."""
     calls: bool = True
-    """Look for the laws of a call also where the law of a run is predicted, which is what a table shows then."""
+    """Look for the laws of a call also where a component has a law of runs."""
     least_share: float = 0.0
     """Look for them only in components with this share of the cost, because a table shows no others."""
     paper: bool = False

@@ -96,6 +96,13 @@ class RunLaws:
         self._places = {(one.name, one.file, one.line): place for place, one in enumerate(model.components)}
         self._measured = model.measured_inclusive()
 
+    def are_shown(self, at: Point | None) -> bool:
+        """Whether a table shows them: they are predicted at the point asked for, or without one, runs have several sizes.
+
+        A point that names a feature of calls asks for these.
+        """
+        return at.keys() <= self.model.features.keys() and bool(self.forecasts) if at else self._distinct > 1
+
     def place(self, component: Component) -> int | None:
         """Number of a component in the model; None if no complete execution called it."""
         return self._places.get((component.name, component.file, component.line))

@@ -93,7 +93,7 @@ def test_infinite_and_missing_numbers_become_null() -> None:
 
 def test_rows_say_what_the_terminal_says() -> None:
     rows = page_data(page(factory.all_kinds()))["rows"]
-    assert rows[0]["text"]["law"] == "3.1 µs · docs.len^1.98"
+    assert rows[0]["text"]["law"] == "3.1 µs · n^1.98"
     assert (rows[0]["growth"], rows[0]["interval"]) == ("n^1.98", "(1.94–2.02)")
     assert [row["verdict"] for row in rows[:6]] == ["law", "law", "law", "none", "none", "inconclusive"]
 
@@ -106,10 +106,13 @@ def test_predictions_are_of_one_kind() -> None:
     vague = replace(factory.prediction({"n": 1e6}, 41e9), mean_low=1e6, mean_high=9e20)
     there = page_data(page([replace(factory.linear(), predicted=vague)], at={"n": 1e6}))
     assert there["rows"][0]["text"]["predicted"] == "unknown"
-    calls = page_data(page([factory.linear(), factory.two_modes()]))
+    runs = page_data(page([factory.linear(), factory.two_modes()]))
+    assert runs["predicted"] == "predicted per run"
+    assert [row["per"] for row in runs["rows"]] == ["run", "call"]
+    assert [row["text"]["at"] for row in runs["rows"]] == ["n = 100,000", ""]
+    calls = page_data(page([replace(factory.linear(), run_law=None)]))
     assert calls["predicted"] == "predicted per call"
-    assert [row["per"] for row in calls["rows"]] == ["call", "call"]
-    assert [row["text"]["at"] for row in calls["rows"]] == ["text.len = 100,000", ""]
+    assert [row["text"]["at"] for row in calls["rows"]] == ["text.len = 100,000"]
 
 
 def test_at_outside_a_law_leaves_its_cell_empty() -> None:

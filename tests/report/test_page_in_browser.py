@@ -126,7 +126,7 @@ def test_rows_hold_the_laws_of_the_terminals_table(
     assert law == [one.replace("·{", "{") for one in page["law"]]  # several laws stand below each other in the terminal
     assert last == page["predicted" if at else "self"]
     heading = shown.tab.inner_text("th.c-law")
-    assert heading == f"law of {'time per run' if at else 'time per call'}"
+    assert heading == "law of time per run"
     assert heading.removeprefix("law of ") in table
     shown.close()
 

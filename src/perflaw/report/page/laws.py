@@ -68,10 +68,12 @@ def laws_data(
                 }
             )
         )
+    rows = [_row(one, key, bool(at)) for one, key in zip(documents, keys, strict=True)]
+    per = rows[0]["per"] if rows else "call"
     return {
-        "predicted": f"run at {words.features_text(at)}" if at else "predicted per call",
+        "predicted": f"run at {words.features_text(at)}" if at else f"predicted per {per}",
         "program": _program(whole["program"], documents[0]["unit"]) if whole["program"] and documents else None,
-        "rows": [_row(one, key, bool(at)) for one, key in zip(documents, keys, strict=True)],
+        "rows": rows,
         "annotations": texts,
     }
 
@@ -95,12 +97,13 @@ def _program(program: Document, unit: str) -> Document:
 def _row(stated: Document, key: str, asked: bool) -> Document:
     """The component's document without its lists, with what the table sorts by and the words that it shows.
 
-    The cost predicted is that of the law shown: of a run at the point asked for, else of a call where a single law holds,
-    at the farthest point that it is predicted at.
+    The cost predicted is that of the law shown: of a run at the point asked for, else where a single law holds, at the
+    farthest point that it is predicted at.
     """
     shown, unit, predicted = stated["shown"], stated["unit"], stated["predicted"]
     if not asked:
-        laws = [scope["law"] for scope in stated["scopes"]]
+        of_run = shown["per"] == "run"
+        laws = [stated["run_law"]] if of_run else [scope["law"] for scope in stated["scopes"]]
         predicted = laws[0]["predictions"][-1] if len(laws) == 1 and laws[0]["predictions"] else None
     return {
         **{name: value for name, value in flat(stated).items() if name not in ("file", "line")},

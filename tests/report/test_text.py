@@ -130,7 +130,7 @@ def test_the_interval_of_the_exponent() -> None:
 
 
 def laws_shown(annotation: Annotation) -> list[tuple[str, str]]:
-    return [(part["condition"], part["law"]) for part in text.shown_law(annotation, None, calls=True)["laws"]]
+    return [(part["condition"], part["law"]) for part in text.shown_law(annotation, None, of_runs=False)["laws"]]
 
 
 def test_scopes_carry_their_condition_and_probability() -> None:
@@ -147,9 +147,9 @@ def test_the_parts_of_a_mixture_share_their_condition() -> None:
 
 
 def test_one_scope_with_a_law_is_a_law() -> None:
-    assert text.shown_law(factory.linear(), None, calls=True)["verdict"] == "law"
-    assert text.shown_law(factory.inconclusive(), None, calls=True)["verdict"] == "inconclusive"
-    assert text.shown_law(replace(factory.linear(), scopes=()), None, calls=True)["verdict"] == "none"
+    assert text.shown_law(factory.linear(), None, of_runs=False)["verdict"] == "law"
+    assert text.shown_law(factory.inconclusive(), None, of_runs=False)["verdict"] == "inconclusive"
+    assert text.shown_law(replace(factory.linear(), scopes=()), None, of_runs=False)["verdict"] == "none"
 
 
 def test_where_a_run_is_predicted_the_law_of_runs_is_shown() -> None:
@@ -163,7 +163,7 @@ def test_where_a_run_is_predicted_the_law_of_runs_is_shown() -> None:
 def test_without_a_point_the_law_of_runs_is_shown_where_runs_have_several_sizes() -> None:
     shown = text.shown_law(factory.linear(), None)
     assert (shown["per"], shown["laws"]) == ("run", [{"condition": "", "law": "900 ns + 14 ns · n"}])
-    assert text.shown_law(factory.linear(), None, calls=True)["per"] == "call"
+    assert text.shown_law(factory.linear(), None, of_runs=False)["per"] == "call"
     one_size = replace(factory.linear().run_law, range={"n": (5.0, 5.0)})
     assert text.shown_law(replace(factory.linear(), run_law=one_size), None)["per"] == "call"
 

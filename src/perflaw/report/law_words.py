@@ -203,7 +203,8 @@ def shown_law(annotation: Annotation, at: Mapping[str, float] | None, of_runs: b
     per, laws = "call", [scope.law for scope in annotation.scopes]
     scopes: list[Document] = []
     if of_runs is None:
-        of_runs = bool(annotation.predicted) if at else any(low < high for low, high in runs.range.values()) if runs else False
+        several_sizes = runs is not None and any(low < high for low, high in runs.range.values())
+        of_runs = annotation.predicted is not None if at else several_sizes
     if runs and of_runs:
         per, laws = "run", [runs]
         law = leading_terms(runs, unit, at) if at and annotation.predicted else run_law_text(runs, unit)

@@ -138,7 +138,8 @@ def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: 
     assert by_name["service.order"]["run_law"]["family"] == "linear"
     assert by_name["service.order"]["share"] == 1.0
     assert "uvicorn.server.Server.serve" not in by_name
-    perflaw("annotate", "--metric", "events", "-o", "order.law")
+    # Other features follow from the number of items, as the length of the body does: the point says which is asked for.
+    perflaw("annotate", "--metric", "events", "--at", f"{items}=1000", "-o", "order.law")
     assert "service.order" in perflaw("predict", "order.law", f"{items}=1000").stdout
 
 

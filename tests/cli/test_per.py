@@ -175,3 +175,22 @@ def test_functions_of_the_same_name_are_told_apart(perflaw: Run, tmp_path: Path)
     assert "app.A.f and of app.B.f" in refused.stderr
     perflaw("record", "-e", "one", "--per", "B.f", "--", "app.py")
     assert "time in a call of f" in perflaw("annotate", "-e", "one").stdout
+
+
+def test_laws_of_observations_are_checked_and_compared(perflaw: Run, tmp_path: Path) -> None:
+    """More calls within an observation are told; the same calls are not."""
+    app = APP.replace("n == 3", "n < 0").replace("8, 13", "8, 13, 20, 30, 50, 80, 120, 200, 300")
+    (tmp_path / "app.py").write_text(app)
+    record = ("record", "--clock", "fake", "--repeat", "3", "--per", "app.handle")
+    perflaw(*record, "--", "app.py")
+    perflaw("annotate", "--metric", "events", "-o", "handle.law")
+    perflaw(*record, "-e", "same", "--", "app.py")
+    assert "violated" not in perflaw("check", "handle.law", "-e", "same").stdout
+    assert "violated" not in perflaw("diff", "default", "same", "--metric", "events").stdout
+    (tmp_path / "app.py").write_text(app.replace("sum(pieces(n))", "sum(pieces(n)) + sum(pieces(n))"))
+    perflaw(*record, "-e", "more", "--", "app.py")
+    for told in (
+        perflaw("check", "handle.law", "-e", "more", status=1).stdout,
+        perflaw("diff", "default", "more", "--metric", "events", status=1).stdout,
+    ):
+        assert "violated app.handle" in " ".join(told.split())

@@ -16,7 +16,7 @@ typedef struct Line {
     char text[16384];
 } Line;
 static Line line; /* protected by the lock; static, because the stacks of threads may be small */
-static sigset_t mask; /* of signals, before the line began; protected by the lock too */
+static Interruptions interruptions; /* as they were before the line began; protected by the lock too */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void add_byte(char byte) {
@@ -54,10 +54,10 @@ static void add_text(const char *text) {
 
 /* Signals are held until the line ends, because a handler that jumped out of here would leave the lock taken. */
 static void begin(const char *kind) {
-    sigset_t before;
+    Interruptions before;
     signals_hold(&before);
     pthread_mutex_lock(&lock);
-    mask = before;
+    interruptions = before;
     line.length = 0;
     add("(");
     add_quoted(kind, strlen(kind));
@@ -72,7 +72,7 @@ static void end(void) {
     int whole = file >= 0 && line.length < sizeof line.text && write(file, line.text, line.length) == (ssize_t)line.length;
     if (file >= 0) close(file);
     errno = saved;
-    sigset_t before = mask;
+    Interruptions before = interruptions;
     pthread_mutex_unlock(&lock);
     if (!whole) recording_stop("cannot write to the spool: is the disk full?");
     signals_release(&before);

@@ -1,12 +1,15 @@
+#include "general_registers.h"
+
 #include "functions.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "core/base/table.h"
 #include "definitions.h"
 #include "metrics.h"
 #include "selection.h"
+#include "threads.h"
+#include "vectors.h"
 
 enum { FIRST_CAPACITY = 256, MAX_NAMED = 20 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -67,14 +70,14 @@ static int enlarge(Thread *thread) {
 
 /* Signals are held meanwhile, because a handler that jumped out of here would leave the lock taken. */
 static void fetch_number(KnownFunction *known) {
-    sigset_t before, every;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
+    Interruptions before;
+    signals_hold(&before);
     known->number = number_of(known->function, &known->size);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    signals_release(&before);
 }
 
-static KnownFunction *add_function(Thread *thread, const void *function) {
+static __attribute__((noinline)) KnownFunction *add_function(Thread *thread, const void *function) {
+    KEEP_VECTORS;
     if (2 * thread->function_count >= thread->function_capacity && !enlarge(thread)) return NULL;
     KnownFunction *known = entry_of(thread, function);
     int64_t begun = clock_ns(&recording.clock);
@@ -103,7 +106,8 @@ KnownFunction *function_find(Thread *thread, const void *function) {
     return known && known->function ? known : add_function(thread, function);
 }
 
-int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *read) {
+__attribute__((noinline)) int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *read) {
+    KEEP_VECTORS;
     if (!known->sampler && !(known->sampler = arena_alloc(&thread->arena, sizeof(Sampler)))) return -1;
     ReadingTime time = {now - thread->started_ns, thread->reading_ns, recording.fake_clock};
     SamplerChoice choice = sampler_choose(known->sampler, &time, SKIPS_SAMPLE_SIZE, &thread->random_state);

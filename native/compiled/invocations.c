@@ -1,8 +1,11 @@
+#include "general_registers.h"
+
 #include "invocations.h"
 
 #include "functions.h"
 #include "metrics.h"
 #include "threads.h"
+#include "vectors.h"
 
 /* ---- stamps ---- */
 

@@ -8,6 +8,7 @@
 #include "core/base/counter.h"
 #include "definitions.h"
 #include "threads.h"
+#include "vectors.h"
 
 int metrics_wanted;
 static ReadCounter reads[MAX_METRICS];
@@ -70,7 +71,8 @@ void metrics_begin_thread(Thread *thread) {
     for (int at = 0; at < metrics_wanted; at++) thread->metric_values[at] = reads[at]();
 }
 
-void metrics_write(Thread *thread) {
+__attribute__((noinline)) void metrics_write(Thread *thread) {
+    KEEP_VECTORS;
     for (int at = 0; at < metrics_wanted; at++) {
         int64_t value = reads[at](), increase = value - thread->metric_values[at];
         thread->metric_values[at] = value;
@@ -78,7 +80,8 @@ void metrics_write(Thread *thread) {
     }
 }
 
-int64_t metrics_write_off_cpu(Thread *thread, int64_t now) {
+__attribute__((noinline)) int64_t metrics_write_off_cpu(Thread *thread, int64_t now) {
+    KEEP_VECTORS;
     int64_t off = cpu_off_since(&thread->cpu, &recording.clock, thread->last_stamp + thread->overhead_ns, &now);
     if (!off) return now;
     thread_write(thread, off, 0, METRIC_CPU, -1, -1, EVENT_CHANGE);

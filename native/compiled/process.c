@@ -12,11 +12,12 @@
 #include "features/dynamic_types.h"
 #include "features/table.h"
 #include "functions.h"
+#include "inject/mirror.h"
 #include "metrics.h"
 #include "threads.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int prepared;
+static int prepared; /* the environment was read */
 
 static const char *setting(const char *name) {
     const char *value = getenv(name);
@@ -28,13 +29,14 @@ static void forked(void) {
     if (recording.state == RECORDING) recording.state = FORKED;
     pthread_mutex_init(&lock, NULL);
     threads_forget();
+    mirror_forget();
     functions_forget();
     table_forget();
     dynamic_types_forget();
 }
 
-/* Read what the recorder asks for from the environment, once per program. */
-static int prepare(void) {
+int process_prepare(void) {
+    if (prepared) return 1;
     const char *spool = setting("PERFLAW_TARGET_SPOOL");
     if (!*spool || strlen(spool) >= sizeof recording.spool) return 0;
     strcpy(recording.spool, spool);
@@ -64,7 +66,7 @@ static void start_clock(void) {
 }
 
 static int begin(void) {
-    if (!prepared && !prepare()) return 0;
+    if (!process_prepare()) return 0;
     if (recording.state == FORKED) recording.seed += (uint64_t)getpid() << 32;
     recording.pid = getpid();
     if (!make_folder()) return 0;

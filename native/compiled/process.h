@@ -4,6 +4,8 @@
 #ifndef PERFLAW_COMPILED_PROCESS_H
 #define PERFLAW_COMPILED_PROCESS_H
 
+/* Read what the recorder asks for from the environment, once per program. 0 if it asks for nothing. */
+int process_prepare(void);
 /* Begin the recording of this process, or of a forked child, if it is to be recorded. 0 if it is not. errno stays as
  * it was. */
 int process_begin(void);

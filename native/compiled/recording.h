@@ -1,13 +1,14 @@
-/* The state of a recording inside a compiled program, whose hooks of -finstrument-functions (gcc and clang) call a
- * library that is preloaded.
+/* The state of a recording inside a compiled program: its hooks of -finstrument-functions (gcc and clang) call a library
+ * that is preloaded, or that library has injected code into it.
  *
- *     hooks.c        the hooks, and how a thread's recording begins   process.c      one recording per process, and forks
+ *     hooks.c        the hooks                                        process.c      one recording per process, and forks
  *     invocations.c  which invocations are open                       jumps.c        longjmp and exceptions
  *     functions.c    what each thread knows of a function             selection.c    which functions are recorded
  *     threads.c      a ring and an invocation stack per thread        definitions.c  lines of the definitions file
- *     calibration.c  what a hook costs                               entry.c        the entry hook, which keeps the registers
+ *     calibration.c  what an event costs                             entry.c        the entry hook, which keeps the registers
  *     questions.c    what only the recorder knows                    features/      what the arguments are
- *     metrics.c      further metrics
+ *     metrics.c      further metrics                                 inject/        code put into unmodified programs
+ *     events.c       the beginning of every event                    vectors.c      registers that events leave alone
  *
  * The program's own malloc may be instrumented, so an event never allocates from it: memory comes from arenas. A hook
  * that a signal handler calls while it interrupts another hook is not recorded. Nothing of the program is changed.
@@ -71,6 +72,7 @@ typedef struct Thread {
     int64_t started_ns, reading_ns; /* the clock when the thread began; time spent on reading features since */
     uint64_t random_state;
     uintptr_t stack_low, stack_high;
+    uintptr_t mirrored; /* the stack has a mirror from here up (inject/mirror.h) */
     struct Thread *next, *next_idle; /* the list of all threads; the list of those whose ring waits for a new thread */
 } Thread;
 
@@ -87,6 +89,7 @@ typedef struct Recording {
     int64_t skip_ns;           /* cost of both hooks of a function that is not selected */
     int64_t thread_count;
     uint32_t ring_count;
+    void (*empty)(void);     /* an injected function that does nothing; NULL if nothing is injected */
     const void *calibrated;  /* the function whose calls calibration makes; NULL outside of it */
     const char *stop_reason; /* why the recording ended before the program did */
 } Recording;

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "vectors.h"
+
 /* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Of many threads few run at
  * once, so later rings are small. */
 enum { LARGE = 1 << 17, SMALL = 1 << 13, LARGE_RINGS = 4 };
@@ -21,19 +23,23 @@ void threads_forget(void) {
     pthread_mutex_init(&lock, NULL);
 }
 
-void signals_hold(sigset_t *before) {
+void signals_hold(Interruptions *before) {
     sigset_t every;
     sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, before);
+    pthread_sigmask(SIG_SETMASK, &every, &before->signals);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancellation);
 }
 
-void signals_release(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
+void signals_release(const Interruptions *before) {
+    pthread_setcancelstate(before->cancellation, NULL);
+    pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
+}
 
 /* ---- end of a thread ---- */
 
 static void end(void *held) {
     Thread *thread = held;
-    sigset_t before;
+    Interruptions before;
     if (recording.state != RECORDING || thread != current_thread) return;
     signals_hold(&before);
     thread_write(thread, thread->last_stamp, 0, 0, -1, -1, EVENT_END);
@@ -92,6 +98,7 @@ Thread *thread_create(void) {
     pthread_mutex_unlock(&lock);
     if (!thread) return NULL;
     thread->height = 0;
+    thread->mirrored = UINTPTR_MAX;
     thread->busy = 0;
     thread->random_state = recording.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
     thread->started_ns = clock_ns(&recording.clock);
@@ -100,7 +107,8 @@ Thread *thread_create(void) {
     return thread;
 }
 
-int thread_grow(Thread *thread) {
+__attribute__((noinline)) int thread_grow(Thread *thread) {
+    KEEP_VECTORS;
     uint64_t old = thread->open_capacity, new = old ? old * 2 : 64, size = sizeof(OpenInvocation);
     if (!arena_enlarge(&thread->arena, (void **)&thread->open, old * size, new * size)) return 0;
     thread->open_capacity = (uint32_t)new;
@@ -109,7 +117,8 @@ int thread_grow(Thread *thread) {
 
 /* ---- a full ring ---- */
 
-int thread_make_room(Thread *thread) {
+__attribute__((noinline)) int thread_make_room(Thread *thread) {
+    KEEP_VECTORS;
     int saved = errno;
     if (recording.state != RECORDING) return 0;
     if (ring_has_room(&thread->ring)) return 1;

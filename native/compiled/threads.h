@@ -27,9 +27,15 @@ int thread_make_room(Thread *thread);
 /* Room for more open invocations. 0 if there is no memory. */
 int thread_grow(Thread *thread);
 
-/* Signal handlers wait while locks are held, which a handler's hooks may want themselves. */
-void signals_hold(sigset_t *before);
-void signals_release(const sigset_t *before);
+/* What may make a thread leave a place for good: a handler's jump, or the thread's cancellation where it opens a file. */
+typedef struct Interruptions {
+    sigset_t signals;
+    int cancellation;
+} Interruptions;
+
+/* Both wait while locks are held, which nobody would give back, and which a handler's hooks may want themselves. */
+void signals_hold(Interruptions *before);
+void signals_release(const Interruptions *before);
 
 /* Write a record; it is lost, and counted, if there is no room. */
 static inline void thread_write(Thread *thread, int64_t value, int64_t frame, int32_t code, int32_t site, int32_t key,

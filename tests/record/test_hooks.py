@@ -38,8 +38,9 @@ def recorded(
     fails: bool = False,
     select: tuple[str, ...] = (),
     exclude: tuple[str, ...] = (),
+    native: str = "auto",
 ) -> list[Recording]:
-    settings = RecordSettings(select, exclude, clock=clock)
+    settings = RecordSettings(select, exclude, clock=clock, native=native)
     experiment = open_experiment("hooks", folder)
     plan = make_plan(tuple(map(str, command)), {}, 1, {})
     for attempt in record_all(experiment, plan, TracerChoice("auto", lambda text: None), settings):
@@ -247,11 +248,11 @@ def test_the_program_behaves_as_without_us(jumps: Path, tmp_path: Path) -> None:
     (("-O1",), "-finstrument-functions"),
     (("-O1", HOOKS, "-static"), "statically"),
 ])  # fmt: skip
-def test_programs_that_cannot_be_recorded(tmp_path: Path, flags: tuple[str, ...], words: str) -> None:
+def test_programs_that_have_no_usable_hooks(tmp_path: Path, flags: tuple[str, ...], words: str) -> None:
     program = built(tmp_path, "jumps.c", *flags)
     plan = make_plan((str(program),), {}, 1, {})
     (attempt,) = record_all(
-        open_experiment("x", tmp_path), plan, TracerChoice("auto", lambda text: None), RecordSettings()
+        open_experiment("x", tmp_path), plan, TracerChoice("auto", lambda text: None), RecordSettings(native="hooks")
     )
     assert isinstance(attempt.error, TargetError)
     assert words in str(attempt.error)

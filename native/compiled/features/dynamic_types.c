@@ -30,7 +30,7 @@ static uint32_t place_of(uint64_t table) {
 
 /* Addresses that lie in no loaded file are not remembered: a wild pointer brings a new one each time. */
 static int32_t add(uint64_t table) {
-    sigset_t before;
+    Interruptions before;
     signals_hold(&before); /* a handler that jumped out of here would leave the lock taken */
     pthread_mutex_lock(&lock);
     uint32_t place = place_of(table);

@@ -36,11 +36,10 @@ static const CallProgram *program_of(Thread *thread, const KnownFunction *known,
     return program;
 }
 
-void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers) {
+void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers, const void *place) {
     int saved = errno;
     uint32_t calls = thread->call_count;
-    const void *returns = ((const void *const *)registers->general[7])[-1];
-    const CallProgram *program = program_of(thread, known, returns);
+    const CallProgram *program = program_of(thread, known, place);
     known->sampler->is_futile = !program;
     if (program) features_read(thread, program, registers);
     if (!recording.fake_clock) {

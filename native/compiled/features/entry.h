@@ -7,7 +7,8 @@
 
 #include "table.h"
 
-/* Read and write them. known: what the thread knows of the function. */
-void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers);
+/* Read and write them. known: what the thread knows of the function. place: the address in its code that says what is read,
+ * where the hook returns to or the second byte of an injected function. */
+void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers, const void *place);
 
 #endif

@@ -174,7 +174,7 @@ const CallProgram *table_find(const void *returns, const void *function, int32_t
     const uint32_t NONE = UINT32_MAX; /* no block has this number */
     uint32_t low = (uint32_t)(uintptr_t)returns, high = (uint32_t)((uintptr_t)returns >> 32);
     CallProgram *program = NULL;
-    sigset_t before;
+    Interruptions before;
     signals_hold(&before); /* a handler that jumped out of here would leave the lock taken */
     pthread_mutex_lock(&lock);
     if (arena.base || !arena_create(&arena, 1ull << 28)) {

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 )
 @click.option("--keep-output", is_flag=True, help="Keep what runs print, for perflaw feature NAME --pattern.")
 @click.option("--tracer", default="auto", show_default=True, help="auto, native, python, or nothing (the floor).")
+@click.option("--native", default="auto", show_default=True, type=click.Choice(["auto", "hooks", "inject", "gcov", "frida"]),
+              help="How a compiled program is recorded: auto takes its hooks if it has any, else injects code.")  # fmt: skip
 @click.option("--clock", default="real", type=click.Choice(["real", "fake"]), help="fake: the program advances it.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -81,6 +83,7 @@ def command(
     source_map: tuple[str, ...],
     keep_output: bool,
     tracer: str,
+    native: str,
     clock: str,
     command: tuple[str, ...],
 ) -> int:
@@ -123,6 +126,7 @@ def command(
         remotes=_remotes(remote, token_file, ca),
         places=build_places(notes, source_map),
         keep_output=keep_output,
+        native=native,
         budget=parse_budget(budget),
     )
     if workloads is None:

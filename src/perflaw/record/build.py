@@ -36,7 +36,7 @@ RETRY_S: Final = 600
 """A failed compilation is tried again after this time."""
 UNUSED_S: Final = 60 * 86400
 """A cached file that no recording has used for this time is removed at the next compilation."""
-_CACHED: Final = ("_perflaw_native-*", "libperflaw_*", "dwarf-*")
+_CACHED: Final = ("_perflaw_native-*", "libperflaw_*", "dwarf-*", "patches-*")
 """Names of the files in the cache."""
 _LOAD_LIBRARY: Final = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
 _LOAD_EXTENSION: Final = (

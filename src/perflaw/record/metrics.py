@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP: Final = "perflaw.metrics"
-_NATIVE, _EITHER, _COMPILED = ("native",), ("native", "python"), ("hooks",)
+_NATIVE, _EITHER, _COMPILED = ("native",), ("native", "python"), ("hooks", "inject")
 _TOGETHER: Final = {"memory": ("allocated_bytes", "allocated_blocks")}
 """Names on the command line that stand for several metrics."""
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")

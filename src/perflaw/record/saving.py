@@ -26,6 +26,7 @@ UNCERTAIN: Final = 5
 """The mean cost of recording a call is taken out of its callers' time; single costs differ from it by a fifth or more."""
 _NEVER_BEGAN: Final = {
     "native": "the tracer never began: the program did not start Python, or its environment was replaced",
+    "inject": "no function that can be recorded ran, or the program refuses preloaded libraries (it is setuid)",
     "hooks": "no function with hooks ran, or the program refuses preloaded libraries (it is setuid)",
 }
 """Tracer → why a recording may have never begun; other tracers have the reason of ``native``."""

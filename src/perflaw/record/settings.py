@@ -86,6 +86,8 @@ class RecordSettings:
     """Features to be read from the program's output, which is then kept."""
     per: str = ""
     """Name of the function of which each invocation is an observation, or its end after a dot; empty: none."""
+    native: str = "auto"
+    """How a compiled program is recorded: ``auto``, ``hooks``, ``inject``, ``gcov`` or ``frida``."""
     budget: float = DEFAULT_BUDGET
     """How many times as long as without a tracer the program may take; beyond it few calls of tiny functions are timed."""
 
@@ -101,6 +103,7 @@ class RecordSettings:
             "probes": " ".join(self.probes),
             "remote": " ".join(str(remote.address) for remote in self.remotes),
             "budget": f"{self.budget:g}x" if self.budget != DEFAULT_BUDGET else "",
+            "native": self.native if self.native != "auto" else "",
             "clock": self.clock if self.clock != "real" else "",
         }
         return {name: value for name, value in chosen.items() if value}

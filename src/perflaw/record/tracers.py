@@ -68,7 +68,12 @@ def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSe
         from perflaw.record.php.tracer import php_launch
 
         return php_launch(command), _php_tracer(error.path, settings)
-    if LINES in settings.collect:
+    if settings.native == "frida":
+        why = (
+            "Frida takes ten times as long for a call as perflaw's own injection, and programs with exceptions crashed"
+        )
+        raise TargetError("--native=frida: not supported", why, "perflaw record --native=inject -- …")
+    if LINES in settings.collect or settings.native == "gcov":
         if PATHS in settings.collect:
             why = "a program that counts its lines reports no calls; record paths with hooks, in another recording"
             remedy = f"perflaw record --collect {PATHS} -- …"
@@ -84,7 +89,7 @@ def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSe
         remedy = f"make clean && make CFLAGS='-O0 -g --coverage' && perflaw record --collect {LINES} -- …"
         raise TargetError(f"{error.path}: --collect {BRANCHES} of a compiled program", why, remedy)
     try:
-        return launch, _hooks_tracer(error.path, settings.select, settings.exclude)
+        return launch, _hooks_tracer(error.path, settings.select, settings.exclude, settings.native)
     except TargetError as refused:
         if only_probes and not settings.select:
             return launch, _probes_tracer(f"{refused.why}: probes alone")
@@ -118,11 +123,11 @@ def _php_tracer(path: Path, settings: RecordSettings) -> Tracer:
 
 
 @cache
-def _hooks_tracer(path: Path, select: tuple[str, ...], exclude: tuple[str, ...]) -> Tracer:
+def _hooks_tracer(path: Path, select: tuple[str, ...], exclude: tuple[str, ...], native: str) -> Tracer:
     from perflaw.record.compiled.hooks import hooks_tracer
     from perflaw.record.compiled.selection import Globs
 
-    return hooks_tracer(path, Globs(select, exclude))
+    return hooks_tracer(path, Globs(select, exclude), native)
 
 
 def _probes_tracer(reason: str) -> Tracer:

@@ -31,7 +31,7 @@ _SYMBOL: Final = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("in", "<u2"), ("address", "<u8"), ("size", "<u8")]
 )
 """Elf64_Sym. Read as an array, because pyelftools needs 10 µs a symbol."""
-_SYSTEM: Final = ("/lib", "/usr/lib")
+SYSTEM: Final = ("/lib", "/usr/lib")
 """Folders of the system's libraries."""
 
 
@@ -152,4 +152,4 @@ def libraries(path: Path) -> list[Path]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     named = [Path(word) for line in answer.stdout.splitlines() for word in line.split() if word.startswith("/")]
-    return [library for library in named if not str(library).startswith(_SYSTEM)]
+    return [library for library in named if not str(library).startswith(SYSTEM)]

@@ -1,4 +1,4 @@
-"""Compiled programs recorded by the hooks of ``-finstrument-functions``, which a preloaded library answers.
+"""Compiled programs recorded by a preloaded library: it answers the hooks of ``-finstrument-functions``, or injects itself.
 
 The library appends the same records to the same rings as the native tracer of Python programs. Functions are addresses in
 them; their names are looked up when the run has ended.
@@ -16,6 +16,7 @@ from perflaw.errors import TargetError
 from perflaw.record.build import BuildError, build, core, hooks, meters
 from perflaw.record.compiled.dwarf import HEADERS, FunctionCode, functions_at, type_with_table
 from perflaw.record.compiled.elf import libraries, open_elf
+from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.questions import FOLDER, Answerer
 from perflaw.record.compiled.selection import EVERYTHING, NAMELESS, Globs, functions, has_names
 from perflaw.record.launch import Launch
@@ -24,6 +25,10 @@ from perflaw.record.reader import Reader, RecordedProcess
 from perflaw.record.tree.core import clock_tick
 from perflaw.types import Component
 
+AUTO, HOOKS, INJECT, GCOV, FRIDA = NATIVE = "auto", "hooks", "inject", "gcov", "frida"
+"""Values of ``--native``."""
+MACHINE: Final = "EM_X86_64"
+"""The machine whose code can be injected."""
 METERED: Final = frozenset({"allocated_bytes", "allocated_blocks", "lock_wait", "lock_hold"})
 """Metrics that native/meters counts."""
 
@@ -38,6 +43,8 @@ class HooksTracer:
     """The recorder's library."""
     answerer: Answerer
     """Answers what the programs ask."""
+    injects: str = ""
+    """``program`` or ``libraries``: what the library injects itself into; empty: the hooks call it."""
     reason: str = "hooks of -finstrument-functions"
     name: str = "hooks"
 
@@ -51,6 +58,8 @@ class HooksTracer:
                 raise TargetError(error.what, error.why, error.next_command) from error
         preloaded = " ".join(filter(None, [*libraries, os.environ.get("LD_PRELOAD", "")]))
         ours = {f"PERFLAW_TARGET_{name}": value for name, value in settings.items()}
+        if self.injects:
+            ours["PERFLAW_TARGET_INJECT"] = self.injects
         return {**os.environ, "LD_PRELOAD": preloaded, **ours}
 
     def reader(self, spool: Path, seed: int) -> Reader:
@@ -62,25 +71,39 @@ class HooksTracer:
         return clock_tick(self.library)
 
 
-def hooks_tracer(path: Path, globs: Globs = EVERYTHING) -> HooksTracer:
-    """The tracer of a compiled program; TargetError with the flags to build it with if it has no hooks."""
+def hooks_tracer(path: Path, globs: Globs = EVERYTHING, native: str = AUTO) -> HooksTracer:
+    """The tracer of a compiled program: by its hooks if it has any, else by injection. ``native`` forces one of them.
+
+    TargetError says why it cannot be recorded so.
+    """
     with open_elf(path) as elf:
         if elf is None:
             raise TargetError(f"{path}: not a program", "it is neither a script nor an ELF file", f"file {path}")
         if not elf.is_dynamic:
             why = "it is linked statically, so nothing can be preloaded into it"
             raise TargetError(f"{path}: cannot be recorded", why, "link it without -static")
-        if not elf.calls_hooks and not any(map(_calls_hooks, libraries(path))):
-            raise TargetError(
-                f"{path}: a compiled program without hooks",
-                "it was compiled without -finstrument-functions, so it does not tell when a function begins and ends",
-                "make clean && make CFLAGS='-O2 -g -finstrument-functions';"
-                " for counts of lines --coverage and --collect lines",
-            )
-    if globs.select and not any(map(has_names, [path, *libraries(path)])):
+        has_hooks = elf.calls_hooks or any(map(_calls_hooks, libraries(path)))
+        is_injectable = elf.file["e_machine"] == MACHINE and elf.file.elfclass == 64
+    injects = native == INJECT or (native == AUTO and not has_hooks)
+    if injects and has_hooks:
+        why = "it was built with hooks, which record it; injected code would record every call twice"
+        raise TargetError(f"{path}: not injected", why, "leave --native=inject out")
+    if not has_hooks and not (injects and is_injectable):
+        machine = "" if is_injectable else ", and code is injected into 64-bit x86 programs only"
+        raise TargetError(
+            f"{path}: a compiled program without hooks",
+            f"it was compiled without -finstrument-functions, so it does not tell when a function begins and ends{machine}",
+            "make clean && make CFLAGS='-O2 -g -finstrument-functions';"
+            " for counts of lines --coverage and --collect lines",
+        )
+    if globs.select and has_hooks and not any(map(has_names, [path, *libraries(path)])):
         why = "it was stripped, so nobody knows the names of its functions"
         raise TargetError(f"{path}: --select cannot be followed", why, "build it without strip and without -s")
     try:
+        if injects:
+            injection = Injection(path.resolve(), globs)
+            tracer = HooksTracer(build(hooks()), build(core()), Answerer(globs, injection), injection.scope)
+            return replace(tracer, name=INJECT, reason="code injected into the program, which has no hooks")
         return HooksTracer(build(hooks()), build(core()), Answerer(globs))
     except BuildError as error:
         raise TargetError(error.what, error.why, error.next_command) from error
@@ -131,4 +154,6 @@ class HooksReader(NativeReader):
                     min(named[module].get(at, NAMELESS)[1], key=len, default="") for module, at in known.unselected
                 ]
                 known.ended = replace(known.ended, names=tuple(filter(None, names)))
+            if self.answerer.injection and (words := self.answerer.injection.described()):
+                known.words.setdefault(INJECT, words)
             yield recorded

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.record.compiled.features.tables import feature_table
+from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.selection import Globs, chosen, functions
 
 FOLDER: Final = "answers"
@@ -24,6 +25,8 @@ class Answerer:
 
     globs: Globs
     """The functions that the person chose."""
+    injection: Injection | None = None
+    """What is injected into the programs; None for programs that were built with hooks."""
     _known: dict[str, bytes] = field(default_factory=dict)
     """Question → its answer."""
 
@@ -43,5 +46,7 @@ class Answerer:
         kind, _, rest = text.partition(" ")
         if kind == "functions":
             return chosen(functions(Path(rest)), self.globs)
+        if kind == "patches":
+            return self.injection.table(Path(rest)) if self.injection else b""
         offset, _, module = rest.partition(" ")
         return feature_table(Path(module), int(offset, 16), with_libraries=bool(self.globs.select))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
+from perflaw.record.compiled.code import relative_targets
 from perflaw.record.compiled.elf import HOOK, Elf
 
 _EXECUTABLE: Final = 0x4
@@ -25,9 +24,9 @@ def hook_returns(elf: Elf) -> list[int]:
         if not section["sh_flags"] & _EXECUTABLE or section["sh_type"] == "SHT_NOBITS":
             continue
         start, code = section["sh_addr"], section.data()
-        direct += _targets(code, start, _CALL)
-        returns += [behind for behind, target in _targets(code, start, _CALL_INDIRECT) if target in slots]
-        jumps = [behind - 6 for behind, target in _targets(code, start, _JUMP_INDIRECT) if target in slots]
+        direct += _pairs(code, start, _CALL)
+        returns += [behind for behind, target in _pairs(code, start, _CALL_INDIRECT) if target in slots]
+        jumps = [behind - 6 for behind, target in _pairs(code, start, _JUMP_INDIRECT) if target in slots]
         stubs |= {jump - before for jump in jumps for before in _BEFORE_JUMP}
     return sorted(returns + [behind for behind, target in direct if target in stubs])
 
@@ -51,17 +50,7 @@ def _slots(elf: Elf) -> set[int]:
     }
 
 
-def _targets(code: bytes, start: int, instruction: bytes) -> list[tuple[int, int]]:
-    """(address behind it, address it names) of all bytes that may be this instruction, which names it relative to its end."""
-    array = np.frombuffer(code, np.uint8)
-    length = len(instruction) + 4
-    if len(array) < length:
-        return []
-    found = array[: len(array) - length + 1] == instruction[0]
-    if len(instruction) == 2:
-        found &= array[1 : len(array) - length + 2] == instruction[1]
-    at = np.flatnonzero(found)
-    operand = sum(array[at + len(instruction) + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4))
-    behind = at + length + start
-    targets = behind + np.asarray(operand, np.uint32).view(np.int32)
+def _pairs(code: bytes, start: int, instruction: bytes) -> list[tuple[int, int]]:
+    """The two arrays of :func:`relative_targets` as pairs."""
+    behind, targets = relative_targets(code, start, instruction)
     return list(zip(behind.tolist(), targets.tolist(), strict=True))

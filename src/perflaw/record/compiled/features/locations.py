@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from elftools.dwarf.dwarfinfo import DWARFInfo
     from elftools.dwarf.structs import DWARFStructs
 
+_LOST_IN_HOOK: Final = (0, 4, 5, 10, 11)
+"""DWARF's numbers of the registers that a call of the entry hook changes: rax, rsi, rdi, r10, r11."""
 MODULE: Final = -1
 """Base of addresses that are given from where the file is loaded, instead of a register."""
 
@@ -117,6 +119,16 @@ def _parser(structs: DWARFStructs) -> DWARFExprParser:
     return DWARFExprParser(structs)
 
 
+def _register_of(place: Location) -> int | None:
+    """DWARF's number of the register that a location needs; None for several."""
+    match place:
+        case InRegister(register):
+            return register
+        case InMemory(address) | Computed(address):
+            return address.base
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Locator:
     """Locations at one address of one function's code."""
@@ -131,6 +143,8 @@ class Locator:
     """The address."""
     base: int
     """Address in the file that corresponds to the start of the loaded image."""
+    at_entry: bool = False
+    """Whether it is the function's first instruction, instead of a call of the entry hook."""
 
     def location(self, variable: DIE) -> Location:
         """Where a variable lies; Unlocated if that is not known, or it is constant or was optimised away."""
@@ -138,13 +152,19 @@ class Locator:
         if attribute is None:
             raise Unlocated
         place = self._evaluate(self.expression(variable, "DW_AT_location"))
+        if attribute.form == "DW_FORM_exprloc" and self.at_entry and not isinstance(place, InMemory):
+            raise Unlocated  # where it is in the end, which may not be where it comes
         if attribute.form == "DW_FORM_exprloc" and self.stores_late and isinstance(place, InMemory):
             self._require_caller_stored(place.address)
+        if not self.at_entry and _register_of(place) in _LOST_IN_HOOK:
+            raise Unlocated
         return place
 
     @property
     def stores_late(self) -> bool:
-        """Whether arguments in the function's frame are stored there behind the hook's call: clang does that."""
+        """Whether arguments in the function's frame are stored there later: clang stores them behind the hook's call."""
+        if self.at_entry:
+            return True
         producer = self.unit.get_top_DIE().attributes.get("DW_AT_producer")
         return producer is not None and b"clang" in producer.value
 

@@ -37,10 +37,10 @@ _BLOCK, _REGISTERS, _BASE = 4096, 200, 192
 _MAX_READS: Final = 60
 _MAX_GAP, _MAX_READ = 64, 512
 """Bytes between values that are read at once, and bytes of such a read."""
-_KEPT: Final = {register: 8 * register for register in (1, 2, 3, 6, 7, 8, 9, 12, 13, 14, 15)} | {
+_KEPT: Final = {register: 8 * register for register in range(16)} | {
     17 + vector: 128 + 8 * vector for vector in range(8)
 }
-"""DWARF's number of each register that the hook keeps → its position in the block."""
+"""DWARF's number of each register that is kept → its position in the block."""
 
 
 class Kind(IntEnum):
@@ -71,7 +71,7 @@ class Spot:
 
 
 def register_spot(register: int) -> Spot:
-    """The spot of a register or of the load address; Unlocated if the hook cannot keep that register."""
+    """The spot of a register or of the load address; Unlocated if that register is not kept."""
     if register == MODULE:
         return Spot(None, _BASE)
     if register not in _KEPT:
@@ -131,10 +131,10 @@ class FeatureSource:
 
 @dataclass(frozen=True, slots=True)
 class HookCall:
-    """A call of the entry hook and the features to be read there."""
+    """A call of the entry hook, or an injected function, and the features to be read there."""
 
     returns: int
-    """Where the hook returns to, from where the file is loaded."""
+    """Where the hook returns to, from where the file is loaded; of an injected function, its second byte."""
     function: int
     """The function that it announces, likewise; 0 if it may be any."""
     features: tuple[FeatureSource, ...]

@@ -1,4 +1,4 @@
-"""The table of one compilation unit: what to read at each call of the entry hook in its code.
+"""The table of one compilation unit: what to read at each call of the entry hook in its code, or at each injected function.
 
 Reading a unit takes some 50 µs an entry, so a table is kept by the file's build id, the unit, and a digest of the code that
 makes it.
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.record.build import cache_folder
+from perflaw.record.compiled.code import entry_points
 from perflaw.record.compiled.dwarf import (
     HEADERS,
     CompilationUnit,
@@ -29,7 +30,16 @@ from perflaw.record.compiled.dwarf import (
 )
 from perflaw.record.compiled.elf import Elf, open_elf
 from perflaw.record.compiled.features.hook_calls import hook_returns
-from perflaw.record.compiled.features.locations import MODULE, Frames, InMemory, Location, Locator, Unlocated
+from perflaw.record.compiled.features.locations import (
+    MODULE,
+    Address,
+    Frames,
+    InMemory,
+    InRegister,
+    Location,
+    Locator,
+    Unlocated,
+)
 from perflaw.record.compiled.features.programs import FeatureSource, HookCall, table_of
 from perflaw.record.compiled.features.prologue import argument_places, argument_registers
 from perflaw.record.compiled.features.types import Explorer, forget_types, is_constant, type_of
@@ -68,7 +78,9 @@ class _FileIndex:
     ranges: NDArray[np.int64]
     """A row each: first address, behind the last, place of its unit in the debug information; in order."""
     returns: NDArray[np.int64]
-    """Addresses behind the calls of the entry hook, in order."""
+    """Addresses behind the calls of the entry hook, in order; of a file without hooks, the second bytes of its functions."""
+    is_injected: bool
+    """Whether it has no hooks."""
     frames: Frames | None
     """Its frames; None without debug information."""
 
@@ -132,9 +144,11 @@ def _index(module: Path, size: int, time: int) -> _FileIndex | None:
             dwarf = own or (debug.dwarf() if debug else None)
             ranges = [(low, high, unit.offset) for low, high, unit in unit_ranges(dwarf)] if dwarf else []
             rows = np.array(ranges, np.int64).reshape(-1, 3)
-            returns = np.array(hook_returns(elf), np.int64)
+            entries = np.array(sorted(entry_points(elf)), np.int64)
+            hooks = np.array(hook_returns(elf), np.int64)
+            returns = hooks if len(hooks) else entries + 1
             frames = Frames(own or dwarf) if dwarf else None
-            return _FileIndex(elf.base, elf.identity, own is not None, rows, returns, frames)
+            return _FileIndex(elf.base, elf.identity, own is not None, rows, returns, not len(hooks), frames)
 
 
 def _without_features(index: _FileIndex, unit: int) -> bytes:
@@ -153,7 +167,7 @@ def _compile(module: Path, index: _FileIndex, number: int, with_libraries: bool)
         if dwarf is None:
             return _NOTHING
         unit = CompilationUnit(dwarf, dwarf.get_CU_at(number))
-        table = _UnitTable(elf, unit, index.frames, index.returns, with_libraries)
+        table = _UnitTable(elf, unit, index.frames, index.returns, index.is_injected, with_libraries)
         found = {call.returns: call for call in table.calls()}
         every = (behind - index.base for behind in index.returns_of(number))
         return table_of(found.get(behind, HookCall(behind, 0, ())) for behind in every)
@@ -167,7 +181,9 @@ class _UnitTable:
     unit: CompilationUnit
     frames: Frames
     returns: NDArray[np.int64]
-    """Addresses behind the calls of the entry hook in the file, in order."""
+    """Addresses behind the calls of the entry hook in the file, in order; of a file without hooks, see ``at_entry``."""
+    at_entry: bool
+    """Whether the addresses are those of the second bytes of functions, at whose first instruction features are read."""
     with_libraries: bool
     """Whether functions of libraries' headers have features too."""
     _globals: list[tuple[DIE, int, int]] = field(default_factory=list)
@@ -187,32 +203,46 @@ class _UnitTable:
             if entry.tag != "DW_TAG_subprogram":
                 continue
             for low, high in ranges_of(dwarf, unit, entry):
-                for behind in self.returns[(self.returns > low) & (self.returns <= high)].tolist():
+                found = self.returns[(self.returns > low) & (self.returns <= high)]
+                for behind in (
+                    [low + 1] if self.at_entry and low + 1 in found else [] if self.at_entry else found.tolist()
+                ):
                     with suppress(Unlocated):  # a value that stands nowhere has no feature; likewise below
                         yield self._call(entry, behind, starts)
 
     def _call(self, function: DIE, behind: int, starts: dict[int, int]) -> HookCall:
         """What to read at one call; Unlocated if it is not known which function announces itself there."""
-        pc = behind - 2  # within the call: what the call changes is still as it was
-        owner = self._innermost(function, pc)
-        if not self.with_libraries and self.unit.identity(owner)[1].startswith(HEADERS):
-            raise Unlocated  # what the library's own functions are called with is nobody's question, unless chosen
+        pc = behind - (1 if self.at_entry else 2)  # within the call: what the call changes is still as it was
+        owner = function if self.at_entry else self._innermost(function, pc)
+        if self.unit.identity(owner)[1].startswith(HEADERS):
+            raise Unlocated  # what the library's own functions are called with is nobody's question
+    with_libraries: bool
+    """Whether functions of libraries' headers have features too."""
         announced = 0
         if owner.tag == _INLINED:
             *_, declaration = with_origins(owner)
             if declaration.offset not in starts:
                 raise Unlocated
             announced = starts[declaration.offset] - self.elf.base
-        locator = Locator(self.unit.unit, function, self.frames, pc, self.elf.base)
+        locator = Locator(self.unit.unit, function, self.frames, pc, self.elf.base, self.at_entry)
         arguments = {} if owner.tag == _INLINED else self._arguments(function, behind)
         features = _features(owner, locator, self._named(owner), arguments)
         return HookCall(behind - self.elf.base, announced, features)
 
-    def _arguments(self, function: DIE, behind: int) -> dict[int, InMemory]:
-        """Where the first instructions put the arguments of a function, by the place of the parameter."""
+    def _arguments(self, function: DIE, behind: int) -> dict[int, InRegister | InMemory]:
+        """Where the arguments come, or where the first instructions put them, by the place of the parameter."""
+        if self.at_entry:
+            # A clone of a function whose arguments were changed names no location for those that do not come.
+            parameters = [child for child in function.iter_children() if child.tag == _PARAMETER]
+            if not all("DW_AT_location" in parameter.attributes for parameter in parameters):
+                return {}
+            return {
+                parameter.offset: InMemory(Address(register)) if is_reference else InRegister(register)
+                for parameter, register, _, is_reference in argument_registers(function)
+            }
         low = ranges_of(self.unit.dwarf, self.unit.unit, function)[0][0]
         places = argument_places(self._code(low, behind - 5)) if 0 < behind - low < _MAX_PROLOGUE else {}
-        found = {}
+        found: dict[int, InRegister | InMemory] = {}
         for parameter, register, size, is_reference in argument_registers(function) if places else ():
             place, stored = places.get(register, (None, 0))
             if isinstance(place, InMemory) and stored >= size:
@@ -268,7 +298,7 @@ class _UnitTable:
 
 
 def _features(
-    owner: DIE, locator: Locator, variables: list[DIE], arguments: dict[int, InMemory]
+    owner: DIE, locator: Locator, variables: list[DIE], arguments: dict[int, InRegister | InMemory]
 ) -> tuple[FeatureSource, ...]:
     """Features of the parameters of a function and of the variables that it names."""
     explorer = Explorer()
@@ -287,7 +317,7 @@ def _features(
     return explorer.finish()
 
 
-def _place(locator: Locator, parameter: DIE, arguments: dict[int, InMemory]) -> Location:
+def _place(locator: Locator, parameter: DIE, arguments: dict[int, InRegister | InMemory]) -> Location:
     """Where DWARF says that a parameter is; where it tells a place for later, where the first instructions put it."""
     try:
         return locator.location(parameter)

@@ -1,0 +1,38 @@
+#include "events.h"
+
+#include "calibration.h"
+#include "definitions.h"
+#include "metrics.h"
+#include "process.h"
+#include "threads.h"
+#include "vectors.h"
+
+static __thread int beginning __attribute__((tls_model("initial-exec")));
+
+static Thread *create_thread(void) {
+    if (recording.state != RECORDING && !process_begin()) return NULL;
+    Thread *thread = thread_create();
+    if (!thread) return NULL;
+    const char *source = cpu_start(&thread->cpu, &recording.clock);
+    if (recording.fake_clock) cpu_ignore(&thread->cpu);
+    if (thread->number == 1) define_text("cpu", recording.fake_clock ? "as the fake clock: never waiting" : source);
+    if (thread->number == 1) define_text("off", "queued by schedstat and switches of the thread; all else is waiting");
+    thread_write(thread, thread->number, 0, 0, -1, -1, EVENT_THREAD);
+    thread_watch_end(thread);
+    metrics_begin_thread(thread);
+    return current_thread = thread;
+}
+
+Thread *begin_thread(void) {
+    KEEP_VECTORS;
+    Interruptions before;
+    if (beginning) return NULL; /* this is an instrumented malloc, called by what begins the recording */
+    signals_hold(&before);
+    beginning = 1;
+    Thread *thread = create_thread();
+    if (thread && thread->number == 1 && !recording.fake_clock) calibrate(thread);
+    if (thread && thread->number == 1) define_start();
+    beginning = 0;
+    signals_release(&before);
+    return thread;
+}

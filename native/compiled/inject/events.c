@@ -1,0 +1,59 @@
+/* What happens when an injected function begins and ends. */
+#include "compiled/general_registers.h"
+
+#include "compiled/events.h"
+
+#include "compiled/features/entry.h"
+#include "compiled/functions.h"
+#include "compiled/invocations.h"
+#include "compiled/vectors.h"
+#include "mirror.h"
+#include "stubs.h"
+
+/* Called by the stubs' code, which link-time optimisation does not see. */
+#define CALLED_BY_CODE __attribute__((used, externally_visible, visibility("hidden")))
+
+static const void *function_of(const char *behind) { return *(const void *const *)(behind - STUB_HEAD); }
+
+/* The return address is the exit stub's already if this function was called by a jump at the end of another one. */
+CALLED_BY_CODE int inject_enter(const char *behind, uintptr_t *slot) {
+    uintptr_t stack = (uintptr_t)slot, returns = *slot;
+    Thread *thread = claim_thread(stack);
+    if (!thread) return 0;
+    int reads = 0, is_tail = returns == (uintptr_t)inject_leave;
+    if (__builtin_expect(stack >= thread->mirrored, 1) || mirror_reach(thread, stack)) {
+        if (is_tail) returns = *mirror_of(stack);
+        else {
+            *mirror_of(stack) = returns;
+            invocations_bury(thread, stack + 1); /* what has stood here is gone */
+        }
+        int64_t last = thread->last_frame;
+        reads = invocation_enter(thread, function_of(behind), (const void *)returns, stack);
+        if (thread->last_frame != last) *slot = (uintptr_t)inject_leave;
+    } else {
+        thread->foreign_events++;
+    }
+    if (!reads) thread->busy = 0;
+    return reads;
+}
+
+CALLED_BY_CODE void inject_read(const char *behind, const Registers *registers) {
+    KEEP_VECTORS;
+    Thread *thread = current_thread;
+    const char *function = function_of(behind);
+    KnownFunction *known = function_find(thread, function);
+    if (known) features_at_entry(thread, known, registers, function + 1); /* no call of a hook returns to there */
+    thread->busy = 0;
+}
+
+/* Ends all that jumped to one another and return together. */
+CALLED_BY_CODE uintptr_t inject_exit(uintptr_t slot) {
+    uintptr_t returns = *mirror_of(slot);
+    Thread *thread = current_thread ? claim_thread(slot) : NULL;
+    if (!thread) return returns;
+    invocations_bury(thread, slot);
+    while (thread->height && thread->open[thread->height - 1].stack == slot)
+        invocation_exit(thread, thread->open[thread->height - 1].function, NULL, NULL, slot);
+    thread->busy = 0;
+    return returns;
+}

@@ -1,0 +1,28 @@
+/* Where the return addresses of injected functions are kept, while the stack holds the address of the exit stub instead.
+ *
+ * The return address that stood at an address of the stack is kept at a fixed distance from it. So the unwinder, whom the exit
+ * stub tells this distance, finds it without us: exceptions, backtraces and the cancellation of threads pass injected
+ * functions as they pass others. A longjmp leaves nothing behind that would have to be removed.
+ *
+ * Ownership: the process; a mirror is never given back, and a forked child has its own copy. Threads: any. Cost: one store or
+ * load; the first use of a megabyte of stack is a mapping. */
+#ifndef PERFLAW_COMPILED_INJECT_MIRROR_H
+#define PERFLAW_COMPILED_INJECT_MIRROR_H
+
+/* 16 TB: below programs, their libraries and their stacks, there is nothing. stubs.c has it for the unwinder. */
+#define MIRROR_DISTANCE 0x100000000000
+
+#ifndef __ASSEMBLER__
+
+#include "compiled/recording.h"
+
+static inline uintptr_t *mirror_of(uintptr_t slot) { return (uintptr_t *)(slot - MIRROR_DISTANCE); }
+
+/* Have a mirror of the thread's stack down to this address. 0 if there can be none. */
+int mirror_reach(Thread *thread, uintptr_t slot);
+/* In a forked child. */
+void mirror_forget(void);
+
+#endif
+
+#endif

@@ -1,0 +1,117 @@
+/* Which loaded files are injected, and when: as the program begins, those that are there. The recorder says which functions of
+ * a file are recorded and how they are patched; of most files that is none, and they are not asked for. */
+#include <elf.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "compiled/definitions.h"
+#include "compiled/process.h"
+#include "compiled/recording.h"
+#include "compiled/vectors.h"
+#include "patches.h"
+
+enum { MAX_MODULES = 256, SHADOW_STACK_STATUS = 0x5005, MAX_NAME = 4096 };
+
+typedef struct Known {
+    Module module;
+    char name[256]; /* empty: the program itself */
+} Known;
+
+static Known known[MAX_MODULES];
+static int count;
+static char summary[1024];
+
+const char *inject_summary(void) { return summary; }
+
+/* The library of C and the loader: what is recorded uses them itself. */
+static int is_left_alone(const char *name) {
+    static const char *const left_alone[] = {"libc.so", "ld-linux", "ld-musl", "libpthread", "libdl", "librt.", "libgcc_s",
+                                             "libperflaw_", "linux-vdso", "linux-gate", "libc-"};
+    const char *file = strrchr(name, '/');
+    file = file ? file + 1 : name;
+    for (size_t at = 0; at < sizeof left_alone / sizeof *left_alone; at++)
+        if (!strncmp(file, left_alone[at], strlen(left_alone[at]))) return 1;
+    return 0;
+}
+
+static int protection_of(const ElfW(Phdr) *segment) {
+    return (segment->p_flags & PF_R ? PROT_READ : 0) | (segment->p_flags & PF_W ? PROT_WRITE : 0) |
+           (segment->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+/* Note a loaded file; `wanted` says whether libraries count. */
+static int note(struct dl_phdr_info *about, size_t size, void *wanted) {
+    (void)size;
+    int is_program = count == 0, libraries = *(int *)wanted;
+    if (count == MAX_MODULES || (!is_program && (!libraries || is_left_alone(about->dlpi_name)))) return 0;
+    Known *entry = &known[count];
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), low = UINTPTR_MAX, high = 0, code_low = UINTPTR_MAX, code_high = 0;
+    for (int at = 0; at < about->dlpi_phnum; at++) {
+        const ElfW(Phdr) *segment = &about->dlpi_phdr[at];
+        if (segment->p_type != PT_LOAD) continue;
+        uintptr_t first = (about->dlpi_addr + segment->p_vaddr) & ~(page - 1);
+        uintptr_t end = (about->dlpi_addr + segment->p_vaddr + segment->p_memsz + page - 1) & ~(page - 1);
+        if (first < low) low = first;
+        if (end > high) high = end;
+        if (!(segment->p_flags & PF_X) || code_high) continue;
+        code_low = first;
+        code_high = end;
+        entry->module.code_protection = protection_of(segment);
+    }
+    if (code_high) {
+        Module *module = &entry->module;
+        module->base = module->first = (char *)low;
+        module->end = (char *)high;
+        module->code_first = (char *)code_low;
+        module->code_end = (char *)code_high;
+        if (!is_program) snprintf(entry->name, sizeof entry->name, "%s", about->dlpi_name);
+        count++;
+    }
+    return 0;
+}
+
+static void add_to_summary(const char *format, const char *name, const char *text) {
+    size_t used = strlen(summary);
+    snprintf(summary + used, sizeof summary - used, format, used ? "; " : "", name, text);
+}
+
+static void inject(const Known *entry) {
+    char name[MAX_NAME], text[MAX_NAME + 16];
+    uint32_t patched = 0;
+    snprintf(name, sizeof name, "%s", entry->name);
+    if (!*name) {
+        ssize_t length = readlink("/proc/self/exe", name, sizeof name - 1);
+        if (length <= 0) return;
+        name[length] = 0;
+    }
+    snprintf(text, sizeof text, "patches %s", name);
+    const char *trouble = patches_apply(&entry->module, question_ask(text), &patched);
+    if (trouble) add_to_summary("%s%s: %s", name, trouble);
+}
+
+/* Whether the processor checks return addresses, so that they cannot be replaced. */
+static int has_shadow_stack(void) {
+    unsigned long enabled = 0;
+    return !syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &enabled) && enabled & 1;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const char *wanted = getenv("PERFLAW_TARGET_INJECT");
+    if (!wanted || !*wanted || !process_prepare()) return;
+    if (has_shadow_stack()) {
+        add_to_summary("%s%s%s", "", "nothing is injected, because this process has a shadow stack");
+        return;
+    }
+    if (!vectors_start() || !patches_start()) {
+        add_to_summary("%s%s%s", "", "nothing is injected: the processor or the system does not allow it");
+        return;
+    }
+    int libraries = !strcmp(wanted, "libraries");
+    dl_iterate_phdr(note, &libraries);
+    for (int at = 0; at < count; at++) inject(&known[at]);
+}

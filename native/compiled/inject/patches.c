@@ -1,0 +1,173 @@
+#include "patches.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "compiled/recording.h"
+#include "stubs.h"
+
+#define MAGIC 0x3154415046525046ull /* "FPRFPAT1" */
+
+typedef struct PatchTable {
+    uint64_t magic;
+    uint32_t patches, fixups, bytes, unused;
+} PatchTable;
+typedef struct Patch {
+    uint64_t offset; /* of the function, from where the file is loaded */
+    uint32_t first_byte, first_fixup;
+    uint8_t original, displaced; /* bytes: overwritten in the function, and of the code that does the same elsewhere */
+    uint8_t fixups, unused[5];
+} Patch;
+/* A number of four bytes in displaced code that depends on where the file and the code are. */
+typedef struct Fixup {
+    uint64_t target; /* from where the file is loaded */
+    uint8_t at, kind, behind, unused[5]; /* behind: bytes of the instruction that follow the number */
+} Fixup;
+enum FixupKind { RELATIVE, LOW_HALF, HIGH_HALF };
+
+_Static_assert(sizeof(PatchTable) == 24 && sizeof(Patch) == 24 && sizeof(Fixup) == 16, "the rows of inject/tables.py");
+
+enum { JUMP_BYTES = 5, ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900 };
+
+/* ---- stubs ---- */
+
+/* Memory from which all of a module's code can be reached and that can be reached from there: below it if there is room,
+ * because the heap grows above a program. */
+static char *map_near(const Module *module, size_t size) {
+    uintptr_t low = (uintptr_t)module->first & ~(uintptr_t)(STEP - 1), span = (uintptr_t)(module->end - module->first);
+    for (int above = 0; above < 2; above++)
+        for (uintptr_t step = 1; step < NEAR_STEPS - span / STEP; step++) {
+            uintptr_t far = above ? NEAR_STEPS - step : step;
+            uintptr_t wanted = above ? low + far * STEP : low - far * STEP - size;
+            if (!above && wanted > low) break;
+            void *mapped = mmap((void *)wanted, size, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+            if (mapped == (void *)wanted) return mapped;
+            if (mapped != MAP_FAILED) munmap(mapped, size);
+            else if (errno == EPERM && !above) break; /* lower than the system allows */
+        }
+    return NULL;
+}
+
+static char *put(char *to, const void *bytes, size_t count) { return (char *)memcpy(to, bytes, count) + count; }
+
+static char *put_relative(char *to, uintptr_t target) {
+    int32_t distance = (int32_t)(target - (uintptr_t)to - 4);
+    return put(to, &distance, sizeof distance);
+}
+
+/* The stub of a function up to its displaced code. `block`: where the address of inject_entry stands. */
+static char *put_stub(char *to, const void *function, const char *block) {
+    to = put(to, &function, sizeof function);
+    to = put(to, "\x48\x8d\x64\x24\x80", 5); /* lea -128(%rsp), %rsp */
+    to = put(to, "\xff\x15", 2);             /* call *block(%rip) */
+    return put_relative(to, (uintptr_t)block);
+}
+
+static void fix(char *code, const Fixup *fixup, const char *base) {
+    uintptr_t target = (uintptr_t)base + fixup->target, at = (uintptr_t)code + fixup->at;
+    uint32_t number = (uint32_t)(fixup->kind == RELATIVE     ? target - at - 4 - fixup->behind
+                                 : fixup->kind == LOW_HALF ? target
+                                                           : target >> 32);
+    memcpy(code + fixup->at, &number, sizeof number);
+}
+
+static char *aligned(char *at) { return (char *)(((uintptr_t)at + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1)); }
+
+/* ---- tables ---- */
+
+static const char *trouble_of(const PatchTable *table, size_t size, const Module *module) {
+    if (size < sizeof *table || table->magic != MAGIC) return "the recorder gave no patches";
+    const Patch *patches = (const Patch *)(table + 1);
+    const Fixup *fixups = (const Fixup *)(patches + table->patches);
+    uint64_t whole = sizeof *table + table->patches * (uint64_t)sizeof(Patch) + table->fixups * (uint64_t)sizeof(Fixup);
+    if (whole + table->bytes > size) return "the recorder's patches are cut off";
+    for (uint32_t at = 0; at < table->patches; at++) {
+        const Patch *patch = &patches[at];
+        uint64_t code = (uint64_t)(module->code_first - module->base), end = (uint64_t)(module->code_end - module->base);
+        int is_inside = patch->offset >= code && patch->offset + patch->original <= end && patch->original >= JUMP_BYTES;
+        int has_bytes = patch->first_byte + (uint64_t)patch->original + patch->displaced <= table->bytes;
+        int has_fixups = patch->first_fixup + (uint64_t)patch->fixups <= table->fixups;
+        if (!is_inside || !has_bytes || !has_fixups) return "the recorder's patches are of another file";
+        for (uint32_t fixup = 0; fixup < patch->fixups; fixup++)
+            if (fixups[patch->first_fixup + fixup].at + 4 > patch->displaced) return "the recorder's patches are damaged";
+    }
+    return NULL;
+}
+
+static size_t size_of_stubs(const PatchTable *table) {
+    const Patch *patches = (const Patch *)(table + 1);
+    size_t size = BLOCK_HEAD, page = (size_t)sysconf(_SC_PAGESIZE);
+    for (uint32_t at = 0; at < table->patches; at++) size += STUB_HEAD + patches[at].displaced + ALIGNMENT;
+    return (size + page - 1) & ~(page - 1);
+}
+
+static char *put_jump(char *function, const char *stub, size_t length) {
+    char bytes[256];
+    memset(bytes, 0xcc, sizeof bytes); /* int3 */
+    int32_t distance = (int32_t)(stub - function - JUMP_BYTES);
+    bytes[0] = (char)0xe9;
+    memcpy(bytes + 1, &distance, sizeof distance);
+    return memcpy(function, bytes, length);
+}
+
+/* Write all stubs of a table, and then the jumps to them. Gives how many. */
+static uint32_t write_all(const Module *module, const PatchTable *table, char *block, int jumps) {
+    const Patch *patches = (const Patch *)(table + 1);
+    const Fixup *fixups = (const Fixup *)(patches + table->patches);
+    const char *bytes = (const char *)(fixups + table->fixups);
+    uint32_t patched = 0;
+    char *to = block + BLOCK_HEAD;
+    for (uint32_t at = 0; at < table->patches; at++) {
+        const Patch *patch = &patches[at];
+        char *function = module->base + patch->offset, *stub = aligned(to);
+        const char *original = bytes + patch->first_byte;
+        to = stub + STUB_HEAD + patch->displaced;
+        if (jumps) {
+            if (memcmp(function, original, patch->original)) continue;
+            put_jump(function, stub + sizeof(void *), patch->original);
+            patched++;
+            continue;
+        }
+        char *code = put_stub(stub, function, block);
+        memcpy(code, original + patch->original, patch->displaced);
+        for (uint32_t number = 0; number < patch->fixups; number++)
+            fix(code, &fixups[patch->first_fixup + number], module->base);
+    }
+    return patched;
+}
+
+const char *patches_apply(const Module *module, Answer answer, uint32_t *patched) {
+    const PatchTable *table = answer.data;
+    const char *trouble = trouble_of(table, answer.size, module);
+    *patched = 0;
+    if (trouble || !table->patches) return trouble;
+    size_t size = size_of_stubs(table), code = (size_t)(module->code_end - module->code_first);
+    char *block = map_near(module, size);
+    if (!block) return "there is no free memory near it";
+    const void *entry = inject_entry;
+    memcpy(block, &entry, sizeof entry);
+    write_all(module, table, block, 0);
+    if (mprotect(block, size, PROT_READ | PROT_EXEC)) return "the system allows no new code";
+    if (mprotect(module->code_first, code, module->code_protection | PROT_WRITE)) return "the system allows no change of its code";
+    *patched = write_all(module, table, block, 1);
+    mprotect(module->code_first, code, module->code_protection);
+    return NULL;
+}
+
+/* ---- calibration ---- */
+
+int patches_start(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *block = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return 0;
+    const void *entry = inject_entry;
+    memcpy(block, &entry, sizeof entry);
+    char *stub = block + BLOCK_HEAD, *code = stub + sizeof(void *);
+    *put_stub(stub, code, block) = (char)0xc3; /* ret */
+    if (mprotect(block, page, PROT_READ | PROT_EXEC)) return 0;
+    recording.empty = (void (*)(void))code;
+    return 1;
+}

@@ -1,0 +1,33 @@
+/* The patches of a module, as the recorder worked them out from its file (record/compiled/inject/tables.py has the same
+ * layout):
+ *
+ *     | PatchTable | Patch ... | Fixup ... | bytes |      of each patch, the original bytes and then the displaced code
+ *
+ * Nothing is decoded here: bytes are compared, copied, and their addresses filled in. A function whose bytes are not those of
+ * the file stays as it is.
+ *
+ * Ownership: stubs belong to the process and are never given back, because threads may be in them. Threads: one, while no other
+ * executes the module. Cost: about 100 ns a patch. */
+#ifndef PERFLAW_COMPILED_INJECT_PATCHES_H
+#define PERFLAW_COMPILED_INJECT_PATCHES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compiled/questions.h"
+
+/* A loaded file. */
+typedef struct Module {
+    char *base;
+    char *first, *end;           /* of its memory */
+    char *code_first, *code_end; /* of its executable memory */
+    int code_protection;         /* of mprotect */
+} Module;
+
+/* Apply a table to a module. NULL, or why that cannot be; then the module is as it was. */
+const char *patches_apply(const Module *module, Answer table, uint32_t *patched);
+
+/* Make an injected function that does nothing, for calibration. 0 if that cannot be. */
+int patches_start(void);
+
+#endif

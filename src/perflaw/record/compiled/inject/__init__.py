@@ -1,0 +1,1 @@
+"""Injection into unmodified programs: which functions can be patched, and the patches that the program applies."""

@@ -1,0 +1,66 @@
+"""Which functions are injected: those of the program itself, and with ``--select`` those of its libraries that are named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from perflaw.record.compiled.elf import SYSTEM
+from perflaw.record.compiled.inject.tables import module_patches
+from perflaw.record.compiled.selection import NAMELESS, Globs, functions
+
+PROGRAM, LIBRARIES = "program", "libraries"
+"""What a program asks patches for: itself, or also the libraries that it loads."""
+_MOST_NAMED: Final = 3
+"""Functions named for each reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """Chooses the functions of each loaded file, and remembers which of them cannot be patched."""
+
+    program: Path
+    """The program that was started."""
+    globs: Globs
+    """The functions that the person chose."""
+    _refused: dict[str, list[str]] = field(default_factory=dict)
+    """Reason → names of functions."""
+    _patched: Counter[Path] = field(default_factory=Counter)
+
+    @property
+    def scope(self) -> str:
+        """``program`` or ``libraries``."""
+        return LIBRARIES if self.globs.select else PROGRAM
+
+    def table(self, module: Path) -> bytes:
+        """The table of patches for a loaded file. Programs of the system that the program starts are left alone."""
+        if not self.globs.select and module != self.program and str(module).startswith(SYSTEM):
+            return b""
+        patches, names = module_patches(module), functions(module)
+        wanted = {offset for offset in patches.patchable if self._wants(names.get(offset, NAMELESS)[1])}
+        refused = {
+            offset: reason for offset, reason in patches.refusals.items() if self._wants(names.get(offset, NAMELESS)[1])
+        }
+        if module not in self._patched:
+            self._patched[module] = len(wanted)
+            for offset, reason in refused.items():
+                name = min(names.get(offset, NAMELESS)[1], key=len, default=f"{module.name}+{offset:#x}")
+                self._refused.setdefault(reason, []).append(name)
+        return patches.table(wanted)
+
+    def _wants(self, names: frozenset[str]) -> bool:
+        return self.globs.wants(names)
+
+    def described(self) -> str:
+        """How many functions are recorded, and which are not and why; empty if nothing was asked for."""
+        if not self._patched:
+            return ""
+        parts = []
+        for reason, names in sorted(self._refused.items(), key=lambda row: -len(row[1])):
+            few = ", ".join(sorted(names, key=lambda name: (len(name), name))[:_MOST_NAMED])
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            parts.append(f"{few}{more} ({reason})")
+        refused = f"; not recorded: {'; '.join(parts)}" if parts else ""
+        return f"{sum(self._patched.values())} functions are recorded by injected code{refused}"

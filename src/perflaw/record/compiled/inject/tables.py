@@ -1,0 +1,157 @@
+"""The patches of a file, kept by its build id and a digest of the code that makes them, and the table that the program gets.
+
+The layout of the table is that of native/compiled/inject/patches.c.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.record.build import cache_folder
+from perflaw.record.compiled import code as code_module
+from perflaw.record.compiled import elf as elf_module
+from perflaw.record.compiled.code import code_of, entry_points
+from perflaw.record.compiled.elf import Elf, open_elf
+from perflaw.record.compiled.inject.relocation import BRANCH_INTO, WINDOW, Patch, Unpatchable, patch_of
+
+HEAD: Final = np.dtype([("magic", "<u8"), ("patches", "<u4"), ("fixups", "<u4"), ("bytes", "<u4"), ("unused", "<u4")])
+PATCH: Final = np.dtype(
+    [("offset", "<u8"), ("first_byte", "<u4"), ("first_fixup", "<u4"), ("original", "u1"), ("relocated", "u1"),
+     ("fixups", "u1"), ("unused", "V5")]
+)  # fmt: skip
+FIXUP: Final = np.dtype([("target", "<u8"), ("at", "u1"), ("kind", "u1"), ("behind", "u1"), ("unused", "V5")])
+_MAGIC: Final = int.from_bytes(b"FPRFPAT1", "little")
+_MACHINE: Final = "EM_X86_64"
+_ARRAYS: Final = ("patches", "fixups", "code", "refused", "reasons")
+
+
+@dataclass(frozen=True, slots=True)
+class ModulePatches:
+    """The patches of all functions of a file, by offset from where it is loaded."""
+
+    patches: NDArray[np.void]
+    """(F,) rows ``PATCH``, in order of offset."""
+    fixups: NDArray[np.void]
+    """Rows ``FIXUP``."""
+    code: NDArray[np.uint8]
+    """Bytes of the patches."""
+    refused: NDArray[np.int64]
+    """(R,) offsets of the functions that cannot be patched, in order."""
+    reasons: NDArray[np.str_]
+    """(R,) why."""
+
+    @property
+    def patchable(self) -> frozenset[int]:
+        """Offsets of the functions that can be patched."""
+        return frozenset(self.patches["offset"].tolist())
+
+    @property
+    def refusals(self) -> dict[int, str]:
+        """Offset of each function that cannot be patched → why."""
+        return dict(zip(self.refused.tolist(), self.reasons.tolist(), strict=True))
+
+    def table(self, wanted: Collection[int]) -> bytes:
+        """The table of those of the wanted functions that can be patched."""
+        rows = self.patches[np.isin(self.patches["offset"], np.fromiter(wanted, np.uint64, len(wanted)))]
+        head = np.array([(_MAGIC, len(rows), len(self.fixups), len(self.code), 0)], HEAD)
+        return head.tobytes() + rows.tobytes() + self.fixups.tobytes() + self.code.tobytes()
+
+
+_NOTHING: Final = ModulePatches(
+    np.empty(0, PATCH), np.empty(0, FIXUP), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.str_)
+)
+
+
+def module_patches(module: Path) -> ModulePatches:
+    """The patches of a file; none if it cannot be read or is of another machine."""
+    try:
+        about = module.stat()
+        return _patches(module, about.st_size, about.st_mtime_ns)
+    except OSError:
+        return _NOTHING
+
+
+@lru_cache(maxsize=16)
+def _patches(module: Path, size: int, time: int) -> ModulePatches:
+    with open_elf(module) as elf:
+        if elf is None or elf.file["e_machine"] != _MACHINE or elf.file.elfclass != 64:
+            return _NOTHING
+        place = cache_folder() / f"patches-{_version()}-{elf.identity}.npz"
+        with suppress(OSError, ValueError, KeyError):  # it is not kept yet, or damaged
+            with np.load(place) as kept:
+                known = ModulePatches(*(kept[name] for name in _ARRAYS))
+            place.touch()  # files that nobody has used for long are removed
+            return known
+        made = _make(elf)
+        with suppress(OSError):  # nobody may write to the cache: the next recording makes them again
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            part = place.with_suffix(".part")
+            with part.open("wb") as file:
+                np.savez(file, **{name: getattr(made, name) for name in _ARRAYS})
+            part.replace(place)
+        return made
+
+
+@cache
+def _version() -> str:
+    digest = blake2b(version("iced-x86").encode(), digest_size=6)
+    for path in [*sorted(Path(__file__).parent.glob("*.py")), Path(code_module.__file__), Path(elf_module.__file__)]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _make(elf: Elf) -> ModulePatches:
+    """The patches of a file, from its code."""
+    code, sizes, base = code_of(elf), entry_points(elf), elf.base
+    starts = sorted(sizes)
+    patches: list[Patch] = []
+    refused: dict[int, str] = {}
+    for number, address in enumerate(starts):
+        after = starts[number + 1 : number + 2]
+        limit = min(sizes[address] or WINDOW, WINDOW, *(next_ - address for next_ in after if not sizes[address]))
+        found = code.at(address, limit)
+        if not found:
+            continue
+        try:
+            patch = patch_of(found, address, code.named(address + 1, address + len(found)))
+            if after and after[0] < address + len(patch.original):
+                raise Unpatchable(BRANCH_INTO)
+            patches.append(patch)
+        except Unpatchable as reason:
+            refused[address - base] = str(reason)
+    return _arrays(patches, refused, base)
+
+
+def _arrays(patches: list[Patch], refused: dict[int, str], base: int) -> ModulePatches:
+    rows: list[tuple[object, ...]] = []
+    fixups: list[tuple[object, ...]] = []
+    code = bytearray()
+    for patch in patches:
+        sizes = len(patch.original), len(patch.relocated), len(patch.fixups)
+        rows.append((patch.address - base, len(code), len(fixups), *sizes, b""))
+        fixups += [((fix.target - base) % 2**64, fix.at, fix.kind, fix.behind, b"") for fix in patch.fixups]
+        code += patch.original + patch.relocated
+    offsets = sorted(refused)
+    return ModulePatches(
+        np.array(rows, PATCH),
+        np.array(fixups, FIXUP),
+        np.frombuffer(bytes(code), np.uint8),
+        np.array(offsets, np.int64),
+        np.array([refused[offset] for offset in offsets], np.str_),
+    )
+
+
+def counted_reasons(reasons: Counter[str]) -> str:
+    """Refusals in words: ``12 shorter than a jump, 3 a jump into its first instructions``."""
+    return ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())

@@ -1,0 +1,170 @@
+"""Unmodified compiled programs, by injected code: calls that are known, however they end, and nothing else that changes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perflaw.errors import TargetError
+from perflaw.record.launch import Launch
+from perflaw.record.settings import RecordSettings
+from perflaw.record.tracers import Tracer, TracerChoice
+from tests.record.test_hooks import HOOKS, built, calls, opened, paths, recorded
+
+UNRECORDED = ("main", "from_nowhere", "work", "threads", "forks", "signals", "leaver", "other_stack")
+"""Functions of jumps.c that have no hooks in the tests of hooks."""
+
+
+@pytest.fixture(scope="module", params=["gcc -O0", "gcc -O2", "gcc -O2 -no-pie", "clang -O2"])
+def jumps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler, *flags = request.param.split()
+    keep = "-fno-optimize-sibling-calls"  # a recursion that became a loop has one call
+    program = built(tmp_path_factory.mktemp("jumps"), "jumps.c", *flags, keep, compiler=compiler)
+    assert HOOKS not in flags
+    return program
+
+
+def test_calls_that_longjmp_leaves(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "longjmp", 4, exclude=UNRECORDED)
+    assert calls(recording) == {"survivor": 4, "leaf": 4}
+    assert opened(recording) == 1 + 2 + 3 + 4
+    assert set(paths(recording)) == {"/survivor", "/survivor/leaf"}
+    assert recording.run.tracer.startswith("inject: ")
+
+
+def test_longjmp_into_the_middle_of_a_recursion(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "nested", 5, exclude=UNRECORDED)
+    assert calls(recording)["nested"] == 5 * 4
+    assert calls(recording)["leaf"] == 5 * 4
+    assert opened(recording) == 5 * 3
+
+
+def test_what_follows_a_jump_reaches_deeper_than_what_it_left(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "landing", 5, exclude=UNRECORDED)
+    assert paths(recording) == {"/landing": 5, "/landing/big": 5}
+    assert opened(recording) == 5
+
+
+def test_a_handler_that_jumps_out_of_our_code_does_not_end_the_recording(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "escape", 300, exclude=UNRECORDED)
+    assert calls(recording)["escape"] == 300
+    assert calls(recording)["leaf"] > 300
+
+
+def test_deep_recursion(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "tail", 20000, exclude=UNRECORDED)
+    assert calls(recording) == {"tail": 20001, "leaf": 2}
+    assert opened(recording) == 0
+
+
+def test_functions_that_jump_to_one_another_return_together(tmp_path: Path) -> None:
+    program = built(tmp_path, "injected.c", "-O2")
+    (recording,) = recorded(tmp_path, program, "tails", 50, exclude=("main",))
+    assert paths(recording) == {"/first": 50, "/first/second": 50, "/first/second/third": 50}
+    assert opened(recording) == 0
+
+
+def test_threads_are_counted_exactly(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "threads", 3000, select=("leaf",))
+    assert calls(recording) == {"leaf": 48000}
+
+
+def test_forked_children_are_runs_of_their_own(jumps: Path, tmp_path: Path) -> None:
+    program, *children = recorded(tmp_path, jumps, "forks", 3, exclude=UNRECORDED)
+    assert calls(program)["leaf"] == 4
+    assert sorted(calls(child)["leaf"] for child in children) == [5, 6, 7]
+    assert all(child.run.parent == program.run.id for child in children)
+
+
+def test_what_it_becomes_by_exec_is_a_run_too(jumps: Path, tmp_path: Path) -> None:
+    found = recorded(tmp_path, jumps, "exec", 4, fails=True, exclude=UNRECORDED)
+    assert sorted(calls(one)["leaf"] for one in found) == [2, 4]
+
+
+def test_signal_handlers_at_any_moment(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "signals", exclude=UNRECORDED)
+    assert calls(recording)["leaf"] == 200000
+    assert opened(recording) == 0
+
+
+def test_handlers_on_a_stack_of_their_own_are_left_out_and_said(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "other_stack", exclude=UNRECORDED)
+    assert paths(recording) == {"/leaf": 10}
+    assert "stack" in recording.run.words["stacks"]
+
+
+@pytest.mark.parametrize(("way", "ended"), [("exit", "exit status 7"), ("_exit", "without"), ("kill", "SIGKILL")])
+def test_what_completed_is_kept_however_it_ends(jumps: Path, tmp_path: Path, way: str, ended: str) -> None:
+    (recording,) = recorded(tmp_path, jumps, way, 50, fails=True, exclude=UNRECORDED)
+    assert calls(recording)["leaf"] == 50
+    assert ended in recording.run.ended
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_exceptions_of_cpp(tmp_path: Path, level: str, compiler: str) -> None:
+    (recording,) = recorded(tmp_path, built(tmp_path, "throws.cc", level, compiler=compiler))
+    counted = calls(recording)
+    assert counted["app::Catcher::try_one"] == 30
+    assert counted["thrower"] == counted["middle<int>"] == 20
+    assert paths(recording)["/main/app::Catcher::try_one/leaf"] == 10
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3"])
+def test_registers_stacks_and_unwinding_are_as_without_us(tmp_path: Path, level: str) -> None:
+    """Exceptions, vector and floating-point arguments, backtraces, cancelled threads, dlopen and dlclose."""
+    program = built(tmp_path, "injected.cc", level, "-rdynamic")
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", Path(__file__).parents[1] / "programs" / "plug_in.c", "-o",
+                    tmp_path / "plug_in.so"], check=True)  # fmt: skip
+    expected = subprocess.run([program, tmp_path / "plug_in.so"], capture_output=True, check=True, text=True).stdout
+    command = ["perflaw", "record", "--", str(program), str(tmp_path / "plug_in.so")]
+    done = subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected
+    assert "functions are recorded by injected code" in done.stderr
+
+
+def test_libraries_are_recorded_where_they_are_selected(tmp_path: Path) -> None:
+    """The shell of Debian is stripped; the library's functions are known by the names that it exports."""
+    (tmp_path / "script.sql").write_text("select 1;" * 40)
+    command = ("sqlite3", ":memory:", f".read {tmp_path / 'script.sql'}")
+    (recording,) = recorded(tmp_path, *command, select=("sqlite3_step", "sqlite3_prepare_v2"))
+    counted = calls(recording)
+    assert counted["sqlite3_prepare_v2"] >= 40 <= counted["sqlite3_step"]
+
+
+def test_a_stripped_program_is_recorded_by_its_unwind_tables(tmp_path: Path) -> None:
+    program = built(tmp_path, "jumps.c", "-O1", f"-Wl,--build-id=0x{'58' * 20}")
+    subprocess.run(["strip", str(program)], check=True)
+    (recording,) = recorded(tmp_path, program, "inlined")
+    assert sum(calls(recording).values()) == 5 + 1  # main too
+    assert all(re.fullmatch(r"jumps\+0x[0-9a-f]+", name) for name in calls(recording))
+
+
+def chosen(tmp_path: Path, program: Path, native: str) -> tuple[Launch, Tracer]:
+    return TracerChoice("auto", lambda text: None).for_command((str(program),), RecordSettings(native=native))
+
+
+def test_a_program_with_hooks_is_not_injected(tmp_path: Path) -> None:
+    program = built(tmp_path, "jumps.c", "-O1", HOOKS)
+    assert chosen(tmp_path, program, "auto")[1].name == "hooks"
+    with pytest.raises(TargetError, match="built with hooks"):
+        chosen(tmp_path, program, "inject")
+
+
+@pytest.mark.parametrize(
+    ("native", "words"), [("hooks", "without hooks"), ("frida", "not supported"), ("gcov", "coverage")]
+)
+def test_a_way_that_is_forced_and_not_possible_is_refused(tmp_path: Path, native: str, words: str) -> None:
+    program = built(tmp_path, "jumps.c", "-O1")
+    with pytest.raises(TargetError, match=words):
+        chosen(tmp_path, program, native)
+
+
+def test_a_static_program_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="statically"):
+        chosen(tmp_path, built(tmp_path, "jumps.c", "-O1", "-static"), "auto")

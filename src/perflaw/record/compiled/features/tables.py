@@ -214,10 +214,8 @@ class _UnitTable:
         """What to read at one call; Unlocated if it is not known which function announces itself there."""
         pc = behind - (1 if self.at_entry else 2)  # within the call: what the call changes is still as it was
         owner = function if self.at_entry else self._innermost(function, pc)
-        if self.unit.identity(owner)[1].startswith(HEADERS):
-            raise Unlocated  # what the library's own functions are called with is nobody's question
-    with_libraries: bool
-    """Whether functions of libraries' headers have features too."""
+        if not self.with_libraries and self.unit.identity(owner)[1].startswith(HEADERS):
+            raise Unlocated  # what the library's own functions are called with is nobody's question, unless chosen
         announced = 0
         if owner.tag == _INLINED:
             *_, declaration = with_origins(owner)

@@ -197,6 +197,12 @@ void define_start(void) {
     end();
 }
 
+void define_failure(const char *why) {
+    begin("failed");
+    add_text(why);
+    end();
+}
+
 void define_end(const Totals *totals) {
     if (totals->foreign_events)
         define_text("stacks", "calls on stacks of the program's own (coroutines, alternative signal stacks) are left out");

@@ -23,6 +23,8 @@ void define_mark(int32_t number, const char *name);
 void define_text(const char *topic, const char *text);
 /* The recording begins: the clock, and what the hooks cost. */
 void define_start(void);
+/* The recording of a process that runs already cannot begin. */
+void define_failure(const char *why);
 void define_end(const Totals *totals);
 /* A function: the file it was loaded from and its offset there. A function that is not selected has number
  * NOT_SELECTED. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "vectors.h"
 
@@ -21,6 +22,14 @@ void threads_forget(void) {
     current_thread = NULL;
     all = idle = NULL;
     pthread_mutex_init(&lock, NULL);
+}
+
+/* Other memory takes the place of the rings: a thread that is late writes to that. */
+void threads_drop_rings(void) {
+    for (Thread *thread = all; thread; thread = thread->next) {
+        size_t size = RING_START + ((size_t)thread->ring.mask + 1) * sizeof(Event);
+        mmap(thread->ring.head, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    }
 }
 
 void signals_hold(Interruptions *before) {

@@ -14,6 +14,8 @@
 int threads_start(void);
 /* All threads that were ever recorded, linked by `next`. */
 Thread *threads_all(void);
+/* Give the memory of all rings back when the recording is over, though a thread may still write to one. */
+void threads_drop_rings(void);
 /* In a forked child: the other threads do not exist, and the rings are the parent's. Async-signal-safe. */
 void threads_forget(void);
 

@@ -21,6 +21,7 @@ CALLED_BY_CODE int inject_enter(const char *behind, uintptr_t *slot) {
     Thread *thread = claim_thread(stack);
     if (!thread) return 0;
     int reads = 0, is_tail = returns == (uintptr_t)inject_leave;
+    if (__builtin_expect(mirror_has_copies, 0) && !is_tail) is_tail = mirror_leaves(returns);
     if (__builtin_expect(stack >= thread->mirrored, 1) || mirror_reach(thread, stack)) {
         if (is_tail) returns = *mirror_of(stack);
         else {

@@ -2,31 +2,74 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "compiled/threads.h"
 #include "compiled/vectors.h"
-#include "core/base/table.h"
+#include "stubs.h"
 
 /* A mirror is mapped in pieces of this size, which stacks that lie side by side share. */
 #define PIECE ((uintptr_t)1 << 20)
 
+/* A process may have several copies of this library, because each recording of one that runs already brings its own. They share
+ * the mirror, and find each other by a directory at a fixed address. */
+#define DIRECTORY ((Directory *)(MIRROR_DISTANCE - ((uintptr_t)1 << 32)))
+#define MAGIC 0x315249444d465250ull /* "PRFMDIR1" */
+enum { MAX_COPIES = 1024, MAX_PIECES = 15000 };
+
+typedef struct Directory {
+    uint64_t magic, copy_count, piece_count;
+    uintptr_t leaves[MAX_COPIES]; /* the exit stub of each copy */
+    uint64_t pieces[MAX_PIECES];  /* numbers of the pieces that are mapped */
+} Directory;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Arena arena;
-static Table pieces; /* those that are mapped, by their number */
+static Directory *directory;
+int mirror_has_copies;
 
 /* In a forked child another thread may have held the lock; what is mapped is mapped there too. */
 void mirror_forget(void) { pthread_mutex_init(&lock, NULL); }
 
-static int map_piece(uintptr_t piece) {
-    if (table_get(&pieces, (uint32_t)piece, 0, 0)) return 1;
-    if (!arena.base && arena_create(&arena, 1ull << 26)) return 0;
-    void *wanted = mirror_of(piece * PIECE);
-    void *mapped = mmap(wanted, PIECE, PROT_READ | PROT_WRITE,
+static int map_at(void *wanted, size_t size) {
+    void *mapped = mmap(wanted, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (mapped == MAP_FAILED) return 0;
-    if (mapped == wanted && table_put(&arena, &pieces, (uint32_t)piece, 0, 0, 1)) return 1;
-    munmap(mapped, PIECE);
+    if (mapped == wanted) return 1;
+    if (mapped != MAP_FAILED) munmap(mapped, size);
     return 0;
+}
+
+/* Whether an earlier copy has made the directory. What lies at its address may be something else. */
+static int is_there(void) {
+    uint64_t magic = 0;
+    struct iovec to = {&magic, sizeof magic}, from = {DIRECTORY, sizeof magic};
+    return syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul) == (long)sizeof magic && magic == MAGIC;
+}
+
+int mirror_start(void) {
+    int is_new = map_at(DIRECTORY, sizeof *directory);
+    if (!is_new && !is_there()) return 0;
+    directory = DIRECTORY;
+    directory->magic = MAGIC;
+    if (directory->copy_count == MAX_COPIES) return 0;
+    mirror_has_copies = directory->copy_count > 0;
+    directory->leaves[directory->copy_count++] = (uintptr_t)inject_leave;
+    return 1;
+}
+
+int mirror_leaves(uintptr_t returns) {
+    for (uint64_t at = 0; at < directory->copy_count; at++)
+        if (directory->leaves[at] == returns) return 1;
+    return 0;
+}
+
+static int map_piece(uintptr_t piece) {
+    for (uint64_t at = 0; at < directory->piece_count; at++)
+        if (directory->pieces[at] == piece) return 1;
+    if (directory->piece_count == MAX_PIECES || !map_at(mirror_of(piece * PIECE), PIECE)) return 0;
+    directory->pieces[directory->piece_count++] = piece;
+    return 1;
 }
 
 __attribute__((noinline)) int mirror_reach(Thread *thread, uintptr_t slot) {

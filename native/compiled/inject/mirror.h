@@ -18,6 +18,11 @@
 
 static inline uintptr_t *mirror_of(uintptr_t slot) { return (uintptr_t *)(slot - MIRROR_DISTANCE); }
 
+/* Make or find the directory of the mirror, once per process. 0 if something else lies there. */
+int mirror_start(void);
+/* Whether an address is the exit stub of any copy of this library in the process. Cost: 1 ns a copy. */
+int mirror_leaves(uintptr_t returns);
+extern int mirror_has_copies; /* whether there are others than this one */
 /* Have a mirror of the thread's stack down to this address. 0 if there can be none. */
 int mirror_reach(Thread *thread, uintptr_t slot);
 /* In a forked child. */

@@ -1,5 +1,5 @@
-/* Which loaded files are injected, and when: as the program begins, those that are there. The recorder says which functions of
- * a file are recorded and how they are patched; of most files that is none, and they are not asked for. */
+#include "modules.h"
+
 #include <elf.h>
 #include <link.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "compiled/process.h"
 #include "compiled/recording.h"
 #include "compiled/vectors.h"
-#include "patches.h"
+#include "mirror.h"
 
 enum { MAX_MODULES = 256, SHADOW_STACK_STATUS = 0x5005, MAX_NAME = 4096 };
 
@@ -24,9 +24,6 @@ typedef struct Known {
 
 static Known known[MAX_MODULES];
 static int count;
-static char summary[1024];
-
-const char *inject_summary(void) { return summary; }
 
 /* The library of C and the loader: what is recorded uses them itself. */
 static int is_left_alone(const char *name) {
@@ -75,23 +72,16 @@ static int note(struct dl_phdr_info *about, size_t size, void *wanted) {
     return 0;
 }
 
-static void add_to_summary(const char *format, const char *name, const char *text) {
-    size_t used = strlen(summary);
-    snprintf(summary + used, sizeof summary - used, format, used ? "; " : "", name, text);
-}
-
-static void inject(const Known *entry) {
+static const char *inject(const Known *entry, WriteJumps write) {
     char name[MAX_NAME], text[MAX_NAME + 16];
-    uint32_t patched = 0;
     snprintf(name, sizeof name, "%s", entry->name);
     if (!*name) {
         ssize_t length = readlink("/proc/self/exe", name, sizeof name - 1);
-        if (length <= 0) return;
+        if (length <= 0) return NULL;
         name[length] = 0;
     }
     snprintf(text, sizeof text, "patches %s", name);
-    const char *trouble = patches_apply(&entry->module, question_ask(text), &patched);
-    if (trouble) add_to_summary("%s%s: %s", name, trouble);
+    return patches_apply(&entry->module, question_ask(text), write);
 }
 
 /* Whether the processor checks return addresses, so that they cannot be replaced. */
@@ -100,18 +90,17 @@ static int has_shadow_stack(void) {
     return !syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &enabled) && enabled & 1;
 }
 
-__attribute__((constructor)) static void begin(void) {
-    const char *wanted = getenv("PERFLAW_TARGET_INJECT");
-    if (!wanted || !*wanted || !process_prepare()) return;
-    if (has_shadow_stack()) {
-        add_to_summary("%s%s%s", "", "nothing is injected, because this process has a shadow stack");
-        return;
-    }
-    if (!vectors_start() || !patches_start()) {
-        add_to_summary("%s%s%s", "", "nothing is injected: the processor or the system does not allow it");
-        return;
-    }
+const char *modules_inject(const char *wanted, WriteJumps write) {
+    if (has_shadow_stack()) return "nothing is injected into a process with a shadow stack";
+    if (!vectors_start()) return "nothing is injected: the processor has no xsave";
+    if (!mirror_start()) return "nothing is injected: the addresses for copies of return addresses are in use";
+    if (!patches_start()) return "nothing is injected: the system allows no new code";
     int libraries = !strcmp(wanted, "libraries");
+    const char *trouble = NULL;
     dl_iterate_phdr(note, &libraries);
-    for (int at = 0; at < count; at++) inject(&known[at]);
+    for (int at = 0; at < count; at++) {
+        const char *found = inject(&known[at], write);
+        if (found) trouble = found;
+    }
+    return trouble;
 }

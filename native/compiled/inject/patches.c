@@ -87,7 +87,8 @@ static const char *trouble_of(const PatchTable *table, size_t size, const Module
     for (uint32_t at = 0; at < table->patches; at++) {
         const Patch *patch = &patches[at];
         uint64_t code = (uint64_t)(module->code_first - module->base), end = (uint64_t)(module->code_end - module->base);
-        int is_inside = patch->offset >= code && patch->offset + patch->original <= end && patch->original >= JUMP_BYTES;
+        int is_inside = patch->offset >= code && patch->offset + patch->original <= end &&
+                        patch->original >= JUMP_BYTES && patch->original <= MAX_JUMP;
         int has_bytes = patch->first_byte + (uint64_t)patch->original + patch->displaced <= table->bytes;
         int has_fixups = patch->first_fixup + (uint64_t)patch->fixups <= table->fixups;
         if (!is_inside || !has_bytes || !has_fixups) return "the recorder's patches are of another file";
@@ -104,55 +105,50 @@ static size_t size_of_stubs(const PatchTable *table) {
     return (size + page - 1) & ~(page - 1);
 }
 
-static char *put_jump(char *function, const char *stub, size_t length) {
-    char bytes[256];
-    memset(bytes, 0xcc, sizeof bytes); /* int3 */
-    int32_t distance = (int32_t)(stub - function - JUMP_BYTES);
-    bytes[0] = (char)0xe9;
-    memcpy(bytes + 1, &distance, sizeof distance);
-    return memcpy(function, bytes, length);
+/* Write the stub of a patch; gives what is behind it, and the jump to it. */
+static char *put_patch(char *to, const Module *module, const Patch *patch, const Fixup *fixups, const char *bytes,
+                       const char *block, Jump *jump) {
+    char *function = module->base + patch->offset, *stub = aligned(to), *code = put_stub(stub, function, block);
+    const char *original = bytes + patch->first_byte, *target = stub + sizeof(void *);
+    memcpy(code, original + patch->original, patch->displaced);
+    for (uint32_t at = 0; at < patch->fixups; at++) fix(code, &fixups[patch->first_fixup + at], module->base);
+    int32_t distance = (int32_t)(target - function - JUMP_BYTES);
+    *jump = (Jump){.address = (uintptr_t)function, .size = patch->original};
+    memcpy(jump->original, original, patch->original);
+    memset(jump->jump, 0xcc, patch->original); /* int3 */
+    jump->jump[0] = (char)0xe9;
+    memcpy(jump->jump + 1, &distance, sizeof distance);
+    return code + patch->displaced;
 }
 
-/* Write all stubs of a table, and then the jumps to them. Gives how many. */
-static uint32_t write_all(const Module *module, const PatchTable *table, char *block, int jumps) {
-    const Patch *patches = (const Patch *)(table + 1);
-    const Fixup *fixups = (const Fixup *)(patches + table->patches);
-    const char *bytes = (const char *)(fixups + table->fixups);
-    uint32_t patched = 0;
-    char *to = block + BLOCK_HEAD;
-    for (uint32_t at = 0; at < table->patches; at++) {
-        const Patch *patch = &patches[at];
-        char *function = module->base + patch->offset, *stub = aligned(to);
-        const char *original = bytes + patch->first_byte;
-        to = stub + STUB_HEAD + patch->displaced;
-        if (jumps) {
-            if (memcmp(function, original, patch->original)) continue;
-            put_jump(function, stub + sizeof(void *), patch->original);
-            patched++;
-            continue;
-        }
-        char *code = put_stub(stub, function, block);
-        memcpy(code, original + patch->original, patch->displaced);
-        for (uint32_t number = 0; number < patch->fixups; number++)
-            fix(code, &fixups[patch->first_fixup + number], module->base);
-    }
-    return patched;
-}
-
-const char *patches_apply(const Module *module, Answer answer, uint32_t *patched) {
+const char *patches_apply(const Module *module, Answer answer, WriteJumps write) {
     const PatchTable *table = answer.data;
     const char *trouble = trouble_of(table, answer.size, module);
-    *patched = 0;
     if (trouble || !table->patches) return trouble;
-    size_t size = size_of_stubs(table), code = (size_t)(module->code_end - module->code_first);
+    const Patch *patches = (const Patch *)(table + 1);
+    const Fixup *fixups = (const Fixup *)(patches + table->patches);
+    size_t size = size_of_stubs(table), room = table->patches * sizeof(Jump), count = 0;
     char *block = map_near(module, size);
     if (!block) return "there is no free memory near it";
+    Jump *jumps = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (jumps == MAP_FAILED) return "there is no memory";
     const void *entry = inject_entry;
     memcpy(block, &entry, sizeof entry);
-    write_all(module, table, block, 0);
-    if (mprotect(block, size, PROT_READ | PROT_EXEC)) return "the system allows no new code";
+    char *to = block + BLOCK_HEAD;
+    for (uint32_t at = 0; at < table->patches; at++) {
+        to = put_patch(to, module, &patches[at], fixups, (const char *)(fixups + table->fixups), block, &jumps[count]);
+        /* Something else may have changed the function, or it is another file of the same name. */
+        count += !memcmp((const char *)jumps[count].address, jumps[count].original, jumps[count].size);
+    }
+    trouble = mprotect(block, size, PROT_READ | PROT_EXEC) ? "the system allows no new code" : write(module, jumps, count);
+    munmap(jumps, room);
+    return trouble;
+}
+
+const char *write_jumps(const Module *module, const Jump *jumps, size_t count) {
+    size_t code = (size_t)(module->code_end - module->code_first);
     if (mprotect(module->code_first, code, module->code_protection | PROT_WRITE)) return "the system allows no change of its code";
-    *patched = write_all(module, table, block, 1);
+    for (size_t at = 0; at < count; at++) memcpy((char *)jumps[at].address, jumps[at].jump, jumps[at].size);
     mprotect(module->code_first, code, module->code_protection);
     return NULL;
 }

@@ -16,6 +16,8 @@
 
 #include "compiled/questions.h"
 
+enum { MAX_JUMP = 24 }; /* bytes that are overwritten: whole instructions of at most 15 bytes, from the fifth on */
+
 /* A loaded file. */
 typedef struct Module {
     char *base;
@@ -24,8 +26,19 @@ typedef struct Module {
     int code_protection;         /* of mprotect */
 } Module;
 
-/* Apply a table to a module. NULL, or why that cannot be; then the module is as it was. */
-const char *patches_apply(const Module *module, Answer table, uint32_t *patched);
+/* The bytes that a function begins with, and those that make it jump to its stub. */
+typedef struct Jump {
+    uint64_t address;
+    uint32_t size, unused;
+    char original[MAX_JUMP], jump[MAX_JUMP];
+} Jump;
+/* Writes the jumps of a module. NULL, or why that cannot be. */
+typedef const char *(*WriteJumps)(const Module *module, const Jump *jumps, size_t count);
+
+/* Make the stubs of a table, and have the jumps to them written. NULL, or why that cannot be; then the module is as it was. */
+const char *patches_apply(const Module *module, Answer table, WriteJumps write);
+/* Writes the jumps itself: the program has one thread. */
+const char *write_jumps(const Module *module, const Jump *jumps, size_t count);
 
 /* Make an injected function that does nothing, for calibration. 0 if that cannot be. */
 int patches_start(void);

@@ -1,4 +1,4 @@
-"""``perflaw attach``: record a Python program that runs already."""
+"""``perflaw attach``: record a program that runs already."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perflaw.cli.record_messages import print_build, print_warnings, require_obs
 from perflaw.errors import UsageError
 
 
-@click.command("attach", short_help="record a Python program that runs already")
+@click.command("attach", short_help="record a program that runs already")
 @experiment_option
 @click.option("--seconds", type=float, default=60.0, show_default=True, metavar="SECONDS",
               help="How long to record; Ctrl-C ends it earlier.")  # fmt: skip
@@ -38,7 +38,7 @@ def command(
     perflaw attach 1234 --seconds 10
     perflaw annotate
     """
-    from perflaw.record.attach.process import running_program
+    from perflaw.record.attach.process import native_program, running_program
     from perflaw.record.attach.session import record_running
     from perflaw.record.metrics import metric_settings
     from perflaw.record.settings import PATHS, PROBES, RecordSettings, collected
@@ -60,8 +60,13 @@ def command(
         per=per,
         budget=parse_budget(budget),
     )
-    program, target = running_program(pid), open_experiment(experiment)
-    attached = record_running(target, program, settings, features, seconds, print_build)
+    target = open_experiment(experiment)
+    if native := native_program(pid):
+        from perflaw.record.attach.native_session import record_native
+
+        attached = record_native(target, native, settings, features, seconds)
+    else:
+        attached = record_running(target, running_program(pid), settings, features, seconds, print_build)
     if not attached.alive:
         note(f"process {pid} ended while it was recorded; what completed is kept")
     print_warnings([attached.outcome.run], "native", settings.metrics)

@@ -23,8 +23,8 @@ from typing import Final, NoReturn
 from perflaw.errors import TargetError
 from perflaw.record.attach.process import (
     NO_PTRACE,
+    Attachable,
     Place,
-    RunningProgram,
     ended,
     find_functions,
     not_permitted,
@@ -79,7 +79,7 @@ class _Vector(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
-class _Unusable(Exception):
+class Unusable(Exception):
     """A thread cannot be used now."""
 
 
@@ -122,7 +122,7 @@ def refusal() -> tuple[str, str] | None:
     return None
 
 
-def start_thread(program: RunningProgram, extension: Path, settings: Mapping[str, str]) -> NewThread:
+def start_thread(program: Attachable, extension: Path, settings: Mapping[str, str]) -> NewThread:
     """Create the thread. TargetError if the process ended, cannot be traced, or has no thread that can be used.
 
     A helper process does it, in a session of its own: a thread that is being used dies if its tracer does, so the helper
@@ -161,7 +161,7 @@ def _answer(pid: int, descriptor: int, work: Callable[[], NewThread]) -> NoRetur
         os._exit(0)
 
 
-def _start_thread(program: RunningProgram, extension: Path, settings: Mapping[str, str]) -> NewThread:
+def _start_thread(program: Attachable, extension: Path, settings: Mapping[str, str]) -> NewThread:
     """Create the thread from this process."""
     functions = find_functions(program.pid, set(_LIBC_FUNCTIONS))
     if missing := sorted(_LIBC_FUNCTIONS - functions.keys()):
@@ -170,7 +170,7 @@ def _start_thread(program: RunningProgram, extension: Path, settings: Mapping[st
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         for thread in _threads(program.pid):
-            with suppress(_Unusable):  # the next thread may be usable, or this one later
+            with suppress(Unusable):  # the next thread may be usable, or this one later
                 return _use(program, thread, functions, extension, settings)
         time.sleep(0.002)
     why = f"for {PATIENCE_S:g} s every thread of it was inside a long call into C"
@@ -196,12 +196,12 @@ def _seems_to_wait(pid: int, thread: int) -> bool:
 
 
 def _use(
-    program: RunningProgram, thread: int, functions: Mapping[str, Place], extension: Path, settings: Mapping[str, str]
+    program: Attachable, thread: int, functions: Mapping[str, Place], extension: Path, settings: Mapping[str, str]
 ) -> NewThread:
-    """Have this thread create the new one; _Unusable if it is at another place."""
-    with _stopped(program.pid, thread) as stopped:
+    """Have this thread create the new one; Unusable if it is at another place."""
+    with stopped_thread(program.pid, thread) as stopped:
         if not stopped.is_between_calls(program.evaluation):
-            raise _Unusable
+            raise Unusable
         with stopped.kept():
             gate = stopped.find_syscall(functions["syscall"])
             size = len(_layout(0, functions, extension, settings).image)
@@ -308,12 +308,12 @@ def _ptrace(request: int, thread: int, address: int = 0, data: int = 0) -> None:
 
 
 @contextmanager
-def _stopped(pid: int, thread: int) -> Iterator[_StoppedThread]:
-    """The thread, stopped while entered; _Unusable if it ended, TargetError if it may not be traced."""
+def stopped_thread(pid: int, thread: int) -> Iterator[StoppedThread]:
+    """The thread, stopped while entered; Unusable if it ended, TargetError if it may not be traced."""
     try:
         _ptrace(_SEIZE, thread)
     except ProcessLookupError as error:
-        raise _Unusable from error
+        raise Unusable from error
     except PermissionError as error:
         raise not_permitted(pid) from error
     begun = time.perf_counter()
@@ -322,8 +322,8 @@ def _stopped(pid: int, thread: int) -> Iterator[_StoppedThread]:
         _ptrace(_INTERRUPT, thread)
         _, status = os.waitpid(thread, _WALL)
         if not os.WIFSTOPPED(status):
-            raise _Unusable
-        stopped = _StoppedThread(pid, thread)
+            raise Unusable
+        stopped = StoppedThread(pid, thread)
         # A signal that arrived just before is given to the program when it goes on.
         stopped.signal = os.WSTOPSIG(status) if status >> 16 == 0 else 0
         yield stopped
@@ -336,7 +336,7 @@ def _stopped(pid: int, thread: int) -> Iterator[_StoppedThread]:
             stopped.stopped_ms = (time.perf_counter() - begun) * 1e3
 
 
-class _StoppedThread:
+class StoppedThread:
     """A thread under ptrace."""
 
     def __init__(self, pid: int, thread: int) -> None:
@@ -394,6 +394,19 @@ class _StoppedThread:
         self._set(rip=code, rsp=stack, rax=0)
         self._go_on(_CONT)
         return int(self._registers().rax & 0xFFFFFFFF)
+
+    def place(self) -> int:
+        """Where it stands."""
+        return int(self._registers().rip)
+
+    def step(self) -> None:
+        """Have it execute one instruction. A signal that comes meanwhile is given to the program when it goes on."""
+        _ptrace(_SINGLESTEP, self.thread)
+        _, status = os.waitpid(self.thread, _WALL)
+        if not os.WIFSTOPPED(status):
+            raise ProcessLookupError
+        if status >> 16 == 0 and os.WSTOPSIG(status) != _SIGTRAP:
+            self.signal = os.WSTOPSIG(status)
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the process."""

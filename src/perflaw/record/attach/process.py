@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from perflaw.errors import TargetError
 from perflaw.record.compiled.elf import Elf, open_elf
@@ -36,6 +36,37 @@ class Place:
     """Its first byte."""
     size: int
     """Bytes of its code."""
+
+
+class Attachable(Protocol):
+    """A process in which a thread can be created."""
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+
+    @property
+    def evaluation(self) -> Place:
+        """Code whose execution holds no lock of the C library."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeProgram:
+    """A compiled program that runs."""
+
+    pid: int
+    """Process id."""
+    argv: tuple[str, ...]
+    """Command line."""
+    executable: Path
+    """Its file."""
+    evaluation: Place
+    """Its own code, without that of libraries."""
+
+    @property
+    def name(self) -> str:
+        """Short name of the program."""
+        return self.executable.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +108,32 @@ def running_program(pid: int) -> RunningProgram:
         raise TargetError(*ended(pid)) from error
     main, own, name = _names(pid, argv)
     return RunningProgram(pid, argv, name, main, own, probe(str(executable)), evaluation)
+
+
+def native_program(pid: int) -> NativeProgram | None:
+    """The compiled program of a process; None if it runs Python, or nothing that is known without touching it."""
+    try:
+        executable = (Path("/proc") / str(pid) / "exe").readlink()
+        files = mapped_files(pid)
+    except OSError:  # running_program says which
+        return None
+    is_python = any(Path(path).name.startswith(("python", "pypy", "libpython")) for path in (str(executable), *files))
+    if other_machine() or is_python or not inside(pid, str(executable)).exists():
+        return None
+    what = f"process {pid}"
+    _check_state(pid, what)
+    _check_owner(pid, what)
+    with open_elf(inside(pid, str(executable))) as elf:
+        if elf is None or elf.file["e_machine"] != _MACHINE:
+            raise TargetError(what, f"it runs code of another machine than this ({executable})", "uname -m")
+        if not elf.is_dynamic:
+            raise TargetError(what, "it is linked statically, so no library can be loaded", "link it without -static")
+        shift = _shift(elf, files.get(str(executable), 0))
+        code = [
+            segment for segment in elf.file.iter_segments() if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & 1
+        ]
+    place = Place(shift + code[0]["p_vaddr"], code[0]["p_filesz"]) if code else Place(0, 0)
+    return NativeProgram(pid, _command_line(pid), executable, place)
 
 
 def other_machine() -> str:

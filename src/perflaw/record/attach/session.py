@@ -36,7 +36,7 @@ BEGIN_S: Final = 10.0
 """Time in which the new thread has to get the interpreter's lock and begin."""
 END_S: Final = 10.0
 """Time in which it has to end the recording."""
-_FEW: Final = 4096
+FEW: Final = 4096
 """Fewer new records than this are left to accumulate, as in ``record``."""
 _CALIBRATE: Final = """
 import importlib.util, json, sys
@@ -81,8 +81,8 @@ def record_running(
     reader = NativeReader(spool, seed, tracer.library)
     reader.paths = PATHS in settings.collect
     with SignalRelay() as relay, claim:
-        with _lock(spool) as lock, ExitStack() as stack:
-            names = {"MAIN": program.main, "OWN": program.own, "FOLDER": str(TARGET_FOLDER), "LOCK": str(lock)}
+        with lock(spool) as held, ExitStack() as stack:
+            names = {"MAIN": program.main, "OWN": program.own, "FOLDER": str(TARGET_FOLDER), "LOCK": str(held)}
             given = {**settings.for_tracer(spool, seed), **names, "COSTS": costs}
             started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
             try:
@@ -92,10 +92,10 @@ def record_running(
                 raise
             deadline = None if seconds is None else time.monotonic() + seconds
             while not relay.received and (deadline is None or time.monotonic() < deadline) and is_running(program.pid):
-                if reader.step() < _FEW:
+                if reader.step() < FEW:
                     time.sleep(reader.idle_s)
         wall_ns = time.perf_counter_ns() - begun
-        _read_until(reader, lambda: _definitions(reader).ended is not None or not is_running(program.pid), END_S)
+        read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
         alive = is_running(program.pid)
         execution = Execution(program.argv, program.name, started, wall_ns, None)
         context = RunContext(
@@ -117,7 +117,7 @@ def _tracer(program: RunningProgram, tell: Tell) -> NativeTracer:
 
 
 @contextmanager
-def _lock(spool: Path) -> Iterator[Path]:
+def lock(spool: Path) -> Iterator[Path]:
     """A file that is locked while entered; the new thread waits for its lock to end the recording."""
     path = spool / "attached"
     with path.open("wb") as file:
@@ -144,7 +144,7 @@ def _measured_costs(program: RunningProgram, tracer: NativeTracer, settings: Map
     return done.stdout.strip()
 
 
-def _definitions(reader: NativeReader) -> Definitions:
+def definitions(reader: NativeReader) -> Definitions:
     """What the program's tracer defined so far."""
     for process in reader.processes.values():
         return process.definitions.update()
@@ -161,22 +161,22 @@ def _begin(
     if connection := connect(program.pid):
         stack.enter_context(connection)
         ask(program.pid, connection, extension, settings)
-        _await_begin(reader, program.pid, lambda: "")
+        await_begin(reader, program.pid, lambda: "")
         return 0.0
     thread = start_thread(program, extension, settings)
-    _await_begin(reader, program.pid, thread.failure)
+    await_begin(reader, program.pid, thread.failure)
     return thread.stopped_ms
 
 
-def _await_begin(reader: NativeReader, pid: int, failure: Callable[[], str]) -> None:
+def await_begin(reader: NativeReader, pid: int, failure: Callable[[], str]) -> None:
     """Return when the recording has begun; TargetError if it does not."""
 
     def is_settled() -> bool:
-        known = _definitions(reader)
+        known = definitions(reader)
         return bool(known.started or known.failed or not is_running(pid) or failure())
 
-    settled = _read_until(reader, is_settled, BEGIN_S)
-    known = _definitions(reader)
+    settled = read_until(reader, is_settled, BEGIN_S)
+    known = definitions(reader)
     if known.started:
         return
     if why := known.failed or failure():
@@ -187,7 +187,7 @@ def _await_begin(reader: NativeReader, pid: int, failure: Callable[[], str]) -> 
     raise TargetError(*ended(pid))
 
 
-def _read_until(reader: NativeReader, condition: Callable[[], bool], seconds: float) -> bool:
+def read_until(reader: NativeReader, condition: Callable[[], bool], seconds: float) -> bool:
     """Read records until the condition holds; returns whether it did within these seconds."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -100,11 +100,17 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING, native: str = AUTO) -> H
         why = "it was stripped, so nobody knows the names of its functions"
         raise TargetError(f"{path}: --select cannot be followed", why, "build it without strip and without -s")
     try:
-        if injects:
-            injection = Injection(path.resolve(), globs)
-            tracer = HooksTracer(build(hooks()), build(core()), Answerer(globs, injection), injection.scope)
-            return replace(tracer, name=INJECT, reason="code injected into the program, which has no hooks")
-        return HooksTracer(build(hooks()), build(core()), Answerer(globs))
+        return injecting_tracer(path, globs) if injects else HooksTracer(build(hooks()), build(core()), Answerer(globs))
+    except BuildError as error:
+        raise TargetError(error.what, error.why, error.next_command) from error
+
+
+def injecting_tracer(path: Path, globs: Globs) -> HooksTracer:
+    """The tracer that injects code into a program."""
+    try:
+        injection = Injection(path.resolve(), globs)
+        tracer = HooksTracer(build(hooks()), build(core()), Answerer(globs, injection), injection.scope)
+        return replace(tracer, name=INJECT, reason="code injected into the program, which has no hooks")
     except BuildError as error:
         raise TargetError(error.what, error.why, error.next_command) from error
 

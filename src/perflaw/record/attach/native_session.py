@@ -1,0 +1,99 @@
+"""One recording of a compiled program that runs already: code is injected, and taken back at the end.
+
+A new thread of the program loads a copy of the library, so that each recording has a state of its own, prepares the stubs and
+hands the recorder the jumps to them. The recorder writes these while all threads are stopped, and takes them back at the
+end. If
+the recorder is killed, the jumps stay, and what they lead to records no more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from perflaw.record.attach.injection import start_thread
+from perflaw.record.attach.patching import JUMP, Patching
+from perflaw.record.attach.process import NativeProgram
+from perflaw.record.attach.session import END_S, FEW, Attached, await_begin, definitions, lock, read_until
+from perflaw.record.compiled.hooks import HooksReader, injecting_tracer
+from perflaw.record.compiled.selection import Globs
+from perflaw.record.manifest import Execution
+from perflaw.record.process import SignalRelay
+from perflaw.record.python.native_reader import is_running
+from perflaw.record.saving import RunContext, save_recording
+from perflaw.record.settings import PATHS, RecordSettings
+from perflaw.record.tree.reservoir import scramble
+from perflaw.record.unfinished import RunClaim
+from perflaw.store.experiment import Experiment, discard
+
+
+def record_native(
+    experiment: Experiment,
+    program: NativeProgram,
+    settings: RecordSettings,
+    features: Mapping[str, float],
+    seconds: float | None,
+) -> Attached:
+    """Record a compiled program for some seconds, or until a signal comes or the program ends, and keep the recording.
+
+    TargetError if it cannot be recorded; it goes on as before then. StoreError if the experiment cannot be written.
+    """
+    tracer = injecting_tracer(program.executable, Globs(settings.select, settings.exclude))
+    claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
+    spool, seed = claim.folder / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
+    reader = tracer.reader(spool, seed)
+    assert isinstance(reader, HooksReader)
+    reader.paths = PATHS in settings.collect
+    library = spool / "library.so"
+    with SignalRelay() as relay, claim:
+        shutil.copy(tracer.file, library)
+        patching = Patching(program.pid, np.empty(0, JUMP))
+        with lock(spool) as held:
+            given = {**settings.for_tracer(spool, seed), "LOCK": str(held), "INJECT": tracer.injects}
+            started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
+            try:
+                thread = start_thread(program, library, given)
+                await_begin(reader, program.pid, thread.failure)
+                patching.rows = _jumps(reader, spool, program.pid)
+                patching.enable()
+                deadline = None if seconds is None else time.monotonic() + seconds
+                while (
+                    not relay.received and is_running(program.pid) and (deadline is None or time.monotonic() < deadline)
+                ):
+                    if reader.step() < FEW:
+                        time.sleep(reader.idle_s)
+            except BaseException:
+                discard(claim.folder)
+                raise
+            finally:
+                with suppress(ProcessLookupError, OSError):  # it has ended
+                    if is_running(program.pid):
+                        patching.disable()
+        wall_ns = time.perf_counter_ns() - begun
+        read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
+        alive = is_running(program.pid)
+        execution = Execution(program.argv, program.name, started, wall_ns, None)
+        context = RunContext(
+            claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),
+            paths=settings.paths,
+        )  # fmt: skip
+        outcome = save_recording(context, execution, reader.finish(program.pid))
+        return Attached(
+            replace(outcome, interrupted=relay.received), max(thread.stopped_ms, patching.stopped_ms), alive
+        )
+
+
+def _jumps(reader: HooksReader, spool: Path, pid: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """The jumps that the program prepared, in order of address; none if it ended."""
+    file = spool / "jumps"
+    read_until(reader, lambda: file.exists() or not is_running(pid), END_S)
+    rows = np.frombuffer(file.read_bytes(), JUMP) if file.exists() else np.empty(0, JUMP)
+    return rows[np.argsort(rows["address"])]

@@ -1,0 +1,105 @@
+"""Writes the jumps of injected functions into a process that runs, and takes them back, while all its threads are stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perflaw.errors import TargetError
+from perflaw.record.attach.injection import StoppedThread, Unusable, stopped_thread
+from perflaw.record.attach.process import ended
+
+JUMP: Final = np.dtype([("address", "<u8"), ("size", "<u4"), ("unused", "<u4"), ("original", "V24"), ("jump", "V24")])
+"""``Jump`` of native/compiled/inject/patches.h."""
+_GAP: Final = 1 << 16
+"""Bytes between jumps that are written at once."""
+_STEPS: Final = 64
+"""Instructions that a thread may need to leave the first ones of a function."""
+
+
+@dataclass(slots=True)
+class Patching:
+    """The jumps of a process."""
+
+    pid: int
+    """Id of the process."""
+    rows: NDArray[np.void]
+    """Rows ``JUMP``, in order of address."""
+    stopped_ms: float = 0.0
+    """How long its threads were stopped, at most."""
+
+    def enable(self) -> None:
+        """Write the jumps. Threads that are within the bytes to be overwritten leave them first."""
+        self._write("jump")
+
+    def disable(self) -> None:
+        """Write the original bytes back; the code that they were moved to stays, because threads may be in it."""
+        self._write("original")
+
+    def _write(self, column: Literal["jump", "original"]) -> None:
+        if not len(self.rows):
+            return
+        begun = time.perf_counter()
+        with (
+            _all_stopped(self.pid) as threads,
+            (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as memory,
+        ):
+            if column == "jump":
+                for thread in threads:
+                    self._leave(thread)
+            for first, block in self._blocks(memory.fileno(), column):
+                os.pwrite(memory.fileno(), block, first)
+        self.stopped_ms = max(self.stopped_ms, (time.perf_counter() - begun) * 1e3)
+
+    def _blocks(self, memory: int, column: str) -> Iterator[tuple[int, bytes]]:
+        """(address, new bytes) of stretches of code that hold jumps. A function that is not as expected stays as it is."""
+        other = "original" if column == "jump" else "jump"
+        starts = self.rows["address"].astype(np.int64)
+        for part in np.split(self.rows, np.flatnonzero(np.diff(starts) > _GAP) + 1):
+            first = int(part["address"][0])
+            block = bytearray(os.pread(memory, int(part["address"][-1]) + JUMP["jump"].itemsize - first, first))
+            for address, size, _, original, jump in part.tolist():
+                at, texts = address - first, {"original": original, "jump": jump}
+                if block[at : at + size] == texts[other][:size]:
+                    block[at : at + size] = texts[column][:size]
+            yield first, bytes(block)
+
+    def _leave(self, thread: StoppedThread) -> None:
+        """Have a thread go on until it is not between the first and the last byte of a jump."""
+        for _ in range(_STEPS):
+            address = thread.place()
+            at = int(np.searchsorted(self.rows["address"], address, "right")) - 1
+            if at < 0 or not 0 < address - int(self.rows["address"][at]) < int(self.rows["size"][at]):
+                return
+            thread.step()
+        raise TargetError(f"process {self.pid}", "a thread does not leave the beginning of a function", "try it again")
+
+
+@contextmanager
+def _all_stopped(pid: int) -> Iterator[list[StoppedThread]]:
+    """All threads of a process, stopped while entered."""
+    with ExitStack() as stack:
+        threads: dict[int, StoppedThread] = {}
+        gone: set[int] = set()
+        while True:
+            try:
+                found = {int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()}
+            except OSError as error:
+                raise TargetError(*ended(pid)) from error
+            new = found - threads.keys() - gone
+            if not new:
+                break
+            for thread in new:
+                try:
+                    threads[thread] = stack.enter_context(stopped_thread(pid, thread))
+                except Unusable:  # it has ended
+                    gone.add(thread)
+        yield list(threads.values())

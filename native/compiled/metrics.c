@@ -7,7 +7,7 @@
 
 #include "core/base/counter.h"
 #include "definitions.h"
-#include "process.h"
+#include "settings.h"
 #include "threads.h"
 #include "vectors.h"
 
@@ -55,7 +55,7 @@ static void add_built_in(const char *name) {
 }
 
 void metrics_start(void) {
-    const char *wanted = process_setting("PERFLAW_TARGET_METRICS");
+    const char *wanted = setting("PERFLAW_TARGET_METRICS");
     char names[4096], *rest = names;
     metrics_wanted = 0;
     if (wanted && strlen(wanted) < sizeof names) {

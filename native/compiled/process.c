@@ -14,24 +14,11 @@
 #include "functions.h"
 #include "inject/mirror.h"
 #include "metrics.h"
+#include "settings.h"
 #include "threads.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int prepared; /* the environment was read */
-
-static const char *settings; /* of perflaw attach; NULL: they are in the environment */
-
-void process_take_settings(const char *given) { settings = given; }
-
-const char *process_setting(const char *name) {
-    for (const char *at = settings; at && *at;) {
-        const char *value = at + strlen(at) + 1;
-        if (!strcmp(at, name)) return value;
-        at = value + strlen(value) + 1;
-    }
-    const char *value = settings ? NULL : getenv(name);
-    return value ? value : "";
-}
 
 /* In the child of a fork, before anything of it runs. */
 static void forked(void) {
@@ -46,13 +33,13 @@ static void forked(void) {
 
 int process_prepare(void) {
     if (prepared) return 1;
-    const char *spool = process_setting("PERFLAW_TARGET_SPOOL");
+    const char *spool = setting("PERFLAW_TARGET_SPOOL");
     if (!*spool || strlen(spool) >= sizeof recording.spool) return 0;
     strcpy(recording.spool, spool);
-    recording.seed = strtoull(process_setting("PERFLAW_TARGET_SEED"), NULL, 10);
-    recording.recorder_pid = atoi(process_setting("PERFLAW_TARGET_RECORDER"));
-    recording.has_selection = *process_setting("PERFLAW_TARGET_SELECT") || *process_setting("PERFLAW_TARGET_EXCLUDE");
-    recording.fake_clock = !strcmp(process_setting("PERFLAW_TARGET_CLOCK"), "fake");
+    recording.seed = strtoull(setting("PERFLAW_TARGET_SEED"), NULL, 10);
+    recording.recorder_pid = atoi(setting("PERFLAW_TARGET_RECORDER"));
+    recording.has_selection = *setting("PERFLAW_TARGET_SELECT") || *setting("PERFLAW_TARGET_EXCLUDE");
+    recording.fake_clock = !strcmp(setting("PERFLAW_TARGET_CLOCK"), "fake");
     if (!threads_start() || pthread_atfork(NULL, NULL, forked)) return 0;
     return prepared = 1;
 }

@@ -6,11 +6,6 @@
 
 /* Read what the recorder asks for from the environment, once per program. 0 if it asks for nothing. */
 int process_prepare(void);
-/* What the recorder asks for under a name; empty if it asks for nothing. */
-const char *process_setting(const char *name);
-/* Take settings from the recorder of a process that runs already (name, value, and so on, each with a zero byte behind it; then an
- * empty name), which stay where they are. */
-void process_take_settings(const char *given);
 /* End the recording of this process. */
 void process_finish(void);
 /* Begin the recording of this process, or of a forked child, if it is to be recorded. 0 if it is not. errno stays as

@@ -9,6 +9,7 @@
  *     questions.c    what only the recorder knows                    features/      what the arguments are
  *     metrics.c      further metrics                                 inject/        code put into unmodified programs
  *     events.c       the beginning of every event                    vectors.c      registers that events leave alone
+ *     settings.c     what the recorder asks for
  *
  * The program's own malloc may be instrumented, so an event never allocates from it: memory comes from arenas. A hook
  * that a signal handler calls while it interrupts another hook is not recorded. Nothing of the program is changed.

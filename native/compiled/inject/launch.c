@@ -13,13 +13,14 @@
 #include "compiled/definitions.h"
 #include "compiled/events.h"
 #include "compiled/process.h"
+#include "compiled/settings.h"
 #include "compiled/threads.h"
 #include "modules.h"
 
 /* ---- started by the recorder ---- */
 
 __attribute__((constructor)) static void begin(void) {
-    const char *wanted = process_setting("PERFLAW_TARGET_INJECT");
+    const char *wanted = setting("PERFLAW_TARGET_INJECT");
     if (!*wanted || !process_prepare()) return;
     const char *trouble = modules_inject(wanted, write_jumps);
     if (trouble && process_begin()) define_text("inject", trouble);
@@ -49,7 +50,7 @@ static const char *attach(const char *spool) {
     if (!process_prepare()) return "the recording cannot begin";
     jumps_file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (jumps_file < 0) return "cannot write to the spool";
-    const char *trouble = modules_inject(process_setting("PERFLAW_TARGET_INJECT"), hand_over);
+    const char *trouble = modules_inject(setting("PERFLAW_TARGET_INJECT"), hand_over);
     close(jumps_file);
     if (!begin_thread()) return "the recording cannot begin";
     if (!trouble && rename(part, whole)) trouble = "cannot write to the spool";
@@ -61,9 +62,9 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL); /* the program's handlers run in the program's threads */
     pthread_detach(pthread_self());
-    process_take_settings(request->settings); /* the mapping stays, because a forked child reads them too */
-    int file = open(process_setting("PERFLAW_TARGET_LOCK"), O_RDONLY | O_CLOEXEC);
-    const char *trouble = attach(process_setting("PERFLAW_TARGET_SPOOL"));
+    settings_take(request->settings); /* the mapping stays, because a forked child reads them too */
+    int file = open(setting("PERFLAW_TARGET_LOCK"), O_RDONLY | O_CLOEXEC);
+    const char *trouble = attach(setting("PERFLAW_TARGET_SPOOL"));
     if (trouble && process_begin()) define_failure(trouble);
     while (!trouble && file >= 0 && flock(file, LOCK_SH)) continue; /* until the recorder releases it, or dies */
     if (file >= 0) close(file);

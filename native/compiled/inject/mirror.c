@@ -8,7 +8,6 @@
 
 #include "compiled/threads.h"
 #include "compiled/vectors.h"
-#include "stubs.h"
 
 /* A mirror is mapped in pieces of this size, which stacks that lie side by side share. */
 #define PIECE ((uintptr_t)1 << 20)
@@ -47,14 +46,14 @@ static int is_there(void) {
     return syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul) == (long)sizeof magic && magic == MAGIC;
 }
 
-int mirror_start(void) {
+int mirror_start(uintptr_t leave) {
     int is_new = map_at(DIRECTORY, sizeof *directory);
     if (!is_new && !is_there()) return 0;
     directory = DIRECTORY;
     directory->magic = MAGIC;
     if (directory->copy_count == MAX_COPIES) return 0;
     mirror_has_copies = directory->copy_count > 0;
-    directory->leaves[directory->copy_count++] = (uintptr_t)inject_leave;
+    directory->leaves[directory->copy_count++] = leave;
     return 1;
 }
 

@@ -18,8 +18,8 @@
 
 static inline uintptr_t *mirror_of(uintptr_t slot) { return (uintptr_t *)(slot - MIRROR_DISTANCE); }
 
-/* Make or find the directory of the mirror, once per process. 0 if something else lies there. */
-int mirror_start(void);
+/* Make or find the directory of the mirror, once per process; `leave`: our exit stub. 0 if something else lies there. */
+int mirror_start(uintptr_t leave);
 /* Whether an address is the exit stub of any copy of this library in the process. Cost: 1 ns a copy. */
 int mirror_leaves(uintptr_t returns);
 extern int mirror_has_copies; /* whether there are others than this one */

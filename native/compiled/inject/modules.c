@@ -14,6 +14,7 @@
 #include "compiled/recording.h"
 #include "compiled/vectors.h"
 #include "mirror.h"
+#include "stubs.h"
 
 enum { MAX_MODULES = 256, SHADOW_STACK_STATUS = 0x5005, MAX_NAME = 4096 };
 
@@ -93,7 +94,7 @@ static int has_shadow_stack(void) {
 const char *modules_inject(const char *wanted, WriteJumps write) {
     if (has_shadow_stack()) return "nothing is injected into a process with a shadow stack";
     if (!vectors_start()) return "nothing is injected: the processor has no xsave";
-    if (!mirror_start()) return "nothing is injected: the addresses for copies of return addresses are in use";
+    if (!mirror_start((uintptr_t)inject_leave)) return "nothing is injected: the addresses for copies of return addresses are in use";
     if (!patches_start()) return "nothing is injected: the system allows no new code";
     int libraries = !strcmp(wanted, "libraries");
     const char *trouble = NULL;

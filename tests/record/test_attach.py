@@ -410,7 +410,6 @@ def refusal(perflaw: Run, pid: int) -> str:
 @pytest.mark.any_python
 def test_processes_that_cannot_be_recorded_are_refused_with_the_reason(perflaw: Run, tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as sleeping:
-        assert "not a Python program" in refusal(perflaw, sleeping.pid)
         sleeping.kill()
         os.waitid(os.P_PID, sleeping.pid, os.WEXITED | os.WNOWAIT)
         assert "it has ended" in refusal(perflaw, sleeping.pid)

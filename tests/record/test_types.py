@@ -142,6 +142,8 @@ def test_chosen_functions_of_the_library_have_features_too(tmp_path: Path) -> No
     source.write_text(SORTS)
     subprocess.run(["g++", "-O2", "-g", HOOKS, str(source), "-o", str(program)], check=True)
     sort = "std::__cxx11::list<int, std::allocator<int> >::sort"
+    for folder in ("chosen", "all"):
+        (tmp_path / folder).mkdir()
     (recording,) = recorded(tmp_path / "chosen", program, select=(sort,))
     assert features(recording) == {sort: {"this.len": list(range(1, 21))}}
     (recording,) = recorded(tmp_path / "all", program)

@@ -1,9 +1,8 @@
 """One recording of a compiled program that runs already: code is injected, and taken back at the end.
 
 A new thread of the program loads a copy of the library, so that each recording has a state of its own, prepares the stubs and
-hands the recorder the jumps to them. The recorder writes these while all threads are stopped, and takes them back at the
-end. If
-the recorder is killed, the jumps stay, and what they lead to records no more.
+hands the recorder the jumps to them. The recorder writes these while all threads are stopped, and takes them back at the end.
+If the recorder is killed, the jumps stay, and what they lead to records no more.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def record_native(
     """
     tracer = injecting_tracer(program.executable, Globs(settings.select, settings.exclude))
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
-    spool, seed = claim.folder / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
+    spool, seed = claim.folder.resolve() / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
     reader = tracer.reader(spool, seed)
     assert isinstance(reader, HooksReader)
     reader.paths = PATHS in settings.collect

@@ -17,6 +17,8 @@ _TICK_NS: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _BUSY: Final = (0, 1, 2, 5, 6)
 """Columns of /proc/stat: user, nice, system, interrupts, soft interrupts."""
 _STEAL: Final = 7
+_USER, _SYSTEM = 11, 12
+"""Fields of ``stat_of``: CPU time in user mode and in the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,12 @@ def stat_of(pid: int) -> list[str]:
     except OSError:
         return []
     return text[text.rindex(b")") + 2 :].decode().split()
+
+
+def cpu_ns_of(pid: int) -> int:
+    """CPU time of a process so far, by the ticks of the kernel; 0 if it does not exist."""
+    fields = stat_of(pid)
+    return (int(fields[_USER]) + int(fields[_SYSTEM])) * _TICK_NS if fields else 0
 
 
 class MachineMeter:

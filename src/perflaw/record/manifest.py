@@ -78,6 +78,8 @@ class Execution:
     """What it got of the machine; None if only its parent knows."""
     parent: str = ""
     """Id of its parent's run; empty for the program itself."""
+    cpu_ns: int = 0
+    """CPU time that it took while it was recorded, if it ran before."""
     over: str = ""
     """How it was ended after its time limit, in words; empty if it kept to the limit."""
 
@@ -130,8 +132,9 @@ def describe(
     tick_ns = max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
     name, tick = ("fake", 1) if configuration.get("clock", "real") == "fake" else ("perf_counter", tick_ns)
     event_ns = known.started.event_ns if known.started else 0
-    parts = (known.cpu_ns.get(part, 0) for part in ("waited", "counting", "counted"))
-    clock = Clock(name, tick, event_ns, known.ended.own_ns if known.ended else 0, *parts)
+    waited, counting, counted = (known.cpu_ns.get(part, 0) for part in ("waited", "counting", "counted"))
+    own_ns = known.ended.own_ns if known.ended else 0
+    clock = Clock(name, tick, event_ns, own_ns, waited, counting, counted, execution.cpu_ns)
     # The kernel's account with what the tracer read of it when it began and when it ended.
     cpu_ns = known.cpu_ns
     machine = execution.machine

@@ -130,6 +130,8 @@ class Clock:
     """Part of ``own_ns`` that is the counting of lines; 0 from Python 3.12 on."""
     counted_ns: int = 0
     """What the counted code takes without counting, by calibration; as ``counting_ns`` it is that of warm caches."""
+    cpu_ns: int = 0
+    """CPU time that a process which ran already took while it was recorded; 0 where ``machine`` has that of the whole."""
 
     @property
     def exact_ns(self) -> float:
@@ -327,12 +329,14 @@ class Run:
         is that of wall times. It is at most ``MOST_SLOWDOWN``, for the own time of several threads may exceed the whole.
         """
         whole, own = self.wall_ns, self.clock.own_ns
-        if self.machine is not None and self.machine.cpu_ns > 0:
-            clock, machine = self.clock, self.machine
-            whole, own = machine.cpu_ns, own - clock.waited_ns + machine.tracer_start_ns
+        clock, machine = self.clock, self.machine
+        cpu_ns = machine.cpu_ns if machine else clock.cpu_ns
+        if cpu_ns > 0:
+            whole, own = cpu_ns, own - clock.waited_ns + (machine.tracer_start_ns if machine else 0)
             if clock.counting_ns:
                 # Caches and neighbours lengthen counting as much as the code that is counted, and both fit the CPU time.
-                ran = whole - own - machine.before_ns - machine.after_ns + clock.counting_ns
+                outside_ns = machine.before_ns + machine.after_ns if machine else 0
+                ran = whole - own - outside_ns + clock.counting_ns
                 most = max(ran, 0) / (clock.counting_ns + clock.counted_ns)
                 own += round(clock.counting_ns * (min(COLDER, most) - 1.0))
         return whole / max(whole - own, whole / MOST_SLOWDOWN, 1.0)

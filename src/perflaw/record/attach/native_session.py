@@ -21,7 +21,7 @@ import numpy as np
 from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import JUMP, Patching
 from perflaw.record.attach.process import NativeProgram
-from perflaw.record.attach.session import END_S, FEW, Attached, await_begin, definitions, lock, read_until
+from perflaw.record.attach.session import END_S, Attached, await_begin, definitions, lock, read_on, read_until
 from perflaw.record.compiled.hooks import HooksReader, injecting_tracer
 from perflaw.record.compiled.selection import Globs
 from perflaw.record.manifest import Execution
@@ -63,12 +63,7 @@ def record_native(
                 await_begin(reader, program.pid, thread.failure)
                 patching.rows = _jumps(reader, spool, program.pid)
                 patching.enable()
-                deadline = None if seconds is None else time.monotonic() + seconds
-                while (
-                    not relay.received and is_running(program.pid) and (deadline is None or time.monotonic() < deadline)
-                ):
-                    if reader.step() < FEW:
-                        time.sleep(reader.idle_s)
+                cpu_ns = read_on(reader, program.pid, relay, seconds)
             except BaseException:
                 discard(claim.folder)
                 raise
@@ -79,7 +74,7 @@ def record_native(
         wall_ns = time.perf_counter_ns() - begun
         read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
         alive = is_running(program.pid)
-        execution = Execution(program.argv, program.name, started, wall_ns, None)
+        execution = Execution(program.argv, program.name, started, wall_ns, None, cpu_ns=cpu_ns)
         context = RunContext(
             claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),
             paths=settings.paths,

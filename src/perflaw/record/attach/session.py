@@ -20,6 +20,7 @@ from perflaw.record.attach.asking import ask, connect
 from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.process import RunningProgram, ended
 from perflaw.record.build import Tell
+from perflaw.record.machine import cpu_ns_of
 from perflaw.record.manifest import Execution
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import NativeReader, is_running
@@ -36,7 +37,7 @@ BEGIN_S: Final = 10.0
 """Time in which the new thread has to get the interpreter's lock and begin."""
 END_S: Final = 10.0
 """Time in which it has to end the recording."""
-FEW: Final = 4096
+_FEW: Final = 4096
 """Fewer new records than this are left to accumulate, as in ``record``."""
 _CALIBRATE: Final = """
 import importlib.util, json, sys
@@ -90,14 +91,11 @@ def record_running(
             except TargetError:
                 discard(claim.folder)
                 raise
-            deadline = None if seconds is None else time.monotonic() + seconds
-            while not relay.received and (deadline is None or time.monotonic() < deadline) and is_running(program.pid):
-                if reader.step() < FEW:
-                    time.sleep(reader.idle_s)
+            cpu_ns = read_on(reader, program.pid, relay, seconds)
         wall_ns = time.perf_counter_ns() - begun
         read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
         alive = is_running(program.pid)
-        execution = Execution(program.argv, program.name, started, wall_ns, None)
+        execution = Execution(program.argv, program.name, started, wall_ns, None, cpu_ns=cpu_ns)
         context = RunContext(
             claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),
             paths=settings.paths,
@@ -185,6 +183,17 @@ def await_begin(reader: NativeReader, pid: int, failure: Callable[[], str]) -> N
         why = f"for {BEGIN_S:g} s no thread of it gave up the interpreter's lock (a long call into C?)"
         raise TargetError(f"process {pid}", why, f"perflaw attach {pid}")
     raise TargetError(*ended(pid))
+
+
+def read_on(reader: NativeReader, pid: int, relay: SignalRelay, seconds: float | None) -> int:
+    """Read records for these seconds, or until a signal comes or the process ends; returns its CPU time meanwhile, ns."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    before = now = cpu_ns_of(pid)
+    while not relay.received and (deadline is None or time.monotonic() < deadline) and is_running(pid):
+        if reader.step() < _FEW:
+            time.sleep(reader.idle_s)
+        now = max(now, cpu_ns_of(pid))
+    return now - before
 
 
 def read_until(reader: NativeReader, condition: Callable[[], bool], seconds: float) -> bool:

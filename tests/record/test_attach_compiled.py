@@ -1,0 +1,125 @@
+"""`perflaw attach` of a compiled program: calls are recorded, results stay right, and the code is as before in the end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from perflaw.store.experiment import Recording, open_experiment
+from tests.conftest import Run
+from tests.record.test_hooks import built, calls, paths
+
+RETURNING = ("fibonacci", "catcher", "thrower", "lander", "floating")
+
+
+def recordings(folder: Path) -> list[Recording]:
+    return open_experiment("default", folder).recordings()
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("busy"), "busy.cc", "-O2", "-pthread")
+
+
+@contextmanager
+def running(program: Path, threads: int = 3) -> Iterator[subprocess.Popen[str]]:
+    """The program; what it checks itself was right in the end, unless it was killed."""
+    command = [str(program), str(threads)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+            yield process
+            if process.poll() is None:
+                assert process.communicate("", timeout=60)[0] == "0 wrong\n"
+                assert process.returncode == 0
+        finally:
+            process.kill()
+
+
+def code(process: subprocess.Popen[str]) -> bytes:
+    """The code of the program as it is in the memory of the process."""
+    for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
+        span, rights, *_, name = line.split()
+        if rights == "r-xp" and name == process.args[0]:  # type: ignore[index]
+            first, end = (int(one, 16) for one in span.split("-"))
+            with Path(f"/proc/{process.pid}/mem").open("rb", buffering=0) as memory:
+                memory.seek(first)
+                return memory.read(end - first)
+    raise AssertionError("no code")
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_program_is_recorded_again_and_again(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+    with running(busy) as process:
+        before = code(process)
+        for _ in range(4):
+            said = perflaw("attach", process.pid, "--seconds", "0.5").stderr
+            assert "functions are recorded by injected code" in said
+            assert code(process) == before
+    found = recordings(tmp_path)
+    assert len(found) == 4
+    for recording in found:
+        counted = calls(recording)
+        assert all(counted.get(name, 0) > 0 for name in RETURNING)
+        assert any(path.endswith("/catcher/thrower") for path in paths(recording))
+        assert not any(path.endswith(("/thrower/catcher", "/fibonacci/floating")) for path in paths(recording))
+
+
+def test_only_chosen_functions_are_changed(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+    with running(busy) as process:
+        perflaw("attach", process.pid, "--seconds", "0.3", "--select", "floating")
+    [recording] = recordings(tmp_path)
+    assert set(calls(recording)) == {"floating"}
+
+
+def attached(process: subprocess.Popen[str], folder: Path) -> subprocess.Popen[bytes]:
+    """A recorder of the process in the background, which has begun to record."""
+    before = code(process)
+    command = [sys.executable, "-m", "perflaw", "attach", str(process.pid), "--seconds", "100"]
+    recorder = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE)
+    wait_until(lambda: code(process) != before)
+    return recorder
+
+
+def test_a_recorder_that_is_killed_leaves_the_program_running(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+    with running(busy) as process:
+        with attached(process, tmp_path) as recorder:
+            recorder.kill()
+        time.sleep(0.2)
+
+
+def test_what_completed_is_kept_when_the_program_is_killed(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+    with running(busy) as process, attached(process, tmp_path) as recorder:
+        time.sleep(0.3)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        recorder.communicate(timeout=60)
+        assert recorder.returncode == 0
+    [recording] = recordings(tmp_path)
+    assert calls(recording)["fibonacci"] > 0
+
+
+def test_ctrl_c_ends_the_recording_and_keeps_it(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+    with running(busy) as process:
+        before = code(process)
+        with attached(process, tmp_path) as recorder:
+            time.sleep(0.3)
+            recorder.send_signal(signal.SIGINT)
+            recorder.communicate(timeout=60)
+        assert code(process) == before
+    [recording] = recordings(tmp_path)
+    assert calls(recording)["fibonacci"] > 0

@@ -10,7 +10,7 @@ import pytest
 from perflaw.laws.printing import show
 from perflaw.laws.reading import parse
 from perflaw.learn.annotations.tree import grow_trees
-from perflaw.report.annotations import annotations_text
+from perflaw.report.annotations import SMALL_SHARE, annotations_text
 from perflaw.types.documents import dumps_short
 from tests.conftest import PROGRAMS, run_perflaw
 
@@ -110,6 +110,19 @@ def test_the_table_says_what_the_document_holds(perflaw, known, options):
     """A table learns only the laws that it shows, and they are those of the document, which holds all."""
     document = json.loads(perflaw("annotate", "--json", *options).stdout)
     assert perflaw("annotate", *options).stdout == annotations_text(document, False, every="--all" in options)
+
+
+def test_the_costliest_function_has_its_law_however_small_its_share(perflaw, tmp_path):
+    """Of a program that waits, the function chosen is a small share of the time."""
+    (tmp_path / "waits.py").write_text(
+        "import time\n\ndef work(n):\n    return sum(range(n))\n\n"
+        "for n in range(1, 2_000, 20): work(n)\ntime.sleep(1)\nwork(1)\n"
+    )
+    perflaw("record", "--select", "waits.work", "--", "waits.py")
+    document = json.loads(perflaw("annotate", "--json").stdout)
+    [work] = [one for one in document["annotations"] if one["component"] == "waits.work"]
+    assert work["share"] < SMALL_SHARE
+    assert perflaw("annotate").stdout == annotations_text(document, False)
 
 
 def test_runs_of_several_sizes_show_the_laws_of_runs(perflaw, known):

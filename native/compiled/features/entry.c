@@ -47,7 +47,9 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
         /* All of it is overhead, so time off the CPU meanwhile (the recorder may have been asked) is no function's. */
         int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off(&thread->cpu, &recording.clock, &now) : 0;
         /* The stamp is that of this call's beginning; the way from here to the one at its end is a hook's as well. */
-        thread->overhead_ns = now - thread->last_stamp + recording.enter_ns;
+        int64_t passed = now - thread->last_stamp + recording.enter_ns - thread->overhead_ns;
+        thread->overhead_ns += passed;
+        if (off > 0) thread->off_ns += off < passed ? off : passed;
         int64_t spent = now - begun - off;
         int is_first = thread->call_count != calls; /* that the recorder compiles a program is no cost of reading */
         if (is_first || spent < 0) spent = 0;

@@ -132,9 +132,9 @@ def describe(
     tick_ns = max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
     name, tick = ("fake", 1) if configuration.get("clock", "real") == "fake" else ("perf_counter", tick_ns)
     event_ns = known.started.event_ns if known.started else 0
-    waited, counting, counted = (known.cpu_ns.get(part, 0) for part in ("waited", "counting", "counted"))
+    waited_ns, counting_ns, counted_ns = (known.cpu_ns.get(part, 0) for part in ("waited", "counting", "counted"))
     own_ns = known.ended.own_ns if known.ended else 0
-    clock = Clock(name, tick, event_ns, own_ns, waited, counting, counted, execution.cpu_ns)
+    clock = Clock(name, tick, event_ns, own_ns, waited_ns, counting_ns, counted_ns, execution.cpu_ns)
     # The kernel's account with what the tracer read of it when it began and when it ended.
     cpu_ns = known.cpu_ns
     machine = execution.machine

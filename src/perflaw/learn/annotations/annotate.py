@@ -70,7 +70,7 @@ def annotate(
         # What each run calls once, without a feature of its own, has the law of the run: none is looked for.
         settled = run_laws is not None and not (one.features or one.categories) and has_one_call(one, run_laws.model)
         settled |= not options.calls and place is not None
-        settled |= sum(cost.total for cost in one.runs) < options.least_share * whole
+        settled |= one is not ranked[0] and sum(cost.total for cost in one.runs) < options.least_share * whole
         matters.append((id(one) in costliest or large or grows) and not settled)
     learnt = iter(_call_laws([one for one, does in zip(evidence, matters, strict=True) if does], options, at))
     constant = [one for one, does in zip(evidence, matters, strict=True) if not does]

@@ -29,7 +29,7 @@ class AnnotationOptions:
     calls: bool = True
     """Look for the laws of a call also where a component has a law of runs."""
     least_share: float = 0.0
-    """Look for them only in components with this share of the cost, because a table shows no others."""
+    """Look for them only in components with this share of the cost, and in the costliest, as a table shows no others."""
     paper: bool = False
     """Follow the paper wherever perflaw differs from it."""
     progress: Callable[[float], None] = lambda part: None

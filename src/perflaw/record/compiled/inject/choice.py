@@ -63,4 +63,5 @@ class Injection:
             more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
             parts.append(f"{few}{more} ({reason})")
         refused = f"; not recorded: {'; '.join(parts)}" if parts else ""
-        return f"{sum(self._patched.values())} functions are recorded by injected code{refused}"
+        number = sum(self._patched.values())
+        return f"{number} function{'s are' if number != 1 else ' is'} recorded by injected code{refused}"

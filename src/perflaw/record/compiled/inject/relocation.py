@@ -71,7 +71,7 @@ def patch_of(code: bytes, address: int, targets: Sequence[int] = ()) -> Patch:
     ``targets``: addresses that code elsewhere may jump to, or where another function begins. Unpatchable says why there is
     none.
     """
-    from iced_x86 import Decoder, FlowControl
+    from iced_x86 import Decoder, Mnemonic
 
     decoder = Decoder(64, code[:WINDOW], ip=address)
     relocation = _Relocation()
@@ -86,11 +86,10 @@ def patch_of(code: bytes, address: int, targets: Sequence[int] = ()) -> Patch:
             own_targets.add(instruction.near_branch_target)
         if covered < JUMP:
             first = instruction.ip - address
-            bytes_ = code[first : first + instruction.len]
             covered += instruction.len
-            if relocation.add(bytes_, instruction, decoder, covered) and covered < JUMP:
-                raise Unpatchable(TOO_SHORT)
-            if instruction.flow_control == FlowControl.RETURN and covered < JUMP:
+            if not relocation.ended:
+                relocation.add(code[first : first + instruction.len], instruction, decoder, covered)
+            elif instruction.mnemonic != Mnemonic.NOP:  # padding, as between a jump to a loop's test and the loop
                 raise Unpatchable(TOO_SHORT)
     if covered < JUMP:
         raise Unpatchable(TOO_SHORT)
@@ -111,9 +110,10 @@ class _Relocation:
         self.code = bytearray()
         self.fixups: list[Fixup] = []
         self.ended = False
+        """Whether nothing is reached behind the last instruction."""
 
-    def add(self, original: bytes, instruction: Instruction, decoder: Decoder, covered: int) -> bool:
-        """Add an instruction; returns whether nothing behind it is reached from it. ``covered``: bytes up to its end."""
+    def add(self, original: bytes, instruction: Instruction, decoder: Decoder, covered: int) -> None:
+        """Add an instruction. ``covered``: bytes up to its end."""
         from iced_x86 import FlowControl
 
         flow = instruction.flow_control
@@ -141,7 +141,6 @@ class _Relocation:
             *(FlowControl.CALL, FlowControl.UNCONDITIONAL_BRANCH, FlowControl.INDIRECT_BRANCH),
             *(FlowControl.RETURN, FlowControl.EXCEPTION),
         )
-        return self.ended
 
     def go_on(self, address: int) -> None:
         """End the code with a jump to where the original goes on, if it does."""

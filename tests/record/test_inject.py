@@ -137,12 +137,44 @@ def test_libraries_are_recorded_where_they_are_selected(tmp_path: Path) -> None:
     assert counted["sqlite3_prepare_v2"] >= 40 <= counted["sqlite3_step"]
 
 
+SQL = (
+    "with recursive c(x) as (select 1 union all select x+1 from c where x<30000)"
+    " select count(*), sum(x*x), group_concat(x%7) from c;"
+)
+PERL = 'my %h; $h{$_ % 101} .= "x" for 1..20000; print join(",", map {length} @h{sort keys %h})'
+AWK = "{s += $1 * $1; a[$1 % 17]++} END {print s; for (k in a) print k, a[k]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sqlite3", ":memory:", SQL), ("gzip", "-c", "numbers"), ("xz", "-c", "numbers"), ("bzip2", "-c", "numbers"),
+        ("grep", "-c", "77", "numbers"), ("sed", "-n", "s/1/x/gp", "numbers"), ("sort", "-rn", "numbers"),
+        ("md5sum", "numbers"), ("tar", "-cf", "-", "numbers"), ("awk", AWK, "numbers"), ("perl", "-e", PERL),
+        ("bash", "-c", "for i in 1 2 3; do x=$((i*i)); echo $x; done; seq 3 | while read a; do echo $a; done"),
+        ("git", "--version"), ("openssl", "dgst", "-sha256", "numbers"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_programs_of_debian_do_the_same_with_every_function_recorded(command: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "numbers").write_text("".join(f"{number}\n" for number in range(60_000)))
+    expected = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+    record = [sys.executable, "-m", "perflaw", "record", "--select", "*", "--", *command]
+    done = subprocess.run(record, cwd=tmp_path, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, expected)
+    assert b"recorded by injected code" in done.stderr
+
+
 def test_a_stripped_program_is_recorded_by_its_unwind_tables(tmp_path: Path) -> None:
     program = built(tmp_path, "jumps.c", "-O1", f"-Wl,--build-id=0x{'58' * 20}")
     subprocess.run(["strip", str(program)], check=True)
     (recording,) = recorded(tmp_path, program, "inlined")
     assert sum(calls(recording).values()) >= 5  # main too, where it returns
     assert all(re.fullmatch(r"jumps\+0x[0-9a-f]+", name) for name in calls(recording))
+    (tmp_path / "chosen").mkdir()
+    (chosen_only,) = recorded(tmp_path / "chosen", program, "inlined", select=(max(calls(recording)),))
+    assert calls(chosen_only).keys() == {max(calls(recording))}
 
 
 def chosen(tmp_path: Path, program: Path, native: str) -> tuple[Launch, Tracer]:

@@ -45,7 +45,7 @@ class Answerer:
     def _answer(self, text: str) -> bytes:
         kind, _, rest = text.partition(" ")
         if kind == "functions":
-            return chosen(functions(Path(rest)), self.globs)
+            return chosen((self.injection.functions if self.injection else functions)(Path(rest)), self.globs)
         if kind == "patches":
             return self.injection.table(Path(rest)) if self.injection else b""
         offset, _, module = rest.partition(" ")

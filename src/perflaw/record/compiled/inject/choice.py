@@ -9,7 +9,7 @@ from typing import Final
 
 from perflaw.record.compiled.elf import SYSTEM
 from perflaw.record.compiled.inject.tables import module_patches
-from perflaw.record.compiled.selection import NAMELESS, Globs, functions
+from perflaw.record.compiled.selection import Globs, SizeAndNames, functions
 
 PROGRAM, LIBRARIES = "program", "libraries"
 """What a program asks patches for: itself, or also the libraries that it loads."""
@@ -38,20 +38,22 @@ class Injection:
         """The table of patches for a loaded file. Programs of the system that the program starts are left alone."""
         if not self.globs.select and module != self.program and str(module).startswith(SYSTEM):
             return b""
-        patches, names = module_patches(module), functions(module)
-        wanted = {offset for offset in patches.patchable if self._wants(names.get(offset, NAMELESS)[1])}
-        refused = {
-            offset: reason for offset, reason in patches.refusals.items() if self._wants(names.get(offset, NAMELESS)[1])
-        }
+        patches, named = module_patches(module), self.functions(module)
+        wanted = {offset for offset in patches.patchable if self.globs.wants(named[offset][1])}
         if module not in self._patched:
             self._patched[module] = len(wanted)
-            for offset, reason in refused.items():
-                name = min(names.get(offset, NAMELESS)[1], key=len, default=f"{module.name}+{offset:#x}")
-                self._refused.setdefault(reason, []).append(name)
+            for offset, reason in patches.refusals.items():
+                if self.globs.wants(named[offset][1]):
+                    self._refused.setdefault(reason, []).append(min(named[offset][1], key=len))
         return patches.table(wanted)
 
-    def _wants(self, names: frozenset[str]) -> bool:
-        return self.globs.wants(names)
+    def functions(self, module: Path) -> dict[int, SizeAndNames]:
+        """The functions of a file by offset; those that no symbol names are named by their place."""
+        patches, named = module_patches(module), functions(module)
+        for offset in [*patches.patchable, *patches.refusals]:
+            if offset not in named:
+                named[offset] = 0, frozenset([f"{module.name}+{offset:#x}"])
+        return named
 
     def described(self) -> str:
         """How many functions are recorded, and which are not and why; empty if nothing was asked for."""

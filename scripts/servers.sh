@@ -7,6 +7,7 @@ need() { # what, package
 }
 need "$(command -v gcc || true)" gcc
 need "$(command -v readelf || true)" binutils
+need "$(command -v sqlite3 || true)" sqlite3
 need "$(ls /usr/include/sqlite3.h 2>/dev/null || true)" libsqlite3-dev
 if [ "${1:-}" != tests ]; then
     need "$(command -v redis-server || true)" redis-server

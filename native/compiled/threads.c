@@ -24,11 +24,12 @@ void threads_forget(void) {
     pthread_mutex_init(&lock, NULL);
 }
 
-/* Other memory takes the place of the rings: a thread that is late writes to that. */
+/* Other memory takes the place of the rings: a thread that is late writes to that, and one that waits for room goes on. */
 void threads_drop_rings(void) {
     for (Thread *thread = all; thread; thread = thread->next) {
         size_t size = RING_START + ((size_t)thread->ring.mask + 1) * sizeof(Event);
         mmap(thread->ring.head, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        ring_stop(&thread->ring);
     }
 }
 

@@ -100,7 +100,8 @@ def test_laws_of_other_costs_than_time(perflaw, sizes):
 
 
 def test_what_a_person_sees(perflaw, sizes, tmp_path):
-    assert "cpu per call" in perflaw("annotate", "--metric", "cpu").stdout
+    assert "cpu per run" in perflaw("annotate", "--metric", "cpu").stdout
+    assert "cpu per call" in perflaw("annotate", "--metric", "cpu", "--calls").stdout
     assert "calls" in perflaw("annotate", "--metric", "events").stdout
     assert "sleepy.main.cpu(n)" in perflaw("annotate", "--metric", "cpu", "--text").stdout
     perflaw("report", "--metric", "cpu", "-o", "page.html")

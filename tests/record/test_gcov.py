@@ -308,9 +308,10 @@ def refused(perflaw, *arguments, options=(), status=2, **more):
     return perflaw("record", "--collect", "lines", *options, "--", *arguments, status=status, **more).stderr
 
 
-def test_without_collect_lines_it_says_how(compiled, perflaw):
+def test_without_collect_lines_its_calls_are_recorded(compiled, perflaw):
     compiled("list_append.c", name="la")
-    said = perflaw("record", "--", "./la", 3, 0, status=2).stderr
+    assert "recorded by injected code" in perflaw("record", "--", "./la", 3, 0).stderr
+    said = perflaw("record", "--native", "hooks", "--", "./la", 3, 0, status=2).stderr
     assert "a compiled program" in said
     assert "--coverage" in said
     assert "--collect lines" in said

@@ -17,7 +17,7 @@ from perflaw.errors import PerflawError, UsageError
 
 VERBS = {
     "record": "run a program and record what its functions cost",
-    "attach": "record a Python program that runs already",
+    "attach": "record a program that runs already",
     "import": "read traces of other tools and recordings of other machines",
     "annotate": "learn the law of each function's cost",
     "trend": "find the places in the code that scale badly with the size of the work",

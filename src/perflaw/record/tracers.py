@@ -89,7 +89,9 @@ def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSe
         remedy = f"make clean && make CFLAGS='-O0 -g --coverage' && perflaw record --collect {LINES} -- …"
         raise TargetError(f"{error.path}: --collect {BRANCHES} of a compiled program", why, remedy)
     try:
-        return launch, _hooks_tracer(error.path, settings.select, settings.exclude, settings.native)
+        # Who asks for probes gets nothing injected beside them, unless it is asked for too.
+        native = "hooks" if only_probes and settings.native == "auto" else settings.native
+        return launch, _hooks_tracer(error.path, settings.select, settings.exclude, native)
     except TargetError as refused:
         if only_probes and not settings.select:
             return launch, _probes_tracer(f"{refused.why}: probes alone")

@@ -1,0 +1,124 @@
+"""Attaching to a compiled program under load, again and again: attach_compiled.py [CYCLES] [CHANGES]: 100 and 3,000 as a rule.
+
+The program (tests/programs/busy.cc) has three threads that recurse, throw and jump, and checks every result itself. Each cycle
+attaches, records for a tenth of a second and detaches. Then one recording stays while the jumps of four functions are written
+and taken back, CHANGES times each. No result may be wrong, all cycles have to succeed, the program has to be as fast
+afterwards as before within 1 %, and its threads may be stopped for 20 ms at most each time.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from churn import resident
+from shared import Bars
+
+from perflaw.record.attach.native_session import record_native
+from perflaw.record.attach.patching import JUMP, Patching
+from perflaw.record.attach.process import native_program
+from perflaw.record.settings import RecordSettings
+from perflaw.store.experiment import open_experiment
+
+PROGRAM = Path(__file__).parents[1] / "tests" / "programs" / "busy.cc"
+STOP_MS, SLOWER = 20.0, 0.01
+FUNCTIONS = ("fibonacci", "catcher", "lander", "floating")
+SAMPLE_S, SAMPLES = 0.25, 40
+
+
+class Busy:
+    """The program."""
+
+    def __init__(self, file: Path) -> None:
+        self.process = subprocess.Popen([file, "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._line()
+
+    def _line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline()
+
+    def done(self) -> tuple[int, float]:
+        """Rounds done so far, and the CPU time of the process, s."""
+        assert self.process.stdin
+        self.process.stdin.write("?")
+        self.process.stdin.flush()
+        rounds = int(self._line())
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return rounds, (int(fields[11]) + int(fields[12])) / 100
+
+    def speed(self) -> float:
+        """Rounds a second of CPU time that a tenth of the samples exceed: other programs only ever slow it down."""
+        speeds = []
+        for _ in range(SAMPLES):
+            rounds, cpu = self.done()
+            time.sleep(SAMPLE_S)
+            more, later = self.done()
+            speeds.append((more - rounds) / max(later - cpu, 0.01))
+        return statistics.quantiles(speeds, n=10)[-1]
+
+    def end(self) -> str:
+        return self.process.communicate("")[0].strip()
+
+
+def main(cycles: int = 100, changes: int = 3000) -> None:
+    bars = Bars()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        subprocess.run(["g++", "-O2", "-g", "-pthread", PROGRAM, "-o", folder / "busy"], check=True)
+        busy = Busy(folder / "busy")
+        pid = busy.process.pid
+        program = native_program(pid)
+        assert program
+        before, stops, memory = busy.speed(), [], []
+        for cycle in range(cycles):
+            done = record_native(open_experiment(f"cycle{cycle}", folder), program, RecordSettings(), {}, 0.1)
+            assert done.alive
+            assert done.outcome.run.calls, done.outcome.run
+            stops.append(done.stopped_ms)
+            memory.append(resident(pid))
+        after = busy.speed()
+        print(f"attached and detached: {len(stops)} of {cycles}")
+        words = bars.check("stopped for, median", statistics.median(stops), STOP_MS)
+        print(f"stopped for: median {statistics.median(stops):.1f} ms, at most {max(stops):.1f} ms  {words}")
+        rise = (memory[-1] - memory[len(memory) // 5]) / max(len(memory) * 4 / 5, 1) * 1000
+        print(f"memory: {rise:+.0f} kB a cycle")
+        words = bars.check("slower afterwards", before / after - 1, SLOWER)
+        print(f"slower afterwards by {before / after - 1:.1%}  {words}")
+        toggle(busy, folder, changes, bars)
+        said = busy.end()
+        print(f"{said}  {bars.check('wrong results', int(said.split()[0]), 0)}")
+    bars.leave()
+
+
+def toggle(busy: Busy, folder: Path, changes: int, bars: Bars) -> None:
+    """Write and take back the jumps of four functions while a recording stays."""
+    pid, select = busy.process.pid, [word for name in FUNCTIONS for word in ("--select", name)]
+    command = [sys.executable, "-m", "perflaw", "attach", str(pid), "-e", "changes", "--seconds", "100000", *select]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as recorder:
+        while not (found := list(folder.glob(".perflaw/changes/runs/*/spool/jumps"))):
+            time.sleep(0.05)
+        rows = np.frombuffer(found[0].read_bytes(), JUMP)
+        time.sleep(1)
+        stops = []
+        for _ in range(changes):
+            for change in ("disable", "enable"):
+                patching = Patching(pid, rows[np.argsort(rows["address"])])
+                getattr(patching, change)()
+                stops.append(patching.stopped_ms)
+        recorder.terminate()
+    [recording] = open_experiment("changes", folder).recordings()
+    most = sum(stop > STOP_MS for stop in stops) / len(stops)
+    print(
+        f"{changes} changes of {len(rows)} functions, {recording.run.calls:,} calls recorded: stopped for a median of"
+        f" {statistics.median(stops):.2f} ms, 99 % below {statistics.quantiles(stops, n=100)[-1]:.1f} ms,"
+        f" at most {max(stops):.1f} ms; longer than {STOP_MS:g} ms: {most:.2%}  {bars.check('long stops', most, 0.01)}"
+    )
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

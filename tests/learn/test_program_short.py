@@ -58,6 +58,15 @@ def test_pieces_have_a_short_law_each():
     assert len(short_law(alike, "n", LOW, HIGH, TOLERANCE)) <= MAX_TERMS
 
 
+@pytest.mark.parametrize("tolerance", [0.0, 0.02])
+@pytest.mark.parametrize("terms", [{(): 17.0}, {(): 17.0, monomial("n", 1.0): 2.0}])
+def test_a_sum_of_few_terms_that_changes_once(terms, tolerance):
+    """There are fewer monomials to choose from than a short law may have."""
+    changed = terms | restricted({(): 0.9}, "n", ">", 100.0)
+    short = short_law(changed, "n", LOW, HIGH, tolerance)
+    assert at(short) == pytest.approx(at(changed), rel=max(tolerance, 1e-9) + 1e-3)
+
+
 def test_a_law_is_lowered_below_a_short_one_that_costs_more():
     sums = np.array([[10.0, 20.0], [9.9, 19.9], [9.9, 21.0], [1.0, 1.0]])
     laws = np.array([[9.9, 19.6], [9.9, 19.9], [9.9, 21.0], [1.0, 1.0]])

@@ -91,7 +91,7 @@ def _in_few_terms(terms: TermSum, feature: str, x: Array, tolerance: float) -> d
         return None
     design /= scale[:, None]
     gram, side = design @ design.T, design.sum(axis=1)
-    for count in range(1, MAX_TERMS + 1):
+    for count in range(1, min(MAX_TERMS, len(candidates)) + 1):
         chosen = _subsets(len(candidates), count)
         grams = gram[chosen[:, :, None], chosen[:, None, :]] + 1e-12 * x.size * np.eye(count)
         coefficients = np.linalg.solve(grams, side[chosen][:, :, None])[:, :, 0]

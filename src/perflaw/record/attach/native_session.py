@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from perflaw.errors import TargetError
 from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import JUMP, Patching
 from perflaw.record.attach.process import NativeProgram
@@ -68,7 +69,7 @@ def record_native(
                 discard(claim.folder)
                 raise
             finally:
-                with suppress(ProcessLookupError, OSError):  # it has ended
+                with suppress(OSError, TargetError):  # it has ended, also just now: what completed is kept
                     if is_running(program.pid):
                         patching.disable()
         wall_ns = time.perf_counter_ns() - begun

@@ -23,6 +23,7 @@ ALLOWED = {
     "imports": {"errors", "documents", "types", "store", "record"},
     "check": {"confidence", "errors", "special", "types", "learn", "laws", "specs"},
     "explore": {"confidence", "errors", "documents", "types", "store", "record", "wire", "learn"},
+    "mine": {"errors", "documents", "types", "learn", "store", "record", "wire"},
     "report": {"confidence", "errors", "types", "laws", "specs"},
     "cli": {
         "errors",
@@ -37,6 +38,7 @@ ALLOWED = {
         "specs",
         "check",
         "explore",
+        "mine",
         "decorator",
     },
     "pytest_plugin": {"confidence", "errors", "types", "store", "record", "learn", "report"},

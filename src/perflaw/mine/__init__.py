@@ -1,0 +1,1 @@
+"""Mining of running systems: a loop that decides what to measure next, and what it sends to whoever measures."""

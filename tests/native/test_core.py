@@ -216,16 +216,17 @@ def hostile(random: Random, count: int) -> np.ndarray:
 def test_records_of_any_content_do_no_harm(native, tmp_path):
     make(native, "safe")
     ring = RingFile(tmp_path / "ring", 1 << 17)
-    ring.append_rows(hostile(Random(1), 100000))
-    ring.set_word(WRITTEN, 1 << 60)
+    ring.append_rows(hostile(Random(1), 1 << 17))
     script = (
         "import sys; from pathlib import Path; from perflaw.record.tree.core import Core\n"
         "core = Core(Path(sys.argv[1]), 1, ('time', 'cpu', 'events', 'bytes')); core.attach(Path(sys.argv[2]))\n"
+        "import numpy as np; written = np.memmap(sys.argv[2], '<u8', 'r+', 64, 1)\n"
         "taken = 0\n"
         "while taken < 5 * 65536:\n"
         "    step = core.step()\n"
         "    assert step or core.asks()\n"
         "    taken += step\n"
+        "    written[0] += step\n"
         "print(len(core.finish().nodes))"
     )
     sanitizer = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
@@ -234,6 +235,23 @@ def test_records_of_any_content_do_no_harm(native, tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10
+
+
+@pytest.mark.parametrize("written", [1 << 60, 5, 6 + 1025])
+def test_a_ring_that_lies_is_closed_and_told(library, tmp_path, written):
+    ring, honest = (RingFile(tmp_path / name, 1024) for name in ("lies", "honest"))
+    core = Core(library, 0)
+    for each in (ring, honest):
+        each.append([(0, 1, 1, 0, -1, ENTER), (1, 1, 1, -1, -1, EXIT)] * 3)
+        core.attach(each.path)
+    assert core.step() == 12
+    ring.set_word(WRITTEN, written)
+    assert core.step() == 0
+    assert ring.word(STOP) == 1
+    honest.append([(0, 1, 1, 0, -1, ENTER), (1, 1, 1, -1, -1, EXIT)])
+    assert core.step() == 2
+    tree = core.finish()
+    assert (tree.calls, tree.head("unread_rings")) == (7, 1)
 
 
 def test_rings_take_turns(library, tmp_path):

@@ -1,6 +1,7 @@
 """The reader of native recordings, on spools written by hand: rings, several processes, those that outlive the program."""
 
 import subprocess
+import sys
 
 import pytest
 
@@ -221,3 +222,42 @@ def test_a_ring_of_another_kind_is_passed_over(spool, library):
     (folder / "0002.ring").write_bytes(b"\0" * 9000)
     [program] = read(spool, library)
     assert program.tree.nodes["open"].sum() == 1
+    assert program.tree.head("unread_rings") == 1
+
+
+_SCRIBBLER = """
+import ctypes, threading
+def work(): pass
+def idle():
+    for _ in range(100): work()
+    ready.set()
+    never.wait()
+ready, never = threading.Event(), threading.Event()
+threading.Thread(target=idle, daemon=True).start()
+ready.wait()
+for line in open("/proc/self/maps"):
+    if line.endswith(".ring\\n"):  # the main thread mends the number of its own records at its next call
+        ctypes.c_uint64.from_address(int(line.split("-")[0], 16) + 64).value = 1 << 60
+"""
+
+
+def test_a_program_that_writes_over_a_ring_ends_the_recording_and_nothing_else(perflaw, tmp_path):
+    (tmp_path / "scribbler.py").write_text(_SCRIBBLER)
+    done = perflaw("record", "--", sys.executable, "scribbler.py", timeout=60)
+    assert done.returncode == 0
+    assert "not read to the end: their ring is damaged" in done.stderr
+
+
+def test_a_second_signal_ends_the_recorder_whatever_it_still_does():
+    script = (
+        "import os, signal, time\n"
+        "from perflaw.record.process import SignalRelay\n"
+        "with SignalRelay() as relay:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    relay.ended = True\n"
+        "    print(relay.received, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    print('still here')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("15\n", -15)

@@ -110,6 +110,11 @@ int ring_attach(Ring *ring, const char *path) {
 size_t ring_peek(Ring *ring, const Event **first) {
     uint64_t written = __atomic_load_n(&ring->head->written, __ATOMIC_ACQUIRE), at = ring->position & ring->mask;
     uint64_t unread = written - ring->position, side_by_side = ring->mask + 1 - at;
+    if (unread > (uint64_t)ring->mask + 1) {
+        ring->is_damaged = 1;
+        ring_stop(ring);
+    }
+    if (ring->is_damaged) return 0;
     *first = &ring->records[at];
     return unread < side_by_side ? unread : side_by_side;
 }

@@ -32,6 +32,7 @@ typedef struct Ring {
     uint64_t position; /* records written or read so far */
     uint64_t limit;    /* the writer may write up to here before it looks at `read` again */
     uint32_t mask;
+    int is_damaged; /* the head says what cannot be: the reader reads no more of it */
 } Ring;
 
 /* ---- the writer's end ---- */
@@ -54,7 +55,9 @@ static inline void ring_publish(Ring *ring) {
 
 /* Map an existing ring. 0 or errno; EPROTO if it is no ring of this version. */
 int ring_attach(Ring *ring, const char *path);
-/* How many unread records lie side by side, and where the first is; 0 if there are none. */
+/* How many unread records lie side by side, and where the first is; 0 if there are none. The program may have written
+ * anything over the head: if it says that more are unread than the ring holds, or fewer than none, the ring is damaged,
+ * and the writer is asked to write no more. */
 size_t ring_peek(Ring *ring, const Event **first);
 /* Give the room of the first `count` unread records back to the writer. */
 void ring_release(Ring *ring, size_t count);

@@ -43,6 +43,7 @@ EXPORTED int core_attach(Core *core, const char *path) {
     *feed = (Feed){.source.number = feeds->count};
     int error = ring_attach(&feed->ring, path);
     if (!error) feeds->count++;
+    else if (error != ENOENT) core->tree.unread_rings++; /* the program did not remove it: it is damaged */
     return error;
 }
 
@@ -102,6 +103,7 @@ EXPORTED void core_stop(Core *core) {
 EXPORTED void core_detach(Core *core) {
     for (uint32_t at = 0; at < core->feeds.count; at++) {
         calltree_end(&core->tree, &core->feeds.feed[at].source);
+        core->tree.unread_rings += (uint64_t)core->feeds.feed[at].ring.is_damaged;
         ring_unmap(&core->feeds.feed[at].ring);
     }
     core->feeds.count = core->feeds.waiting = 0;

@@ -20,6 +20,7 @@ static void export_head(const Tree *tree, uint32_t table, RowSink *sink) {
         .lost = (int64_t)tree->lost,
         .full = tree->arena.full,
         .memory = (int64_t)tree->arena.used,
+        .unread_rings = (int64_t)tree->unread_rings,
     };
     sink_put(sink, &row, sizeof row);
 }

@@ -23,7 +23,7 @@ enum {
 };
 
 typedef struct HeadRow {
-    int64_t lanes, calls, seen, first, last, folded, links_left_out, pairs_left_out, lost, full, memory;
+    int64_t lanes, calls, seen, first, last, folded, links_left_out, pairs_left_out, lost, full, memory, unread_rings;
 } HeadRow;
 typedef struct NodeRow {
     int64_t parent, site, code, depth, n, open, counted;

@@ -306,6 +306,7 @@ typedef struct Tree {
     Limits limits;
     uint64_t seed, calls;
     uint64_t lost, folded, links_left_out, pairs_left_out; /* records, calls, descendants and products that met a bound */
+    uint64_t unread_rings; /* rings of which records could not be read, because they are damaged */
     int64_t first_stamp, last_stamp;
     uint32_t has_stamps, max_distance, lane_count, link_count, pair_count, sampled_functions, uniform_size, stratum_size;
     uint32_t span_count; /* spans kept of worst invocations */

@@ -48,7 +48,7 @@ def print_warnings(runs: Sequence[Run], tracer: str, metrics: tuple[str, ...]) -
         if missing:
             why = run.words.get("metrics") or f"the tracer cannot ({run.tracer})"
             note(f"not measured: {', '.join(missing)}: {why}")
-    for topic in ("inject", "branches", "lines", "probes"):
+    for topic in ("rings", "inject", "branches", "lines", "probes"):
         for message in sorted(filter(None, {run.words.get(topic, "") for run in runs})):
             note(f"{topic}: {message}")
 

@@ -126,9 +126,11 @@ def describe(
     else:
         aside = {number for number, component in known.components.items() if component.name == COLLECTING}
         calls, functions = tree.calls, len(set(tree.nodes["code"][1:].tolist()) - aside)
-    ended = known.ended
+    ended, damage = known.ended, _damage(recorded)
     # Workers of multiprocessing regularly end by os._exit, so only the program's own end has to be regular.
-    whole = ended is not None and not ended.lost and (not known.words.get("end") or bool(execution.parent))
+    whole = (
+        ended is not None and not ended.lost and not damage and (not known.words.get("end") or bool(execution.parent))
+    )
     tick_ns = max(1, round(time.get_clock_info("perf_counter").resolution * 1e9))
     name, tick = ("fake", 1) if configuration.get("clock", "real") == "fake" else ("perf_counter", tick_ns)
     event_ns = known.started.event_ns if known.started else 0
@@ -165,7 +167,7 @@ def describe(
         functions=functions,
         nodes=len(tree.nodes) - 1,
         metrics=tuple(metric for _, metric in sorted(known.metrics.items())),
-        words=known.words,
+        words={**known.words, "rings": damage} if damage else known.words,
         pid=known.process.pid if known.process else 0,
         parent=execution.parent,
         machine=machine,
@@ -181,8 +183,8 @@ def _ending(code: int | None, recorded: RecordedProcess) -> str:
     if code is not None and code < 0:
         names = {number.value: number.name for number in signal.Signals}
         return f"killed by {names.get(-code, f'signal {-code}')}"
-    if known.ended and known.ended.lost:
-        return f"recording stopped early: {known.ended.lost}"
+    if why := _damage(recorded) or (known.ended and known.ended.lost):
+        return f"recording stopped early: {why}"
     if code:
         return f"exit status {code}"
     if message := known.words.get("end"):
@@ -192,6 +194,14 @@ def _ending(code: int | None, recorded: RecordedProcess) -> str:
     python = known.started and known.started.python
     how = "the interpreter's shutdown (os._exit" if python else "its regular end (_exit"
     return f"without {how}, exec{', a signal' * (code is None)})"
+
+
+def _damage(recorded: RecordedProcess) -> str:
+    """What was lost because the program wrote over records or over the head of a ring, in words; empty if nothing."""
+    if not (count := recorded.tree.head("unread_rings")):
+        return ""
+    what = "the records of 1 thread are" if count == 1 else f"the records of {count} threads are"
+    return f"{what} not read to the end: their ring is damaged (does the program write outside its own memory?)"
 
 
 def _losses(recorded: RecordedProcess) -> Losses:
@@ -206,10 +216,10 @@ def _losses(recorded: RecordedProcess) -> Losses:
         probe_records=sum(probed.account.lost for probed in recorded.probed),
     )
     if ended is None:
-        return losses
+        return replace(losses, reason=_damage(recorded))
     return replace(
         losses,
         missed_calls=ended.missed + dropped,
         unselected_functions=ended.unselected,
-        reason=ended.lost,
+        reason=_damage(recorded) or ended.lost,
     )

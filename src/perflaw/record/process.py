@@ -30,11 +30,16 @@ RELAYED: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalRelay:
-    """While entered, a signal to the recorder goes to the program, and the recorder stays to keep what was recorded."""
+    """While entered, a signal to the recorder goes to the program, and the recorder stays to keep what was recorded.
+
+    A second signal after the program has ended has its usual effect: nothing that the recorder still does may keep it.
+    """
 
     def __init__(self) -> None:
         self.received: int | None = None
         self.process: subprocess.Popen[bytes] | None = None
+        self.ended = False
+        """Whether the program has ended, or is no longer recorded; set by whoever saves the recording."""
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> SignalRelay:
@@ -48,6 +53,10 @@ class SignalRelay:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.ended and self.received is not None:
+            self.__exit__()
+            os.kill(os.getpid(), number)
+            return
         self.received = number
         if number in RELAYED and self.process is not None:
             self.process.send_signal(number)

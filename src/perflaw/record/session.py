@@ -80,6 +80,7 @@ def record_run(
         output = KeptOutput(folder) if settings.keep_output or settings.outputs else None
         steps = [reader.step, probes.step] if probes else [reader.step]
         execution, pid, fed = _execute(launch, env, steps, reader.idle_s, stdin, output, relay, planned.timeout)
+        relay.ended = True
         if fed is not None:
             features["stdin.bytes"] = float(fed)
         printed, problems = printed_features(folder, settings.outputs)

@@ -93,3 +93,14 @@ def test_at_most_so_many_are_taken(most):
     writer = Writer()
     writer.write(10)
     assert len(RingReader(writer.head, writer.records).take(most)) == min(most, 10)
+
+
+@pytest.mark.parametrize("head", [1 << 60, 2, (1 << 64) - 1])
+def test_a_head_that_cannot_be_ends_the_reading_and_is_counted(head):
+    writer = Writer()
+    writer.write(5)
+    ring = RingReader(writer.head, writer.records)
+    assert len(ring.take(100)) == 5
+    writer.head["head"], writer.head["lost_nested"] = head, (1 << 64) - 1
+    assert len(ring.take(100)) == 0
+    assert (ring.tally().produced, ring.tally().received, ring.tally().lost) == (5 + CAPACITY, 5, CAPACITY)

@@ -74,7 +74,7 @@ def record_native(
                         patching.disable()
         wall_ns = time.perf_counter_ns() - begun
         read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
-        alive = is_running(program.pid)
+        relay.ended, alive = True, is_running(program.pid)
         execution = Execution(program.argv, program.name, started, wall_ns, None, cpu_ns=cpu_ns)
         context = RunContext(
             claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),

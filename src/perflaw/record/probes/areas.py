@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from perflaw.errors import StoreError
 from perflaw.record.machine import stat_of
 from perflaw.record.probes import layout
+from perflaw.record.probes.rings import plausible
 
 VARIABLE: Final = "PERFLAW_PROBES"
 """Environment variable with the folder in which programs make their areas."""
@@ -165,7 +166,8 @@ class AttachedArea:
     @property
     def lost_no_ring(self) -> int:
         """Records so far of threads that found no free ring."""
-        return int(self.head["lost_no_ring"][0])
+        count = int(self.head["lost_no_ring"][0])
+        return count if plausible(count, 0) else 0
 
     def alive(self) -> bool:
         """Whether its process still runs the program that made it."""

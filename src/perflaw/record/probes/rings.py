@@ -43,12 +43,23 @@ class RecordAccount:
         return RecordAccount(self.produced + other.produced, self.received + other.received, self.lost + other.lost)
 
 
+_MOST_STEP: Final = 1 << 48
+"""More records than a program can write between two looks, or in its life: it would take ten days at a ns a record."""
+
+
+def plausible(count: int, before: int) -> bool:
+    """Whether a counter that a program only raises can say ``count`` after it said ``before``; if not, it was damaged."""
+    return before <= count <= before + _MOST_STEP
+
+
 class RingReader:
     """The reader's side of a ring."""
 
     def __init__(self, head: Records, records: Records, from_now: bool = False) -> None:
         """``from_now``: ignore the records that were written before, in the account as well."""
         self._head, self._records = head, records
+        self._last = self._last_nested = 0
+        self._damaged = False
         self._base, self._base_nested = (self.head, self._nested) if from_now else (0, 0)
         self.tail = self._base
         """Records before this one are received or lost."""
@@ -56,17 +67,31 @@ class RingReader:
 
     @property
     def _nested(self) -> int:
-        return int(self._head["lost_nested"][0])
+        nested = int(self._head["lost_nested"][0])
+        if plausible(nested, self._last_nested):
+            self._last_nested = nested
+        return self._last_nested
 
     @property
     def head(self) -> int:
-        """Number of records ever written to the ring."""
-        return int(self._head["head"][0])
+        """Number of records ever written to the ring, as it was last known if the program has damaged the number.
+
+        No later record is then read, and as many as the ring holds count as lost.
+        """
+        head = int(self._head["head"][0])
+        if not self._damaged and not plausible(head, self._last):
+            self._damaged = True
+            self.overwritten += len(self._records)
+        if not self._damaged:
+            self._last = head
+        return self._last
 
     def tally(self) -> RecordAccount:
         """The account so far."""
-        nested = self._nested - self._base_nested
-        return RecordAccount(max(self.head, self.tail) - self._base + nested, self.received, self.overwritten + nested)
+        nested, head = self._nested - self._base_nested, self.head
+        damaged = len(self._records) if self._damaged else 0
+        produced = max(head, self.tail) - self._base + nested + damaged
+        return RecordAccount(produced, self.received, self.overwritten + nested)
 
     def take(self, most: int, quiet: bool = False) -> Records:
         """Up to ``most`` new records, oldest first. ``quiet``: no thread writes any more."""

@@ -222,7 +222,7 @@ def to_tables(tree: RecordedTree) -> TreeTables:
     worst = [(code, call) for code, calls in tree.worst.items() for call in calls]
     head = (tree.calls, tree.first is not None, tree.first or 0, tree.last, tree.folded, tree.unlinked)
     rows: dict[Export, Iterable[tuple[Any, ...]]] = {
-        Export.HEAD: [(len(tree.metrics), *head, 0, tree.dropped, 0, 0)],
+        Export.HEAD: [(len(tree.metrics), *head, 0, tree.dropped, 0, 0, 0)],
         Export.NODES: (
             (node.parent, node.site, node.code, node.depth, node.n, node.open, node.counted) for node in tree.nodes
         ),

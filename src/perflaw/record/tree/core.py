@@ -27,7 +27,7 @@ class Export(IntEnum):
     A column is int64; a sum of 128 bits (``:``), low word first; or float64 (``*``).
     """
 
-    HEAD = 0, "lanes calls seen first last folded links_left_out pairs_left_out lost full memory"
+    HEAD = 0, "lanes calls seen first last folded links_left_out pairs_left_out lost full memory unread_rings"
     NODES = 1, "parent site code depth n open counted"
     NODE_LANES = 2, "sum_x: sum_xx: min_x max_x"
     PAIRS = 3, "node i j"

@@ -12,6 +12,8 @@
 #include "vectors.h"
 
 enum { FIRST_CAPACITY = 256, MAX_NAMED = 20 };
+/* Reading the first calls within observations takes a tenth of the time at most; beyond it, observations go without. */
+enum { OBSERVING_SHARE = 10, FREE_OBSERVING_NS = 1000000 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Arena arena;
 static Table numbers, unselected; /* of the process, by address */
@@ -37,10 +39,11 @@ static uint32_t number_in(Table *table, const void *function, uint32_t low, uint
     return number;
 }
 
-static int32_t number_of(const void *function, uint32_t *size) {
+static int32_t number_of(const void *function, uint32_t *size, int *found) {
     uint32_t low = (uint32_t)(uintptr_t)function, high = (uint32_t)((uintptr_t)function >> 32), number = 0;
     pthread_mutex_lock(&lock);
-    int recorded = !recording.has_selection || is_selected(function, size);
+    *found = recording.has_selection ? selection_find(function, size) : SELECTED;
+    int recorded = *found != UNSELECTED;
     if (arena.base || !arena_create(&arena, 1ull << 26))
         number = number_in(recorded ? &numbers : &unselected, function, low, high);
     pthread_mutex_unlock(&lock);
@@ -71,9 +74,13 @@ static int enlarge(Thread *thread) {
 /* Signals are held meanwhile, because a handler that jumped out of here would leave the lock taken. */
 static void fetch_number(KnownFunction *known) {
     Interruptions before;
+    uint32_t size = known->size;
+    int found;
     signals_hold(&before);
-    known->number = number_of(known->function, &known->size);
+    known->number = number_of(known->function, &size, &found);
     signals_release(&before);
+    known->size = size & INT32_MAX;
+    known->is_observed = found == OBSERVED && known->number != NOT_SELECTED;
 }
 
 static __attribute__((noinline)) KnownFunction *add_function(Thread *thread, const void *function) {
@@ -85,6 +92,7 @@ static __attribute__((noinline)) KnownFunction *add_function(Thread *thread, con
     /* What it was off the CPU before is the program's: the reading below would swallow it. */
     if (cpu_may_be_off(&thread->cpu, begun)) begun = metrics_write_off_cpu(thread, begun);
     if (function != recording.calibrated) fetch_number(known);
+    if (known->is_observed) thread_write(thread, thread->last_stamp, 0, known->number, -1, -1, EVENT_OBSERVE);
     thread->function_count++;
     if (recording.fake_clock) return known;
     int64_t now = clock_ns(&recording.clock);
@@ -110,9 +118,29 @@ __attribute__((noinline)) int32_t function_look(Thread *thread, KnownFunction *k
     KEEP_VECTORS;
     if (!known->sampler && !(known->sampler = arena_alloc(&thread->arena, sizeof(Sampler)))) return -1;
     ReadingTime time = {now - thread->started_ns, thread->reading_ns, recording.fake_clock};
+    if (known->is_observed) time.reading_ns = 0; /* the sample of observations is not made smaller */
     SamplerChoice choice = sampler_choose(known->sampler, &time, SKIPS_SAMPLE_SIZE, &thread->random_state);
     if (choice.is_bounded) define_sample(known->number, choice.bits);
     *read = choice.is_read;
     known->countdown = known->sampler->span;
     return choice.key;
+}
+
+/* What has the observation's height may be a later invocation. */
+static int is_within_observation(const Thread *thread) {
+    uint32_t height = thread->observed_height;
+    return height && thread->height > height && thread->open[height - 1].frame == thread->observed_frame;
+}
+
+__attribute__((noinline)) int function_observe(Thread *thread, KnownFunction *known, int64_t now, int is_sampled) {
+    if (is_within_observation(thread)) {
+        Sampler *sampler = known->sampler;
+        if (!sampler || sampler->is_futile || sampler->observation == thread->observed_frame) return 0;
+        sampler->observation = thread->observed_frame;
+        return 1;
+    }
+    int is_cheap = (thread->observing_ns - FREE_OBSERVING_NS) * OBSERVING_SHARE <= now - thread->started_ns;
+    thread->observed_height = known->is_observed && is_sampled && is_cheap ? thread->height : 0;
+    thread->observed_frame = thread->open[thread->height - 1].frame;
+    return 0;
 }

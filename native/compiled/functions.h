@@ -16,6 +16,9 @@ int function_is_unselected(const Thread *thread, const void *function);
 /* Look at an invocation closely, now that the function's countdown is over. Gives its priority (-1: it is not sampled), and
  * whether its features are to be read. */
 int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *read);
+/* The innermost invocation, of this function, began while an observation is sampled, or is_sampled itself. Gives whether its
+ * features are to be read because it is the first call of its function within the observation. */
+int function_observe(Thread *thread, KnownFunction *known, int64_t now, int is_sampled);
 
 /* How many functions of the process were met and not selected. */
 uint32_t functions_unselected(void);

@@ -86,7 +86,9 @@ int invocation_enter(Thread *thread, const void *function, const void *site, uin
     *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size};
     thread_write(thread, stamp, open->frame, known->number, at, key, EVENT_ENTER);
     thread->overhead_ns += recording.enter_ns;
-    return reads;
+    if (__builtin_expect(thread->observed_height || (key >= 0 && known->is_observed), 0))
+        thread->is_first = function_observe(thread, known, now, key >= 0) && !reads;
+    return reads || thread->is_first;
 }
 
 void invocation_exit(Thread *thread, const void *function, const void *site, const void *returns, uintptr_t stack) {

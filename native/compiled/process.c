@@ -38,7 +38,8 @@ int process_prepare(void) {
     strcpy(recording.spool, spool);
     recording.seed = strtoull(setting("PERFLAW_TARGET_SEED"), NULL, 10);
     recording.recorder_pid = atoi(setting("PERFLAW_TARGET_RECORDER"));
-    recording.has_selection = *setting("PERFLAW_TARGET_SELECT") || *setting("PERFLAW_TARGET_EXCLUDE");
+    recording.has_selection =
+        *setting("PERFLAW_TARGET_SELECT") || *setting("PERFLAW_TARGET_EXCLUDE") || *setting("PERFLAW_TARGET_PER");
     recording.fake_clock = !strcmp(setting("PERFLAW_TARGET_CLOCK"), "fake");
     if (!threads_start() || pthread_atfork(NULL, NULL, forked)) return 0;
     return prepared = 1;

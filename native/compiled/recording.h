@@ -44,7 +44,8 @@ typedef struct KnownFunction {
     int64_t countdown; /* invocations until one is looked at more closely; it starts at the sampler's span */
     Sampler *sampler;  /* NULL before the first look */
     int32_t number;
-    uint32_t size; /* of its code, in bytes; INT32_MAX if it is not known */
+    uint32_t size : 31;       /* of its code, in bytes; INT32_MAX if it is not known */
+    uint32_t is_observed : 1; /* each of its outermost invocations is an observation */
 } KnownFunction;
 
 /* A call of the entry hook, known by where it returns to, and what is read there; NULL if nothing is. */
@@ -71,6 +72,9 @@ typedef struct Thread {
     int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
     int64_t off_ns;                  /* part of the first: waiting for the recorder or for a CPU */
     int64_t started_ns, reading_ns; /* the clock when the thread began; time spent on reading features since */
+    int64_t observed_frame, observing_ns; /* the observation that is sampled; time spent on reading calls within such */
+    uint32_t observed_height;             /* of open invocations, that one included; 0 if there is none */
+    int is_first;                         /* what is read now is read because it is the first call within an observation */
     uint64_t random_state;
     uintptr_t stack_low, stack_high;
     uintptr_t mirrored; /* the stack has a mirror from here up (inject/mirror.h) */

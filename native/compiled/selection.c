@@ -10,7 +10,7 @@ enum { MAX_FILES = 256 };
 
 typedef struct Place {
     uint64_t offset; /* from where the file is loaded */
-    uint32_t size, selected;
+    uint32_t size, selected; /* UNSELECTED and so on */
 } Place;
 typedef struct Selection {
     uint64_t magic, count;
@@ -54,12 +54,12 @@ static const Place *place_at(const Selection *selection, uint64_t offset) {
     return low < selection->count && selection->places[low].offset == offset ? &selection->places[low] : NULL;
 }
 
-int is_selected(const void *function, uint32_t *size) {
+int selection_find(const void *function, uint32_t *size) {
     char buffer[4096];
     const void *base;
     const char *name = loaded_file(function, &base, buffer, sizeof buffer);
     const Selection *selection = selection_of(base, name);
-    if (!selection) return 0;
+    if (!selection) return UNSELECTED;
     const Place *place = place_at(selection, (uint64_t)((const char *)function - (const char *)base));
     if (!place) return (int)selection->others;
     *size = place->size;

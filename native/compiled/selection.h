@@ -10,8 +10,10 @@
 
 #include <stdint.h>
 
-/* Whether a function is to be recorded. *size is set to the size of its code if that is known. If the recorder gives no
- * answer, the recording stops. */
-int is_selected(const void *function, uint32_t *size);
+enum { UNSELECTED, SELECTED, OBSERVED };
+
+/* Whether a function is to be recorded, and whether each of its invocations is an observation. *size is set to the size of its
+ * code if that is known. If the recorder gives no answer, the recording stops. */
+int selection_find(const void *function, uint32_t *size);
 
 #endif

@@ -17,6 +17,7 @@ from perflaw.store.experiment import open_experiment
 from perflaw.store.observations import read_observations
 from perflaw.types import EVENTS, ProgramCosts
 from tests.conftest import Run
+from tests.report.test_html import data_of
 
 SERVICE = """
 import asyncio, socket
@@ -140,7 +141,11 @@ def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: 
     assert "uvicorn.server.Server.serve" not in by_name
     # Other features follow from the number of items, as the length of the body does: the point says which is asked for.
     perflaw("annotate", "--metric", "events", "--at", f"{items}=1000", "-o", "order.law")
-    assert "service.order" in perflaw("predict", "order.law", f"{items}=1000").stdout
+    predicted = perflaw("predict", "order.law", f"{items}=1000").stdout
+    assert "service.order" in predicted
+    assert "one new call of order" in predicted
+    perflaw("report", "--metric", "events")
+    assert data_of((tmp_path / "report.html").read_text())["per"] == "call of order"
 
 
 @pytest.mark.parametrize("tracer", ["native", "python"])
@@ -161,7 +166,10 @@ def test_calls_of_a_function_are_observations_of_a_run(perflaw: Run, tmp_path: P
 
 def test_what_is_no_observation_is_said(perflaw: Run, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
-    assert "--per handel: no call of a Python function" in perflaw("record", "--per", "handel", "--", "app.py").stderr
+    assert (
+        "--per handel: no call of a function of that name"
+        in perflaw("record", "--per", "handel", "--", "app.py").stderr
+    )
     assert "time per call" in perflaw("annotate").stdout
     perflaw("record", "--per", "handle", "--", "app.py")
     refused = perflaw("annotate", status=2)

@@ -51,10 +51,14 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
         thread->overhead_ns += passed;
         if (off > 0) thread->off_ns += off < passed ? off : passed;
         int64_t spent = now - begun - off;
-        int is_first = thread->call_count != calls; /* that the recorder compiles a program is no cost of reading */
-        if (is_first || spent < 0) spent = 0;
-        known->sampler->reading_ns += spent;
-        thread->reading_ns += spent;
+        int is_new = thread->call_count != calls; /* that the recorder compiles a program is no cost of reading */
+        if (is_new || spent < 0) spent = 0;
+        if (thread->is_first) thread->observing_ns += spent;
+        else {
+            known->sampler->reading_ns += spent;
+            thread->reading_ns += spent;
+        }
     }
+    thread->is_first = 0;
     errno = saved;
 }

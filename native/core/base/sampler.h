@@ -16,6 +16,7 @@ typedef struct Sampler {
     int64_t reading_ns;   /* time spent on reading features of this function so far */
     uint32_t sample_cuts; /* how often its sample was halved because reading took too long */
     int is_futile;        /* there was nothing to read at the last reading */
+    int64_t observation;  /* the last observation in which a call was read because it was the first one */
 } Sampler;
 
 /* The time that readings are compared with, of a program or thread. */

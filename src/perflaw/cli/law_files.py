@@ -78,6 +78,8 @@ class LoadedLaws:
     """A note to the person: the twin differs from the text."""
     program: ProgramSummary | None = None
     """Calls and unit costs of the program's runs; None for text alone and for twins without them."""
+    per: str = ""
+    """The function of which each call takes the place of a run (``--per``); empty: laws are those of runs."""
 
 
 def learn_experiment(
@@ -203,7 +205,8 @@ def _from_text(path: Path) -> LoadedLaws:
         raise _damaged(str(beside), error) from error
     differing = sum(claim.document is None for claim in claims) if twin else 0
     note = f"{differing} of {len(claims)} laws differ from {beside.name}: their text counts" if differing else ""
-    return LoadedLaws(str(path), claims, _runs(twin) if twin else frozenset(), note=note, program=program)
+    runs, per = (_runs(twin), twin.get("per", "")) if twin else (frozenset[tuple[str, str]](), "")
+    return LoadedLaws(str(path), claims, runs, note=note, program=program, per=per)
 
 
 def _from_document(source: str, document: Document, annotations: Sequence[Annotation] = ()) -> LoadedLaws:
@@ -217,7 +220,7 @@ def _from_document(source: str, document: Document, annotations: Sequence[Annota
         raise _damaged(source, error) from error
     if not claims:
         raise DataError(f"{source}: no laws in it", "nothing was learnt", WRITE_LAWS)
-    return LoadedLaws(source, claims, _runs(document), program=program)
+    return LoadedLaws(source, claims, _runs(document), program=program, per=document.get("per", ""))
 
 
 def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping[str, float] | None) -> LoadedLaws:

@@ -29,7 +29,8 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
 
     forecasts = []
     for point in _points(points):
-        claims = load_laws(laws, metric, at=point).claims
+        loaded = load_laws(laws, metric, at=point)
+        claims = loaded.claims
         # Refuse a feature that no law knows, because it is probably mistyped.
         known = {name for claim in claims for name in claim.names | claim.ranges.keys()}
         for claim in claims:
@@ -44,7 +45,7 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
         needed = sorted({", ".join(sorted(claim.names)) for claim in claims if claim.names})
         why = f"laws depend on {'; '.join(needed[:6]) or 'nothing'}"
         raise UsageError(f"no law of {laws} makes a prediction at {points[0]}", why, "perflaw annotate")
-    document = predict_document(forecasts)
+    document = predict_document(forecasts, loaded.per)
     if as_json:
         print_document(document)
     else:

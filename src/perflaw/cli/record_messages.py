@@ -117,9 +117,7 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
 def require_observations(outcomes: Sequence[Outcome], per: str) -> None:
     """Say so if a function was named of which each call is an observation, and there is none."""
     if per and outcomes and not any(outcome.observations for outcome in outcomes):
-        note(
-            f"--per {per}: no call of a Python function of that name began and ended meanwhile; laws are those of runs"
-        )
+        note(f"--per {per}: no call of a function of that name began and ended meanwhile; laws are those of runs")
 
 
 def require_selected(outcomes: Sequence[Outcome], select: tuple[str, ...]) -> None:

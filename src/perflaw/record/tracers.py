@@ -91,7 +91,7 @@ def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSe
     try:
         # Who asks for probes gets nothing injected beside them, unless it is asked for too.
         native = "hooks" if only_probes and settings.native == "auto" else settings.native
-        return launch, _hooks_tracer(error.path, settings.select, settings.exclude, native)
+        return launch, _hooks_tracer(error.path, settings.select, settings.exclude, settings.per, native)
     except TargetError as refused:
         if only_probes and not settings.select:
             return launch, _probes_tracer(f"{refused.why}: probes alone")
@@ -125,11 +125,11 @@ def _php_tracer(path: Path, settings: RecordSettings) -> Tracer:
 
 
 @cache
-def _hooks_tracer(path: Path, select: tuple[str, ...], exclude: tuple[str, ...], native: str) -> Tracer:
+def _hooks_tracer(path: Path, select: tuple[str, ...], exclude: tuple[str, ...], per: str, native: str) -> Tracer:
     from perflaw.record.compiled.hooks import hooks_tracer
     from perflaw.record.compiled.selection import Globs
 
-    return hooks_tracer(path, Globs(select, exclude), native)
+    return hooks_tracer(path, Globs(select, exclude, per), native)
 
 
 def _probes_tracer(reason: str) -> Tracer:

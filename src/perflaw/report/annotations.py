@@ -106,8 +106,8 @@ def annotations_table(document: Document, colour: bool, every: bool = False) -> 
             [share, name, "\n".join(laws if more <= 0 else [*laws[:MAX_LAWS], f"… {more} more"]), growth, cost]
         )
     heading = f"{first['metric']} per {first['shown']['per']}" if first else "time per call"
-    if first and first["shown"]["per"] == "run" and document["program"] and document["program"]["per"]:
-        heading = f"{first['metric']} in a call of {_last(document['program']['per'])}"
+    if first and first["shown"]["per"] == "run" and document["per"]:
+        heading = f"{first['metric']} in a {execution(document['per'])}"
     # Below the table: the number of functions that are not listed, and each reason for inconclusive laws once.
     left = len(annotations) - len(shown)
     lines = [f"{left} more under {percent(SMALL_SHARE)} of the cost (--all lists them)"] if left else []
@@ -140,7 +140,7 @@ def program_text(program: Document, unit: str) -> str:
     parts = []
     if program["predicted"]:
         point = features_text(program["predicted"]["features"])
-        whole = f"a call of {_last(program['per'])}" if program["per"] else "whole program"
+        whole = f"a {execution(program['per'])}" if program["per"] else "whole program"
         parts.append(f"{whole} at {point}: {predicted_text(program['predicted'], unit)}")
     size = f" at {features_text(program['features'])}" if program["features"] else ""
     composed, measured = quantity(program["composed"], unit), quantity(program["measured"], unit)
@@ -153,9 +153,17 @@ def program_text(program: Document, unit: str) -> str:
     return " · ".join(parts)
 
 
+def execution(per: str) -> str:
+    """What a law of whole executions is over: a run, or with ``--per`` a call of a function, by the last part of its name.
+
+    >>> execution(""), execution("service.order"), execution("shop::order")
+    ('run', 'call of order', 'call of order')
+    """
+    return f"call of {_last(per)}" if per else "run"
+
+
 def _last(name: str) -> str:
-    """The last part of a name, for a heading."""
-    return printable(name.rpartition(".")[2])
+    return printable(name.rpartition(".")[2].rpartition("::")[2])
 
 
 def growth_lines(sources: Sequence[Document]) -> str:
@@ -290,7 +298,8 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
     for (subject, point), group in tables.items():
         largest = max((one["mean"] or 0.0 for one in group), default=0.0)
         shown = [one for one in group if every or one["mean"] is None or one["mean"] >= SMALL_SHARE * largest]
-        headings = ["function", f"expected {group[0]['metric']} a {subject}", f"one new {subject}"]
+        whole = execution(document["per"]) if subject == "run" else "call"
+        headings = ["function", f"expected {group[0]['metric']} a {whole}", f"one new {whole}"]
         rows = []
         messages: dict[str, list[str]] = {}
         for one in shown:

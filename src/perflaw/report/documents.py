@@ -45,6 +45,7 @@ def annotate_document(
     return {
         "schema": "perflaw.annotate/1",
         "at": dict(at) if at else None,
+        "per": program.per if program else "",
         "runs": _runs(runs),
         "program": program and {**document(program), "parts": [_part(one, unit, at) for one in program.parts]},
         "sources": encoded(sources),
@@ -89,9 +90,9 @@ def diff_document(verdicts: Sequence[DiffVerdict]) -> Document:
     return {"schema": "perflaw.diff/1", "verdicts": encoded(verdicts)}
 
 
-def predict_document(forecasts: Sequence[Forecast]) -> Document:
-    """``perflaw.predict/1``."""
-    return {"schema": "perflaw.predict/1", "predictions": encoded(forecasts)}
+def predict_document(forecasts: Sequence[Forecast], per: str = "") -> Document:
+    """``perflaw.predict/1``; ``per``: the function of which a call takes the place of a run."""
+    return {"schema": "perflaw.predict/1", "per": per, "predictions": encoded(forecasts)}
 
 
 def trend_document(view: TrendView) -> Document:

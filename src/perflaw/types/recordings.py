@@ -102,7 +102,7 @@ CPU = METRICS["cpu"]
 """Time during which the invocation's thread was running on a CPU."""
 EVENTS = METRICS["events"]
 """Recorded calls within an invocation, itself included."""
-FEATURE_NAME: Final = re.compile(r"[A-Za-z_][\w.\[\]-]*")
+FEATURE_NAME: Final = re.compile(r"[A-Za-z_](?:[\w.\[\]-]|::)*")
 """Names that a person may give to a feature."""
 MOST_SLOWDOWN = 100.0
 """Larger slowdowns are given as this one."""

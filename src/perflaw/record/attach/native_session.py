@@ -46,7 +46,7 @@ def record_native(
 
     TargetError if it cannot be recorded; it goes on as before then. StoreError if the experiment cannot be written.
     """
-    tracer = injecting_tracer(program.executable, Globs(settings.select, settings.exclude))
+    tracer = injecting_tracer(program.executable, Globs(settings.select, settings.exclude, settings.per))
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     spool, seed = claim.folder.resolve() / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
     reader = tracer.reader(spool, seed)

@@ -96,9 +96,12 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING, native: str = AUTO) -> H
             "make clean && make CFLAGS='-O2 -g -finstrument-functions';"
             " for counts of lines --coverage and --collect lines",
         )
-    if globs.select and has_hooks and not any(map(has_names, [path, *libraries(path)])):
-        why = "it was stripped, so nobody knows the names of its functions"
-        raise TargetError(f"{path}: --select cannot be followed", why, "build it without strip and without -s")
+    if (globs.select or globs.per) and has_hooks and not any(map(has_names, [path, *libraries(path)])):
+        option, why = (
+            "--select" if globs.select else "--per",
+            "it was stripped, so nobody knows the names of its functions",
+        )
+        raise TargetError(f"{path}: {option} cannot be followed", why, "build it without strip and without -s")
     try:
         return injecting_tracer(path, globs) if injects else HooksTracer(build(hooks()), build(core()), Answerer(globs))
     except BuildError as error:

@@ -38,6 +38,9 @@ class Globs:
     exclude: tuple[str, ...] = ()
     """Globs of functions never to record."""
 
+    per: str = ""
+    """The function of which each call is an observation, or its end after ``::``; empty: none. It is recorded in any case."""
+
     def __bool__(self) -> bool:
         return bool(self.select or self.exclude)
 
@@ -45,7 +48,11 @@ class Globs:
         """Whether a function that has these names is recorded."""
         known = list(names)
         selected = not self.select or any(map(_pattern(self.select).match, known))
-        return selected and not any(map(_pattern(self.exclude).match, known))
+        return (selected and not any(map(_pattern(self.exclude).match, known))) or self.observes(known)
+
+    def observes(self, names: Iterable[str]) -> bool:
+        """Whether each call of a function that has these names is an observation."""
+        return bool(self.per) and any(name == self.per or name.endswith("::" + self.per) for name in names)
 
 
 @cache
@@ -63,7 +70,11 @@ def chosen(named: Mapping[int, SizeAndNames], globs: Globs) -> bytes:
     places = np.zeros(len(named), PLACE)
     for place, offset in zip(places, sorted(named), strict=True):
         size, names = named[offset]
-        place["offset"], place["size"], place["wanted"] = offset, size or 2**31 - 1, globs.wants(names)
+        place["offset"], place["size"], place["wanted"] = (
+            offset,
+            size or 2**31 - 1,
+            globs.wants(names) + globs.observes(names),
+        )
     head = np.array([(_MAGIC, len(places), not globs.select)], HEAD)
     return head.tobytes() + places.tobytes()
 

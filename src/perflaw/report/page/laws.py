@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perflaw.laws.tree import distribution_tree, expression_tree
 from perflaw.report import law_words as words
-from perflaw.report.annotations import predicted_text, program_text
+from perflaw.report.annotations import execution, predicted_text, program_text
 from perflaw.report.documents import annotate_document
 from perflaw.report.page import curve_columns, flat, packed, shortened
 from perflaw.report.quantity import NOTHING, UNKNOWN, count, counted, interval, is_known, number, percent, quantity
@@ -69,9 +69,12 @@ def laws_data(
             )
         )
     rows = [_row(one, key, bool(at)) for one, key in zip(documents, keys, strict=True)]
-    per = rows[0]["per"] if rows else "call"
+    whole_one = execution(whole["per"])
+    per = whole_one if rows and rows[0]["per"] == "run" else "call"
     return {
-        "predicted": f"run at {words.features_text(at)}" if at else f"predicted per {per}",
+        "execution": whole_one,
+        "per": per,
+        "predicted": f"{whole_one} at {words.features_text(at)}" if at else f"predicted per {per}",
         "program": _program(whole["program"], documents[0]["unit"]) if whole["program"] and documents else None,
         "rows": rows,
         "annotations": texts,

@@ -34,7 +34,7 @@ function words(row, data) {
   const { once } = data;
   const ofRuns = row.per === "run" || once;
   const readable = named("span", { class: "readable" }, ofRuns ? row.text.law : text.run?.law);
-  const run = run_law ? [lawSection(once ? "per run, which calls it once:" : "per run:", run_law, { ...text.run, predictions: runPredictions(text) }, readable)] : [];
+  const run = run_law ? [lawSection(`per ${report.execution}${once ? ", which calls it once" : ""}:`, run_law, { ...text.run, predictions: runPredictions(text), execution: report.execution }, readable)] : [];
   return [
     ...(ofRuns ? run : []),
     featureList(features, used),
@@ -111,7 +111,7 @@ function lawSection(title, law, text, condition) {
     element("h3", null, title, " ", condition ?? ""),
     law.reason ? named("p", { class: `reason is-${law.verdict}` }, law.reason) : "",
     element("div", { class: "expression" }, named("code", null, law.expression), copyButton(law.expression)),
-    predictionTable(text.predictions),
+    predictionTable(text.predictions, text.execution),
     factList(text.facts.filter(([, value]) => value)),
     alternatives(law.alternatives, text.alternatives));
 }
@@ -120,9 +120,9 @@ function factList(facts) {
   return element("dl", null, facts.map(([name, value]) => [element("dt", null, name), named("dd", null, value)]));
 }
 
-function predictionTable(rows) {
+function predictionTable(rows, execution = "run") {
   if (!rows.length) return "";
-  const heads = ["at", "expected", `${CONFIDENCE.words} of the mean`, `${CONFIDENCE.words} of a new run`];
+  const heads = ["at", "expected", `${CONFIDENCE.words} of the mean`, `${CONFIDENCE.words} of a new ${execution}`];
   return element("table", { class: "plain predictions" },
     element("thead", null, element("tr", null, heads.map((text, i) =>
       element("th", { scope: "col", class: i ? "number" : null }, text)))),

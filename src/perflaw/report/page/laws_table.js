@@ -18,7 +18,7 @@ const sorting = { column: null, down: false };
 function showTable() {
   const metrics = new Set(report.rows.map((row) => row.metric));
   const several = metrics.size > 1;
-  COLUMNS.find((column) => column.name === "law").title = `law of ${several ? "cost" : [...metrics][0]} per ${report.rows[0]?.per ?? "call"}`;
+  COLUMNS.find((column) => column.name === "law").title = `law of ${several ? "cost" : [...metrics][0]} per ${report.per}`;
   COLUMNS.find((column) => column.name === "predicted").title = report.predicted;
   order = report.rows.map((row, index) => ({ index, row, element: rowElement(row, index, several) }));
   // The style lays rows out one by one, which removes the roles of a table from them: they are set here.
@@ -35,7 +35,7 @@ function showWhole({ text, parts }) {
     element("td", { class: "number" }, part.share), named("td", null, part.component), named("td", null, part.law),
     element("td", null, part.growth, element("span", { class: "quiet" }, ` ${part.interval}`)),
     element("td", { class: "number" }, predictedText(part.predicted))));
-  const heads = ["share", "no function", "law per run", "grows as", report.predicted];
+  const heads = ["share", "no function", `law per ${report.execution}`, "grows as", report.predicted];
   const head = element("tr", null, heads.map((title, i) => element("th", { scope: "col", class: i % 4 ? null : "number" }, title)));
   const whole = document.getElementById("whole");
   whole.hidden = false;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.record.build import cache_folder
+from perflaw.record.cache import cache_folder
 from tests.pages import Commands, difference, pieces, read_page, vocabulary
 
 ROOT = Path(__file__).parents[1]

@@ -1,5 +1,6 @@
 """The native core is built on demand, once; where it cannot be, the reason says what to install."""
 
+import fcntl
 import os
 import runpy
 import sys
@@ -12,6 +13,8 @@ import pytest
 
 from perflaw.errors import TargetError, UsageError
 from perflaw.record import build
+from perflaw.record.build import BuildError
+from perflaw.record.cache import cache_folder, keep, read_kept
 from perflaw.record.python.interpreter import Interpreter, probe
 from perflaw.record.python.tracers import NativeTracer, PythonTracer
 from perflaw.record.tracers import choose, foresee, unfit
@@ -158,13 +161,62 @@ def test_a_cache_that_cannot_be_written(native, tmp_path, monkeypatch):
 
 
 @pytest.mark.any_python
+@pytest.mark.parametrize("place", ["cache", "above", "library"])
+@pytest.mark.parametrize("how", ["owner", "mode"])
+def test_what_another_user_could_have_changed_is_neither_loaded_nor_read(native, tmp_path, monkeypatch, place, how):
+    folder = tmp_path / "above" / "cache"
+    monkeypatch.setenv("PERFLAW_CACHE", str(folder))
+    library = build.build(build.core())
+    keep("kept", b"content")
+    assert (build.ready(build.core()), read_kept("kept")) == (library, b"content")
+    changed = {"cache": folder, "above": folder.parent, "library": library}[place]
+    if how == "owner":
+        os.chown(changed, 65534, -1)
+    else:
+        changed.chmod(0o777)
+    for use in (build.ready, build.build):
+        with pytest.raises(
+            BuildError, match=r"another user could have changed it: .*(belongs to user 65534|others may)"
+        ):
+            use(build.core())
+    assert read_kept("kept") == (b"content" if place == "library" else None)
+    monkeypatch.setenv("PERFLAW_CACHE", str(tmp_path / "link"))
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(BuildError):
+        build.build(build.core())
+
+
+@pytest.mark.any_python
+def test_nothing_new_is_built_where_others_may_write(native, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERFLAW_CACHE", str(tmp_path))
+    tmp_path.chmod(0o777)
+    assert "others may write to" in refused(build.core()).why
+    keep("kept", b"content")
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.any_python
+def test_what_a_recorder_left_that_was_killed_while_it_compiled_is_removed(native, tmp_path):
+    left, busy = (tmp_path / "cache" / f"building-{name}" for name in ("left", "busy"))
+    for folder in (left, busy):
+        folder.mkdir(parents=True, mode=0o700)
+        os.utime(folder, (0, 0))
+    (tmp_path / "cache").chmod(0o700)
+    held = os.open(busy, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    build.build(build.core())
+    os.close(held)
+    assert [path.name for path in (tmp_path / "cache").glob("building-*")] == ["building-busy"]
+
+
+@pytest.mark.any_python
 def test_the_cache_is_where_people_keep_caches(monkeypatch, tmp_path):
     monkeypatch.delenv("PERFLAW_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "relative, which is to be ignored")
-    assert build.cache_folder() == tmp_path / ".cache" / "perflaw"
+    assert cache_folder() == tmp_path / ".cache" / "perflaw"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert build.cache_folder() == tmp_path / "xdg" / "perflaw"
+    assert cache_folder() == tmp_path / "xdg" / "perflaw"
 
 
 def test_the_native_tracer_is_chosen_where_it_builds(native):

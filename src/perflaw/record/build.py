@@ -1,9 +1,8 @@
 """Compiles the native libraries when they are first needed, and keeps them in a cache folder.
 
-A tracer has to fit the target's exact interpreter, so no wheel can contain it. The cache folder is ``$PERFLAW_CACHE``, else
-``$XDG_CACHE_HOME/perflaw``, else ``~/.cache/perflaw``. A library's file name contains a digest of everything that the library
-depends on: sources, interpreter, compiler and flags. A change of any of them gives another file, so an existing file is
-always valid, and no file is overwritten while a program has it mapped.
+A tracer has to fit the target's exact interpreter, so no wheel can contain it. A library's file name contains a digest of
+everything that the library depends on: sources, interpreter, compiler and flags. A change of any of them gives another
+file, so an existing file is always valid, and no file is overwritten while a program has it mapped.
 """
 
 from __future__ import annotations
@@ -26,7 +25,9 @@ from typing import Final
 
 import perflaw
 from perflaw.errors import PerflawError
+from perflaw.record.cache import cache_folder, distrust, make_cache_folder
 from perflaw.record.python.interpreter import Interpreter
+from perflaw.record.unfinished import is_abandoned
 
 PACKAGE: Final = Path(perflaw.__file__).parent
 FLAGS: Final = (
@@ -38,6 +39,10 @@ UNUSED_S: Final = 60 * 86400
 """A cached file that no recording has used for this time is removed at the next compilation."""
 _CACHED: Final = ("_perflaw_native-*", "libperflaw_*", "dwarf-*", "patches-*")
 """Names of the files in the cache."""
+_BUILDING: Final = "building-"
+"""Prefix of the folders in which libraries are compiled."""
+_LOCKED_S: Final = 5.0
+"""Time in which a recorder locks the folder that it has made."""
 _LOAD_LIBRARY: Final = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
 _LOAD_EXTENSION: Final = (
     "import sys, importlib.util as util;"
@@ -118,14 +123,6 @@ def sources_folder() -> Path:
     return installed if installed.is_dir() else PACKAGE.parents[1] / "native"
 
 
-def cache_folder() -> Path:
-    """The folder that keeps what was built; it may not exist yet."""
-    if chosen := os.environ.get("PERFLAW_CACHE"):
-        return Path(chosen)
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "perflaw"
-
-
 def compiler() -> tuple[str, ...]:
     """The command ``$CC`` with its options, else the first C compiler on PATH; empty if there is none."""
     wanted = shlex.split(os.environ.get("CC", ""))
@@ -138,7 +135,19 @@ def compiler() -> tuple[str, ...]:
 def ready(product: Product) -> Path | None:
     """The built library; None if it is not built yet. This reads all sources, which takes about a millisecond."""
     library = _library_file(product)
-    return library if library.exists() else None
+    return library if _is_kept(library) else None
+
+
+def _is_kept(library: Path) -> bool:
+    """Whether the library is in the cache; BuildError if another user could have changed it."""
+    try:
+        why = distrust(library)
+    except OSError:  # it is not there
+        return False
+    if why:
+        problem = f"{library}: not loaded, for another user could have changed it"
+        raise BuildError(problem, why, "PERFLAW_CACHE=~/perflaw-cache perflaw …")
+    return True
 
 
 def obstacle(product: Product) -> BuildError | None:
@@ -158,14 +167,14 @@ def obstacle(product: Product) -> BuildError | None:
 def build(product: Product, tell: Tell = lambda text: None) -> Path:
     """The built library, which is compiled first if need be. BuildError says why that fails and what to install."""
     library = _library_file(product)
-    if library.exists():
+    if _is_kept(library):
         with suppress(OSError):  # the cache may belong to another user
             os.utime(library)
         return library
     if error := obstacle(product):
         raise error
     with _locked(library):
-        if library.exists():  # another recorder built it while this one waited
+        if _is_kept(library):  # another recorder built it while this one waited
             return library
         log = _log_file(library)
         with suppress(OSError):  # there is no log unless the last compilation failed
@@ -228,11 +237,13 @@ def _locked(library: Path) -> Iterator[None]:
     """Hold the lock of a library, so that of several recorders only one compiles it."""
     lock = library.with_suffix(".lock")
     try:
-        library.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_cache_folder()
         file = lock.open("wb")
     except OSError as error:
         why = f"{library.parent}: {error.strerror}"
-        raise BuildError("the native core: nowhere to keep it", why, "PERFLAW_CACHE=/tmp/perflaw perflaw …") from error
+        raise BuildError(
+            "the native core: nowhere to keep it", why, "PERFLAW_CACHE=~/perflaw-cache perflaw …"
+        ) from error
     with file:
         with suppress(OSError):  # a file system without locks: both compile, and the later rename wins
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -249,7 +260,8 @@ def _compile(product: Product, library: Path) -> None:
     Files of the cache that have not been used for long are removed afterwards.
     """
     log = _log_file(library)
-    with tempfile.TemporaryDirectory(prefix="building-", dir=library.parent) as folder:
+    _remove_abandoned(library.parent)
+    with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=library.parent) as folder, _held(Path(folder)):
         part = Path(folder) / library.name
         failure = _link(product, [*compiler(), *product.optional], part)
         if failure and product.optional:
@@ -261,12 +273,33 @@ def _compile(product: Product, library: Path) -> None:
         if failure:
             log.write_text(failure)
             raise _logged_error(product, log)
+        part.chmod(0o755)  # whatever the umask is
         part.replace(library)
         log.unlink(missing_ok=True)
     for path in [path for pattern in _CACHED for path in library.parent.glob(pattern)]:
         with suppress(OSError):  # another recorder may remove it at the same moment
             if time.time() - path.stat().st_mtime > UNUSED_S:
                 path.unlink()
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder, which the system releases when the recorder ends in whatever way."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_abandoned(cache: Path) -> None:
+    """Remove the folders of recorders that were killed while they compiled."""
+    for folder in cache.glob(f"{_BUILDING}*"):
+        with suppress(OSError):  # it is removed just now
+            if is_abandoned(folder) and time.time() - folder.stat().st_mtime > _LOCKED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _link(product: Product, command: Sequence[str], part: Path) -> str:

@@ -15,7 +15,8 @@ from typing import Final
 
 from perflaw.errors import PerflawError, TargetError
 from perflaw.record.attach.injection import refusal
-from perflaw.record.build import BuildError, build, cache_folder, compiler, core
+from perflaw.record.build import BuildError, build, compiler, core
+from perflaw.record.cache import cache_folder
 from perflaw.record.compiled.gcov_files import OLDEST, installed_gcov
 from perflaw.record.launch import understand
 from perflaw.record.php.tracer import PACKAGES as PHP_PACKAGES

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from perflaw.record.build import cache_folder
+from perflaw.record.cache import keep, read_kept
 from perflaw.types.recordings import HeapCosts
 
 _MEASURE: Final = """
@@ -60,21 +60,19 @@ _MAX_S: Final = 20.0
 @cache
 def heap_costs() -> HeapCosts | None:
     """The costs on this machine; None if they cannot be measured. A second of CPU time, once for each machine."""
-    place = cache_folder() / f"heap-{_identity()}.json"
-    with suppress(OSError, ValueError, TypeError, KeyError):  # it was not measured yet, or cannot be read
-        return _read(place.read_text())
+    name = f"heap-{_identity()}.json"
+    with suppress(ValueError, TypeError, KeyError):  # it was not measured yet, or is damaged
+        return _read(read_kept(name) or b"")
     try:
         command = [sys.executable, "-I", "-S", "-c", _MEASURE]
         costs = _read(subprocess.run(command, capture_output=True, text=True, timeout=_MAX_S, check=True).stdout)
     except (OSError, ValueError, TypeError, KeyError, subprocess.SubprocessError):
         return None
-    with suppress(OSError):  # the folder is read-only: measured again next time
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        place.write_text(json.dumps(asdict(costs)))
+    keep(name, json.dumps(asdict(costs)).encode())
     return costs
 
 
-def _read(text: str) -> HeapCosts:
+def _read(text: str | bytes) -> HeapCosts:
     columns = json.loads(text)
     whole = (tuple(map(int, columns[name])) for name in ("blocks", "objects"))
     return HeapCosts(*whole, *(tuple(map(float, columns[name])) for name in ("visit_ns", "free_ns")))

@@ -1,7 +1,8 @@
 """Connections between machines, and the listener for them: TCP, TLS, then the token.
 
 A new peer gets a few seconds and a few kilobytes to show the token, and delays no other peer: every connection is greeted
-in its own thread. There are few such threads; further peers are turned away at once.
+in its own thread. There are few such threads. If all are taken, a new peer takes the place of the one that has been
+silent for longest, of the address with most of them, so that idle strangers keep nobody out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import ssl
 import stat
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,8 +229,10 @@ def _words(error: Exception) -> str:
     return (getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)).replace("_", " ")
 
 
-GREETERS: Final = 8
+GREETERS: Final = 32
 """New peers that are greeted at the same time."""
+GREETERS_OF_ADDRESS: Final = 8
+"""New peers of one address that are greeted at the same time."""
 WAITING: Final = 8
 """Greeted connections that may wait for ``accept``."""
 
@@ -276,7 +279,11 @@ class Listener:
         self.refusals = 0
         """Number of peers that were turned away."""
         self._ready: queue.Queue[StreamChannel] = queue.Queue(WAITING)
-        self._greeters = threading.Semaphore(GREETERS)
+        self._strangers: dict[socket.socket, str] = {}
+        """Handles of the connections that are being greeted and the addresses of their peers, the oldest first."""
+        self._threads = threading.Semaphore(2 * GREETERS)
+        """Threads that greet: those of strangers that had to give way take a moment to end."""
+        self._lock = threading.Lock()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
@@ -302,22 +309,41 @@ class Listener:
         while not self._closing.is_set():
             try:
                 connection, peer = self._socket.accept()
+                handle = connection.dup()
             except OSError:
                 self._closing.wait(0.05)  # the peer went before it was accepted, or descriptors ran out for a moment
                 continue
-            if self._greeters.acquire(blocking=False):
-                threading.Thread(target=self._greet, args=(connection, peer), daemon=True).start()
+            if self._threads.acquire(blocking=False):
+                self._admit(handle, peer[0])
+                threading.Thread(target=self._greet, args=(connection, handle, peer), daemon=True).start()
             else:
                 connection.close()
+                handle.close()
                 self._note_refusal(peer, "too many peers at once")
 
-    def _greet(self, plain: socket.socket, peer: Any) -> None:
+    def _admit(self, handle: socket.socket, address: str) -> None:
+        """Note a stranger; where there are too many, the oldest of the address with most of them gives way."""
+        with self._lock:
+            addresses = Counter(self._strangers.values())
+            crowded = address if addresses[address] >= GREETERS_OF_ADDRESS else ""
+            if not crowded and addresses.total() >= GREETERS:
+                crowded = addresses.most_common(1)[0][0]
+            oldest = next((one for one, other in self._strangers.items() if other == crowded), None)
+            if oldest:
+                del self._strangers[oldest]
+                with suppress(OSError):  # it has gone
+                    oldest.shutdown(socket.SHUT_RDWR)  # wakes the thread that greets it
+            self._strangers[handle] = address
+
+    def _greet(self, plain: socket.socket, handle: socket.socket, peer: Any) -> None:
+        begun = time.monotonic()
         try:
             notice_silence(plain)
             secured = secure(plain, self._context, self._greeting_s, server_side=True)
             channel = StreamChannel(Tls(secured), f"{peer[0]}:{peer[1]}", UNGREETED, self._greeting_s)
             try:
-                hello = expect(channel, "hello", self._greeting_s).document
+                left_s = max(0.0, begun + self._greeting_s - time.monotonic())
+                hello = expect(channel, "hello", left_s).document
                 if not is_token(hello.get("token"), self._token):
                     raise _refuse(channel, "wrong token", "both sides read --token-file: the files differ")
                 if hello.get("protocol") != PROTOCOL:
@@ -329,13 +355,20 @@ class Listener:
                 channel.close()
                 raise
         except (OSError, ValueError, WireError, queue.Full) as error:
-            self._note_refusal(peer, "nobody accepts" if isinstance(error, queue.Full) else str(error))
+            with self._lock:
+                gave_way = handle not in self._strangers
+            why = "nobody accepts" if isinstance(error, queue.Full) else str(error)
+            self._note_refusal(peer, "too many peers at once, and this one was silent" if gave_way else why)
         finally:
-            self._greeters.release()
+            with self._lock:
+                self._strangers.pop(handle, None)
+                handle.close()
+            self._threads.release()
 
     def _note_refusal(self, peer: Any, why: str) -> None:
-        self.refusals += 1
-        self.refused.append(f"{peer[0]}: {why}")
+        with self._lock:
+            self.refusals += 1
+            self.refused.append(f"{peer[0]}: {why}")
 
 
 def _refuse(channel: StreamChannel, what: str, why: str) -> WireError:

@@ -11,6 +11,7 @@ from perflaw.errors import UsageError
 from perflaw.wire.channel import HEADER, MAGIC, Closed, MessageLimits, WireError, encode
 from perflaw.wire.tls import (
     GREETERS,
+    GREETERS_OF_ADDRESS,
     Address,
     Listener,
     connect,
@@ -140,11 +141,32 @@ def test_a_peer_that_says_nothing_is_ended(listener, plain, secured):
 
 
 def test_strangers_do_not_keep_others_out(listener, secrets, plain):
-    strangers = [plain() for _ in range(GREETERS - 1)]
+    strangers = [plain() for _ in range(2 * GREETERS)]
     client = connect(listener.address, TOKEN, secrets.certificate)
     listener.accept(5).close()
     client.close()
     assert all(ended(stranger) for stranger in strangers)
+
+
+def test_an_address_with_many_strangers_makes_no_other_address_wait(secrets):
+    context = serving(secrets.certificate, secrets.key)
+    listening = Listener(Address("", 0), TOKEN, context, greeting_s=60.0)
+    port = listening.address.port
+    others = [socket.create_connection(("127.0.0.2", port), source_address=("127.0.0.3", 0)) for _ in range(3)]
+    crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(GREETERS)]
+    until(lambda: listening.refusals == GREETERS - GREETERS_OF_ADDRESS)
+    assert {why.partition(",")[0] for why in listening.refused} == {"127.0.0.1: too many peers at once"}
+    for number in range(4, 8):
+        crowd += [
+            socket.create_connection(("127.0.0.1", port), source_address=(f"127.0.0.{number}", 0)) for _ in range(6)
+        ]
+    client = connect(Address("127.0.0.1", port), TOKEN, secrets.certificate)
+    assert listening.accept(5) is not None
+    client.close()
+    assert not any("127.0.0.3" in why for why in listening.refused)
+    listening.close()
+    for connection in (*others, *crowd):
+        connection.close()
 
 
 def test_a_crowd_of_strangers_is_turned_away_and_the_next_comes_in(listener, secrets, plain):

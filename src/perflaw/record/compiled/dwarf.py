@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from perflaw.record.build import cache_folder
+from perflaw.record.cache import keep, read_kept
 from perflaw.record.compiled import elf as elf_module
 from perflaw.record.compiled.elf import Elf, open_elf
 
@@ -65,16 +65,12 @@ def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode
     with open_elf(module) as elf:
         if elf is None:
             return {}
-        place = cache_folder() / f"dwarf-{code_version()}-{elf.identity}.json"
-        known = _read_cache(place)
+        name = f"dwarf-{code_version()}-{elf.identity}.json"
+        known = _read_cache(name)
         missing = [offset for offset in offsets if offset not in known]
         if missing:
             known.update(_read(elf, missing))
-            with suppress(OSError):  # nobody may write to the cache: the next recording reads the DWARF again
-                place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                part = place.with_suffix(".part")
-                part.write_text(json.dumps({str(offset): asdict(code) for offset, code in known.items()}))
-                part.replace(place)
+            keep(name, json.dumps({str(offset): asdict(code) for offset, code in known.items()}).encode())
     return {offset: known[offset] for offset in offsets if offset in known}
 
 
@@ -88,16 +84,14 @@ def code_version() -> str:
     return digest.hexdigest()
 
 
-def _read_cache(place: Path) -> dict[int, FunctionCode]:
+def _read_cache(name: str) -> dict[int, FunctionCode]:
     """The functions of a cache file by offset; empty if there is no such file, or it is damaged."""
-    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):  # DWARF is read again
-        cached: Mapping[str, Mapping[str, Any]] = json.loads(place.read_text())
+    with suppress(ValueError, TypeError, AttributeError, KeyError):  # DWARF is read again
+        cached: Mapping[str, Mapping[str, Any]] = json.loads(read_kept(name) or b"{}")
         codes = {}
         for offset, fields in cached.items():
             lines = tuple((first, last, line) for first, last, line in fields["lines"])
             codes[int(offset)] = FunctionCode(**{**fields, "parameters": tuple(fields["parameters"]), "lines": lines})
-        with suppress(OSError):  # files that nobody has used for long are removed
-            place.touch()
         return codes
     return {}
 

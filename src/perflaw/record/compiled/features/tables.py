@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.record.build import cache_folder
+from perflaw.record.cache import keep, read_kept
 from perflaw.record.compiled.code import entry_points
 from perflaw.record.compiled.dwarf import (
     HEADERS,
@@ -114,22 +114,14 @@ def feature_table(module: Path, returns: int, with_libraries: bool = False) -> b
     number = int(index.units_at(np.array([returns + index.base - 1]))[0])
     if number == _NO_UNIT:
         return _without_features(index, number)
-    place = (
-        cache_folder() / f"dwarf-features-{_version()}-{index.identity}-{number:x}{'-libraries' * with_libraries}.table"
-    )
-    with suppress(OSError):  # it is not kept yet
-        kept = place.read_bytes()
-        place.touch()  # files that nobody has used for long are removed
+    name = f"dwarf-features-{_version()}-{index.identity}-{number:x}{'-libraries' * with_libraries}.table"
+    if kept := read_kept(name):
         return kept
     try:
         table = _compile(module, index, number, with_libraries)
     except Exception:  # damaged debug information may raise anything, and costs the features, not the recording
         return _without_features(index, number)
-    with suppress(OSError):  # nobody may write to the cache: the next recording reads the types again
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part = place.with_suffix(".part")
-        part.write_bytes(table)
-        part.replace(place)
+    keep(name, table)
     return table
 
 

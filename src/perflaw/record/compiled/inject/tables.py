@@ -5,6 +5,7 @@ The layout of the table is that of native/compiled/inject/patches.c.
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
@@ -18,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.record.build import cache_folder
+from perflaw.record.cache import keep, read_kept
 from perflaw.record.compiled import code as code_module
 from perflaw.record.compiled import elf as elf_module
 from perflaw.record.compiled.code import code_of, entry_points
@@ -87,19 +88,13 @@ def _patches(module: Path, size: int, time: int) -> ModulePatches:
     with open_elf(module) as elf:
         if elf is None or elf.file["e_machine"] != _MACHINE or elf.file.elfclass != 64:
             return _NOTHING
-        place = cache_folder() / f"patches-{_version()}-{elf.identity}.npz"
-        with suppress(OSError, ValueError, KeyError):  # it is not kept yet, or damaged
-            with np.load(place) as kept:
-                known = ModulePatches(*(kept[name] for name in _ARRAYS))
-            place.touch()  # files that nobody has used for long are removed
-            return known
-        made = _make(elf)
-        with suppress(OSError):  # nobody may write to the cache: the next recording makes them again
-            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            part = place.with_suffix(".part")
-            with part.open("wb") as file:
-                np.savez(file, **{name: getattr(made, name) for name in _ARRAYS})
-            part.replace(place)
+        file = f"patches-{_version()}-{elf.identity}.npz"
+        if content := read_kept(file):
+            with suppress(OSError, ValueError, KeyError), np.load(io.BytesIO(content)) as kept:  # it is damaged
+                return ModulePatches(*(kept[name] for name in _ARRAYS))
+        made, stream = _make(elf), io.BytesIO()
+        np.savez(stream, **{name: getattr(made, name) for name in _ARRAYS})
+        keep(file, stream.getvalue())
         return made
 
 

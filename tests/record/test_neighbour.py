@@ -24,7 +24,7 @@ def neighbour(benchmark_module):
 def test_time_off_the_cpu_while_functions_are_defined_counts_once(neighbour, tmp_path):
     """Kernels like to take the CPU away at the end of a system call, such as those of the tracer's own work."""
     (tmp_path / "imports.py").write_text(f"import {MODULES}\n")
-    command = ["record", "--tracer", "native", "--metric", "cpu", "--select", "*", "--repeat", "3", "--"]
+    command = ["record", "--tracer", "native", "--metric", "cpu", "--select", "*", "--"]
     with neighbour.neighbours(6):
         subprocess.run(
             [sys.executable, "-m", "perflaw", *command, sys.executable, "imports.py"],

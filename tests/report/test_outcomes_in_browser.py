@@ -92,6 +92,7 @@ def test_diff_draws_the_old_law_with_the_new_one(changed: Shown) -> None:
     assert changed.tab.inner_text("#detail .outcome").startswith("diff: ✓ better")
 
 
+@pytest.mark.slow
 def test_two_thousand_verdicts_are_quick_to_open(browser: Browser, tmp_path_factory: Pages) -> None:
     many = factory.many(2000, size=3)
     document = outcomes_factory.checked()

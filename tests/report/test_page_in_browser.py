@@ -166,6 +166,7 @@ def test_an_empty_experiment_says_what_to_do(browser: Browser, tmp_path: Path) -
     shown.tab.close()
 
 
+@pytest.mark.slow
 def test_two_thousand_components_open_and_sort(browser: Browser, tmp_path: Path) -> None:
     shown = Shown(browser, tmp_path / "many.html", factory.many(2000, size=3))
     shown.tab.wait_for_function(DRAWN)

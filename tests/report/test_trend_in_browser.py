@@ -225,6 +225,7 @@ def test_nothing_varies(browser: Browser, tmp_path: Path) -> None:
     page.close()
 
 
+@pytest.mark.slow
 def test_fifteen_hundred_clusters_open(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "many.html"
     page = Trends(browser, path, [], trend=trends_factory.many())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from perflaw.confidence import LEVEL
 from perflaw.laws.tree import Call, Name
 from perflaw.learn.program.exact import exact_laws
-from perflaw.learn.program.terms import ONE, Monomial, TermSum, in_plain_terms, monomial, restricted, terms_from
+from perflaw.learn.program.terms import ONE, Monomial, TermSum, in_plain_terms, monomial, restricted, terms_from, values
 from perflaw.learn.program.units import MAX_SPREAD
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.types import Law
@@ -45,6 +45,13 @@ class CountLaw:
     """The law with its intervals; None where the count is given exactly."""
     begun: tuple[str, float] | None = None
     """Feature and its largest value, if there are calls at this size alone: how they and their costs grow is unknown."""
+
+    def values(self, features: Mapping[str, Array], count: int) -> Array:
+        """The expected count at ``count`` points, (count,)."""
+        if self.terms.keys() == {()}:
+            return np.full(count, self.terms[()])
+        keys = list(self.terms)
+        return np.asarray(np.array([self.terms[key] for key in keys]) @ values(keys, features, count))
 
     def spread(self, point: Point) -> float:
         """Standard deviation of the logarithm of the expected count at a point; 0 where it is exact.

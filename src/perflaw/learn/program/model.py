@@ -13,28 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.confidence import HIGH, LOW
 from perflaw.learn.program.collections import learn_full_collections
 from perflaw.learn.program.counts import CountLaw, Point, learn_counts, proportional
 from perflaw.learn.program.ends import learn_ends
-from perflaw.learn.program.terms import ONE, Monomial, TermSum, product, values
+from perflaw.learn.program.terms import ONE, Monomial, product, values
 from perflaw.learn.program.units import MIN_RUNS, UnitCosts, learn_units
-from perflaw.types import CPU, TIME, Component, Prediction, ProgramCosts, Run
+from perflaw.types import Component, ProgramCosts, Run
 from perflaw.types.programs import OUTSIDE
 from perflaw.types.recordings import COLLECTING
 
 Array = NDArray[np.float64]
 
-DRAWS: Final = 200
-"""Draws behind an interval."""
-FARTHEST: Final = 50.0
-"""Largest logarithm by which a draw drifts from the law: far beyond what is told as unknown."""
 MIN_STRAND: Final = 0.02
 """Share of a function's cost from which contexts may be on their own."""
 NEARLY: Final = 0.02
@@ -51,21 +45,6 @@ SAME_ORDER: Final = 0.95
 """Rank correlation from which two features say the same."""
 AGREEMENT: Final = 0.01
 """Relative error of the calls of a cell that the laws of its strands may always have."""
-
-
-DISTURBED: Final = 2.0
-"""Each recorded call costs the program up to so many times the cost of an event beyond the tracer's own time.
-
-The tracer takes its own time out of all costs, but not that it displaces the program's data and code from the caches:
-measured at nothing in hot loops, and at up to twice the cost of an event in code that seldom runs.
-"""
-REFILL_NS: Final = 50_000.0
-"""Each time the program loses its CPU to another, it may take up to so long to fill the caches anew.
-
-From some microseconds to a millisecond, by the data in use (Li, Ding and Shen 2007, Quantifying the cost of context
-switch)."""
-MOST_DISTURBED: Final = 0.5
-"""Largest share of a cost that is put down to the two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,152 +163,11 @@ class CostModel:
 
     def inclusive_costs(self, point: Point) -> Array:
         """Expected inclusive cost of a run at a point in each function, (F,)."""
-        return self.active.sum(self._strand_costs({name: np.array([value]) for name, value in point.items()}))
+        return self.active.sum(self.strand_costs({name: np.array([value]) for name, value in point.items()}))
 
-    def _strand_costs(self, at: Mapping[str, Array]) -> Array:
+    def strand_costs(self, at: Mapping[str, Array]) -> Array:
+        """Expected cost of each strand where the features have some values, (K,)."""
         return np.asarray(self.coefficients @ values(list(self.monomials), at, 1)[:, 0])
-
-    def predict(self, point: Point) -> Forecasts:
-        """Costs of a run at a point, with draws of the whole tree."""
-        at = {name: np.array([float(value)]) for name, value in point.items()}
-        strands = self._strand_costs(at)
-        # Costs of the strands in each draw, (K, DRAWS). Functions with the same law of calls share their draw, and all share
-        # the error of the runs' median speed.
-        random = np.random.default_rng(0)
-        normal: dict[int, Array] = {}
-        spread: dict[int, float] = {}
-        unit: dict[int, Array] = {}
-        out = np.empty((len(strands), DRAWS))
-        speeds = np.log(self.units.speed)
-        # The median of R normal numbers has 1.25 times the standard error of their mean.
-        error = 1.25 * (speeds.std(ddof=1) if speeds.size > 1 else 0.0) / np.sqrt(max(speeds.size, 1))
-        common = random.standard_t(max(speeds.size - 1, 1), DRAWS) * error
-        units = self._term_values(at)
-        # Logarithm of how far the point is beyond the data, in the feature in which it is farthest; 0 within the data.
-        tops = {name: float(x.max()) for name, x in self.features.items()}
-        far = [log(float(at[name][0]) / top) for name, top in tops.items() if top > 0 and at[name][0] > top]
-        beyond = max(far, default=0.0)
-        for k, strand in enumerate(self.strands):
-            law = id(strand.count)
-            if law not in normal:
-                normal[law], spread[law] = random.normal(size=DRAWS), strand.count.spread(point)
-            if strand.cell not in unit:
-                unit[strand.cell] = self._unit_draws(strand.cell, units[strand.cell], beyond, random)
-            out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.cell]
-        # A program is disturbed as a whole: not at all in half of the draws, in the others by up to the most.
-        disturbed = np.maximum(random.uniform(-1.0, 1.0, DRAWS), 0.0)
-        out *= 1.0 - self._disturbed_share(at, strands)[:, None] * disturbed
-        draws = np.maximum(out, 0.0)
-        machine = np.random.default_rng(1).normal(0.0, float(speeds.std(ddof=1)) if speeds.size > 1 else 0.0, DRAWS)
-        return Forecasts(
-            self.active.sum(strands), self.active.sum(draws), float(strands.sum()), draws.sum(axis=0), np.exp(machine)
-        )
-
-    def _disturbed_share(self, at: Mapping[str, Array], strands: Array) -> Array:
-        """Largest share of the costs of the strands (K,) at a point that tracer and other processes may have caused, (K,)."""
-        event_ns = [run.clock.event_ns for run in self.runs if run.clock.name != "fake"]
-        if self.costs.metric not in (CPU, TIME) or not event_ns:
-            return np.zeros(len(strands))
-        calls = self._calls([strand.count for strand in self.strands], at)
-        most = DISTURBED * float(np.median(event_ns)) * np.maximum(calls, 0.0)
-        shares = np.divide(most, strands, out=np.zeros(len(strands)), where=strands > 0)
-        machines = [(run.machine, cost) for run, cost in zip(self.runs, self.measured(), strict=True)]
-        switched = [
-            REFILL_NS * (machine.voluntary_switches + machine.involuntary_switches) / max(cost, 1.0)
-            for machine, cost in machines
-            if machine is not None
-        ]
-        shares += float(np.median(switched)) if switched else 0.0
-        return np.asarray(np.minimum(shares, MOST_DISTURBED))
-
-    def _calls(self, laws: Sequence[CountLaw | None], at: Mapping[str, Array]) -> Array:
-        """Calls at a point by some laws, many of which are the same one, (K,); 0 without a law."""
-        known = {id(law): float(_count(law.terms, at, 1)[0]) for law in {id(law): law for law in laws}.values() if law}
-        return np.array([known.get(id(law), 0.0) for law in laws])
-
-    def _term_values(self, at: Mapping[str, Array]) -> list[list[Array]]:
-        """Cost of each cell at a point for a unit of each coefficient, (k,), of each form of its unit cost."""
-        of_strand = np.array([strand.cell for strand in self.strands], dtype=np.intp)
-        counts = [strand.count for strand in self.strands], [strand.made for strand in self.strands]
-        calls, made = (np.bincount(of_strand, self._calls(laws, at), len(self.cells)) for laws in counts)
-        known: dict[int, Array] = {}
-        out = []
-        for cell, law in enumerate(self.units.laws):
-            forms = [one.form for one in law.forms]
-            for form in forms:
-                if id(form) not in known:
-                    known[id(form)] = values(list(form.terms), at, 1)[:, 0]
-            of_calls = [calls[cell] * known[id(form)] for form in forms]
-            out.append(
-                [
-                    np.append(each, made[cell] if form.by_calls else 1.0) if form.by_calls or form.first_call else each
-                    for form, each in zip(forms, of_calls, strict=True)
-                ]
-            )
-        return out
-
-    def _unit_draws(self, cell: int, units: Sequence[Array], beyond: float, random: np.random.Generator) -> Array:
-        """Cost of a cell in each draw, relative to the chosen law: errors of coefficients, drift, and forms left open."""
-        law = self.units.laws[cell]
-        size = float(law.forms[0].coefficients @ units[0])
-        # Forms are drawn by their weights, as by ``random.choice``, which takes longer.
-        cumulated = np.cumsum([one.weight for one in law.forms])
-        drawn = (cumulated / cumulated[-1]).searchsorted(random.random(DRAWS), side="right")
-        out = np.ones(DRAWS)
-        for place in np.flatnonzero(np.bincount(drawn)).tolist() if size > 0 else ():
-            one, mine = law.forms[place], drawn == place
-            errors = one.deviations @ random.normal(size=(one.coefficients.size, int(mine.sum())))
-            coefficients = np.maximum(one.coefficients[:, None] + errors, np.minimum(one.coefficients, 0.0)[:, None])
-            out[mine] = units[place] @ coefficients / size
-        drift = np.minimum(np.maximum(random.normal(0.0, law.drift * beyond, DRAWS), -FARTHEST), FARTHEST)
-        return np.minimum(np.maximum(out, 0.01), 100.0) * np.exp(drift)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Forecasts:
-    """Costs of a run at one point."""
-
-    inclusive: Array
-    """(F,) expected cost while each function is active."""
-    draws: Array
-    """(F, DRAWS) the same in each draw of the model."""
-    whole: float
-    """Expected cost of the run."""
-    whole_draws: Array
-    """(DRAWS,) the same in each draw."""
-    machine: Array
-    """(DRAWS,) speed of a new run in each draw, relative to the median run."""
-
-    def of_functions(self, point: Point) -> list[Prediction]:
-        """The predictions for all functions."""
-        return self._predictions(self.inclusive, self.draws, point)
-
-    def of_whole(self, point: Point) -> Prediction:
-        """The prediction for the whole run."""
-        return self._predictions(np.array([self.whole]), self.whole_draws[None], point)[0]
-
-    def relative_limits(self) -> Array:
-        """Limits of the mean of each function and of a new run, (4, F), divided by the mean; 1 where that is 0."""
-        means = np.maximum(self.inclusive, 0.0)
-        limits = np.array(self._limits(means, self.draws))
-        return np.divide(limits, means, out=np.ones_like(limits), where=means > 0)
-
-    def _predictions(self, means: Array, draws: Array, point: Point) -> list[Prediction]:
-        """Predictions from expected costs (n,) and their draws (n, DRAWS)."""
-        means = np.maximum(means, 0.0)
-        columns = (means, *self._limits(means, draws))
-        return [Prediction(dict(point), *five) for five in zip(*(one.tolist() for one in columns), strict=True)]
-
-    def _limits(self, means: Array, draws: Array) -> tuple[Array, Array, Array, Array]:
-        """Lower and upper ends of the intervals for means (n,) and for a new run, from draws (n, DRAWS)."""
-        low, high = np.quantile(draws, [LOW, HIGH], axis=1)
-        new_low, new_high = np.quantile(draws * self.machine, [LOW, HIGH], axis=1)
-        return (
-            np.minimum(low, means),
-            np.maximum(high, means),
-            np.minimum(new_low, means),
-            np.maximum(new_high, means),
-        )
 
 
 def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostModel:
@@ -569,21 +407,14 @@ def _agree(laws: Sequence[CountLaw], whole: CountLaw, calls: Array, features: Ma
     """Whether laws of strands together say as much of the calls (R,) of their cell as the law of the cell itself."""
 
     def error(several: Sequence[CountLaw]) -> tuple[float, bool]:
-        each = [_count(law.terms, features, calls.size) for law in several]
+        each = [law.values(features, calls.size) for law in several]
         used = calls > 0
         misfit = np.abs(np.sum(each, axis=0) - calls)[used] / calls[used]
         far = {name: np.full(1, 10.0 * x.max()) for name, x in features.items()}
-        return float(misfit.max(initial=0.0)), all(_count(law.terms, far, 1)[0] >= 0 for law in several)
+        return float(misfit.max(initial=0.0)), all(law.values(far, 1)[0] >= 0 for law in several)
 
     (of_strands, positive), (of_cell, _) = error(laws), error([whole])
     return positive and of_strands <= max(AGREEMENT, 1.5 * of_cell)
-
-
-def _count(terms: TermSum, features: Mapping[str, Array], count: int) -> Array:
-    if terms.keys() == {()}:
-        return np.full(count, terms[()])
-    keys = list(terms)
-    return np.asarray(np.array([terms[key] for key in keys]) @ values(keys, features, count))
 
 
 def _growing_shares(costs: ProgramCosts, group: NDArray[np.intp]) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.program.counts import Point
+from perflaw.learn.program.forecasts import forecast
 from perflaw.learn.program.model import CostModel
 from perflaw.types import GrowthSource
 
@@ -36,7 +37,7 @@ def growth_sources(model: CostModel, at: Point) -> tuple[GrowthSource, ...]:
     costs = model.costs
     if costs.edge_calls is None or not model.features or not model.features.keys() <= at.keys():
         return ()
-    forecasts = model.predict(at)
+    forecasts = forecast(model, at)
     found = []
     for edge, (caller, callee) in enumerate(costs.edges):
         along = costs.edge_calls[:, edge]

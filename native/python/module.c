@@ -10,6 +10,7 @@
 #include "functions.h"
 #include "greenlets.h"
 #include "python/counts/lines.h"
+#include "python/interpreter/offsets.h"
 #include "python/metrics/metrics.h"
 #include "naming.h"
 #include "process.h"
@@ -98,6 +99,11 @@ static PyObject *costs(PyObject *module, PyObject *nothing) {
     return PyBytes_FromStringAndSize((const char *)&recording.costs, sizeof recording.costs);
 }
 
+static PyObject *offsets(PyObject *module, PyObject *nothing) {
+    (void)module, (void)nothing;
+    return offsets_dict();
+}
+
 static PyObject *advance(PyObject *module, PyObject *arguments, PyObject *names) {
     (void)module;
     static char *keywords[] = {"ns", "busy", NULL};
@@ -113,6 +119,7 @@ static PyMethodDef methods[] = {
     {"start", start, METH_O, "Begin to record this process as the settings say."},
     {"finish", finish, METH_NOARGS, "End the recording; called at exit."},
     {"costs", costs, METH_NOARGS, "What the tracer costs on this machine, as bytes: the setting COSTS of another process."},
+    {"offsets", offsets, METH_NOARGS, "Where this interpreter keeps the frames of its threads, in bytes by name."},
     {"advance", (PyCFunction)(void (*)(void))advance, METH_VARARGS | METH_KEYWORDS,
      "Move the fake clock (--clock fake) forward by ns; with busy=False the thread was off the CPU meanwhile."},
     {0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 
@@ -11,7 +12,17 @@ from perflaw.cli.options import experiment_option, json_option
 from perflaw.errors import UsageError
 
 
-@click.command("mine", short_help="learn how long each function takes on each call path")
+class _WithCommand(click.Command):
+    """A command whose words after ``--`` are a program of their own, with options that are not ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the words after ``--`` aside."""
+        place = args.index("--") if "--" in args else len(args)
+        ctx.meta["perflaw.command"] = tuple(args[place + 1 :])
+        return super().parse_args(ctx, args[:place])
+
+
+@click.command("mine", cls=_WithCommand, short_help="learn how long each function takes on each call path")
 @experiment_option
 @click.option("--metric", default="time", show_default=True, type=click.Choice(["time", "cpu"]), help="Clock to use.")
 @json_option
@@ -22,8 +33,14 @@ from perflaw.errors import UsageError
 @click.option("--exact", is_flag=True, help="Distinguish every call path (A*), including rare ones.")
 @click.option("--paper", is_flag=True, help="Use the paper's choices where ours differ.")
 @click.option("--all", "every", is_flag=True, help="Also list functions whose calls all behave alike.")
-@click.argument("arguments", nargs=-1, metavar="[COMPONENT]... [RUN]... [FILE.yaml]...")
+@click.option("--attach", "pid", type=int, metavar="PID", help="Measure this running process first; Ctrl-C ends it.")
+@click.option("--budget", metavar="SHARE",
+              help="Part of the running program's CPU time that measuring may take.  [default: 5%]")  # fmt: skip
+@click.option("--seconds", type=float, metavar="SECONDS", help="How long to measure the running program.")
+@click.argument("arguments", nargs=-1, metavar="[COMPONENT]... [RUN]... [FILE.yaml]... [-- COMMAND [ARG]...]")
+@click.pass_context
 def command(
+    context: click.Context,
     experiment: str,
     metric: str,
     as_json: bool,
@@ -33,15 +50,36 @@ def command(
     exact: bool,
     paper: bool,
     every: bool,
+    pid: int | None,
+    budget: str | None,
+    seconds: float | None,
     arguments: tuple[str, ...],
 ) -> int:
     """Mine specifications from recordings made with ``perflaw record --collect paths``.
+
+    With --attach PID, or with a COMMAND, a running program is measured first: perflaw decides by itself what to measure
+    where, within a budget, and goes on until Ctrl-C, the end of the program or the SECONDS.
 
     For each function: the borders between quick and slow calls, the groups of call paths that behave alike, and the call
     edges that distinguish the groups. COMPONENT is the name of a function or the end of it.
     """
     from perflaw.cli.mining import MiningRequest, merge_specs, mine_specs, refine_text
     from perflaw.learn.paths import MiningOptions
+
+    program = context.meta["perflaw.command"]
+    if pid is None and not program and (budget or seconds):
+        option = "--budget" if budget else "--seconds"
+        raise UsageError(f"{option} is for running programs", "nothing runs", f"perflaw mine --attach PID {option} …")
+    if pid is not None and program:
+        raise UsageError("--attach and a COMMAND", "one program is measured at a time", f"perflaw mine --attach {pid}")
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise UsageError(f"--seconds {seconds:g}", "a number of seconds above 0 is expected", "--seconds 60")
+    if pid is not None or program:
+        from perflaw.cli.live_mining import mine_running, parse_share
+
+        status = mine_running(experiment, pid, program, parse_share(budget or "5%"), seconds)
+        if status:
+            return status if status > 0 else 128 - status
 
     files = [word for word in arguments if word.endswith((".yaml", ".yml"))]
     runs = tuple(word for word in arguments if word.isdigit())

@@ -98,6 +98,8 @@ class Measurement:
     """What was observed of each function, of the other kinds; with host, build and step of the clock."""
     cost: ProbeCost = ProbeCost()
     """What it cost the program."""
+    run: str = ""
+    """Recording that holds the same, where it was measured; empty if nothing was recorded."""
 
     def to_json(self) -> str:
         """The measurement in one line."""

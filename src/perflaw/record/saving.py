@@ -78,6 +78,8 @@ class RunContext:
     """Name of the workload."""
     paths: tuple[str, ...] = ()
     """Globs of functions whose durations by call path are kept, hot or not."""
+    only_paths: bool = False
+    """Whether they are kept of no other functions."""
 
     def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
         """The manifest of one process of the run."""
@@ -188,7 +190,7 @@ def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callabl
         if tick_ns is None:
             tick_ns = float(run.clock.tick_ns)
         about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
-        paths = path_tables(recorded, run, context.paths, about)
+        paths = path_tables(recorded, run, context.paths, about, context.only_paths)
     tables = {**(paths or {}), **(probes or {}), **tables}
     counted = recorded.counted
 

@@ -74,6 +74,8 @@ class RecordSettings:
     """Words of ``--collect`` beside calls."""
     paths: tuple[str, ...] = ()
     """Globs of functions whose durations by call path are kept, hot or not."""
+    only_paths: bool = False
+    """Whether they are kept of no other functions."""
     probes: tuple[str, ...] = ()
     """Names or ids of the probes to enable, where probes are collected; empty: all."""
     remotes: tuple[Remote, ...] = ()

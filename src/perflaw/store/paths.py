@@ -5,8 +5,10 @@ Only runs recorded with ``--collect paths`` have these tables, beside those of `
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,7 +17,7 @@ from perflaw.errors import StoreError
 from perflaw.store.columns import Array, Column, Table, Tables, texts
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import PATHS, WHOLE
-from perflaw.store.tables import has_table, read_table
+from perflaw.store.tables import has_table, read_table, write_tables
 from perflaw.types import CPU, TIME, Batches, Histogram, Observation, Observed, Platform
 from perflaw.types.specifications import CallPath
 
@@ -84,6 +86,16 @@ def read_observed(
                 function.queued_ns[run.id] = run.machine.queued_ns
     observed = [function.observed(name, metric) for name, function in functions.items()]
     return sorted(observed, key=lambda one: (-(one.share or 0.0), one.component))
+
+
+def forget_function(folder: Path, component: str) -> bool:
+    """Leave the durations of a function out of a recording from now on; gives whether there are those of others in it."""
+    table = read_table(folder, "path_functions")
+    rows = np.array([place for place, (_, name, _) in enumerate(table) if name != component], np.int32)
+    with tempfile.TemporaryDirectory(dir=folder) as changed:  # whoever reads meanwhile finds the one or the other
+        write_tables(Path(changed), {"path_functions": table.take(rows)})
+        (Path(changed) / "path_functions.parquet").replace(folder / "path_functions.parquet")
+    return rows.size > 0
 
 
 @dataclass

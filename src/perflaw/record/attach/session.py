@@ -45,7 +45,7 @@ spec = importlib.util.spec_from_file_location("_perflaw_native", sys.argv[1])
 tracer = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tracer)
 tracer.start(json.loads(sys.argv[2]))
-print(tracer.costs().hex())
+print(json.dumps([tracer.costs().hex(), tracer.offsets()]))
 tracer.finish()
 """
 
@@ -62,6 +62,29 @@ class Attached:
     """Whether the program goes on."""
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedTarget:
+    """A running Python program, and what is known of its interpreter from another process of it."""
+
+    program: RunningProgram
+    """The program."""
+    tracer: NativeTracer
+    """The tracer, built for its interpreter."""
+    costs: str
+    """What the tracer costs: the setting COSTS."""
+    offsets: Mapping[str, int]
+    """Where the interpreter keeps the frames of its threads."""
+
+
+def prepare(program: RunningProgram, settings: RecordSettings, tell: Tell) -> PreparedTarget:
+    """What recordings of a program with these metrics need; TargetError if it cannot be recorded.
+
+    The program is not touched.
+    """
+    tracer = _tracer(program, tell)
+    return PreparedTarget(program, tracer, *_measured(program, tracer, settings.for_tracer(Path("unused"), 0)))
+
+
 def record_running(
     experiment: Experiment,
     program: RunningProgram,
@@ -74,9 +97,18 @@ def record_running(
 
     TargetError if it cannot be recorded; it goes on as before then. StoreError if the experiment cannot be written.
     """
-    tracer = _tracer(program, tell)
-    chosen = settings.for_tracer(Path("unused"), 0)
-    costs = _measured_costs(program, tracer, chosen)
+    return record_prepared(experiment, prepare(program, settings, tell), settings, features, seconds)
+
+
+def record_prepared(
+    experiment: Experiment,
+    target: PreparedTarget,
+    settings: RecordSettings,
+    features: Mapping[str, float],
+    seconds: float | None,
+) -> Attached:
+    """:func:`record_running` of a program that was prepared for settings with the same metrics."""
+    program, tracer = target.program, target.tracer
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     spool, seed = claim.folder / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
     reader = NativeReader(spool, seed, tracer.library)
@@ -84,7 +116,7 @@ def record_running(
     with SignalRelay() as relay, claim:
         with lock(spool) as held, ExitStack() as stack:
             names = {"MAIN": program.main, "OWN": program.own, "FOLDER": str(TARGET_FOLDER), "LOCK": str(held)}
-            given = {**settings.for_tracer(spool, seed), **names, "COSTS": costs}
+            given = {**settings.for_tracer(spool, seed), **names, "COSTS": target.costs}
             started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
             try:
                 stopped_ms = _begin(program, tracer.file, given, reader, stack)
@@ -98,7 +130,7 @@ def record_running(
         execution = Execution(program.argv, program.name, started, wall_ns, None, cpu_ns=cpu_ns)
         context = RunContext(
             claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),
-            paths=settings.paths,
+            paths=settings.paths, only_paths=settings.only_paths,
         )  # fmt: skip
         outcome = save_recording(context, execution, reader.finish(program.pid))
         return Attached(replace(outcome, interrupted=relay.received), stopped_ms, alive)
@@ -127,8 +159,13 @@ def lock(spool: Path) -> Iterator[Path]:
         yield path
 
 
-def _measured_costs(program: RunningProgram, tracer: NativeTracer, settings: Mapping[str, str]) -> str:
-    """What the tracer costs in this interpreter, measured in another process so that the program need not wait."""
+def _measured(
+    program: RunningProgram, tracer: NativeTracer, settings: Mapping[str, str]
+) -> tuple[str, Mapping[str, int]]:
+    """What the tracer costs in this interpreter, and where that keeps frames, by another process of it.
+
+    The program need not wait for that.
+    """
     python = program.interpreter.path
     with tempfile.TemporaryDirectory(prefix="perflaw-") as spool:
         chosen = {**settings, "SPOOL": spool, "MAIN": "perflaw", "FOLDER": str(TARGET_FOLDER)}
@@ -139,7 +176,8 @@ def _measured_costs(program: RunningProgram, tracer: NativeTracer, settings: Map
     if done.returncode:
         why = f"the tracer does not start in {python}: {done.stderr.strip().splitlines()[-1:]}"
         raise TargetError(f"process {program.pid}", why, "perflaw doctor")
-    return done.stdout.strip()
+    costs, offsets = json.loads(done.stdout)
+    return costs, offsets
 
 
 def definitions(reader: NativeReader) -> Definitions:

@@ -46,8 +46,13 @@ class TimeShares:
     """Functions that are hot themselves or by what they call."""
 
 
-def path_tables(recorded: RecordedProcess, run: Run, globs: Sequence[str], about: PathsAbout) -> Tables | None:
-    """The tables of a process; None if nothing was collected. ``globs``: names of functions that are kept, hot or not."""
+def path_tables(
+    recorded: RecordedProcess, run: Run, globs: Sequence[str], about: PathsAbout, only_globs: bool = False
+) -> Tables | None:
+    """The tables of a process; None if nothing was collected. ``globs``: names of functions that are kept, hot or not.
+
+    With ``only_globs`` no other functions are kept.
+    """
     tree, known = recorded.tree, recorded.definitions
     codes = tree.tables[Export.PATH_CODES]
     if not len(codes):
@@ -56,7 +61,7 @@ def path_tables(recorded: RecordedProcess, run: Run, globs: Sequence[str], about
     kept = [
         code
         for code in codes["code"][codes["dropped"] == 0].tolist()
-        if code in shares.hot or any(fnmatchcase(_name(known, code), glob) for glob in globs)
+        if (code in shares.hot and not only_globs) or any(fnmatchcase(_name(known, code), glob) for glob in globs)
     ]
     share = np.array([shares.own.get(code, 0.0) for code in kept], np.float64)
     functions = {"function": _ints(kept), "name": texts([_name(known, code) for code in kept]), "share": Column(share)}

@@ -1,0 +1,154 @@
+"""Measures what requests ask for in a process of this machine that runs: probes go in, and out again.
+
+Each measurement of durations is a recording of its own in an experiment, so what was learnt is kept whatever happens, and
+``perflaw mine`` reads it. Between measurements nothing of ours is in the program. Python stacks are sampled all the time by
+reading the memory of the process, which costs the program nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import Final, Protocol
+
+from perflaw.mine.messages import Measurement, ProbeCost, Request
+from perflaw.record.attach.process import NativeProgram, RunningProgram, native_program, running_program
+from perflaw.record.attach.session import Attached, PreparedTarget, prepare, record_prepared
+from perflaw.record.attach.stack_samples import StackSampler
+from perflaw.record.build import Tell
+from perflaw.record.machine import cpu_ns_of
+from perflaw.record.python.native_reader import is_running
+from perflaw.record.settings import PATHS, RecordSettings
+from perflaw.store.experiment import Experiment
+from perflaw.store.paths import read_observed
+
+_SAMPLED_S: Final = 0.5
+"""Length of a stretch of samples; its stacks are counted when it ends."""
+
+
+class Measurer(Protocol):
+    """Whoever measures in a program."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program goes on."""
+
+    def measure(self, request: Request) -> Measurement:
+        """What the request asks for; TargetError if the program cannot be measured."""
+
+
+class AttachedProcess:
+    """A running process as the loop sees it. Use it as a context manager: at the end the program is as it was."""
+
+    def __init__(self, experiment: Experiment, pid: int, tell: Tell) -> None:
+        """TargetError if the process cannot be recorded."""
+        self.experiment, self.pid = experiment, pid
+        self.native: NativeProgram | None = native_program(pid)
+        self.python: PreparedTarget | None = None
+        self.program: NativeProgram | RunningProgram
+        if self.native:
+            self.program = self.native
+        else:
+            self.program = running_program(pid)
+            self.python = prepare(self.program, RecordSettings(), tell)
+        self.interrupted: int | None = None
+        """Signal that ended a measurement."""
+        self.stopped_ms = 0.0
+        """How long threads of the program were stopped at most."""
+        self._stacks: Counter[tuple[str, ...]] = Counter()
+        self._guard = threading.Lock()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program goes on."""
+        return is_running(self.pid)
+
+    def cpu_ns(self) -> int:
+        """CPU time of the program so far."""
+        return cpu_ns_of(self.pid)
+
+    def __enter__(self) -> AttachedProcess:
+        if self.python:
+            sampler = StackSampler(self.python.program, self.python.offsets)
+            self._thread = threading.Thread(target=self._sample, args=(sampler,), daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        if self._thread:
+            self._thread.join()
+
+    def _sample(self, sampler: StackSampler) -> None:
+        try:
+            while not self._over.is_set() and self.alive:
+                found = sampler.collect(_SAMPLED_S, self._over.is_set)
+                with self._guard:
+                    self._stacks.update(found.stacks)
+        finally:
+            sampler.close()
+
+    def measure(self, request: Request) -> Measurement:
+        """See :class:`Measurer`."""
+        begun = time.time_ns()
+        if request.kind == "samples":
+            self._wait(request.seconds)
+            return Measurement(request.number, request.kind, begun, time.time_ns(), stacks=self._taken())
+        settings = RecordSettings(
+            select=tuple(map(_literal, (*request.functions, *request.callers))),
+            collect=(PATHS,),
+            paths=tuple(map(_literal, request.functions)),
+            only_paths=True,
+        )
+        attached = self._record(settings, request.seconds)
+        run = attached.outcome.run
+        self.interrupted = attached.outcome.interrupted
+        self.stopped_ms = max(self.stopped_ms, attached.stopped_ms)
+        measurement = Measurement(
+            request.number,
+            request.kind,
+            begun,
+            time.time_ns(),
+            stacks=self._taken(),
+            cost=ProbeCost(
+                run.calls,
+                # Part of the CPU time that recording took, for each call.
+                run.clock.cpu_ns * (1 - 1 / run.slowdown) / max(run.calls, 1),
+                run.clock.cpu_ns,
+                attached.stopped_ms,
+            ),
+        )
+        if attached.outcome.folder is None:  # none of the functions was called
+            return measurement
+        recording = self.experiment.recording(run.id)
+        observed = read_observed([recording], set(request.functions))
+        return replace(measurement, observed=tuple(observed), run=run.id)
+
+    def _record(self, settings: RecordSettings, seconds: float) -> Attached:
+        if self.native:
+            from perflaw.record.attach.native_session import record_native
+
+            return record_native(self.experiment, self.native, settings, {}, seconds)
+        assert self.python
+        return record_prepared(self.experiment, self.python, settings, {}, seconds)
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self.alive and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, 0.05))
+
+    def _taken(self) -> Counter[tuple[str, ...]]:
+        """The samples since the last time."""
+        with self._guard:
+            taken, self._stacks = self._stacks, Counter()
+        return taken
+
+
+def _literal(name: str) -> str:
+    """The glob that matches this name alone."""
+    return re.sub(r"([*?[])", r"[\1]", name)

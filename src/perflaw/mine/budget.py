@@ -1,0 +1,260 @@
+"""Keeps what measuring costs a program within a part of its CPU time, by measuring the cost.
+
+What a measurement costs is known from the number of recorded calls and their calibrated cost. That leaves out what the
+presence of probes costs otherwise, so CPU time for each unit of work is compared as well, between times with probes and the
+times without that lie before and after them. The larger account counts. Probes stay out until what was spent is paid off.
+Where windows of ten seconds are beyond the target nevertheless, the function with the worst cost for its utility is observed
+half as long, and at last not at all, until less than 0.7 of the target is spent (specification of mining, "Overhead budget").
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from perflaw.mine.knowledge import Decision, KnownFunction
+from perflaw.mine.messages import Measurement
+
+DEFAULT_TARGET: Final = 0.05
+"""Part of the program's CPU time that measuring may take."""
+WINDOW_S: Final = 10.0
+"""Length of the windows in which the target is to be kept."""
+ENABLE_BELOW: Final = 0.7
+"""Part of the target below which more is measured again."""
+LEAST_SAMPLING: Final = 1 / 8
+"""Part of the wanted calls below which a function is detached."""
+ATTACH_NS: Final = 4_000_000
+"""CPU time of the program that loading and unloading the tracer takes, once for each measurement."""
+FEWEST_PAIRS, MOST_PAIRS = 4, 24
+"""Pairs of times with and without probes from which on their comparison counts, and how many of the latest count."""
+LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 10.0
+"""Limits of the times without probes."""
+LEAST_WORK: Final = 50
+"""Units of work that a time needs to be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkCounters:
+    """Counters of a process at one moment."""
+
+    cpu_ns: int
+    """CPU time of its threads."""
+    work: Mapping[str, int]
+    """Units of work, each counted in another way."""
+
+
+def work_counters(pid: int) -> WorkCounters:
+    """What the kernel counts of a process that grows with its work: switches, reads and writes, packets.
+
+    Packets are those of its network namespace: of a machine or container that serves other programs as well they say less,
+    and then vary more, so that another counter is used.
+    """
+    cpu_ns = switches = 0
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError, ValueError, IndexError):  # the thread has ended
+            cpu_ns += int((task / "schedstat").read_text().split()[0])
+            for line in (task / "status").read_text().splitlines():
+                if line.startswith("voluntary_ctxt_switches:"):
+                    switches += int(line.split()[1])
+    work = {"switches": switches}
+    with suppress(OSError, ValueError, IndexError):  # the kernel does not count, or does not tell
+        fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+        work["reads and writes"] = int(fields["syscr"]) + int(fields["syscw"])
+    with suppress(OSError, ValueError, IndexError):
+        rows = [line.split() for line in Path(f"/proc/{pid}/net/snmp").read_text().splitlines() if line[:4] == "Tcp:"]
+        work["packets"] = int(rows[1][rows[0].index("InSegs")])
+    return WorkCounters(cpu_ns, work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """Growth of the counters over a time with or without probes."""
+
+    probes: bool
+    cpu_ns: int
+    work: Mapping[str, int]
+    direct_ns: float
+    """CPU time that recording took by the number of calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was spent in one window."""
+
+    start_s: float
+    """When it began, seconds after the loop."""
+    seconds: float
+    """How long it was."""
+    cpu_ns: int
+    """CPU time of the program."""
+    spent_ns: float
+    """Part of it that measuring took."""
+    probes_s: float
+    """Time in which probes were in."""
+    measurements: int
+    """Number of measurements."""
+    paired: float | None
+    """CPU time for each unit of work with probes over that without, by all recent pairs, minus 1; None if not known."""
+    action: str = ""
+    """What was changed to keep the budget."""
+
+    @property
+    def share(self) -> float:
+        """Part of the program's CPU time that measuring took."""
+        return self.spent_ns / self.cpu_ns if self.cpu_ns else 0.0
+
+
+@dataclass
+class Budget:
+    """The account of one program."""
+
+    pid: int
+    """The program."""
+    target: float = DEFAULT_TARGET
+    """Part of its CPU time that measuring may take."""
+    windows: list[Spent] = field(default_factory=list)
+    """Complete windows, in their order."""
+    spent_ns: float = 0.0
+    """Spent since the loop began."""
+
+    def __post_init__(self) -> None:
+        self._begun = self._window_begun = time.monotonic()
+        self._first = self._before = self._window_before = work_counters(self.pid)
+        self._window_spent = self._window_probes_s = 0.0
+        self._window_measurements = 0
+        self._phases: deque[_Phase] = deque(maxlen=2 * MOST_PAIRS)
+        self._costs: dict[str, tuple[float, float]] = {}
+        self._probes_begun = 0.0
+
+    # ---- times with probes, and times without ----
+
+    def begin_probes(self) -> None:
+        """Probes go in now; the time without ends."""
+        self._end_phase(probes=False, direct_ns=0.0)
+        self._probes_begun = time.monotonic()
+
+    def end_probes(self, decision: Decision, measurement: Measurement | None) -> float:
+        """Probes are out; gives the CPU time that the measurement took, ns."""
+        cost = measurement.cost if measurement else None
+        direct_ns = ATTACH_NS + (cost.calls * cost.call_ns if cost else 0.0)
+        phase = self._end_phase(probes=True, direct_ns=direct_ns)
+        paired = self.paired()
+        spent_ns = max(direct_ns, phase.cpu_ns * paired / (1 + paired) if paired and paired > 0 else 0.0)
+        self.spent_ns += spent_ns
+        self._window_spent += spent_ns
+        self._window_probes_s += time.monotonic() - self._probes_begun
+        self._window_measurements += 1
+        for name in decision.request.functions:
+            self._costs[name] = (spent_ns / len(decision.request.functions), max(decision.utility, 0.01))
+        return spent_ns
+
+    def _end_phase(self, *, probes: bool, direct_ns: float) -> _Phase:
+        now = work_counters(self.pid)
+        grown = {unit: now.work.get(unit, 0) - count for unit, count in self._before.work.items()}
+        phase = _Phase(probes, max(now.cpu_ns - self._before.cpu_ns, 0), grown, direct_ns)
+        self._phases.append(phase)
+        self._before = now
+        return phase
+
+    def paired(self) -> float | None:
+        """CPU time for each unit of work with probes over that without, minus 1: the mean over the latest pairs.
+
+        Each time with probes is compared with the ones without before and after it. None if there are too few pairs.
+        """
+        phases = list(self._phases)
+        best: tuple[float, float] | None = None
+        for unit in self._first.work:
+            cost = [
+                p.cpu_ns / p.work[unit] if p.work.get(unit, 0) >= LEAST_WORK and p.cpu_ns else math.nan for p in phases
+            ]
+            ratios = []
+            for at in range(1, len(phases) - 1):
+                if phases[at].probes and not phases[at - 1].probes and not phases[at + 1].probes:
+                    beside = (
+                        math.sqrt(cost[at - 1] * cost[at + 1]) if cost[at - 1] > 0 and cost[at + 1] > 0 else math.nan
+                    )
+                    ratios.append(math.log(cost[at] / beside) if beside > 0 and cost[at] > 0 else math.nan)
+            known = sorted(ratio for ratio in ratios if not math.isnan(ratio))
+            if len(known) < FEWEST_PAIRS:
+                continue
+            cut = len(known) // 5  # neighbours on the machine disturb some pairs
+            kept = known[cut : len(known) - cut]
+            mean = sum(kept) / len(kept)
+            error = math.sqrt(sum((one - mean) ** 2 for one in kept) / len(kept) / max(len(kept) - 1, 1))
+            if best is None or error < best[0]:
+                best = (error, math.exp(mean) - 1)
+        return best[1] if best else None
+
+    # ---- keeping the target ----
+
+    def pause_s(self) -> float:
+        """How long probes have to stay out until what was spent is within the target."""
+        now = work_counters(self.pid)
+        passed_s = max(time.monotonic() - self._begun, 1e-3)
+        cpu_ns = max(now.cpu_ns - self._first.cpu_ns, 0)
+        rate = cpu_ns / passed_s  # CPU time a second
+        debt_ns = self.spent_ns - self.target * cpu_ns
+        if debt_ns <= 0:
+            return LEAST_PAUSE_S
+        return min(max(debt_ns / max(self.target * rate, 1.0), LEAST_PAUSE_S), LONGEST_PAUSE_S)
+
+    def must_wait(self) -> bool:
+        """Whether more was spent than the target permits."""
+        cpu_ns = work_counters(self.pid).cpu_ns - self._first.cpu_ns
+        return self.spent_ns > self.target * max(cpu_ns, 0)
+
+    def settle_window(self, functions: Mapping[str, KnownFunction], *, at_end: bool = False) -> Spent | None:
+        """Close the window if it is over, and change what is observed; gives the window."""
+        now = time.monotonic()
+        if now - self._window_begun < WINDOW_S and not at_end:
+            return None
+        counters = work_counters(self.pid)
+        cpu_ns = max(counters.cpu_ns - self._window_before.cpu_ns, 0)
+        share = self._window_spent / cpu_ns if cpu_ns else 0.0
+        action = "" if at_end else self._adjusted(share, functions)
+        window = Spent(
+            self._window_begun - self._begun,
+            now - self._window_begun,
+            cpu_ns,
+            self._window_spent,
+            self._window_probes_s,
+            self._window_measurements,
+            self.paired(),
+            action,
+        )
+        self.windows.append(window)
+        self._window_begun, self._window_before = now, counters
+        self._window_spent = self._window_probes_s = 0.0
+        self._window_measurements, self._costs = 0, {}
+        return window
+
+    def _adjusted(self, share: float, functions: Mapping[str, KnownFunction]) -> str:
+        """Halve the worst, detach it, or observe more again; gives what was done, in words."""
+        if share > self.target and self._costs:
+            worst = max(self._costs, key=lambda name: self._costs[name][0] / self._costs[name][1])
+            function = functions.get(worst)
+            if function is None or not function.sampling:
+                return ""
+            function.sampling /= 2
+            if function.sampling < LEAST_SAMPLING:
+                function.sampling = 0.0
+                return f"{worst} is not observed any more"
+            return f"{worst} is observed 1/{1 / function.sampling:g} as long"
+        reduced = [one for one in functions.values() if one.sampling < 1]
+        if share < ENABLE_BELOW * self.target and reduced:
+            function = min(reduced, key=lambda one: (one.sampling, one.name))
+            function.sampling = max(2 * function.sampling, LEAST_SAMPLING)
+            return f"{function.name} is observed {'again' if function.sampling == LEAST_SAMPLING else 'longer again'}"
+        return ""
+
+    @property
+    def share(self) -> float:
+        """Part of the program's CPU time that was spent since the loop began, by the windows that are complete."""
+        cpu_ns = sum(window.cpu_ns for window in self.windows)
+        return sum(window.spent_ns for window in self.windows) / cpu_ns if cpu_ns else 0.0

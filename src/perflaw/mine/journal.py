@@ -1,0 +1,52 @@
+"""The journal of the loop: what was decided and why, what it cost, and what was learnt; JSON lines in the experiment."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from perflaw.errors import StoreError
+
+FILE: Final = "mining.jsonl"
+"""Name of the journal in an experiment's folder."""
+
+
+class Journal:
+    """Appends entries, each at once: what was written survives whatever happens to the recorder."""
+
+    def __init__(self, folder: Path) -> None:
+        """StoreError if it cannot be written."""
+        self.path = folder / FILE
+        try:
+            self._file = self.path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"{self.path}: cannot be written", error.strerror or "", "perflaw doctor") from error
+
+    def write(self, event: str, about: Mapping[str, Any]) -> None:
+        """Append an entry."""
+        self._file.write(json.dumps({"at_ns": time.time_ns(), "event": event, **about}, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_journal(folder: Path) -> list[dict[str, Any]]:
+    """All entries of an experiment, the oldest first; none if it has no journal. A line that was cut off is left out."""
+    entries = []
+    try:
+        text = (folder / FILE).read_text(encoding="utf-8")
+    except OSError:
+        return []
+    for line in text.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and "event" in entry:
+            entries.append(entry)
+    return entries

@@ -1,0 +1,355 @@
+"""What is known of a running program, and which measurement is the most useful next (Brünink & Rosenblum, FSE'16, §3).
+
+Samples find hot functions. A hot function is timed until its borders are stable; then its calls are recorded by call path,
+with callers one level further up each time, until the groups of call paths explain the borders. A function about which there
+is nothing else to be learnt hands over to its callers, and is measured again as its utility grows (Algorithm 3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.borders import PERTURBED
+from perflaw.learn.paths.mine import mine
+from perflaw.learn.paths.stable import stable_borders
+from perflaw.mine.messages import Kind, Measurement, Request, merge_observed
+from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
+from perflaw.types import Observed, PathSpec
+from perflaw.types.specifications import CallPath
+
+ENOUGH_CALLS: Final = 20_000
+"""Calls of a function from which on borders that are not stable are not waited for."""
+ENOUGH_ROUNDS: Final = 6
+"""Measurements of a function on one level from which on nothing more is waited for."""
+MOST_LEVELS: Final = 8
+"""Levels of callers that are recorded at most."""
+FRUITLESS_LEVELS: Final = 2
+"""Levels in a row that explain nothing more, after which no further one is recorded."""
+PURE: Final = 0.98
+"""Part of a group's calls in one cluster from which on there is nothing left to explain."""
+MOST_CALLERS: Final = 24
+"""Callers that are recorded at once, those that samples found most often."""
+MOST_MEASUREMENTS: Final = 24
+"""Measurements of a function that are kept."""
+DIFFERING: Final = 2
+"""Measurements in a row that do not match what is known of a function, after which it is learnt anew."""
+AT_ONCE: Final = 3
+"""Functions that are timed together."""
+WANTED_CALLS: Final = 4_000
+"""Calls that one measurement is meant to observe: enough to compare observations of a thousand calls."""
+SHORTEST_S, LONGEST_S = 0.5, 8.0
+"""Limits of the length of a measurement."""
+MOST_SAMPLES: Final = 20_000
+"""Samples at which all are halved, so that the newer ones count for more."""
+RETOLD_S: Final = 20.0
+"""Age of samples at which hot functions are looked for again, if nothing else is as useful."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The next measurement, and why it was chosen."""
+
+    request: Request
+    """What to measure."""
+    why: str
+    """The reason in words."""
+    utility: float
+    """Expected utility, 0 to 1."""
+    expected_calls: float
+    """Calls that will probably be recorded."""
+
+
+@dataclass(slots=True)
+class KnownFunction:
+    """What is known of one function."""
+
+    name: str
+    """The function."""
+    why: str
+    """Why it is measured at all."""
+    level: int = 0
+    """Levels of callers that are recorded; 0 while the function is timed."""
+    observed: list[Observed] = field(default_factory=list)
+    """One of each measurement on this level."""
+    runs: list[str] = field(default_factory=list)
+    """Recordings of these measurements."""
+    spec: PathSpec | None = None
+    """What was learnt from them; on a new level that of the level below, until there is something better."""
+    rate: float = 0.0
+    """Recorded calls a second when it is measured on this level, of all functions together; 0 if not known."""
+    rounds: int = 0
+    """Measurements on this level."""
+    alone: bool = False
+    """Whether others that are measured at the same time distort it."""
+    settled: bool = False
+    """Whether everything is known for now."""
+    fruitless: int = 0
+    """Levels in a row that explained nothing more."""
+    groups: int = 0
+    """Groups that the levels below explained."""
+    sampling: float = 1.0
+    """Part of the wanted calls that the budget permits to observe; 0: detached."""
+    last_ns: int = 0
+    """When it was measured last."""
+    differing: int = 0
+    """Measurements in a row that did not match what was known."""
+    own_calls: float = 0.0
+    """Calls of the function itself a second."""
+
+    def utility(self, now_ns: int) -> float:
+        """How useful another measurement is (Algorithm 3); 1 until it is settled."""
+        if not self.settled:
+            return 1.0
+        if self.spec is None or not self.observed:
+            return min(1.0, (now_ns - self.last_ns) / 60e9)  # it was not called
+        ends = [(one.start_ns, one.end_ns) for each in self.observed for one in each.observations]
+        start, end = min(first for first, _ in ends), max(last for _, last in ends)
+        ageing = min(1.0, (now_ns - end) / max(end - start, 1))
+        return 1.0 if self.differing else ageing
+
+    @property
+    def explained(self) -> int:
+        """Groups of call paths that its expressions tell apart."""
+        return sum(not group.standing for group in self.spec.groups) if self.spec else 0
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the calls of each group are of one kind."""
+        groups = self.spec.groups if self.spec else ()
+        return all(max(group.distribution, default=1.0) >= PURE for group in groups)
+
+
+class Knowledge:
+    """Everything that was learnt so far, and what to learn next."""
+
+    def __init__(self, options: MiningOptions | None = None) -> None:
+        self.options = options or MiningOptions()
+        self.functions: dict[str, KnownFunction] = {}
+        self.stacks: Counter[CallPath] = Counter()
+        self.sampled_ns = 0
+        """When samples were looked at last."""
+        self.superseded: list[tuple[str, str]] = []
+        """Functions, and recordings in which their durations are not needed any more."""
+        self._number = 0
+        self._called_by: dict[str, Counter[tuple[int, str]]] = {}
+        self._leaves: Counter[str] = Counter()
+
+    # ---- what measurements say ----
+
+    def add(self, measurement: Measurement, request: Request) -> list[str]:
+        """Learn from a measurement; gives what is new, in words."""
+        self._add_samples(measurement.stacks)
+        if request.kind == "samples":
+            self.sampled_ns = measurement.end_ns
+            return self._find_hot()
+        seconds = max((measurement.end_ns - measurement.start_ns) / 1e9, 1e-3)
+        found = {one.component: one for one in measurement.observed}
+        news: list[str] = []
+        for name in request.functions:
+            function = self.functions[name]
+            function.rounds += 1
+            function.last_ns = measurement.end_ns
+            function.rate = measurement.cost.calls / min(seconds, max(request.seconds, 1e-3)) / len(request.functions)
+            if one := found.get(name):
+                news += self._learn(function, one, measurement, len(request.functions) > 1)
+            elif function.rounds >= 2 and not function.settled:
+                function.settled = True
+                news.append(f"{name}: not called any more")
+        return news
+
+    def _add_samples(self, stacks: Mapping[CallPath, int]) -> None:
+        for path, count in stacks.items():
+            self.stacks[path] += count
+            self._leaves[path[-1]] += count
+            for place, name in enumerate(path):
+                callers = self._called_by.setdefault(name, Counter())
+                for level in range(1, min(place, MOST_LEVELS) + 1):
+                    callers[level, path[place - level]] += count
+        if self.stacks.total() > MOST_SAMPLES:
+            halved = {path: count // 2 for path, count in self.stacks.items() if count > 1}
+            self.stacks, self._leaves, self._called_by = Counter(), Counter(), {}
+            self._add_samples(halved)
+
+    def _find_hot(self) -> list[str]:
+        """New candidates: functions whose share of the samples is certainly large enough."""
+        total = self.stacks.total()
+        news = []
+        for name, count in self._leaves.most_common():
+            share = wilson(count / total, total)
+            if name not in self.functions and share >= LEAST_SHARE:
+                self.functions[name] = KnownFunction(name, f"in {count / total:.1%} of {total} samples")
+                news.append(f"{name}: hot, {self.functions[name].why}")
+        return news
+
+    def _learn(
+        self, function: KnownFunction, observed: Observed, measurement: Measurement, together: bool
+    ) -> list[str]:
+        """Add what was observed of a function, and decide what is to be learnt of it next."""
+        name, before = function.name, function.spec
+        total = max(self.stacks.total(), 1)
+        observed = replace(observed, share=self._leaves[name] / total)
+        if not function.settled:
+            spec = mine(merge_observed([*function.observed, observed]), self.options, measurement.end_ns)
+            if together and any(note.startswith(PERTURBED) for note in spec.notes):
+                function.alone = True
+                function.rounds -= 1
+                return [f"{name}: measuring others within it distorts it; it is measured again alone"]
+            function.spec = spec
+        function.observed.append(observed)
+        function.runs.append(measurement.run)
+        if len(function.observed) > MOST_MEASUREMENTS:
+            # Every second one goes, so that the first one tells for how long nothing has changed.
+            self.superseded += [(name, run) for run in function.runs[1::2] if run]
+            function.observed, function.runs = function.observed[::2], function.runs[::2]
+        calls = sum(int(h.counts.sum()) + h.zeros for one in observed.observations for h in one.paths.values())
+        function.own_calls = calls / max((measurement.end_ns - measurement.start_ns) / 1e9, 1e-3)
+        news = []
+        if function.settled:
+            newest = stable_borders(observed, self.options)
+            differs = bool(before and before.stable and newest.stable and len(newest.borders) != len(before.borders))
+            function.differing = function.differing + 1 if differs else 0
+            if function.differing >= DIFFERING:
+                self._forget(function, len(function.observed) - function.differing)
+                function.settled, function.rounds, function.level, function.differing = False, 0, 0, 0
+                news.append(f"{name}: its durations have changed; it is learnt anew")
+            return news
+        assert function.spec
+        if before is None or _shape(before) != _shape(function.spec):
+            news.append(f"{name}: {_told(function.spec)}")
+        if self._is_complete(function):
+            news += self._advance(function)
+        return news
+
+    def _is_complete(self, function: KnownFunction) -> bool:
+        """Whether further measurements on this level say nothing new."""
+        assert function.spec
+        if function.spec.stable and function.spec.observations >= 3 and not function.spec.unknown:
+            return True
+        return function.rounds >= ENOUGH_ROUNDS or function.spec.points >= ENOUGH_CALLS
+
+    def _advance(self, function: KnownFunction) -> list[str]:
+        """Go on with the callers of one level more, or settle the function."""
+        assert function.spec
+        gained = function.explained > max(function.groups, 1)
+        function.fruitless = 0 if gained or not function.level else function.fruitless + 1
+        function.groups = max(function.groups, function.explained)
+        if not function.spec.borders:
+            return self._settle(function, "its durations are of one kind")
+        if function.level and function.explained > 1 and function.is_pure:
+            return self._settle(function, "its call paths explain its durations")
+        if function.fruitless >= FRUITLESS_LEVELS:
+            return self._settle(function, "callers further up explain nothing more")
+        known = set(self.callers(function.name, function.level))
+        above = [one for one in self.callers(function.name, function.level + 1) if one not in known]
+        if function.level >= MOST_LEVELS or not above:
+            return self._settle(function, "there are no further callers")
+        function.level += 1
+        self._forget(function, len(function.observed))
+        function.rounds, function.rate = 0, 0.0
+        return [f"{function.name}: its calls are recorded by call path, callers of level {function.level}"]
+
+    def _forget(self, function: KnownFunction, count: int) -> None:
+        """Drop the oldest measurements of a function."""
+        self.superseded += [(function.name, run) for run in function.runs[:count] if run]
+        function.observed, function.runs = function.observed[count:], function.runs[count:]
+
+    def _settle(self, function: KnownFunction, why: str) -> list[str]:
+        """Nothing more is to be learnt of a function for now; its callers are candidates."""
+        function.settled = True
+        news = [f"{function.name}: settled, {why}"]
+        total = max(self.stacks.total(), 1)
+        for caller in self.callers(function.name, 1):
+            within = sum(count for path, count in self.stacks.items() if caller in path)
+            if caller not in self.functions and wilson(min(within / total, 1.0), total) >= LEAST_SHARE:
+                self.functions[caller] = KnownFunction(caller, f"it calls {function.name}")
+                news.append(f"{caller}: calls {function.name}")
+        return news
+
+    # ---- what to do next ----
+
+    def callers(self, name: str, level: int) -> tuple[str, ...]:
+        """Callers up to this level that samples found, those that were found most often first."""
+        counts: Counter[str] = Counter()
+        for (distance, caller), count in self._called_by.get(name, {}).items():
+            if distance <= level and caller != name:
+                counts[caller] += count
+        return tuple(caller for caller, _ in counts.most_common(MOST_CALLERS))
+
+    def share(self, name: str) -> float:
+        """Part of the samples that found the program in a function."""
+        return self._leaves[name] / max(self.stacks.total(), 1)
+
+    def next(self, now_ns: int) -> Decision | None:
+        """The measurement of the highest utility; None if nothing is worth measuring now."""
+        age_s = (now_ns - self.sampled_ns) / 1e9
+        if not self.sampled_ns or age_s > RETOLD_S:
+            utility = 1.0 if not self.sampled_ns else min(1.0, age_s / 60)
+            why = "which functions are hot" if not self.sampled_ns else "whether other functions have become hot"
+            seconds = 3.0 if not self.sampled_ns else SHORTEST_S
+            return Decision(self._request("samples", (), (), seconds), why, utility, 0.0)
+        able = [one for one in self.functions.values() if one.sampling > 0]
+        ranked = sorted(
+            able, key=lambda one: (-one.utility(now_ns), one.settled, -one.level, -self.share(one.name), one.name)
+        )
+        if not ranked:
+            return None
+        best = ranked[0]
+        utility = best.utility(now_ns)
+        if utility <= 0:
+            return None
+        if best.level:
+            callers = self.callers(best.name, best.level)
+            request = self._request("paths", (best.name,), callers, _seconds(best))
+            what = f"callers of level {best.level}"
+        else:
+            together = [best] if best.alone else [one for one in ranked if self._goes_with(one, best, now_ns)][:AT_ONCE]
+            request = self._request("durations", tuple(one.name for one in together), (), max(map(_seconds, together)))
+            what = "its durations"
+        why = f"{what}, {'again' if best.settled else 'not settled yet'}"
+        return Decision(
+            request, why, utility, sum(self.functions[name].rate for name in request.functions) * request.seconds
+        )
+
+    def _goes_with(self, one: KnownFunction, best: KnownFunction, now_ns: int) -> bool:
+        """Whether a function can be timed together with the best one: neither is likely to be called by the other."""
+        if one is best:
+            return True
+        related = {caller for _, caller in self._called_by.get(one.name, {})}
+        back = {caller for _, caller in self._called_by.get(best.name, {})}
+        is_apart = best.name not in related and one.name not in back
+        return not one.level and not one.alone and is_apart and one.utility(now_ns) >= best.utility(now_ns)
+
+    def _request(self, kind: Kind, functions: Iterable[str], callers: Iterable[str], seconds: float) -> Request:
+        self._number += 1
+        return Request(self._number, kind, tuple(functions), tuple(callers), seconds)
+
+    def specs(self, now_ns: int) -> list[PathSpec]:
+        """What was learnt of each function from all that was observed of it, those of most own time first."""
+        known = [
+            mine(merge_observed(one.observed), self.options, now_ns) for one in self.functions.values() if one.observed
+        ]
+        return sorted(known, key=lambda spec: (-(spec.share or 0.0), spec.component))
+
+
+def _seconds(function: KnownFunction) -> float:
+    """How long to measure a function: a second as a trial, then as long as the wanted calls take."""
+    if not function.own_calls:
+        return 1.0 * function.sampling
+    return min(max(WANTED_CALLS * function.sampling / function.own_calls, SHORTEST_S), LONGEST_S)
+
+
+def _shape(spec: PathSpec) -> tuple[object, ...]:
+    """What has to be the same for a specification to count as unchanged: its kinds of calls, and who makes them."""
+    return len(spec.borders), spec.stable, tuple(sorted(str(group.expression) for group in spec.groups))
+
+
+def _told(spec: PathSpec) -> str:
+    """A specification in words."""
+    borders = f"{len(spec.borders)} border{'s' * (len(spec.borders) != 1)}"
+    groups = f"{len(spec.groups)} group{'s' * (len(spec.groups) != 1)}"
+    edges = ", ".join(f"{caller} -> {callee}" for caller, callee in spec.atoms)
+    return f"{borders}{' (stable)' * spec.stable}, {groups} of call paths{f' by {edges}' * bool(edges)}, {spec.points} calls"

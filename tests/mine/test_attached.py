@@ -1,0 +1,128 @@
+"""Samples, measurements and the loop in real programs that run already."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from perflaw.mine.journal import read_journal
+from perflaw.record.attach.process import running_program
+from perflaw.record.attach.session import prepare
+from perflaw.record.attach.stack_samples import StackSampler
+from perflaw.record.settings import RecordSettings
+from perflaw.store.experiment import open_experiment
+from tests.conftest import Run, started_perflaw
+from tests.record.test_attach import running
+
+pytestmark = pytest.mark.interpreter
+
+SERVICE = """
+import os, sys
+
+def load(size):
+    return sum(range(size))
+
+def quick():
+    return load(300)
+
+def slow():
+    return load(9000)
+
+class Handler:
+    def page(self):
+        quick()
+        quick()
+        return slow()
+
+def pages(count):
+    for _ in range(count):
+        yield handler.page()
+
+def serve():
+    while os.path.exists(sys.argv[1]):
+        sum(pages(100))
+
+handler = Handler()
+print("ready", flush=True)
+serve()
+print(sorted(name for name in sys.modules if "perflaw" in name))
+"""
+
+
+def nothing(text: str) -> None:
+    """A build is not told."""
+
+
+def test_samples_name_the_functions_of_a_running_program_as_recordings_do(tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    with running(tmp_path, SERVICE, tmp_path / "go") as program:
+        target = prepare(running_program(program.pid), RecordSettings(), nothing)
+        sampler = StackSampler(target.program, target.offsets)
+        found = sampler.collect(1.0, lambda: False)
+        for _ in range(20):  # on a machine that is busy, few looks find the program on a CPU
+            if sum(found.stacks.values()) >= 20:
+                break
+            found = sampler.collect(1.0, lambda: False)
+        sampler.close()
+        (tmp_path / "go").unlink()
+        program.communicate(timeout=30)
+    chain = ("app.<module>", "app.serve", "app.pages", "app.Handler.page", "app.slow", "app.load")
+    assert found.stacks.get(chain, 0) > 0, found.stacks
+    assert {name for stack in found.stacks for name in stack} <= {*chain, "app.quick"}
+
+
+@pytest.mark.slow
+def test_the_loop_learns_the_slow_call_path_of_a_running_program_and_leaves_it_as_it_was(
+    perflaw: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    with running(tmp_path, SERVICE, tmp_path / "go") as program:
+        with started_perflaw(tmp_path, "mine", "--attach", program.pid, "--budget", "50%", "--json") as loop:
+            deadline = time.monotonic() + 120
+            folder = open_experiment("default", tmp_path).folder
+            while time.monotonic() < deadline:
+                told = [one["what"] for one in read_journal(folder) if one["event"] == "finding"]
+                if any("app.load: settled" in one for one in told):
+                    break
+                time.sleep(0.2)
+            loop.send_signal(signal.SIGINT)
+            out, errors = loop.communicate(timeout=60)
+        assert loop.returncode == 0, errors
+        assert program.poll() is None
+        (tmp_path / "go").unlink()
+        assert program.communicate(timeout=30) == ("[]\n", "")
+    spec = next(one for one in json.loads(out)["specs"] if one["component"] == "app.load")
+    assert len(spec["groups"]) == 2
+    assert len(spec["edges"]) == 1
+    again = json.loads(perflaw("mine", "--json", "load").stdout)["specs"][0]  # what was learnt is kept
+    assert again["edges"] == spec["edges"]
+    journal = read_journal(folder)
+    assert {one["event"] for one in journal} >= {"begin", "decision", "measurement", "finding", "budget", "end"}
+    assert all(one["why"] and 0 < one["utility"] <= 1 for one in journal if one["event"] == "decision")
+
+
+def test_a_command_is_started_and_measured_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("import sys, time\ntime.sleep(1.5)\nsys.exit(7)\n")
+    with started_perflaw(tmp_path, "mine", "--", "app.py") as loop:
+        loop.communicate(timeout=60)
+    assert loop.returncode == 7
+
+
+def test_options_for_running_programs_are_refused_without_one(perflaw: Run) -> None:
+    refused = {("--budget", "2%"): "nothing runs", ("--attach", str(os.getpid()), "--budget", "0"): "--budget 2%"}
+    for words, why in refused.items():
+        done = perflaw("mine", *words, status=2)
+        assert why in done.stderr
+
+
+def test_a_process_that_does_not_exist_is_refused(perflaw: Run) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    assert "no such process" in perflaw("mine", "--attach", ended.pid, status=2).stderr

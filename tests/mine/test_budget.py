@@ -1,0 +1,115 @@
+"""The account of what measuring costs, with counters that the test moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from perflaw.mine import budget as module
+from perflaw.mine.budget import LEAST_PAUSE_S, LEAST_SAMPLING, Budget, WorkCounters
+from perflaw.mine.knowledge import Decision, KnownFunction
+from perflaw.mine.messages import Measurement, ProbeCost, Request
+
+
+@dataclass
+class Clock:
+    """A program under load: its time, CPU time and work."""
+
+    now: float = 0.0
+    cpu_ns: int = 0
+    work: int = 0
+
+    def go(self, seconds, slower=1.0):
+        self.now += seconds
+        self.cpu_ns += round(seconds * 1e9)
+        self.work += round(seconds * 10_000 / slower)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    one = Clock()
+    monkeypatch.setattr(module.time, "monotonic", lambda: one.now)
+    monkeypatch.setattr(
+        module, "work_counters", lambda pid: WorkCounters(one.cpu_ns, {"packets": one.work, "switches": 3})
+    )
+    return one
+
+
+def decided(*names, utility=1.0):
+    return Decision(Request(1, "durations", names), "", utility, 0.0)
+
+
+def measured(calls, call_ns, cpu_ns=10**9):
+    return Measurement(1, "durations", 0, 1, cost=ProbeCost(calls, call_ns, cpu_ns))
+
+
+def pair(budget, clock, slower, calls=0, name="f"):
+    clock.go(1.0)
+    budget.begin_probes()
+    clock.go(1.0, slower)
+    return budget.end_probes(decided(name), measured(calls, 100.0))
+
+
+def test_the_number_of_calls_and_their_cost_are_the_account_until_there_are_pairs(clock):
+    budget = Budget(1, 0.05)
+    spent = pair(budget, clock, 1.2, calls=100_000)
+    assert spent == module.ATTACH_NS + 10_000_000
+    assert budget.paired() is None
+
+
+def test_what_the_presence_of_probes_costs_otherwise_is_found_by_pairs(clock):
+    budget = Budget(1, 0.05)
+    for _ in range(8):
+        spent = pair(budget, clock, 1.2, calls=1000)
+    assert budget.paired() == pytest.approx(0.2, abs=0.01)
+    assert spent == pytest.approx(1e9 * 0.2 / 1.2, rel=0.05)
+
+
+def test_probes_stay_out_until_the_debt_is_paid(clock):
+    budget = Budget(1, 0.05)
+    pair(budget, clock, 1.0, calls=2_000_000)  # 204 ms of 2 s
+    pause = budget.pause_s()
+    assert pause == pytest.approx((0.204 - 0.05 * 2) / 0.05, rel=0.01)
+    assert budget.must_wait()
+    clock.go(pause)
+    assert not budget.must_wait()
+    assert budget.pause_s() == LEAST_PAUSE_S
+
+
+def test_the_target_is_kept_over_a_long_time(clock):
+    for target in (0.02, 0.05, 0.1):
+        clock.now, clock.cpu_ns, clock.work = 0.0, 0, 0
+        budget = Budget(1, target)
+        while clock.now < 1000:
+            pair(budget, clock, 1.25, calls=1_000_000)
+            while budget.must_wait():
+                clock.go(budget.pause_s())
+            budget.settle_window({})
+        assert budget.share == pytest.approx(target, abs=0.01)
+
+
+def test_the_worst_cost_for_its_utility_is_halved_then_detached_and_enabled_again(clock):
+    functions = {name: KnownFunction(name, "") for name in ("dear", "cheap")}
+    budget, actions = Budget(1, 0.01), []
+    for _ in range(4):
+        pair(budget, clock, 1.0, calls=5_000_000, name="dear")
+        pair(budget, clock, 1.0, calls=1_000, name="cheap")
+        clock.go(10)
+        actions.append(budget.settle_window(functions).action)
+    assert functions["dear"].sampling == 0.0
+    assert functions["cheap"].sampling == 1.0
+    assert actions[-1] == "dear is not observed any more"
+    clock.go(11)
+    budget.settle_window(functions)
+    assert functions["dear"].sampling == LEAST_SAMPLING
+
+
+def test_the_kernel_counts_the_work_of_a_process():
+    import os
+
+    before = module.work_counters(os.getpid())
+    sum(range(3_000_000))
+    after = module.work_counters(os.getpid())
+    assert after.cpu_ns > before.cpu_ns > 0
+    assert "switches" in after.work

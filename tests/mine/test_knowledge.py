@@ -1,0 +1,140 @@
+"""The loop's decisions, on a made-up program whose truth is known: which function is slow by which call path."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from perflaw.mine.knowledge import Knowledge
+from perflaw.mine.messages import Measurement, ProbeCost
+from perflaw.types import Observed, Platform
+from tests.learn.observing import observe
+
+SECOND = 10**9
+STACKS = {
+    ("app.main", "app.quick", "app.load"): 60,
+    ("app.main", "app.slow", "app.load"): 60,
+    ("app.main", "app.slow", "app.tiny"): 40,
+    ("app.main", "app.slow"): 4,
+    ("app.main",): 1,
+}
+
+
+class MadeUp:
+    """A program in which ``load`` is slow where ``slow`` calls it, and ``tiny`` is always alike."""
+
+    def __init__(self, seed=0):
+        self.rng, self.now, self.asked, self.third = np.random.default_rng(seed), SECOND, [], False
+
+    def measure(self, request):
+        self.asked.append(request)
+        begun, self.now = self.now, self.now + round(request.seconds * SECOND)
+        if request.kind == "samples":
+            return Measurement(request.number, request.kind, begun, self.now, stacks=STACKS)
+        observed = tuple(self._observed(name, request, begun) for name in request.functions)
+        return Measurement(
+            request.number, request.kind, begun, self.now, observed=observed, cost=ProbeCost(8000, 50.0, SECOND)
+        )
+
+    def _observed(self, name, request, begun):
+        n = round(4000 * request.seconds)
+        is_slow = self.rng.random(n) < 0.5
+        centre = np.where(is_slow, 12.0, 9.0) if name == "app.load" else np.full(n, 10.0)
+        if self.third and name == "app.load":
+            centre = np.where(is_slow & (self.rng.random(n) < 0.5), 16.0, centre)
+        durations = np.exp(centre + self.rng.normal(0, 0.2, n))
+        chains = [("app.main", caller, name) for caller in ("app.quick", "app.slow")]
+        kept = {*request.callers, name}
+        paths = [tuple(one for one in chain if one in kept) for chain in chains]
+        names = tuple(dict.fromkeys(paths))
+        path = np.array([names.index(paths[int(slow)]) for slow in is_slow])
+        ends = begun + np.sort(self.rng.integers(1, request.seconds * SECOND, n))
+        pieces = observe(durations, path, ends, 1000, run=str(request.number))
+        return Observed(name, "time", "ns", names, tuple(pieces), (Platform("host", "b", 1.0),), 10.0)
+
+
+def learn(program, knowledge, rounds):
+    news = []
+    for _ in range(rounds):
+        decision = knowledge.next(program.now)
+        if decision is None:
+            break
+        news += knowledge.add(program.measure(decision.request), decision.request)
+    return news
+
+
+def test_the_call_path_that_makes_a_function_slow_is_found_by_its_edge():
+    program, knowledge = MadeUp(), Knowledge()
+    news = learn(program, knowledge, 16)
+    load = knowledge.functions["app.load"]
+    assert load.settled
+    assert len(load.spec.borders) == 1
+    assert {group.distribution for group in load.spec.groups} == {(1.0, 0.0), (0.0, 1.0)}
+    assert set(load.spec.atoms) <= {("app.slow", "app.load"), ("app.quick", "app.load")}
+    assert len(load.spec.atoms) == 1
+    assert any("hot" in one for one in news)
+    assert program.asked[0].kind == "samples"
+
+
+def test_callers_are_recorded_only_after_durations_have_borders():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 16)
+    kinds = [(one.kind, one.functions) for one in program.asked]
+    first = next(place for place, (kind, _) in enumerate(kinds) if kind == "paths")
+    assert any(kind == "durations" and "app.load" in names for kind, names in kinds[:first])
+    assert all("app.tiny" not in names for kind, names in kinds if kind == "paths")
+    assert all(one.callers for one in program.asked if one.kind == "paths")
+    assert all(not one.callers for one in program.asked if one.kind == "durations")
+
+
+def test_callers_of_settled_functions_are_candidates():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 30)
+    assert {"app.quick", "app.slow"} <= knowledge.functions.keys()
+
+
+def test_what_is_known_is_verified_again_as_it_gets_older():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 40)
+    assert all(one.settled for one in knowledge.functions.values())
+    fresh = max(one.utility(program.now) for one in knowledge.functions.values())
+    later = min(one.utility(program.now + 3600 * SECOND) for one in knowledge.functions.values())
+    assert fresh < later == 1.0
+
+
+def test_a_function_that_others_distort_is_measured_alone():
+    program, knowledge = MadeUp(), Knowledge()
+    news = learn(program, knowledge, 1)
+    decision = knowledge.next(program.now)
+    assert len(decision.request.functions) > 1
+    measurement = program.measure(decision.request)
+    distorted = tuple(
+        replace(one, probe_ns=1e9, observations=tuple(replace(each, nested=5000) for each in one.observations))
+        for one in measurement.observed
+    )
+    news = knowledge.add(replace(measurement, observed=distorted), decision.request)
+    assert any("again alone" in one for one in news)
+    decision = knowledge.next(program.now)
+    assert len(decision.request.functions) == 1
+
+
+def test_a_function_whose_durations_change_is_learnt_anew_and_its_old_recordings_go():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 40)
+    assert len(knowledge.functions["app.load"].spec.borders) == 1
+    knowledge.superseded.clear()
+    program.third, program.now = True, program.now + 3600 * SECOND
+    news = learn(program, knowledge, 40)
+    assert [one for one in news if "changed" in one] == ["app.load: its durations have changed; it is learnt anew"]
+    assert len(knowledge.functions["app.load"].spec.borders) == 2
+
+
+def test_a_function_that_is_not_called_any_more_is_settled():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 1)
+    while decision := knowledge.next(program.now):
+        knowledge.add(
+            Measurement(decision.request.number, decision.request.kind, program.now, program.now + 1), decision.request
+        )
+    assert all(one.settled for one in knowledge.functions.values())

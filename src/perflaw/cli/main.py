@@ -34,6 +34,8 @@ VERBS = {
     "runs": "list the recordings of an experiment",
     "feature": "list, add, change or remove features of the runs",
     "probes": "list, switch and watch the probes of running programs",
+    "controller": "mine specifications from running processes on many hosts",
+    "stub": "measure a process for a controller on another host",
     "collector": "serve the probes of this machine to recorders on other machines",
     "dump": "print every table of a recording as text",
     "doctor": "say what this machine can measure, and why not",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 
 import click
@@ -63,7 +62,7 @@ def command(
     For each function: the borders between quick and slow calls, the groups of call paths that behave alike, and the call
     edges that distinguish the groups. COMPONENT is the name of a function or the end of it.
     """
-    from perflaw.cli.mining import MiningRequest, merge_specs, mine_specs, refine_text
+    from perflaw.cli.mining import MiningRequest, merge_specs, mine_specs, refine_text, specs_text
     from perflaw.learn.paths import MiningOptions
 
     program = context.meta["perflaw.command"]
@@ -93,41 +92,8 @@ def command(
         from perflaw.cli.pages import write_mine
 
         write_mine(output, experiment, mined)
-    if export == "yaml":
-        from perflaw.specs.files import spec_yaml
-
-        text = spec_yaml(mined.reviewable(), evidence=False)
-    elif export == "evidence":
-        from perflaw.specs.files import spec_yaml
-
-        text = spec_yaml(mined.file)
-    elif export == "pytest":
-        from perflaw.report.mine.exports import mine_pytest
-
-        text = mine_pytest(mined.reviewable(), experiment)
-    elif export == "prometheus":
-        from perflaw.report.mine.exports import mine_prometheus
-
-        text = mine_prometheus(mined.file)
-    elif export == "otlp":
-        from perflaw.report.mine.exports import mine_otlp
-        from perflaw.types.documents import dumps
-
-        text = dumps(mine_otlp(mined.file)) + "\n"
-    else:
-        from perflaw.report.documents import mine_document
-
-        document = mine_document(mined.file, mined.steps)
-        if as_json:
-            from perflaw.types.documents import dumps
-
-            text = dumps(document) + "\n"
-        else:
-            from perflaw.report.mine.text import merge_text, mine_text
-
-            colour = sys.stdout.isatty()
-            merges = merge_text(document, colour)
-            text = merges + "\n" * bool(merges) + mine_text(document, colour, every or bool(names))
-            text += refine_text(mined, experiment)
+    text = specs_text(mined, export, as_json, every or bool(names), experiment)
+    if not export and not as_json:
+        text += refine_text(mined, experiment)
     click.echo(text, nl=False)
     return 0

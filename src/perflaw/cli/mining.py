@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,13 +66,9 @@ class MinedSpecs:
 
 def mine_specs(request: MiningRequest) -> MinedSpecs:
     """Specifications of all chosen functions, the most expensive function first."""
-    from perflaw.check.spec_location import locate
-
     recordings, observed = _read(request)
-    specs = locate([_mine(each, request) for each in observed], observed)
-    return MinedSpecs(
-        SpecFile(_rank(specs, observed), _spec_runs(recordings)), tuple(recordings), observed=tuple(observed)
-    )
+    mined = specs_of_observed(observed, request.options, request.now_ns)
+    return replace(mined, file=replace(mined.file, runs=_spec_runs(recordings)), recordings=tuple(recordings))
 
 
 def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
@@ -95,7 +92,7 @@ def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
                 replace(each, observations=tuple(item for item in each.observations if item.run == run))
                 for each in observed
             ]
-            if specs := [_mine(each, request) for each in of_run if each.observations]:
+            if specs := [_mine(each, request.options, request.now_ns) for each in of_run if each.observations]:
                 models.append((run, SpecFile(_rank(specs), _spec_runs([recording]))))
     if len(models) < 2:
         raise UsageError("--merge needs two runs", "there is only one", "perflaw record --collect paths -- …")
@@ -126,6 +123,46 @@ def read_specs(path: str) -> SpecFile:
     return parse_specs(text, path)
 
 
+def specs_text(mined: MinedSpecs, export: str | None, as_json: bool, every: bool, experiment: str = "") -> str:
+    """What is printed of specifications: an export, the JSON document, or the table, with ``every`` function in it."""
+    if export in ("yaml", "evidence"):
+        from perflaw.specs.files import spec_yaml
+
+        return spec_yaml(mined.reviewable(), evidence=False) if export == "yaml" else spec_yaml(mined.file)
+    if export == "pytest":
+        from perflaw.report.mine.exports import mine_pytest
+
+        return mine_pytest(mined.reviewable(), experiment)
+    if export == "prometheus":
+        from perflaw.report.mine.exports import mine_prometheus
+
+        return mine_prometheus(mined.file)
+    from perflaw.types.documents import dumps
+
+    if export == "otlp":
+        from perflaw.report.mine.exports import mine_otlp
+
+        return dumps(mine_otlp(mined.file)) + "\n"
+    from perflaw.report.documents import mine_document
+
+    document = mine_document(mined.file, mined.steps)
+    if as_json:
+        return dumps(document) + "\n"
+    from perflaw.report.mine.text import merge_text, mine_text
+
+    colour = sys.stdout.isatty()
+    merges = merge_text(document, colour)
+    return merges + "\n" * bool(merges) + mine_text(document, colour, every)
+
+
+def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_ns: int) -> MinedSpecs:
+    """Specifications of functions from what was observed of them, the most expensive function first."""
+    from perflaw.check.spec_location import locate
+
+    specs = locate([_mine(each, options, now_ns) for each in observed], observed)
+    return MinedSpecs(SpecFile(_rank(specs, observed)), observed=tuple(observed))
+
+
 def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
     """The recordings, and what they observed of the chosen functions."""
     from perflaw.store.paths import read_observed
@@ -139,10 +176,10 @@ def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
     return recordings, [known[name] for name in chosen]
 
 
-def _mine(observed: Observed, request: MiningRequest) -> MinedSpec:
+def _mine(observed: Observed, options: MiningOptions, now_ns: int) -> MinedSpec:
     from perflaw.learn.paths.mine import mine
 
-    return _with_evidence(mine(observed, request.options, request.now_ns), observed)
+    return _with_evidence(mine(observed, options, now_ns), observed)
 
 
 def _with_evidence(spec: PathSpec, observed: Observed) -> MinedSpec:

@@ -120,8 +120,8 @@ class Measurement:
         return cls(
             parts["request"].whole(),
             _kind(parts["kind"]),
-            parts["start_ns"].whole(),
-            parts["end_ns"].whole(),
+            parts["start_ns"].whole(high=2**63),
+            parts["end_ns"].whole(high=2**63),
             parts["sampling"].number(0.0, 1.0),
             stacks,
             tuple(_observed(one) for one in parts["observed"].items()),

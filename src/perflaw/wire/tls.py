@@ -229,6 +229,15 @@ def _words(error: Exception) -> str:
     return (getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)).replace("_", " ")
 
 
+def listening(address: Address, backlog: int = 16) -> socket.socket:
+    """A socket that listens; UsageError if the address cannot be used."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family, backlog=backlog)
+    except OSError as error:
+        raise UsageError(f"--listen {address}", error.strerror or str(error), "--listen 127.0.0.1:0") from error
+
+
 GREETERS: Final = 32
 """New peers that are greeted at the same time."""
 GREETERS_OF_ADDRESS: Final = 8
@@ -267,11 +276,7 @@ class Listener:
     ) -> None:
         self._token, self._context, self._greeting_s = token, context, greeting_s
         self._limits, self._frame_s = limits or MessageLimits(), frame_s
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        try:
-            self._socket = socket.create_server((address.host, address.port), family=family, backlog=16)
-        except OSError as error:
-            raise UsageError(f"--listen {address}", error.strerror or str(error), "--listen 127.0.0.1:0") from error
+        self._socket = listening(address)
         self.address = Address(address.host, self._socket.getsockname()[1])
         """The address, with the port that the system gave."""
         self.refused: deque[str] = deque(maxlen=100)

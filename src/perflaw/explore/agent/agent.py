@@ -28,12 +28,13 @@ from perflaw.explore.agent.measurement import (
     WatchedCommand,
     start_command,
 )
-from perflaw.explore.target.files import DiskWatch, Snapshot, opened_by, write_whole
+from perflaw.explore.target.files import DiskWatch, Snapshot, opened_by
 from perflaw.explore.target.load import end_load, start_load
 from perflaw.explore.target.outputs import PrintedOutput
 from perflaw.explore.target.proc import ConditionsWatch, family, own_cpu_s
 from perflaw.explore.target.process import adopt_orphans, end, end_family, end_marked, is_ready, occupied
 from perflaw.explore.values import host
+from perflaw.store.files import write_whole
 from perflaw.types.studies import Configuration
 from perflaw.wire.channel import Channel, Closed, Message, WireError, over
 from perflaw.wire.tls import Listener, parse_address, read_token, serving

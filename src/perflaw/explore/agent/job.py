@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from perflaw.explore.injectors.applying import Phase, apply_all, remember_all, restore_all, verify_all
 from perflaw.explore.injectors.context import Context
 from perflaw.explore.injectors.registry import name_of
-from perflaw.explore.target.files import write_whole
+from perflaw.store.files import write_whole
 from perflaw.types.studies import Configuration, Knob, Study, StudyMetric, Target, Value
 
 _REMEMBERED: Final = "remembered.json"

@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from perflaw.store.files import write_whole
+
 _FICLONE: Final = 0x40049409
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite keeps beside a database; old ones must not meet a restored database."""
@@ -171,17 +173,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file of perflaw's own through to the disk; it exists as a whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
-    part.replace(path)
 
 
 def _sync(folder: Path) -> None:

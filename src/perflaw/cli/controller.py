@@ -1,0 +1,113 @@
+"""``perflaw controller``: mines specifications from many processes on many hosts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from perflaw.cli.options import json_option, note
+
+folder_option = click.option("--folder", default=Path("controller"), show_default=True, type=click.Path(path_type=Path),
+                             help="The controller's folder.")  # fmt: skip
+
+
+@click.group("controller", short_help="mine specifications from running processes on many hosts")
+def command() -> None:
+    """Tell the stubs beside processes what to measure, keep what they measured, and mine specifications from it.
+
+    \b
+    perflaw controller init --listen 0.0.0.0:7480 --name fleet.example
+    perflaw controller enrol shop --allow 'shop.*' > shop.enrolment
+    perflaw controller serve
+    perflaw stub shop.enrolment --attach PID                    (on each host)
+    perflaw controller specs shop > shop.yaml
+
+    Stubs connect to the controller, never the other way. Both sides show certificates, which init and enrol make.
+    """
+
+
+@command.command("init", short_help="make a controller: its folder, certificates and settings")
+@folder_option
+@click.option(
+    "--listen", required=True, metavar="HOST:PORT", help="Address to listen on; port 0: one that is free now."
+)
+@click.option("--name", multiple=True, metavar="HOST", help="Name by which stubs reach it, the first before others.")
+@click.option("--database", default="", metavar="URL", help="postgresql://…; a file in the folder if not given.")
+def init(folder: Path, listen: str, name: tuple[str, ...], database: str) -> int:
+    """Make the controller's folder with an authority and certificates of its own (openssl makes them)."""
+    from perflaw.mine.fleet.enrolment import ControllerFolder
+    from perflaw.mine.fleet.ledger import Ledger
+
+    made = ControllerFolder.make(folder, listen, name, database)
+    Ledger(made.database).close()
+    note(f"stubs will reach the controller at {made.public}")
+    return 0
+
+
+@command.command("enrol", short_help="let the processes of a service be measured")
+@folder_option
+@click.option("--allow", multiple=True, required=True, metavar="GLOB", help="Functions that may be measured.")
+@click.option("--budget", default="2%", show_default=True, metavar="SHARE", help="CPU time that measuring may take.")
+@click.argument("service")
+def enrol(folder: Path, allow: tuple[str, ...], budget: str, service: str) -> int:
+    """Print the enrolment of SERVICE, a file that each of its hosts gets: address, certificates, token, allow-list.
+
+    Enrolling it again gives it another token, and stubs with the old one are refused.
+    """
+    from perflaw.cli.live_mining import parse_share
+    from perflaw.mine.fleet.enrolment import ControllerFolder, digest
+    from perflaw.mine.fleet.ledger import Ledger, Service
+
+    opened, share = ControllerFolder.open(folder), parse_share(budget)
+    enrolment = opened.enrol(service, allow)
+    ledger = Ledger(opened.database)
+    ledger.enrol(Service(service, allow, share), digest(enrolment.token))
+    ledger.close()
+    click.echo(enrolment.text(), nl=False)
+    return 0
+
+
+@command.command("serve", short_help="serve stubs until Ctrl-C")
+@folder_option
+def serve(folder: Path) -> int:
+    """Serve stubs, keep what they measured, mine, and decide what they measure next. Ctrl-C ends it, kill -9 loses nothing."""
+    try:
+        from perflaw.mine.fleet.service import serve as run
+    except ImportError as error:
+        from perflaw.errors import UsageError
+
+        raise UsageError(
+            "the controller's web server", f"{error.name} is missing", "pip install 'perflaw[fleet]'"
+        ) from error
+
+    from perflaw.mine.fleet.enrolment import ControllerFolder
+
+    try:
+        run(ControllerFolder.open(folder), note)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+@command.command("specs", short_help="print a service's specifications")
+@folder_option
+@json_option
+@click.option("--export", "export", type=click.Choice(("yaml", "evidence", "prometheus", "otlp")),
+              help="Print them for review (yaml), with call paths (evidence), or for another tool.")  # fmt: skip
+@click.argument("service")
+def specs(folder: Path, as_json: bool, export: str | None, service: str) -> int:
+    """Mine the specifications of SERVICE from all that its stubs measured, on whatever hosts."""
+    from perflaw.cli.mining import specs_of_observed, specs_text
+    from perflaw.errors import DataError
+    from perflaw.learn.paths import MiningOptions
+    from perflaw.mine.fleet.analysis import observed_of_service
+    from perflaw.mine.fleet.enrolment import ControllerFolder
+
+    observed = observed_of_service(ControllerFolder.open(folder).database, service)
+    if not observed:
+        raise DataError(f"{service}: nothing was measured", "no stub has delivered", "perflaw controller status")
+    mined = specs_of_observed(observed, MiningOptions(), time.time_ns())
+    click.echo(specs_text(mined, export, as_json, every=False), nl=False)
+    return 0

@@ -1,0 +1,150 @@
+"""The controller's analysis: specifications from what all stubs measured, and from them what to measure next.
+
+All of it follows from the ledger, so a controller that was killed makes it again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from perflaw.errors import PerflawError
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.mine import mine
+from perflaw.mine.fleet.database import DatabaseLost
+from perflaw.mine.fleet.ledger import Function, Ledger, Service, StubState
+from perflaw.mine.fleet.plan import Wanted, plan
+from perflaw.mine.messages import Measurement, merge_observed
+from perflaw.types import Observed, PathSpec
+
+MOST_MEASUREMENTS: Final = 200
+"""The last measurements of a function that its specification is mined from."""
+MOST_SAMPLES: Final = 100
+"""The last measurements of where the time goes that say which functions are hot."""
+PLAN_S: Final = 20.0
+"""Time between two looks at what a service's stubs should measure."""
+GONE_S: Final = 120.0
+"""A stub that was not heard of for this long gets nothing to measure."""
+STALE_S: Final = 300.0
+"""Time after which a specification's use of more data is found again."""
+
+
+def observed_of(ledger: Ledger, function: Function) -> Observed | None:
+    """All that the stubs observed of a function, as far as it is used; None without anything."""
+    parts = ledger.observed(function, MOST_MEASUREMENTS)
+    return merge_observed(parts) if parts else None
+
+
+def observed_of_service(place: str, service: str) -> list[Observed]:
+    """All that the stubs of a service observed, function by function."""
+    ledger = Ledger(place)
+    functions = dict.fromkeys((service, one.component, one.metric) for one in ledger.coverage(service))
+    observed = [observed_of(ledger, function) for function in functions]
+    ledger.close()
+    return [one for one in observed if one is not None]
+
+
+class Analyst:
+    """A thread that mines and plans; it uses at most half of one CPU."""
+
+    def __init__(self, place: str, say: Callable[[str], None], plan_s: float = PLAN_S) -> None:
+        """``place`` is the ledger's, which the thread opens itself: it never waits for the controller, nor the other way."""
+        self._place, self._say, self._plan_s = place, say, plan_s
+        self._changed, self._waiting = threading.Lock(), threading.Event()
+        self._dirty: dict[Function, None] = {}
+        self._specs: dict[Function, tuple[PathSpec, float]] = {}
+        self._stopped = False
+        self._planned: dict[str, float] = {}
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin; what was measured before is analysed first."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the present function."""
+        self._stopped = True
+        self._waiting.set()
+        self._thread.join(5.0)
+
+    def arrived(self, service: str, measurements: Iterable[Measurement]) -> None:
+        """Note which functions there is more of."""
+        with self._changed:
+            for one in measurements:
+                self._dirty.update(((service, each.component, each.metric), None) for each in one.observed)
+        self._waiting.set()
+
+    def specs(self, service: str) -> list[PathSpec]:
+        """The present specifications of a service, those of most calls first."""
+        with self._changed:
+            specs = [spec for (name, *_), (spec, _) in self._specs.items() if name == service]
+        return sorted(specs, key=lambda spec: (-spec.points, spec.component))
+
+    def _run(self) -> None:
+        ledger = None
+        while not self._stopped:
+            began = time.monotonic()
+            try:
+                if ledger is None:
+                    ledger = Ledger(self._place)
+                    for name in ledger.services().values():
+                        self._mark((name.name, one.component, one.metric) for one in ledger.coverage(name.name))
+                self._analyse_next(ledger)
+                for service in ledger.services().values():
+                    if began - self._planned.get(service.name, -self._plan_s) >= self._plan_s:
+                        self._planned[service.name] = began
+                        self._plan(ledger, service)
+            except PerflawError as error:
+                self._say(f"analysis: {error}")
+                self._waiting.wait(2.0)
+            with self._changed:
+                idle = not self._dirty
+                self._waiting.clear()
+            self._waiting.wait(1.0) if idle else time.sleep(min(time.monotonic() - began, 1.0))
+        if ledger:
+            ledger.close()
+
+    def _mark(self, functions: Iterable[Function]) -> None:
+        with self._changed:
+            self._dirty.update(dict.fromkeys(functions))
+
+    def _analyse_next(self, ledger: Ledger) -> None:
+        now = time.monotonic()
+        with self._changed:
+            stale = [function for function, (_, at) in self._specs.items() if now - at > STALE_S]
+            function = next(iter(self._dirty), None) or next(iter(stale), None)
+            if function is None:
+                return
+            self._dirty.pop(function, None)  # before the ledger is read: what arrives from now on marks it again
+        try:
+            observed = observed_of(ledger, function)
+        except DatabaseLost:
+            self._mark([function])
+            raise
+        if observed is not None:
+            spec = mine(observed, MiningOptions(), time.time_ns())
+            with self._changed:
+                self._specs[function] = (spec, now)
+
+    def _plan(self, ledger: Ledger, service: Service) -> None:
+        since = time.time_ns() - int(GONE_S * 1e9)
+        stubs = [one for one in ledger.stubs(service.name) if one.seen_ns >= since]
+        if not stubs:
+            return
+        specs = {spec.component: spec for spec in self.specs(service.name)}
+        samples, coverage = ledger.samples(service.name, MOST_SAMPLES), ledger.coverage(service.name)
+        wanted = plan(service, stubs, samples, coverage, specs)
+        for stub in stubs:
+            if not same(stub, wanted[stub.id]):
+                ones = wanted[stub.id]
+                ledger.instruct(
+                    stub.id, [one.request for one in ones], [one.why for one in ones], [one.utility for one in ones]
+                )
+
+
+def same(stub: StubState, wanted: list[Wanted]) -> bool:
+    """Whether the stub measures that already, whatever the numbers of the requests."""
+    return {replace(one, number=0) for one in stub.requests} == {replace(one.request, number=0) for one in wanted}

@@ -1,0 +1,223 @@
+"""The stub: beside a process, it measures what its controller asks for, and delivers what it measured.
+
+Three threads: one asks for instructions, one delivers, one measures. Without a controller it goes on within its last
+instructions and keeps what it measured on its disk; when the spool is full it stops measuring, so nothing is lost and nothing
+is dropped.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from typing import Final, Protocol
+
+from perflaw.errors import DataError
+from perflaw.mine.fleet.client import ControllerClient, Refused
+from perflaw.mine.fleet.enrolment import Enrolment
+from perflaw.mine.fleet.spool import Instructions, Spool, read_instructions
+from perflaw.mine.messages import Measurement, Request
+from perflaw.wire.channel import WireError
+
+ANSWER_S: Final = 15.0
+"""Time for an answer, beyond that for which the controller may keep a question about instructions."""
+WAIT_S: Final = 25.0
+"""Time for which the controller keeps a question about instructions."""
+MOST_WAIT_S: Final = 30.0
+"""Longest time between two attempts to reach the controller."""
+BATCH_BYTES: Final = 4 << 20
+"""Measurements that are delivered at once."""
+LAST_S: Final = 10.0
+"""Time in which the last measurements are delivered after the process has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The process beside which a stub is."""
+
+    host: str
+    """Name of its machine."""
+    program: str
+    """The program."""
+    pid: int
+    """Its process id."""
+    build: str = ""
+    """Its build; empty where unknown."""
+
+
+class Source(Protocol):
+    """Where measurements come from."""
+
+    @property
+    def target(self) -> Target:
+        """The process."""
+
+    def measure(self, request: Request) -> Measurement | None:
+        """Make a measurement; None if the process has ended."""
+
+
+class Stub:
+    """One stub; ``run`` returns when the process has ended or ``stop`` was called."""
+
+    def __init__(
+        self,
+        enrolment: Enrolment,
+        source: Source,
+        spool: Spool,
+        say: Callable[[str], None],
+        allow: Sequence[str] = (),
+        budget: float | None = None,
+        wait_s: float = WAIT_S,
+    ) -> None:
+        """``allow`` and ``budget`` narrow what the enrolment and the controller permit."""
+        self._enrolment, self._source, self._spool, self._say = enrolment, source, spool, say
+        self._allow, self._budget, self._wait_s = tuple(allow), budget, wait_s
+        self._instructions = spool.instructions()
+        self._refused: set[str] = set()
+        self._stopped, self._news, self._measured = threading.Event(), threading.Event(), threading.Event()
+        self._ended = False
+
+    def run(self) -> None:
+        """Measure until the process has ended, and deliver."""
+        threads = [threading.Thread(target=one, daemon=True) for one in (self._listen, self._deliver)]
+        for thread in threads:
+            thread.start()
+        try:
+            while not self._stopped.is_set():
+                self._round()
+        finally:
+            self.stop()
+            threads[1].join(LAST_S)  # a question about instructions may still be open, and nothing is lost with it
+
+    def stop(self) -> None:
+        """Stop measuring; a measurement that is being made is finished."""
+        self._stopped.set()
+        self._news.set()
+        self._measured.set()
+
+    # ---- Measuring.
+
+    def _round(self) -> None:
+        """Make each measurement of the instructions once."""
+        self._news.clear()
+        instructions, made = self._instructions, 0
+        for request in instructions.requests:
+            if self._stopped.is_set() or self._instructions is not instructions:
+                return
+            names = (*request.functions, *request.callers)
+            wrong = [one for one in names if not may_measure(one, self._enrolment.allow, self._allow)]
+            if wrong:
+                self._refused.update(wrong[:20])
+                continue
+            if self._spool.full:
+                break
+            began = time.monotonic()
+            measurement = self._source.measure(request)
+            if measurement is None:
+                self._ended = True
+                self.stop()
+                return
+            made += 1
+            try:
+                self._spool.add(measurement)
+            except DataError as error:
+                self._say(str(error))
+            self._measured.set()
+            self._rest(measurement.cost.share, time.monotonic() - began, instructions.budget)
+        if not made:
+            self._news.wait(1.0)
+
+    def _rest(self, share: float, seconds: float, budget: float) -> None:
+        """Measure nothing for so long that the part of the CPU time that measuring takes is within the budget in the mean."""
+        budget = min(budget, self._budget or budget)
+        if share > budget > 0:
+            self._news.wait(seconds * (share / budget - 1.0))
+
+    # ---- Speaking to the controller.
+
+    def _listen(self) -> None:
+        """Ask for instructions, again and again; the controller answers when there are new ones."""
+        client, known, pause = ControllerClient(self._enrolment), False, _Pause(self._stopped)
+        while not self._stopped.is_set():
+            try:
+                if not known:
+                    client.post("/v1/register", {"id": self._spool.id, **asdict(self._source.target)}, ANSWER_S)
+                    known = True
+                    self._say(f"registered with {self._enrolment.address} as {self._spool.id}")
+                question = {
+                    "id": self._spool.id,
+                    "version": self._instructions.version,
+                    "wait_s": self._wait_s,
+                    "spooled": len(self._spool),
+                    "refused": sorted(self._refused)[:50],
+                }
+                answer = client.post("/v1/poll", question, self._wait_s + ANSWER_S)
+                if answer.get("version") != self._instructions.version:
+                    self._take(read_instructions(answer, f"controller {self._enrolment.address}"))
+                pause.over()
+            except (WireError, DataError, KeyError, ValueError, TypeError) as error:
+                known = known and not isinstance(error, Refused)
+                pause.after(error, self._say)
+        client.close()
+
+    def _take(self, instructions: Instructions) -> None:
+        self._spool.keep(instructions)
+        self._instructions = instructions
+        self._news.set()
+
+    def _deliver(self) -> None:
+        """Deliver what is in the spool, the oldest first; only what is acknowledged leaves it."""
+        client, pause, began = ControllerClient(self._enrolment), _Pause(self._stopped), 0.0
+        while True:
+            if self._stopped.is_set():
+                began = began or time.monotonic()
+                if not len(self._spool) or time.monotonic() - began > LAST_S:
+                    break
+            self._measured.clear()
+            batch = self._spool.oldest(BATCH_BYTES)
+            if not batch:
+                self._measured.wait(1.0)
+                continue
+            try:
+                answer = client.deliver(self._spool.id, batch, ANSWER_S)
+                for name, why in dict(answer.get("refused", {})).items():
+                    self._say(f"the controller refused measurement {name}: {why}")
+                self._spool.remove(name for name, _ in batch)
+                pause.over()
+            except (WireError, ValueError, TypeError) as error:
+                pause.after(error, self._say)
+                if self._stopped.is_set():
+                    time.sleep(0.2)  # the last attempts, of which there are few
+        client.close()
+
+
+def may_measure(function: str, allow: Sequence[str], also: Sequence[str] = ()) -> bool:
+    """Whether the enrolment's patterns, and those of the person who started the stub if there are any, match a function.
+
+    >>> may_measure("shop.load", ["shop.*"]), may_measure("os.read", ["shop.*"]), may_measure("shop.a", ["*"], ["*.b"])
+    (True, False, False)
+    """
+    lists = (allow, also) if also else (allow,)
+    return all(any(fnmatchcase(function, one) for one in patterns) for patterns in lists)
+
+
+class _Pause:
+    """Waits longer after each failure, at random, so that a fleet does not come back all at once."""
+
+    def __init__(self, stopped: threading.Event) -> None:
+        self._stopped, self._failures = stopped, 0
+
+    def after(self, error: Exception, say: Callable[[str], None]) -> None:
+        """Wait; the first failure of several is told."""
+        if not self._failures:
+            say(str(error))
+        self._failures += 1
+        longest = min(MOST_WAIT_S, 0.5 * 2.0 ** min(self._failures, 10))
+        self._stopped.wait(random.uniform(0.2, longest))
+
+    def over(self) -> None:
+        """It worked."""
+        self._failures = 0

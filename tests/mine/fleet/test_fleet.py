@@ -1,0 +1,51 @@
+"""Stubs and a controller as real processes: what is measured arrives once, whatever is killed or cut meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.mine import mine
+from perflaw.mine.fleet.analysis import observed_of_service
+from tests.mine.fleet.fleet import Fleet, wait_for
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    made = Fleet(tmp_path)
+    yield made
+    made.close()
+
+
+def load_spec(fleet):
+    """The specification of ``shop.load`` from what all stubs measured."""
+    observed = {one.component: one for one in observed_of_service(fleet.folder.database, "shop")}
+    return mine(observed["shop.load"], MiningOptions(), 10**19)
+
+
+def calls_of_load(fleet):
+    return sum(one.calls for one in fleet.ledger.coverage("shop") if one.component == "shop.load")
+
+
+def test_hosts_of_different_speed_merge_into_one_specification(fleet):
+    fleet.serve()
+    for host, speed in (("quick", 1.0), ("slow", 2.5)):
+        fleet.stub(host, speed)
+
+    def measured_everywhere():
+        hosts = {one.host for one in fleet.ledger.coverage("shop") if one.component == "shop.load" and one.calls > 9000}
+        return hosts == {"quick", "slow"}
+
+    wait_for(measured_everywhere)
+    spec = load_spec(fleet)
+    assert {one.host for one in spec.platforms} == {"quick", "slow"}
+    assert len(spec.borders) == 1
+    groups = {frozenset(spec.paths[path][1] for path in group.paths) for group in spec.groups}
+    assert groups == {frozenset({"shop.item", "shop.overview"}), frozenset({"shop.search"})}
+    assert spec.platform_borders is not None
+    slower = [borders[0] for _, borders in sorted(spec.platform_borders.items(), key=lambda one: spec.platforms[one[0]].host)]
+    assert slower[0] < slower[1]
+    # What may not be measured never was, although samples found the program there.
+    assert {one.component for one in fleet.ledger.coverage("shop")} <= {"shop.load", "shop.serve"}
+    whys = [why for _, _, _, what, why, _ in fleet.ledger.decisions("shop", 100) if "shop.load" in what]
+    assert any("of the time, never measured on quick" in why for why in whys)

@@ -154,5 +154,3 @@ class Wire:
                     for end in (one, other):
                         pairs.pop(end, None)
                         end.close()
-
-

@@ -1,6 +1,6 @@
 """A process that is not there: measurements of known truth, by requests. As a program it is a stub beside such a process.
 
-    python -m tests.mine.fleet.simulated ENROLMENT SPOOL HOST SPEED
+python -m tests.mine.fleet.simulated ENROLMENT SPOOL HOST SPEED
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Simulated:
         self._last_ns = end_ns = start_ns + 10**7
         cost = ProbeCost(CALLS, 30.0, 10**10)
         if request.kind == "samples":
-            stacks = {path: 100 for path in PATHS} | {("shop.serve",): 3, ("os.read",): 500}
+            stacks = dict.fromkeys(PATHS, 100) | {("shop.serve",): 3, ("os.read",): 500}
             return Measurement(request.number, "samples", start_ns, end_ns, 1.0, stacks, (), cost)
         observed = tuple(self.observed(name, start_ns) for name in request.functions)
         return Measurement(request.number, "paths", start_ns, end_ns, 1.0, {}, observed, cost)

@@ -43,7 +43,9 @@ def test_hosts_of_different_speed_merge_into_one_specification(fleet):
     groups = {frozenset(spec.paths[path][1] for path in group.paths) for group in spec.groups}
     assert groups == {frozenset({"shop.item", "shop.overview"}), frozenset({"shop.search"})}
     assert spec.platform_borders is not None
-    slower = [borders[0] for _, borders in sorted(spec.platform_borders.items(), key=lambda one: spec.platforms[one[0]].host)]
+    slower = [
+        borders[0] for _, borders in sorted(spec.platform_borders.items(), key=lambda one: spec.platforms[one[0]].host)
+    ]
     assert slower[0] < slower[1]
     # What may not be measured never was, although samples found the program there.
     assert {one.component for one in fleet.ledger.coverage("shop")} <= {"shop.load", "shop.serve"}

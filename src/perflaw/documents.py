@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from perflaw.bounds import MAX_DOCUMENT_BYTES, check_depth, check_size, read_json
 from perflaw.errors import PerflawError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -193,13 +194,12 @@ def _bounds(low: float, high: float) -> str:
 def json_document(text: str, source: DocumentSource) -> DocumentNode:
     """The document of a JSON text; the source's error where the text is not JSON."""
     try:
-        return DocumentNode(source, (), json.loads(text))
+        return DocumentNode(source, (), read_json(text))
     except json.JSONDecodeError as error:
         place = f"{source.file}:{error.lineno}:{error.colno}"
         raise source.error(f"{place}: not JSON", error.msg.lower(), source.next_command) from None
-    except (RecursionError, ValueError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise source.error(f"{source.file}: not readable as JSON", why, source.next_command) from None
+    except ValueError as error:
+        raise source.error(f"{source.file}: not readable as JSON", str(error), source.next_command) from None
 
 
 def python_document(value: object, source: DocumentSource) -> DocumentNode:
@@ -238,8 +238,10 @@ def toml_document(text: str, source: DocumentSource) -> DocumentNode:
     ('workload[1].name', 5, 'b')
     """
     try:
+        check_size(len(text), MAX_DOCUMENT_BYTES)
+        check_depth(text)
         value = tomllib.loads(text + "\n")  # without it, an error in the last line does not name the line
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise source.error(f"{source.file}: not TOML", str(error), "correct that line") from None
 
     # Line of each table and key; keys in inline tables have the line of their table.
@@ -288,6 +290,7 @@ def yaml_document(text: str, source: DocumentSource) -> DocumentNode:
 
     error, file, advice = source.error, source.file, source.next_command
     try:
+        check_size(len(text), MAX_DOCUMENT_BYTES)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as wrong:
         line = f":{wrong.problem_mark.line + 1}" if wrong.problem_mark else ""
@@ -361,7 +364,7 @@ class _YamlReader:
                 return int(value) if value.is_integer() and abs(value) < 2**53 else value
             if node.tag in _YAML_READ and ":" not in text:
                 return self.loader.construct_object(node)
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, IndexError):
             pass  # a text such as `!!bool perhaps`, or with more digits than Python reads
         return text
 

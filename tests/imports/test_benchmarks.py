@@ -217,7 +217,7 @@ def test_names_of_google_benchmark(text, name, parameters):
         ("[1, 2]", "a list of 2"),
         ('{"schema": "perflaw.fit/1"}', "schema perflaw.fit/1"),
         ('{"a": 1, "b": 2}', "unknown tool, an object with a, b"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "100 deep"),
         ('{"machine_info": {}, "benchmarks": 3}', "benchmarks: a list was expected, not 3"),
         ('{"machine_info": {}, "benchmarks": []}', "no results"),
         (

@@ -365,7 +365,7 @@ DAMAGED = {
     '{"a": 1}': "unknown tool",
     "": "empty",
     "hello\n": "not a trace",
-    b"\x1f\x8b\x08\0": "damaged gzip",
+    b"\x1f\x8b\x08\0": "gzip that cannot be unpacked",
     b"[\xff": "byte 1",
     otlp([("1", "", "f", 9, 5)]): "span 1: it ends before it begins",
     otlp([("1", "2", "f", 1, 5), ("2", "1", "f", 1, 5)]): "circle",

@@ -5,7 +5,6 @@ A twin has the laws with intervals, their runs, and how these differ from the la
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from perflaw.bounds import read_json
 from perflaw.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -246,8 +246,8 @@ def _damaged(file: str, error: Exception) -> StoreError:
 def read_document(path: Path) -> dict[str, Any]:
     """A document of ``perflaw annotate --json``; StoreError for another document or an unknown version."""
     try:
-        document: Any = json.loads(_read(path))
-    except (ValueError, RecursionError) as error:
+        document: Any = read_json(_read(path))
+    except ValueError as error:
         raise StoreError(f"{path}: no JSON", str(error), WRITE_LAWS) from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:

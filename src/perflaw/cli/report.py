@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perflaw.bounds import read_file, read_json
 from perflaw.cli.annotate import check_point, point_of
 from perflaw.cli.law_files import learn_experiment
 from perflaw.cli.options import at_option, experiment_option, metric_option, note
@@ -88,10 +88,10 @@ def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:
         return None
     again = f"perflaw {verb} {'LAWS' if verb == 'check' else 'OLD NEW'} --json > {path}"
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = read_json(read_file(Path(path)))
     except OSError as error:
         raise UsageError(path, error.strerror or str(error), again) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(path, "it is not JSON", again) from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != f"perflaw.{verb}/1":

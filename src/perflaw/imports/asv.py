@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 import itertools
-import json
 import math
 from typing import Any, Final
 
+from perflaw.bounds import read_file, read_json
 from perflaw.documents import DocumentNode
 from perflaw.errors import DataError
 from perflaw.imports.benchmarks import Benchmarks, Case, Parameter, parameter
@@ -33,8 +33,8 @@ def read(file: ForeignFile) -> Benchmarks:
     columns = [column.text() for column in document.child("result_columns").items()]
     results = document.child("results").mapping()
     try:  # without the file of descriptions, parameters have no names
-        found = json.loads((file.path.parent.parent / "benchmarks.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = read_json(read_file(file.path.parent.parent / "benchmarks.json"))
+    except (OSError, ValueError):
         found = {}
     descriptions = (
         {key: value for key, value in found.items() if isinstance(value, dict)} if isinstance(found, dict) else {}

@@ -33,7 +33,7 @@ ASYNCHRONOUS: Final = "asynchronous events, which belong to no thread, were left
 CUT_SHORT: Final = "the array of events has no end: the program was still writing it, or the file was cut"
 _US: Final = 1000
 _ASYNCHRONOUS_PHASES: Final = frozenset("beSTpF")
-_VIZTRACER = re.compile(r"(.*) \((.*):(\d+)\)", re.DOTALL)
+_VIZTRACER = re.compile(r"(.*) \((.*):([0-9]{1,9})\)", re.DOTALL)
 _UFTRACE_PID = re.compile(r"^\[\d+\] ")
 """uftrace puts the number of a process before its name; without it, all runs of a program have one name."""
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from perflaw.bounds import read_file, read_json, unpack_gzip
 from perflaw.documents import DocumentNode, DocumentSource, json_document
 from perflaw.errors import DataError
 
@@ -33,15 +31,15 @@ class ForeignFile:
     def open(cls, path: Path) -> ForeignFile:
         """Read a file, gzip or plain, or name a folder. DataError where it cannot be read or unpacked."""
         try:
-            data = b"" if path.is_dir() else path.read_bytes()
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
+            data = b"" if path.is_dir() else read_file(path)
+        except (OSError, ValueError) as error:
+            why = (error.strerror or "").lower() if isinstance(error, OSError) else str(error)
             raise DataError(f"{path}: cannot be read", why, f"ls -l {path}") from error
         if data[:2] == b"\x1f\x8b":
             try:
-                data = gzip.decompress(data)
-            except (EOFError, OSError, zlib.error) as error:
-                raise DataError(f"{path}: damaged gzip", str(error).lower(), f"gzip -t {path}") from None
+                data = unpack_gzip(data)
+            except ValueError as error:
+                raise DataError(f"{path}: gzip that cannot be unpacked", str(error), f"gzip -t {path}") from None
         return cls(path, data)
 
     @cached_property
@@ -85,25 +83,27 @@ class ForeignFile:
         if not self.is_json:
             return [], False
         try:
-            return [_json(self.text)], False
+            return [read_json(self.text, exact=True)], False
         except json.JSONDecodeError as error:
             damage = error
-        except (ValueError, RecursionError, ArithmeticError) as error:
-            why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
-            raise DataError(f"{self.path}: not readable as JSON", why, self.advice) from None
+        except ValueError as error:
+            raise DataError(f"{self.path}: not readable as JSON", str(error), self.advice) from None
         if damage.msg == "Extra data":
             documents = []  # JSON lines
             for number, line in enumerate(self.text.splitlines(), 1):
                 if line.strip():
                     try:
-                        documents.append(_json(line))
+                        documents.append(read_json(line, exact=True))
                     except json.JSONDecodeError as error:
                         raise self._damaged(error, number) from None
+                    except ValueError as error:
+                        problem = f"{self.path}:{number}: not readable as JSON"
+                        raise DataError(problem, str(error), self.advice) from None
             return documents, False
         if self.text.lstrip().startswith("["):
             try:
-                return [_json(self.text.rstrip().rstrip(",") + "]")], True
-            except (ValueError, RecursionError, ArithmeticError):
+                return [read_json(self.text.rstrip().rstrip(",") + "]", exact=True)], True
+            except ValueError:
                 pass  # more than the closing bracket is missing
         raise self._damaged(damage, damage.lineno)
 
@@ -126,8 +126,3 @@ class Format(Generic[Content]):
 def mapping(value: object) -> Mapping[str, object]:
     """A JSON object; empty where the value is not an object."""
     return value if isinstance(value, dict) else {}
-
-
-def _json(text: str) -> object:
-    document: object = json.loads(text, parse_float=Decimal)
-    return document

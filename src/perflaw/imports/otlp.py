@@ -24,6 +24,8 @@ ORPHANS: Final = "spans have a parent that is not in the file: they stand at the
 DUPLICATES: Final = "spans occur twice in the file: taken once"
 FILES: Final = ("code.file.path", "code.filepath")
 """Attributes that name the source file, the current one first."""
+MAX_LINE: Final = 1 << 31
+"""No source file has as many lines; a larger number is none."""
 LINES: Final = ("code.line.number", "code.lineno")
 """Attributes that give the source line, the current one first."""
 
@@ -106,7 +108,9 @@ class _OtlpReader:
                 line = number(next((attributes[key] for key in LINES if key in attributes), None))
                 file = str(next((attributes[key] for key in FILES if key in attributes), "") or "")
                 shown = f"{service}: {name}" if several and service else name
-                code = self.process.component(Component(shown, file, int(line) if line is not None else 0))
+                code = self.process.component(
+                    Component(shown, file, int(line) if line is not None and 0 <= line < MAX_LINE else 0)
+                )
                 above = (identity[0], str(fields.get("parentSpanId") or ""))
                 features = [
                     (key, found)

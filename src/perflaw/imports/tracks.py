@@ -12,6 +12,7 @@ from struct import pack, unpack
 from typing import Final
 from zlib import crc32
 
+from perflaw.bounds import check_digits
 from perflaw.errors import DataError
 from perflaw.record.tree.records import DEAD, ENTER, EXIT, FEATURE, MAX_CODE, Definitions, Event
 from perflaw.record.tree.reservoir import scramble
@@ -33,8 +34,8 @@ def number(value: object) -> Number | None:
     """A JSON value, or the text of a number, as an exact number; None where it is not a finite number."""
     if isinstance(value, str):
         try:
-            value = Decimal(value)
-        except InvalidOperation:
+            value = Decimal(check_digits(value))
+        except (InvalidOperation, ValueError):
             return None
     if isinstance(value, Decimal):
         return value if value.is_finite() else None

@@ -25,9 +25,11 @@ WAITING: Final = "linux:schedule"
 """Name of the time between them in uftrace's own reports."""
 LOST: Final = "uftrace lost records, its buffers were full: record with a larger --buffer"
 _RETURNS_TWICE: Final = ("setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "fork")
-_RECORD: Final = re.compile(r"(\d+)\.(\d{9})\s+(\d+): \[(\w+) ?\] (.*)\([0-9a-f]+\)(?: depth: (\d+))?")
-_NUMBER: Final = re.compile(r"  args\[(\d+)\] ([diu])(8|16|32|64): (\S+)")
-_TASK: Final = re.compile(r"(TASK|FORK|SESS) .*?(?:tid=(\d+) )?pid=(\d+)(?:.* exename=\"(.*)\")?")
+_RECORD: Final = re.compile(
+    r"(\d{1,9})\.(\d{9})\s+(\d{1,9}): \[(\w+) ?\] (.*)\([0-9a-f]+\)(?: depth: (\d{1,9}))?", re.ASCII
+)
+_NUMBER: Final = re.compile(r"  args\[(\d{1,3})\] ([diu])(8|16|32|64): (-?\d{1,20}|0x[0-9a-f]{1,16})(?!\S)", re.ASCII)
+_TASK: Final = re.compile(r"(TASK|FORK|SESS) .*?(?:tid=(\d{1,9}) )?pid=(\d{1,9})(?:.* exename=\"(.*)\")?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ def _tasks(path: Path) -> Tasks:
                 programs.setdefault(int(pid), Path(program or "").name)
             else:
                 owners[int(task or pid)] = int(pid)
-                parent = re.search(r"ppid=(\d+)", line)
+                parent = re.search(r"ppid=(\d{1,9})(?!\d)", line)
                 programs.setdefault(int(pid), programs.get(int(parent[1]), "") if parent else "")
     return Tasks(owners, programs)
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from perflaw.bounds import read_file, read_json
 from perflaw.errors import StoreError, UsageError
 from perflaw.store.columns import Tables
 from perflaw.store.schema import RUN_SCHEMA
@@ -50,7 +51,7 @@ def read_manifest(folder: Path) -> Run:
     """The manifest of the run in ``folder``; StoreError where it is missing, damaged or of another version."""
     path = folder / "run.json"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(read_file(path))
     except FileNotFoundError:
         raise StoreError(f"{folder}: no run.json", "the recording did not finish", "perflaw runs") from None
     except (OSError, ValueError) as error:

@@ -140,7 +140,7 @@ class CoverageHeader:
         (12, 9, 0)
         """
         first, second = self.version[0], self.version[1]
-        return 10 * (ord(first) - ord("A")) + int(second) if first.isalpha() and second.isdigit() else 0
+        return 10 * (ord(first) - ord("A")) + int(second) if "A" <= first <= "Z" and "0" <= second <= "9" else 0
 
 
 def read_header(path: Path) -> CoverageHeader | None:
@@ -425,13 +425,14 @@ def read_documents(gcov: Gcov, objects: Sequence[CountedObject]) -> Iterator[tup
         for number, each in enumerate(objects):
             (Path(folder) / f"{number}.gcda").symlink_to(each.data.resolve())
             (Path(folder) / f"{number}.gcno").symlink_to(each.notes.resolve())
+        known = {str(number): each for number, each in enumerate(objects)}
         names = [f"{number}.gcda" for number in range(len(objects))]
         batches = [names[at : at + _BATCH] for at in range(0, len(names), _BATCH)]
         for text in _run_batches(gcov, folder, batches):
             for document in _documents(gcov, text):
                 name = Path(str(document.get("data_file", ""))).stem
-                if name.isdigit() and document.get("files"):
-                    yield objects[int(name)], document
+                if name in known and document.get("files"):
+                    yield known[name], document
 
 
 def _run_batches(gcov: Gcov, folder: str, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:

@@ -42,10 +42,9 @@ static void open_earlier(Thread *thread, Frame *frame) {
 void event_open_earlier(Thread *thread, Frame *innermost) {
     Frame *open[MAX_EARLIER];
     uint32_t count = 0;
-#if PY_VERSION_HEX < 0x030C0000
-    if (greenlets_in_use) return; /* which of them are closed is known of one stack a thread */
-#endif
-    if (greenlets_in_use) greenlets_follow(thread);
+    /* Which of them are closed is known of one stack a thread; and from Python 3.12 on no event may tell their end, because
+     * the interpreter has events told at once only by the code of frames that are not switched out. */
+    if (greenlets_in_use) return;
     for (Frame *at = frame_visible(innermost); at && count < MAX_EARLIER; at = frame_visible(at->previous))
         open[count++] = at;
     int64_t stamp = overhead_begin();

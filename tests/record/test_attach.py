@@ -323,7 +323,6 @@ def test_a_program_that_listens_needs_not_be_stopped(perflaw: Run, tmp_path: Pat
     assert len(recorded_runs(tmp_path)) == 3
 
 
-@pytest.mark.any_python
 def test_a_program_listens_where_its_environment_says_so(perflaw: Run, tmp_path: Path) -> None:
     sources = Path(listening.__file__).parents[1]
     site_packages = Path(site.getusersitepackages().replace(site.getuserbase(), str(tmp_path / "base")))
@@ -376,7 +375,6 @@ serve()
 """
 
 
-@pytest.mark.any_python
 @pytest.mark.parametrize("own", [False, True])
 def test_greenlets_are_kept_apart_and_left_as_they_were(perflaw: Run, tmp_path: Path, own: bool) -> None:
     with running(tmp_path, GREENLETS, *["own"] * own) as program:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from shared import Bars
 
-from perflaw.learn.program import learn_program
+from perflaw.learn.program import forecast, learn_program
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.learn.program_data import Node, Program
@@ -83,7 +83,7 @@ def answers(laws: Mapping[str, Law], seed: int, noise: float, by_size: float) ->
             shared = dict(zip(sizes, np.exp(rng.normal(0.0, by_size, len(sizes))), strict=True))
             nodes.append(Node(name, 0, np.ones_like, deviating(law, sizes[-1], shared)))
         model = learn_program(Program(nodes).record([*sizes, *sizes], rng, noise=noise, speeds=0.03))
-        told = model.predict({"n": far}).of_functions({"n": far})
+        told = forecast(model, {"n": far}).of_functions({"n": far})
         for component, prediction in zip(model.components, told, strict=True):
             if component.name in laws:
                 truth = 1e6 * float(laws[component.name](np.array([far / sizes[-1]]))[0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perflaw.laws.printing import show
-from perflaw.learn.program import RunLaws, learn_program
+from perflaw.learn.program import RunLaws, forecast, learn_program
 from perflaw.types import Clock
 from tests.learn.program_data import Node, Program, random_program
 
@@ -22,7 +22,7 @@ def constant(value):
 def test_a_program_without_noise_is_predicted_exactly(seed):
     program = random_program(np.random.default_rng(seed))
     model = learn_program(program.record(SIZES, np.random.default_rng(seed)))
-    forecasts = model.predict(FAR)
+    forecasts = forecast(model, FAR)
     assert forecasts.whole == pytest.approx(program.cost(5000), rel=0.02)
     for place, component in enumerate(model.components):
         assert forecasts.inclusive[place] == pytest.approx(
@@ -37,7 +37,7 @@ def test_noise_disturbed_calls_and_run_speeds_do_not_bend_growth():
         rng = np.random.default_rng(seed)
         program = random_program(rng)
         model = learn_program(program.record(SIZES, rng, noise=0.1, speeds=0.35, lumps=0.003))
-        whole = model.predict(FAR).of_whole(FAR)
+        whole = forecast(model, FAR).of_whole(FAR)
         truth = program.cost(5000)
         errors.append(abs(whole.mean / truth - 1))
         held.append(whole.mean_low <= truth <= whole.mean_high)
@@ -50,7 +50,7 @@ def test_costs_are_coherent_in_every_draw(seed):
     rng = np.random.default_rng(seed)
     costs = random_program(rng).record(SIZES, rng, noise=0.2, speeds=0.2, lumps=0.01)
     model = learn_program(costs)
-    forecasts = model.predict(FAR)
+    forecasts = forecast(model, FAR)
     callers = {}
     for active, context in zip(costs.active, costs.context.tolist(), strict=True):
         for above in active:
@@ -70,7 +70,7 @@ def test_a_function_costs_no_more_than_its_only_caller():
         Node("inner", 1, lambda n: n * n, constant(120)),
     ]
     rng = np.random.default_rng(0)
-    forecasts = learn_program(Program(nodes).record(SIZES, rng, noise=0.3)).predict(FAR)
+    forecasts = forecast(learn_program(Program(nodes).record(SIZES, rng, noise=0.3)), FAR)
     _, outer, inner = forecasts.draws
     assert (inner <= outer).all()
 
@@ -82,7 +82,7 @@ def test_growth_in_c_code_of_a_call_is_carried_by_the_unit_cost():
     ]
     program = Program(nodes)
     model = learn_program(program.record(SIZES, np.random.default_rng(1), noise=0.05))
-    assert model.predict(FAR).whole == pytest.approx(program.cost(5000), rel=0.1)
+    assert forecast(model, FAR).whole == pytest.approx(program.cost(5000), rel=0.1)
     laws = RunLaws(model, FAR)
     assert laws.of(1).slope["n"] == pytest.approx(2, abs=0.1)
 
@@ -95,7 +95,7 @@ def test_input_that_does_not_matter_gives_constants():
         nodes += [Node(f"f{i}", 0, constant(100 + i), constant(500 + 10 * i)) for i in range(40)]
         model = learn_program(Program(nodes).record(SIZES, rng, noise=0.2, speeds=0.2, lumps=0.01))
         found += any(law.established for law in model.units.laws)
-        whole = model.predict(FAR).of_whole(FAR)
+        whole = forecast(model, FAR).of_whole(FAR)
         wide += whole.mean_high > 2.0 * whole.mean
     assert found <= 2
     assert wide <= 2
@@ -111,7 +111,7 @@ def test_contexts_of_a_helper_have_their_own_unit_costs():
     ]
     program = Program(nodes)
     model = learn_program(program.record(SIZES, np.random.default_rng(2), noise=0.05))
-    assert model.predict(FAR).whole == pytest.approx(program.cost(5000), rel=0.1)
+    assert forecast(model, FAR).whole == pytest.approx(program.cost(5000), rel=0.1)
     [small] = [i for i, one in enumerate(model.components) if one.name == "small"]
     assert RunLaws(model, FAR).of(small).slope["n"] == pytest.approx(1, abs=0.05)
 
@@ -139,7 +139,7 @@ def test_a_loop_costs_in_proportion_to_the_calls_it_makes():
     costs.context_own[4::5, 1] *= 1.5
     model = learn_program(costs)
     assert RunLaws(model, FAR).of(1).slope["n"] == pytest.approx(1, abs=0.1)
-    assert model.predict(FAR).whole == pytest.approx(program.cost(5000), rel=0.4)
+    assert forecast(model, FAR).whole == pytest.approx(program.cost(5000), rel=0.4)
 
 
 def test_intervals_reach_down_by_what_the_tracer_may_have_caused():
@@ -147,9 +147,9 @@ def test_intervals_reach_down_by_what_the_tracer_may_have_caused():
         [Node("main", -1, constant(1), constant(1e5)), Node("work", 0, lambda n: 1000 * n, constant(400))]
     )
     costs = program.record(SIZES, np.random.default_rng(3))
-    exact = learn_program(costs).predict(FAR).of_whole(FAR)
+    exact = forecast(learn_program(costs), FAR).of_whole(FAR)
     measured = [replace(run, clock=Clock("perf_counter", 1, 50, 0)) for run in costs.runs]
-    wide = learn_program(replace(costs, runs=tuple(measured))).predict(FAR).of_whole(FAR)
+    wide = forecast(learn_program(replace(costs, runs=tuple(measured))), FAR).of_whole(FAR)
     assert wide.mean == pytest.approx(exact.mean)
     assert 0.85 * exact.mean_high < wide.mean_high <= exact.mean_high
     per_call = (exact.mean_low - wide.mean_low) / (1000 * FAR["n"])
@@ -175,7 +175,7 @@ def test_laws_are_over_the_features_that_a_person_varied_whether_a_size_is_asked
     derived = with_features(**{"text.bytes": lambda n, place: 7.0 * n + 90 * (n > 50)})
     asked, unasked = learn_program(derived, ("n",)), learn_program(derived)
     assert unasked.features.keys() == {"n"}
-    assert unasked.predict(FAR).of_functions(FAR) == asked.predict(FAR).of_functions(FAR)
+    assert forecast(unasked, FAR).of_functions(FAR) == forecast(asked, FAR).of_functions(FAR)
     assert learn_program(derived, ("text.bytes",)).features.keys() == {"text.bytes"}
     printed = with_features(rounds=lambda n, place: 5.0 + place % 3)
     assert learn_program(printed).features.keys() == {"n", "rounds"}

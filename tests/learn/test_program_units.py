@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perflaw.learn.program import learn_program
+from perflaw.learn.program import forecast, learn_program
 from perflaw.learn.program.terms import values
 from perflaw.learn.program.units import learn_units
 from tests.learn.program_data import Node, Program
@@ -93,7 +93,7 @@ def answers(cost, x=SIZES, far=100.0, noise=0.05, seeds=12):
         nodes = [Node("main", -1, np.ones_like, lambda n: np.full_like(n, 1e6)), Node("f", 0, np.ones_like, cost)]
         nodes += [Node(f"g{i}", 0, np.ones_like, lambda n: np.full_like(n, 2e6)) for i in range(20)]
         model = learn_program(Program(nodes).record(list(x), np.random.default_rng(seed), noise=noise))
-        told = model.predict({"n": far}).of_functions({"n": far})[1]
+        told = forecast(model, {"n": far}).of_functions({"n": far})[1]
         out.append(np.array([told.mean, told.mean_low, told.mean_high]) / cost(np.array([far]))[0])
     return np.array(out)
 

@@ -137,6 +137,7 @@ def test_a_program_is_the_same_as_ever(perflaw, tmp_path):
     done = run_perflaw(tmp_path, "record", "--", *words, input="in", status=3)
     assert done.stdout == plain.stdout == "5 a b,2 in"
     assert done.stderr.startswith(plain.stderr)
+    assert "perflaw: times: Xdebug slows all code several times" in done.stderr
     assert run(tmp_path)["status"] == 3
 
 

@@ -36,7 +36,7 @@ def print_build(text: str) -> None:
 
 
 def print_warnings(runs: Sequence[Run], tracer: str, metrics: tuple[str, ...]) -> None:
-    """Warn about a slow tracer, metrics that could not be measured, and missing branches, lines and probes."""
+    """Warn about a slow tracer, what times mean, metrics that were not measured, and missing branches, lines and probes."""
     from perflaw.record.metrics import metric_names
 
     for used in sorted({run.tracer for run in runs}):
@@ -48,7 +48,7 @@ def print_warnings(runs: Sequence[Run], tracer: str, metrics: tuple[str, ...]) -
         if missing:
             why = run.words.get("metrics") or f"the tracer cannot ({run.tracer})"
             note(f"not measured: {', '.join(missing)}: {why}")
-    for topic in ("rings", "inject", "branches", "lines", "probes"):
+    for topic in ("times", "rings", "inject", "branches", "lines", "probes"):
         for message in sorted(filter(None, {run.words.get(topic, "") for run in runs})):
             note(f"{topic}: {message}")
 

@@ -40,6 +40,10 @@ SETTINGS: Final = {
 """Settings of Xdebug for a run. Longer strings and arrays are cut: each is written at every call that it is given to."""
 _VALUE_OPTIONS: Final = ("c", "d", "f", "r", "z", "B", "R", "F", "E", "S", "t")
 _PROGRAM_OPTIONS: Final = ("f", "r")
+_TIMES: Final = (
+    "Xdebug slows all code several times, not only calls: compare times with each other and over sizes,"
+    " not with a plain run"
+)
 _TIMEOUT_S: Final = 60.0
 
 
@@ -107,6 +111,7 @@ class _TracesReader:
                 self.tracer.costs,
                 self.tracer.chosen,
             )
+            recorded.definitions.words["times"] = _TIMES
             if cut:
                 recorded.definitions.words["features"] = f"{cut:,} {CUT}"
             yield recorded if number == pid else RecordedProcess(recorded.definitions, recorded.tree, 0)

@@ -1,4 +1,4 @@
-"""A web service on Starlette, uvicorn and SQLite: service.py PORT [extra]. GET /stop ends it.
+"""A web service on Starlette, uvicorn and SQLite: service.py PORT [extra]. GET /stop ends it; GET /plant is as ``extra``.
 
 Every page reads through ``Store.rows``: an item by its key, a search through all names, a basket of several items. With
 ``extra`` the basket's way to ``stock_of`` runs one more query, which has no index: the regression to be found.
@@ -72,12 +72,18 @@ async def basket(request):
     )
 
 
+async def plant(request):
+    global EXTRA
+    EXTRA = True
+    return JSONResponse({})
+
+
 async def stop(request):
     server.should_exit = True
     return JSONResponse({})
 
 
-PAGES = {"/item": item, "/search": search, "/basket": basket, "/stop": stop}
+PAGES = {"/item": item, "/search": search, "/basket": basket, "/plant": plant, "/stop": stop}
 application = Starlette(routes=[Route(path, page) for path, page in PAGES.items()])
 server = uvicorn.Server(uvicorn.Config(application, port=int(sys.argv[1]), log_level="warning", lifespan="off"))
 

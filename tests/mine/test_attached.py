@@ -78,6 +78,44 @@ def test_samples_name_the_functions_of_a_running_program_as_recordings_do(tmp_pa
     assert {name for stack in found.stacks for name in stack} <= {*chain, "app.quick"}
 
 
+CHANGING = SERVICE.replace("    return load(300)", "    return load(6000 if os.path.exists(sys.argv[2]) else 300)")
+"""``quick`` is slow from the moment on at which a file exists."""
+
+
+@pytest.mark.slow
+def test_what_becomes_slow_in_a_running_program_is_told_by_its_edge(perflaw: Run, tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    with running(tmp_path, CHANGING, tmp_path / "go", tmp_path / "planted") as program:
+        select = ("--select", "app.load", "--select", "app.slow", "--select", "app.quick", "--select", "app.pages")
+        for _ in range(3):
+            perflaw("attach", program.pid, "--seconds", "1", "--collect", "paths", *select)
+        (tmp_path / "spec.yaml").write_text(perflaw("mine", "--export", "yaml").stdout)
+        words = ("spec.yaml", "--attach", program.pid, "--budget", "50%", "-e", "live")
+        once = perflaw("check", *words, "--json")
+        assert "slower" not in json.dumps(
+            [one for one in json.loads(once.stdout)["verdicts"] if one["verdict"] == "violated"]
+        )
+        with started_perflaw(tmp_path, "check", *words, "--watch", "--metrics", "m.prom", "--otlp", "m.json") as watch:
+            (tmp_path / "planted").touch()
+            told = [watch.stdout.readline() for _ in range(2)]
+            watch.send_signal(signal.SIGINT)
+            rest, errors = watch.communicate(timeout=60)
+        (tmp_path / "go").unlink()
+        program.communicate(timeout=30)
+    assert watch.returncode == 1, errors
+    text = " ".join("".join((*told, rest)).split())
+    assert "app.quick" in text
+    assert "slower than specified" in text
+    assert 'perflaw_spec_violated{function="app.load"}' in (tmp_path / "m.prom").read_text()
+    assert json.loads((tmp_path / "m.json").read_text())["resourceMetrics"]
+
+
+def test_checks_of_running_programs_are_refused_without_what_they_need(perflaw: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("schema: perflaw.specs/1\n")
+    assert "no process was named" in perflaw("check", "a.yaml", "--watch", status=2).stderr
+    assert "file of specifications" in perflaw("check", "a.law", "--attach", os.getpid(), status=2).stderr
+
+
 @pytest.mark.slow
 def test_the_loop_learns_the_slow_call_path_of_a_running_program_and_leaves_it_as_it_was(
     perflaw: Run, tmp_path: Path

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perflaw.check.spec_calls import SpecOptions
     from perflaw.cli.law_files import LoadedLaws
     from perflaw.store.experiment import Recording
-    from perflaw.types import Evidence, Observed
+    from perflaw.types import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,14 @@ class Outputs:
 @click.option("--sarif", metavar="FILE", help="Write the verdicts as SARIF 2.1.0.")
 @click.option("--github", is_flag=True, help="Also print GitHub's workflow commands.")
 @click.option("--all", "every", is_flag=True, help="Also list functions whose law holds.")
+@click.option("--attach", "pid", type=int, metavar="PID", help="For specifications: measure this running process.")
+@click.option("--watch", is_flag=True, help="With --attach: go on until Ctrl-C, and tell each violation at once.")
+@click.option("--budget", metavar="SHARE",
+              help="Part of the running program's CPU time that measuring may take.  [default: 5%]")  # fmt: skip
+@click.option("--metrics", metavar="FILE", help="With --watch: keep FILE up to date, in Prometheus' text format.")
+@click.option(
+    "--otlp", metavar="FILE|URL", help="With --watch: write durations by group as OTLP in JSON, or send them."
+)
 @json_option
 @click.argument("laws", metavar="LAWS")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
@@ -66,6 +74,11 @@ def command(
     sarif: str | None,
     github: bool,
     every: bool,
+    pid: int | None,
+    watch: bool,
+    budget: str | None,
+    metrics: str | None,
+    otlp: str | None,
     as_json: bool,
     laws: str,
     runs: tuple[str, ...],
@@ -74,15 +87,32 @@ def command(
 
     LAWS is a .law file, its JSON twin, an experiment, or a file of specifications that ``perflaw mine --export yaml``
     wrote (FILE.yaml). Runs that the laws were learnt from are refused. Exit status 1 if a law is violated.
+    With --attach, new recordings are made of a running process, and held against specifications.
     """
     from perflaw.store.experiment import run_id
+
+    for option, given in (("--watch", watch), ("--budget", budget), ("--metrics", metrics), ("--otlp", otlp)):
+        if given and pid is None:
+            raise UsageError(
+                f"{option} is for running programs", "no process was named", "perflaw check SPEC --attach PID"
+            )
+    if pid is not None and (not laws.endswith((".yaml", ".yml")) or runs):
+        why = "a running process is held against a file of specifications (perflaw mine --export yaml)"
+        raise UsageError(f"{runs[0] if runs else laws} with --attach", why, f"perflaw check SPEC.yaml --attach {pid}")
 
     run_ids = tuple(map(run_id, runs))
     outputs = Outputs(sarif, github, every, as_json)
     if laws.endswith((".yaml", ".yml")):
         from perflaw.check.spec_calls import SpecOptions
 
-        return _check_specs(laws, experiment, run_ids, SpecOptions(alpha, tolerance, min_effect, absolute), outputs)
+        spec_options = SpecOptions(alpha, tolerance, min_effect, absolute)
+        if pid is not None:
+            from perflaw.cli.live_checking import LiveOutputs, check_running
+            from perflaw.cli.live_mining import parse_share
+
+            live = LiveOutputs(as_json, every, metrics, otlp)
+            return check_running(laws, experiment, pid, spec_options, parse_share(budget or "5%"), live, watch=watch)
+        return _check_specs(laws, experiment, run_ids, spec_options, outputs)
     from perflaw.check.judge import CheckOptions
     from perflaw.check.program_changes import check_laws
     from perflaw.check.program_summary import summarize
@@ -106,30 +136,16 @@ def command(
 
 def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: SpecOptions, outputs: Outputs) -> int:
     """Hold recordings against a file of specifications; exit status 1 if a group of call paths violates them."""
-    from perflaw.check.spec_judge import NewProgram, judge_specs
+    from perflaw.cli.spec_checks import judge_recordings
     from perflaw.report.documents import check_document
     from perflaw.report.verdicts import spec_verdicts_text
-    from perflaw.store.paths import read_observed
-    from perflaw.store.tables import read_table
-    from perflaw.types import Component
 
     file = read_specs(source)
     mined_from = {(run.id, run.started) for run in file.runs if run.started}
     recordings, left_out = _new_recordings(
         experiment, runs, file.source, mined_from, "the specifications", "--collect paths "
     )
-    observed: dict[tuple[str, str], Observed] = {}
-    for metric in dict.fromkeys(mined.spec.metric for mined in file.specs):
-        names = {mined.spec.component for mined in file.specs if mined.spec.metric == metric}
-        observed.update({(each.component, metric): each for each in read_observed(recordings, names, metric)})
-    places: dict[str, Component] = {}
-    calls: dict[str, int] = {}
-    for recording in recordings:  # the newest last
-        for name, path, line, number in read_table(recording.folder, "components", ("name", "file", "line", "calls")):
-            places[str(name)] = Component(str(name), str(path), int(line))
-            calls[str(name)] = calls.get(str(name), 0) + int(number)
-    selected = any(each.run.lost.unselected_functions for each in recordings)
-    verdicts = judge_specs(file.specs, observed, options, NewProgram(places, calls, selected))
+    verdicts = judge_recordings(file, recordings, options)[0]
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
     return _report(document, spec_verdicts_text(document, sys.stdout.isatty(), outputs.all), outputs)
 

@@ -38,11 +38,11 @@ def mine_running(
 
     target = open_experiment(experiment)
     target.make()
-    deadline = math.inf if seconds is None else time.monotonic() + seconds
     with SignalRelay() as relay, _program(pid, command) as (known, started):
         relay.process = started
         process = _attached(target, known, started)
         journal = Journal(target.folder)
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
 
         def is_over() -> bool:
             ended = started is not None and started.poll() is not None

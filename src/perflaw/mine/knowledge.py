@@ -142,7 +142,7 @@ class Knowledge:
 
     def add(self, measurement: Measurement, request: Request) -> list[str]:
         """Learn from a measurement; gives what is new, in words."""
-        self._add_samples(measurement.stacks)
+        self.add_samples(measurement.stacks)
         if request.kind == "samples":
             self.sampled_ns = measurement.end_ns
             return self._find_hot()
@@ -161,7 +161,8 @@ class Knowledge:
                 news.append(f"{name}: not called any more")
         return news
 
-    def _add_samples(self, stacks: Mapping[CallPath, int]) -> None:
+    def add_samples(self, stacks: Mapping[CallPath, int]) -> None:
+        """Learn who calls whom, and how often the program is in which function."""
         for path, count in stacks.items():
             self.stacks[path] += count
             self._leaves[path[-1]] += count
@@ -172,7 +173,7 @@ class Knowledge:
         if self.stacks.total() > MOST_SAMPLES:
             halved = {path: count // 2 for path, count in self.stacks.items() if count > 1}
             self.stacks, self._leaves, self._called_by = Counter(), Counter(), {}
-            self._add_samples(halved)
+            self.add_samples(halved)
 
     def _find_hot(self) -> list[str]:
         """New candidates: functions whose share of the samples is certainly large enough."""

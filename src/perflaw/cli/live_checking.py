@@ -1,0 +1,247 @@
+"""``perflaw check SPEC --attach PID``: a running program held against specifications, once or continuously."""
+
+from __future__ import annotations
+
+import sys
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from perflaw.cli.mining import read_specs
+from perflaw.cli.options import note, print_document
+from perflaw.cli.record_messages import print_build
+from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from perflaw.check.spec_calls import SpecOptions
+    from perflaw.mine.watching import SpecRounds
+    from perflaw.store.experiment import Experiment
+    from perflaw.types import SpecVerdict
+    from perflaw.types.specifications import SpecFile
+
+ONCE_ROUNDS: Final = 4
+"""Rounds of a single check."""
+WINDOW_ROUNDS: Final = 6
+"""Latest rounds that are judged together while watching."""
+CONFIRM_ROUNDS: Final = 5
+"""Fresh rounds in which a suspected violation has to show again."""
+HOUR_S: Final = 3600.0
+"""``--alpha`` is the number of false alarms to be expected in this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOutputs:
+    """Where and how verdicts are told."""
+
+    json: bool
+    """Print JSON documents instead of text."""
+    all: bool
+    """Also list what holds."""
+    metrics: str | None
+    """File in Prometheus' text format that is kept up to date."""
+    otlp: str | None
+    """File or URL that gets the durations by group."""
+
+
+def check_running(
+    source: str, experiment: str, pid: int, options: SpecOptions, budget: float, outputs: LiveOutputs, *, watch: bool
+) -> int:
+    """Measure the process and judge it; exit status 1 if a specification is violated, or was while it was watched."""
+    from perflaw.mine.attached import AttachedProcess
+    from perflaw.mine.budget import Budget
+    from perflaw.mine.watching import SpecRounds
+    from perflaw.record.process import SignalRelay
+    from perflaw.store.experiment import open_experiment
+
+    file = read_specs(source)
+    named = {mined.spec.component: _named(mined.spec.groups) for mined in file.specs}
+    if not named:
+        raise UsageError(
+            f"{source} specifies nothing", "it names no function", "perflaw mine --export yaml > SPEC.yaml"
+        )
+    target = open_experiment(experiment)
+    target.make()
+    with SignalRelay() as relay:
+        process = AttachedProcess(target, pid, print_build)
+        account = Budget(pid, budget)
+
+        def ends() -> bool:
+            return relay.received is not None or process.interrupted is not None or not process.alive
+
+        def rest(seconds: float) -> None:
+            deadline = time.monotonic() + seconds
+            while not ends() and (left := deadline - time.monotonic()) > 0:
+                time.sleep(min(left, 0.05))
+
+        rounds = SpecRounds(process, account, named, rest, ends)
+        with process:
+            rounds.sample()
+            check = _LiveCheck(file, target, rounds, options, outputs)
+            status = check.watch() if watch else check.once()
+        if not process.alive:
+            note(f"process {pid} ended")
+        account.settle_window({}, at_end=True)
+        note(f"spent {account.share:.1%} of the program's CPU time (target {budget:.1%})")
+        return status
+
+
+def _named(groups: Sequence[object]) -> frozenset[str]:
+    """Functions that the expressions of a specification name."""
+    from perflaw.types.specifications import PathGroup
+
+    chosen = [group for group in groups if isinstance(group, PathGroup)]
+    return frozenset(name for group in chosen for term in group.expression for edge, _ in term for name in edge)
+
+
+class _LiveCheck:
+    """The checks of one process."""
+
+    def __init__(
+        self, file: SpecFile, experiment: Experiment, rounds: SpecRounds, options: SpecOptions, outputs: LiveOutputs
+    ) -> None:
+        self.file, self.experiment, self.rounds, self.options, self.outputs = file, experiment, rounds, options, outputs
+        self._violated: dict[str, str] = {}
+        self._rounds = 0
+
+    def once(self) -> int:
+        """Some rounds, judged together."""
+        from perflaw.report.documents import check_document
+        from perflaw.report.verdicts import spec_verdicts_text
+
+        runs = [run for _ in range(ONCE_ROUNDS) for run in self.rounds.round()]
+        verdicts = self._judge(runs, self.options)
+        document = check_document(verdicts, runs, [])
+        if self.outputs.json:
+            print_document(document)
+        else:
+            click.echo(spec_verdicts_text(document, sys.stdout.isatty(), self.outputs.all), nl=False)
+        return int(any(one.verdict == "violated" for one in verdicts))
+
+    def watch(self) -> int:
+        """Rounds until it ends. A violation of the latest rounds has to show again in fresh ones to be told.
+
+        The e-value of fresh rounds is compared with a level that lets expect ``alpha`` false alarms an hour.
+        """
+        from perflaw.store.experiment import discard
+
+        window: deque[list[str]] = deque()
+        begun, alarms = time.monotonic(), 0
+        while not self.rounds.ends():
+            window.append(self.rounds.round())
+            self._rounds += 1
+            for run in window.popleft() if len(window) > WINDOW_ROUNDS else []:
+                discard(self.experiment.runs_folder / run)
+            verdicts = self._judge([run for runs in window for run in runs], self.options)
+            suspected = [one for one in verdicts if self._is_news(one)]
+            for one in verdicts:
+                if one.verdict == "holds":
+                    self._violated.pop(_key(one), None)
+            if suspected and not self.rounds.ends():
+                looks = max(HOUR_S / max((time.monotonic() - begun) / self._rounds, 0.1), 1.0)
+                alarms += self._confirm(suspected, replace(self.options, alpha=self.options.alpha / looks))
+            self._write_metrics(verdicts)
+        return int(alarms > 0)
+
+    def _confirm(self, suspected: Sequence[SpecVerdict], options: SpecOptions) -> int:
+        """Look at suspected functions again, with more callers; tells those that are violated, and gives their number."""
+        from perflaw.mine.watching import DEEPER
+        from perflaw.report.documents import check_document
+        from perflaw.report.verdicts import spec_verdicts_text
+
+        runs: list[str] = []
+        for _ in range(CONFIRM_ROUNDS):
+            runs += self.rounds.round(levels=DEEPER)
+            verdicts = self._judge(runs, options)
+            names = {one.component.name for one in suspected}
+            found = [one for one in verdicts if self._is_news(one) and one.component.name in names]
+            if found or self.rounds.ends():
+                break
+        self._violated.update({_key(one): one.path for one in found})
+        if found:
+            document = check_document([one for one in verdicts if one in found], runs, [])
+            if self.outputs.json:
+                print_document(document)
+            else:
+                click.echo(f"{time.strftime('%H:%M:%S')}\n{spec_verdicts_text(document, sys.stdout.isatty(), False)}")
+            sys.stdout.flush()
+        return len(found)
+
+    def _is_news(self, verdict: SpecVerdict) -> bool:
+        """Whether a function is slower than specified, and was not told of yet. What is quicker needs no alarm."""
+        no_change = 0.0 if verdict.border is not None else 1.0
+        is_slower = verdict.effect is not None and verdict.effect > no_change
+        return verdict.verdict == "violated" and is_slower and _key(verdict) not in self._violated
+
+    def _judge(self, runs: Sequence[str], options: SpecOptions) -> list[SpecVerdict]:
+        from perflaw.cli.spec_checks import judge_recordings
+
+        if not runs:
+            return []
+        recordings = [self.experiment.recording(run) for run in runs]
+        verdicts, observed = judge_recordings(self.file, recordings, options)
+        if self.outputs.otlp:
+            self._send(observed)
+        return verdicts
+
+    def _send(self, observed: object) -> None:
+        """Write or send the durations of each group in the latest rounds."""
+        from perflaw.check.spec_calls import histograms_of
+        from perflaw.report.mine.exports import mine_otlp
+        from perflaw.types.documents import dumps
+
+        assert isinstance(observed, dict)
+        now = time.time_ns()
+        specs = []
+        for mined in self.file.specs:
+            if new := observed.get((mined.spec.component, mined.spec.metric)):
+                start = min((one.start_ns for one in new.observations), default=now)
+                specs.append(replace(mined, histograms=histograms_of(mined.spec, new), span_ns=(start, now)))
+        text = dumps(mine_otlp(replace(self.file, specs=tuple(specs)))) + "\n"
+        place = self.outputs.otlp or ""
+        try:
+            if place.startswith(("http://", "https://")):
+                head = {"Content-Type": "application/json"}
+                request = urllib.request.Request(place, text.encode(), head, method="POST")
+                with urllib.request.urlopen(request, timeout=5):
+                    pass
+            else:
+                _replace(Path(place), text)
+        except OSError as error:
+            note(f"--otlp {place}: {error}; the watch goes on")
+
+    def _write_metrics(self, verdicts: Sequence[SpecVerdict]) -> None:
+        """Keep the file for Prometheus' node exporter up to date."""
+        if not self.outputs.metrics:
+            return
+        rows = [
+            "# TYPE perflaw_spec_violated gauge",
+            "# HELP perflaw_spec_violated Whether its calls violate its specification.",
+        ]
+        for mined in self.file.specs:
+            name = mined.spec.component.replace("\\", r"\\").replace('"', r"\"")
+            rows.append(f'perflaw_spec_violated{{function="{name}"}} {int(mined.spec.component in self._violated)}')
+        rows += ["# TYPE perflaw_check_rounds counter", f"perflaw_check_rounds_total {self._rounds}"]
+        rows += ["# TYPE perflaw_overhead_ratio gauge", f"perflaw_overhead_ratio {self.rounds.budget.share:.6f}"]
+        rows += ["# TYPE perflaw_specs_judged gauge", f"perflaw_specs_judged {len(verdicts)}"]
+        try:
+            _replace(Path(self.outputs.metrics), "\n".join(rows) + "\n")
+        except OSError as error:
+            note(f"--metrics {self.outputs.metrics}: {error}; the watch goes on")
+
+
+def _key(verdict: SpecVerdict) -> str:
+    """What an alarm is told of once."""
+    return verdict.component.name
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file as a whole: whoever reads it meanwhile finds the old one or the new one."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text)
+    new.replace(path)

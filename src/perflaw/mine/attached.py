@@ -11,10 +11,12 @@ import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
 from perflaw.mine.messages import Measurement, ProbeCost, Request
+from perflaw.record.attach.native_samples import NativeSampler
 from perflaw.record.attach.process import NativeProgram, RunningProgram, native_program, running_program
 from perflaw.record.attach.session import Attached, PreparedTarget, prepare, record_prepared
 from perflaw.record.attach.stack_samples import StackSampler
@@ -22,8 +24,10 @@ from perflaw.record.build import Tell
 from perflaw.record.machine import cpu_ns_of
 from perflaw.record.python.native_reader import is_running
 from perflaw.record.settings import PATHS, RecordSettings
-from perflaw.store.experiment import Experiment
+from perflaw.store.experiment import Experiment, discard
 from perflaw.store.paths import read_observed
+from perflaw.store.tables import has_table
+from perflaw.types.specifications import CallPath
 
 _SAMPLED_S: Final = 0.5
 """Length of a stretch of samples; its stacks are counted when it ends."""
@@ -97,8 +101,13 @@ class AttachedProcess:
         """See :class:`Measurer`."""
         begun = time.time_ns()
         if request.kind == "samples":
-            self._wait(request.seconds)
-            return Measurement(request.number, request.kind, begun, time.time_ns(), stacks=self._taken())
+            stacks: Mapping[CallPath, int]
+            if self.native:  # a sampler in another thread would be in the way of injecting
+                stacks = NativeSampler(self.native).collect(request.seconds, lambda: False).stacks
+            else:
+                self._wait(request.seconds)
+                stacks = self._taken()
+            return Measurement(request.number, request.kind, begun, time.time_ns(), stacks=stacks)
         settings = RecordSettings(
             select=tuple(map(_literal, (*request.functions, *request.callers))),
             collect=(PATHS,),
@@ -126,6 +135,9 @@ class AttachedProcess:
         if attached.outcome.folder is None:  # none of the functions was called
             return measurement
         recording = self.experiment.recording(run.id)
+        if not has_table(recording.folder, "path_about"):
+            discard(recording.folder)
+            return measurement
         observed = read_observed([recording], set(request.functions))
         return replace(measurement, observed=tuple(observed), run=run.id)
 

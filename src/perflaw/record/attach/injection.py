@@ -399,6 +399,10 @@ class StoppedThread:
         """Where it stands."""
         return int(self._registers().rip)
 
+    def stack_pointer(self) -> int:
+        """The top of its stack."""
+        return int(self._registers().rsp)
+
     def step(self) -> None:
         """Have it execute one instruction. A signal that comes meanwhile is given to the program when it goes on."""
         _ptrace(_SINGLESTEP, self.thread)

@@ -79,6 +79,8 @@ class KnownFunction:
     """Recordings of these measurements."""
     spec: PathSpec | None = None
     """What was learnt from them; on a new level that of the level below, until there is something better."""
+    is_new_level: bool = False
+    """Whether nothing was observed on this level yet; what is known is that of the level below."""
     rate: float = 0.0
     """Recorded calls a second when it is measured on this level, of all functions together; 0 if not known."""
     rounds: int = 0
@@ -193,6 +195,9 @@ class Knowledge:
         name, before = function.name, function.spec
         total = max(self.stacks.total(), 1)
         observed = replace(observed, share=self._leaves[name] / total)
+        if function.is_new_level:
+            self._forget(function, len(function.observed))
+            function.is_new_level = False
         if not function.settled:
             spec = mine(merge_observed([*function.observed, observed]), self.options, measurement.end_ns)
             if together and any(note.startswith(PERTURBED) for note in spec.notes):
@@ -249,8 +254,7 @@ class Knowledge:
         if function.level >= MOST_LEVELS or not above:
             return self._settle(function, "there are no further callers")
         function.level += 1
-        self._forget(function, len(function.observed))
-        function.rounds, function.rate = 0, 0.0
+        function.is_new_level, function.rounds, function.rate = True, 0, 0.0
         return [f"{function.name}: its calls are recorded by call path, callers of level {function.level}"]
 
     def _forget(self, function: KnownFunction, count: int) -> None:

@@ -52,7 +52,8 @@ def record_native(
     reader = tracer.reader(spool, seed)
     assert isinstance(reader, HooksReader)
     reader.paths = PATHS in settings.collect
-    library = spool / "library.so"
+    # The loader gives a program the library that it has, if it was loaded under the same name: also by a run that was removed.
+    library = spool / f"library-{time.time_ns():x}.so"
     with SignalRelay() as relay, claim:
         shutil.copy(tracer.file, library)
         patching = Patching(program.pid, np.empty(0, JUMP))

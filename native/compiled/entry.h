@@ -10,7 +10,9 @@
 void __cyg_profile_func_enter(void *function, void *site);
 void __cyg_profile_func_exit(void *function, void *site);
 
-/* What the hook calls: a function begins; gives whether its features are to be read. Then: read them. */
+/* What the hook calls: a function begins, in the usual case; 0: it is not usual. Then, with all registers kept: it begins; gives
+ * whether its features are to be read. Then: read them. */
+int entry_quick(void *function, void *site, uintptr_t stack);
 int entry_begin(void *function, void *site, uintptr_t stack);
 void entry_read(const Registers *registers);
 

@@ -20,6 +20,8 @@ static Thread *create_thread(void) {
     thread_write(thread, thread->number, 0, 0, -1, -1, EVENT_THREAD);
     thread_watch_end(thread);
     metrics_begin_thread(thread);
+    thread->switched = thread->cpu.flag ? thread->cpu.flag : &cpu_armed;
+    thread->quick_gap = recording.clock.kind == CLOCK_TSC && !metrics_wanted ? (uint64_t)thread->cpu.gap : 0;
     return current_thread = thread;
 }
 

@@ -54,9 +54,10 @@ static int32_t number_of(const void *function, uint32_t *size, int *found) {
 
 /* The entry of a function, or the empty one where it would go. */
 static KnownFunction *entry_of(const Thread *thread, const void *function) {
-    uint32_t at = (uint32_t)(((uintptr_t)function * 0x9e3779b97f4a7c15ull) >> 40), mask = thread->function_capacity - 1;
-    while (thread->functions[at & mask].function && thread->functions[at & mask].function != function) at++;
-    return &thread->functions[at & mask];
+    KnownFunction *at = function_place(thread, function), *end = thread->functions + thread->function_capacity;
+    while (at->function && at->function != function)
+        if (++at == end) at = thread->functions;
+    return at;
 }
 
 static int enlarge(Thread *thread) {
@@ -70,6 +71,8 @@ static int enlarge(Thread *thread) {
     arena_free(&thread->arena, smaller, old * sizeof(KnownFunction));
     return 1;
 }
+
+int functions_begin(Thread *thread) { return thread->function_capacity || enlarge(thread); }
 
 /* Signals are held meanwhile, because a handler that jumped out of here would leave the lock taken. */
 static void fetch_number(KnownFunction *known) {
@@ -105,13 +108,13 @@ static __attribute__((noinline)) KnownFunction *add_function(Thread *thread, con
 }
 
 int function_is_unselected(const Thread *thread, const void *function) {
-    const KnownFunction *known = thread->function_capacity ? entry_of(thread, function) : NULL;
-    return known && known->function && known->number == NOT_SELECTED;
+    const KnownFunction *known = entry_of(thread, function);
+    return known->function && known->number == NOT_SELECTED;
 }
 
 KnownFunction *function_find(Thread *thread, const void *function) {
-    KnownFunction *known = thread->function_capacity ? entry_of(thread, function) : NULL;
-    return known && known->function ? known : add_function(thread, function);
+    KnownFunction *known = entry_of(thread, function);
+    return known->function ? known : add_function(thread, function);
 }
 
 __attribute__((noinline)) int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *read) {

@@ -9,6 +9,12 @@
 
 #include "recording.h"
 
+/* Where the thread's table has the function, if nothing else is at its place. */
+static inline KnownFunction *function_place(const Thread *thread, const void *function) {
+    return &thread->functions[(uint32_t)(((uintptr_t)function * 0x9e3779b97f4a7c15ull) >> 40) & (thread->function_capacity - 1)];
+}
+/* Make the table of a new thread. 0 if there is no memory. */
+int functions_begin(Thread *thread);
 /* What the thread knows of a function, which gets its number on first sight. NULL if there is no memory. */
 KnownFunction *function_find(Thread *thread, const void *function);
 /* Whether the thread has met the function and it is not selected. */

@@ -1,14 +1,23 @@
 /* The hooks that gcc and clang have every function call. */
+#include "general_registers.h"
+
 #include "entry.h"
 #include "events.h"
 #include "features/entry.h"
 #include "functions.h"
 #include "invocations.h"
+#include "quick.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Called by the hook's own code, which link-time optimisation does not see. */
 #define CALLED_BY_CODE __attribute__((used, externally_visible, visibility("hidden")))
+
+CALLED_BY_CODE int entry_quick(void *function, void *site, uintptr_t stack) {
+    Thread *thread = current_thread;
+    if (!thread || !quick_claim(thread, stack, thread->stack_low, thread->stack_high - thread->stack_low)) return 0;
+    return quick_done(thread, quick_enter(thread, function, (uintptr_t)site, stack, stack));
+}
 
 CALLED_BY_CODE int entry_begin(void *function, void *site, uintptr_t stack) {
     Thread *thread = claim_thread(stack);
@@ -20,18 +29,26 @@ CALLED_BY_CODE int entry_begin(void *function, void *site, uintptr_t stack) {
 
 CALLED_BY_CODE void entry_read(const Registers *registers) {
     Thread *thread = current_thread;
-    KnownFunction *known = function_find(thread, thread->open[thread->height - 1].function);
+    KnownFunction *known = function_find(thread, thread->top->function);
     if (registers && known) features_at_entry(thread, known, registers, ((const void *const *)registers->general[7])[-1]);
+    thread->busy = 0;
+}
+
+static __attribute__((noinline)) void leave(void *function, void *site, const void *returns, uintptr_t stack) {
+    Thread *thread = claim_thread(stack);
+    if (!thread) return;
+    invocation_exit(thread, function, site, returns, stack);
     thread->busy = 0;
 }
 
 /* Never inlined into calibration.c: it would find another place of the stack than the entry hook. */
 EXPORTED __attribute__((noinline)) void __cyg_profile_func_exit(void *function, void *site) {
     uintptr_t stack = (uintptr_t)__builtin_dwarf_cfa();
-    Thread *thread = claim_thread(stack);
-    if (!thread) return;
-    invocation_exit(thread, function, site, __builtin_return_address(0), stack);
-    thread->busy = 0;
+    Thread *thread = current_thread;
+    if (thread && quick_claim(thread, stack, thread->stack_low, thread->stack_high - thread->stack_low) &&
+        quick_done(thread, quick_leave(thread, function, stack)))
+        return;
+    leave(function, site, __builtin_return_address(0), stack);
 }
 
 /* Move the fake clock forward. Programs under --clock fake declare this weak. */

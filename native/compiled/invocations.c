@@ -24,35 +24,33 @@ static inline int64_t stamp_of(Thread *thread, int64_t now) {
 
 /* ---- which invocations are still open ---- */
 
-static int64_t innermost(const Thread *thread) { return thread->height ? thread->open[thread->height - 1].frame : 0; }
-
-/* What is open above this height was left by longjmp or an exception. */
-static void bury_above(Thread *thread, uint32_t height) {
-    thread->height = height;
-    thread_write(thread, thread->last_stamp, innermost(thread), 1, -1, -1, EVENT_DEAD);
+/* What is open above this invocation was left by longjmp or an exception. */
+static void bury_above(Thread *thread, OpenInvocation *top) {
+    thread->top = top;
+    thread_write(thread, thread->last_stamp, top->frame, 1, -1, -1, EVENT_DEAD);
 }
 
 void invocations_bury(Thread *thread, uintptr_t stack) {
-    uint32_t height = thread->height;
-    while (height && thread->open[height - 1].stack < stack) height--;
-    if (__builtin_expect(height != thread->height, 0)) bury_above(thread, height);
+    OpenInvocation *top = thread->top;
+    while (top->stack < stack) top--;
+    if (__builtin_expect(top != thread->top, 0)) bury_above(thread, top);
 }
 
-/* The height of a function whose exit hook was called by a jump, when its frame was gone already: the stack then stands
- * where the caller's stood at the call. 0 if it is not open. */
-static uint32_t height_of_tail(const Thread *thread, const void *function, uintptr_t stack) {
-    uint32_t first = thread->height, at;
-    while (first && thread->open[first - 1].stack < stack) first--;
+/* The invocation whose exit hook was called by a jump, when its frame was gone already: the stack then stands where the
+ * caller's stood at the call. NULL if it is not open. */
+static OpenInvocation *open_tail(const Thread *thread, const void *function, uintptr_t stack) {
+    OpenInvocation *caller = thread->top, *open;
+    while (caller->stack < stack) caller--;
     /* The outermost of the deeper ones has the frame; what was inlined there shares its address. */
-    for (at = first; at < thread->height && thread->open[at].stack == thread->open[first].stack;) at++;
-    while (at > first && thread->open[at - 1].function != function) at--;
-    return at > first ? at : 0;
+    for (open = caller; open < thread->top && open[1].stack == caller[1].stack;) open++;
+    while (open > caller && open->function != function) open--;
+    return open > caller ? open : NULL;
 }
 
-static uint32_t height_of(const Thread *thread, const void *function, uintptr_t stack) {
-    for (uint32_t at = thread->height; at; at--)
-        if (thread->open[at - 1].function == function && thread->open[at - 1].stack >= stack) return at;
-    return 0;
+static OpenInvocation *open_of(const Thread *thread, const void *function, uintptr_t stack) {
+    for (OpenInvocation *open = thread->top; open > thread->bottom; open--)
+        if (open->function == function && open->stack >= stack) return open;
+    return NULL;
 }
 
 /* ---- the two events ---- */
@@ -61,8 +59,8 @@ static uint32_t height_of(const Thread *thread, const void *function, uintptr_t 
  * address that is returned to may belong to another line). -1 if the call was inlined, or if that is not known
  * because the caller may be a function that is not selected. */
 static inline int32_t call_site(const Thread *thread, const void *site, uintptr_t stack) {
-    if (!thread->height || thread->open[thread->height - 1].stack == stack) return -1;
-    const OpenInvocation *caller = &thread->open[thread->height - 1];
+    const OpenInvocation *caller = thread->top;
+    if (caller->stack == stack) return -1;
     intptr_t offset = (const char *)site - 1 - (const char *)caller->function;
     return offset >= 0 && offset < caller->size ? (int32_t)offset : -1;
 }
@@ -76,13 +74,13 @@ int invocation_enter(Thread *thread, const void *function, const void *site, uin
     }
     int64_t now = clock_ns(&recording.clock);
     invocations_bury(thread, stack);
-    if (thread->height == thread->open_capacity && !thread_grow(thread)) return 0;
+    if (thread->top == thread->top_end && !thread_grow(thread)) return 0;
     int64_t stamp = stamp_of(thread, now);
     int32_t key = -1, at = call_site(thread, site, stack);
     int reads = 0;
     if (__builtin_expect(metrics_wanted, 0)) metrics_write(thread);
     if (__builtin_expect(known->countdown-- <= 0, 0)) key = function_look(thread, known, now, &reads);
-    OpenInvocation *open = &thread->open[thread->height++];
+    OpenInvocation *open = ++thread->top;
     *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size};
     thread_write(thread, stamp, open->frame, known->number, at, key, EVENT_ENTER);
     thread->overhead_ns += recording.enter_ns;
@@ -92,18 +90,16 @@ int invocation_enter(Thread *thread, const void *function, const void *site, uin
 }
 
 void invocation_exit(Thread *thread, const void *function, const void *site, const void *returns, uintptr_t stack) {
-    uint32_t height = thread->height;
-    if (!height) return;
-    const OpenInvocation *top = &thread->open[height - 1];
-    if (__builtin_expect(top->function != function || top->stack != stack, 0)) {
+    OpenInvocation *open = thread->top;
+    if (__builtin_expect(open->function != function || open->stack != stack, 0)) {
         if (function_is_unselected(thread, function)) return;
-        height = returns == site ? height_of_tail(thread, function, stack) : height_of(thread, function, stack);
-        if (!height) return; /* it began before the recording did */
-        if (height < thread->height) bury_above(thread, height);
+        open = returns == site ? open_tail(thread, function, stack) : open_of(thread, function, stack);
+        if (!open) return; /* it began before the recording did */
+        if (open < thread->top) bury_above(thread, open);
     }
     int64_t stamp = stamp_of(thread, clock_ns(&recording.clock));
     if (__builtin_expect(metrics_wanted, 0)) metrics_write(thread);
-    const OpenInvocation *completed = &thread->open[--thread->height];
+    const OpenInvocation *completed = thread->top--;
     thread_write(thread, stamp, completed->frame, completed->number, -1, -1, EVENT_EXIT);
     thread->overhead_ns += recording.exit_ns;
 }

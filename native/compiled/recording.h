@@ -7,6 +7,7 @@
  *     threads.c      a ring and an invocation stack per thread        definitions.c  lines of the definitions file
  *     calibration.c  what an event costs                             entry.c        the entry hook, which keeps the registers
  *     questions.c    what only the recorder knows                    features/      what the arguments are
+ *     quick.h        the usual case of an event
  *     metrics.c      further metrics                                 inject/        code put into unmodified programs
  *     events.c       the beginning of every event                    vectors.c      registers that events leave alone
  *     settings.c     what the recorder asks for
@@ -54,31 +55,37 @@ typedef struct KnownCall {
     const struct CallProgram *program;
 } KnownCall;
 
-/* A thread of the program. */
+/* A thread of the program. What the usual event needs comes first and lies side by side. */
 typedef struct Thread {
+    volatile int busy; /* the thread is inside a hook: one that a signal handler calls is left out */
+    uint32_t function_capacity;
+    uintptr_t mirrored, mirrored_span; /* the stack has a mirror from here up (inject/mirror.h), for so many bytes */
+    KnownFunction *functions;          /* a hash table by address, with open addressing; the capacity is a power of two */
+    OpenInvocation *top;               /* the innermost open invocation, or `bottom` */
+    OpenInvocation *top_end;           /* there is room for open invocations up to this one */
+    const volatile uint64_t *switched; /* holds cpu_armed as long as the thread was not switched out */
+    uint64_t quick_gap; /* ns since the last event, up to which an event needs no more than a stamp (quick.h) */
+    int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
+    int64_t last_frame;
     Ring ring;
     Cpu cpu;
-    Arena arena;
-    OpenInvocation *open;
-    KnownFunction *functions; /* a hash table by address, with open addressing; the capacity is a power of two */
-    KnownCall *calls;         /* likewise, by the address that the hook returns to */
-    struct Reading *reading;  /* what reading features needs, NULL before the first reading */
-    uint32_t height, open_capacity, function_capacity, function_count, call_capacity, call_count;
+    uintptr_t stack_low, stack_high;
+    OpenInvocation *bottom; /* none of the thread's: the first of two entries that stand above the whole stack */
+    KnownCall *calls;       /* like `functions`, by the address that the hook returns to */
+    struct Reading *reading; /* what reading features needs, NULL before the first reading */
+    uint32_t function_count, call_capacity, call_count;
     uint32_t lost_records;   /* records that found no room in the ring */
     uint32_t foreign_events; /* events on another stack than the thread's own */
-    volatile int busy;       /* the thread is inside a hook: one that a signal handler calls is left out */
-    int64_t last_frame, number;
+    int64_t number;
     int64_t metric_values[MAX_METRICS]; /* what was written of each further metric */
-    int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
-    int64_t off_ns;                  /* part of the first: waiting for the recorder or for a CPU */
+    int64_t off_ns;                 /* part of the overhead: waiting for the recorder or for a CPU */
     int64_t started_ns, reading_ns; /* the clock when the thread began; time spent on reading features since */
     int64_t observed_frame, observing_ns; /* the observation that is sampled; time spent on reading calls within such */
     uint32_t observed_height;             /* of open invocations, that one included; 0 if there is none */
     int is_first;                         /* what is read now is read because it is the first call within an observation */
     uint64_t random_state;
-    uintptr_t stack_low, stack_high;
-    uintptr_t mirrored; /* the stack has a mirror from here up (inject/mirror.h) */
     struct Thread *next, *next_idle; /* the list of all threads; the list of those whose ring waits for a new thread */
+    Arena arena;
 } Thread;
 
 enum State { NOT_BEGUN, RECORDING, FORKED, ENDED };

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "functions.h"
 #include "vectors.h"
 
 /* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Of many threads few run at
  * once, so later rings are small. */
 enum { LARGE = 1 << 17, SMALL = 1 << 13, LARGE_RINGS = 4 };
+enum { BELOW = 2 }; /* entries before the first open invocation */
 static const uint64_t RESERVED_BYTES = 1ull << 30; /* of address space per thread; only what is touched takes memory */
 
 static Thread *all, *idle;
@@ -80,6 +82,7 @@ static Thread *create(void) {
         recording_stop(error == ENOSPC ? "cannot write to the spool: the disk is full" : "cannot write to the spool");
         return NULL;
     }
+    if (!thread_grow(thread) || !functions_begin(thread)) return NULL; /* there is no memory */
     thread->next = all;
     return all = thread;
 }
@@ -107,8 +110,9 @@ Thread *thread_create(void) {
     if (thread) thread->number = ++recording.thread_count;
     pthread_mutex_unlock(&lock);
     if (!thread) return NULL;
-    thread->height = 0;
+    thread->top = thread->bottom;
     thread->mirrored = UINTPTR_MAX;
+    thread->mirrored_span = 0;
     thread->busy = 0;
     thread->random_state = recording.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
     thread->started_ns = clock_ns(&recording.clock);
@@ -119,9 +123,15 @@ Thread *thread_create(void) {
 
 __attribute__((noinline)) int thread_grow(Thread *thread) {
     KEEP_VECTORS;
-    uint64_t old = thread->open_capacity, new = old ? old * 2 : 64, size = sizeof(OpenInvocation);
-    if (!arena_enlarge(&thread->arena, (void **)&thread->open, old * size, new * size)) return 0;
-    thread->open_capacity = (uint32_t)new;
+    uint64_t height = (uint64_t)(thread->top - thread->bottom), size = sizeof(OpenInvocation);
+    uint64_t old = thread->bottom ? (uint64_t)(thread->top_end - thread->bottom) + BELOW : 0, new = old ? old * 2 : 64;
+    void *block = old ? thread->bottom + 1 - BELOW : NULL;
+    if (!arena_enlarge(&thread->arena, &block, old * size, new * size)) return 0;
+    OpenInvocation *first = block;
+    for (int at = 0; at < BELOW; at++) first[at] = (OpenInvocation){.stack = UINTPTR_MAX};
+    thread->bottom = first + BELOW - 1;
+    thread->top = thread->bottom + height;
+    thread->top_end = first + new - 1;
     return 1;
 }
 

@@ -164,7 +164,7 @@ int features_read(Thread *thread, const CallProgram *program, const Registers *r
         int64_t bits;
         memcpy(&bits, &value, sizeof value);
         if (!isfinite(value)) continue;
-        thread_write(thread, bits, thread->open[thread->height - 1].frame, program->first_number + at, -1, -1, EVENT_FEATURE);
+        thread_write(thread, bits, thread->top->frame, program->first_number + at, -1, -1, EVENT_FEATURE);
         written++;
     }
     return written;

@@ -6,6 +6,7 @@
 #include "compiled/features/entry.h"
 #include "compiled/functions.h"
 #include "compiled/invocations.h"
+#include "compiled/quick.h"
 #include "compiled/vectors.h"
 #include "mirror.h"
 #include "stubs.h"
@@ -15,12 +16,22 @@
 
 static const void *function_of(const char *behind) { return *(const void *const *)(behind - STUB_HEAD); }
 
-/* The return address is the exit stub's already if this function was called by a jump at the end of another one. */
-CALLED_BY_CODE int inject_enter(const char *behind, uintptr_t *slot) {
+/* A function whose return address is the exit stub's already was called by a jump at the end of another one, which is not usual. */
+CALLED_BY_CODE int inject_quick(const char *behind, const uintptr_t *slot) {
+    uintptr_t stack = (uintptr_t)slot, returns = *slot;
+    Thread *thread = current_thread;
+    if (!thread || UNLIKELY(returns == (uintptr_t)inject_leave)) return 0;
+    if (!quick_claim(thread, stack, thread->mirrored, thread->mirrored_span)) return 0;
+    if (UNLIKELY(!quick_enter(thread, function_of(behind), returns, stack, stack + 1))) return quick_done(thread, 0);
+    *mirror_of(stack) = returns;
+    return quick_done(thread, INJECT_RECORDED);
+}
+
+CALLED_BY_CODE int inject_enter(const char *behind, const uintptr_t *slot) {
     uintptr_t stack = (uintptr_t)slot, returns = *slot;
     Thread *thread = claim_thread(stack);
     if (!thread) return 0;
-    int reads = 0, is_tail = returns == (uintptr_t)inject_leave;
+    int reads = 0, how = INJECT_PLAIN, is_tail = returns == (uintptr_t)inject_leave;
     if (__builtin_expect(mirror_has_copies, 0) && !is_tail) is_tail = mirror_leaves(returns);
     if (__builtin_expect(stack >= thread->mirrored, 1) || mirror_reach(thread, stack)) {
         if (is_tail) returns = *mirror_of(stack);
@@ -30,12 +41,13 @@ CALLED_BY_CODE int inject_enter(const char *behind, uintptr_t *slot) {
         }
         int64_t last = thread->last_frame;
         reads = invocation_enter(thread, function_of(behind), (const void *)returns, stack);
-        if (thread->last_frame != last) *slot = (uintptr_t)inject_leave;
+        if (thread->last_frame != last && !is_tail) how = INJECT_RECORDED;
+        if (reads) how += INJECT_READ;
     } else {
         thread->foreign_events++;
     }
     if (!reads) thread->busy = 0;
-    return reads;
+    return how;
 }
 
 CALLED_BY_CODE void inject_read(const char *behind, const Registers *registers) {
@@ -47,14 +59,21 @@ CALLED_BY_CODE void inject_read(const char *behind, const Registers *registers) 
     thread->busy = 0;
 }
 
-/* Ends all that jumped to one another and return together. */
-CALLED_BY_CODE uintptr_t inject_exit(uintptr_t slot) {
-    uintptr_t returns = *mirror_of(slot);
+/* End all that jumped to one another and return together. */
+static __attribute__((noinline)) uintptr_t leave(uintptr_t slot, uintptr_t returns) {
     Thread *thread = current_thread ? claim_thread(slot) : NULL;
     if (!thread) return returns;
     invocations_bury(thread, slot);
-    while (thread->height && thread->open[thread->height - 1].stack == slot)
-        invocation_exit(thread, thread->open[thread->height - 1].function, NULL, NULL, slot);
+    while (thread->top->stack == slot) invocation_exit(thread, thread->top->function, NULL, NULL, slot);
     thread->busy = 0;
     return returns;
+}
+
+CALLED_BY_CODE uintptr_t inject_exit(uintptr_t slot) {
+    uintptr_t returns = *mirror_of(slot);
+    Thread *thread = current_thread;
+    if (!thread || !quick_claim(thread, slot, thread->mirrored, thread->mirrored_span)) return leave(slot, returns);
+    int is_alone = thread->top[-1].stack != slot;
+    if (quick_done(thread, is_alone && quick_leave(thread, thread->top->function, slot))) return returns;
+    return leave(slot, returns);
 }

@@ -80,6 +80,7 @@ __attribute__((noinline)) int mirror_reach(Thread *thread, uintptr_t slot) {
     uintptr_t first = slot / PIECE, piece = (thread->stack_high - 1) / PIECE;
     if (thread->mirrored != UINTPTR_MAX) piece = thread->mirrored / PIECE - 1;
     while (piece >= first && map_piece(piece)) thread->mirrored = piece-- * PIECE;
+    if (thread->mirrored != UINTPTR_MAX && !mirror_has_copies) thread->mirrored_span = thread->stack_high - thread->mirrored;
     pthread_mutex_unlock(&lock);
     signals_release(&before);
     return thread->mirrored <= slot;

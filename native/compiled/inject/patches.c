@@ -29,7 +29,7 @@ enum FixupKind { RELATIVE, LOW_HALF, HIGH_HALF };
 
 _Static_assert(sizeof(PatchTable) == 24 && sizeof(Patch) == 24 && sizeof(Fixup) == 16, "the rows of inject/tables.py");
 
-enum { JUMP_BYTES = 5, ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900 };
+enum { JUMP_BYTES = 5, STUB_CODE = 2 * sizeof(void *), ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900 };
 
 /* ---- stubs ---- */
 
@@ -60,10 +60,16 @@ static char *put_relative(char *to, uintptr_t target) {
 
 /* The stub of a function up to its displaced code. `block`: where the address of inject_entry stands. */
 static char *put_stub(char *to, const void *function, const char *block) {
+    const char *behind = to + STUB_HEAD;
     to = put(to, &function, sizeof function);
+    const char *place = to;
+    to = put(to, &behind, sizeof behind);
     to = put(to, "\x48\x8d\x64\x24\x80", 5); /* lea -128(%rsp), %rsp */
-    to = put(to, "\xff\x15", 2);             /* call *block(%rip) */
-    return put_relative(to, (uintptr_t)block);
+    to = put(to, "\xff\x35", 2);             /* push place(%rip) */
+    to = put_relative(to, (uintptr_t)place);
+    to = put(to, "\xff\x25", 2);             /* jmp *block(%rip) */
+    to = put_relative(to, (uintptr_t)block);
+    return put(to, "\x48\x8d\xa4\x24\x80\0\0\0", STUB_RISE); /* lea 128(%rsp), %rsp */
 }
 
 static void fix(char *code, const Fixup *fixup, const char *base) {
@@ -109,7 +115,7 @@ static size_t size_of_stubs(const PatchTable *table) {
 static char *put_patch(char *to, const Module *module, const Patch *patch, const Fixup *fixups, const char *bytes,
                        const char *block, Jump *jump) {
     char *function = module->base + patch->offset, *stub = aligned(to), *code = put_stub(stub, function, block);
-    const char *original = bytes + patch->first_byte, *target = stub + sizeof(void *);
+    const char *original = bytes + patch->first_byte, *target = stub + STUB_CODE;
     memcpy(code, original + patch->original, patch->displaced);
     for (uint32_t at = 0; at < patch->fixups; at++) fix(code, &fixups[patch->first_fixup + at], module->base);
     int32_t distance = (int32_t)(target - function - JUMP_BYTES);
@@ -161,7 +167,7 @@ int patches_start(void) {
     if (block == MAP_FAILED) return 0;
     const void *entry = inject_entry;
     memcpy(block, &entry, sizeof entry);
-    char *stub = block + BLOCK_HEAD, *code = stub + sizeof(void *);
+    char *stub = block + BLOCK_HEAD, *code = stub + STUB_CODE;
     *put_stub(stub, code, block) = (char)0xc3; /* ret */
     if (mprotect(block, page, PROT_READ | PROT_EXEC)) return 0;
     recording.empty = (void (*)(void))code;

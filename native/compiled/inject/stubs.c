@@ -7,7 +7,12 @@
 #define TEXT(number) TEXT_OF(number)
 #define TEXT_OF(number) #number
 
-_Static_assert(sizeof(Registers) == 200 && RED_ZONE == 128, "the offsets below");
+_Static_assert(sizeof(Registers) == 200 && RED_ZONE == 128 && STUB_RISE == 8, "the offsets below");
+
+/* For the unwinder: the frame before this one is 8 bytes high and returns to where the mirror says. */
+#define RETURNS_TO_MIRROR                      \
+    "    .cfi_val_offset rsp, -8\n"            \
+    "    .cfi_offset rip, -16-" TEXT(MIRROR_DISTANCE) "\n"
 
 /* Where the callee may change a register, and the flags. What is pushed first has the highest address: from rbp on there are
  * rbp, r11, r10, r9, r8, rdi, rsi, rdx, rcx, flags, rax. */
@@ -58,22 +63,49 @@ __asm__(".text\n"
         ".type inject_entry, @function\n"
         "    .cfi_startproc\n"
         "    .cfi_def_cfa rsp, 144\n"
-        "    nop\n"
         "inject_entry:\n"
         PUSH_REGISTERS
-        "    cld\n"
         "    movq 88(%rbp), %rdi\n"
         "    leaq 224(%rbp), %rsi\n"
         "    andq $-16, %rsp\n"
-        "    call inject_enter\n"
+        "    call inject_quick\n"
         "    testl %eax, %eax\n"
-        "    jnz 2f\n"
+        "    jz 2f\n"
         "1:\n"
         "    .cfi_remember_state\n"
         POP_REGISTERS
-        "    ret $128\n"
+        /* The call reads its target where it then writes the return address, so that no signal handler overwrites either. */
+        "    popq 128(%rsp)\n"
+        "    .cfi_def_cfa rsp, 144\n" RETURNS_TO_MIRROR
+        "    leaq 136(%rsp), %rsp\n"
+        "    .cfi_def_cfa rsp, 8\n"
+        "    call *-8(%rsp)\n"
+        /* A frame of its own for the unwinder, which is 8 bytes high, because two frames at one height would be one to it. It
+         * looks at the byte before a return address. */
+        ".globl inject_leave\n"
+        ".hidden inject_leave\n"
+        "inject_leave:\n"
+        "    leaq -8(%rsp), %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        PUSH_REGISTERS
+        "    leaq 88(%rbp), %rdi\n"
+        "    andq $-16, %rsp\n"
+        "    call inject_exit\n"
+        "    movq %rax, 88(%rbp)\n"
+        POP_REGISTERS
+        "    ret\n"
+
         "    .cfi_restore_state\n"
-        "2:  subq $208, %rsp\n" /* Registers */
+        "2:  cld\n"
+        "    movq 88(%rbp), %rdi\n"
+        "    leaq 224(%rbp), %rsi\n"
+        "    call inject_enter\n"
+        "    testl %eax, %eax\n"
+        "    jz 4f\n"
+        "    testl $2, %eax\n"
+        "    jz 3f\n"
+        "    pushq %rax\n"
+        "    subq $200, %rsp\n" /* Registers */
         "    movq 80(%rbp), %rax\n"
         "    movq %rax, (%rsp)\n"
         "    movq 56(%rbp), %rax\n"
@@ -112,35 +144,15 @@ __asm__(".text\n"
         "    movq 88(%rbp), %rdi\n"
         "    movq %rsp, %rsi\n"
         "    call inject_read\n"
-        "    jmp 1b\n"
-        "    .cfi_endproc\n"
-        ".size inject_entry, .-inject_entry\n"
-
-        /* A frame of its own for the unwinder, which is 8 bytes high, because two frames at one height would be one to it. It
-         * looks at the byte before a return address. */
-        ".p2align 4\n"
-        ".globl inject_leave\n"
-        ".hidden inject_leave\n"
-        ".type inject_leave, @function\n"
-        "    .cfi_startproc\n"
-        "    .cfi_def_cfa rsp, 8\n"
-        "    .cfi_val_offset rsp, -8\n"
-        "    .cfi_offset rip, -16-" TEXT(MIRROR_DISTANCE) "\n"
-        "    nop\n"
-        "inject_leave:\n"
-        "    leaq -8(%rsp), %rsp\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        PUSH_REGISTERS
-        "    cld\n"
-        "    leaq 88(%rbp), %rdi\n"
-        "    andq $-16, %rsp\n"
-        "    call inject_exit\n"
-        "    movq %rax, 88(%rbp)\n"
+        "    movq 200(%rsp), %rax\n"
+        "3:  testl $1, %eax\n"
+        "    jnz 1b\n"
+        "4:  subq $8, 88(%rbp)\n" /* STUB_RISE */
         POP_REGISTERS
         "    leaq 8(%rsp), %rsp\n"
         "    .cfi_adjust_cfa_offset -8\n"
-        "    jmp *-8(%rsp)\n" /* not a return, which the processor would foresee to go elsewhere */
+        "    jmp *-8(%rsp)\n"
         "    .cfi_endproc\n"
-        ".size inject_leave, .-inject_leave\n");
+        ".size inject_entry, .-inject_entry\n");
 
 #endif

@@ -117,22 +117,30 @@ KnownFunction *function_find(Thread *thread, const void *function) {
     return known->function ? known : add_function(thread, function);
 }
 
-__attribute__((noinline)) int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *read) {
+static __attribute__((noinline)) int32_t choose(Thread *thread, KnownFunction *known, const ReadingTime *time, int *read) {
     KEEP_VECTORS;
     if (!known->sampler && !(known->sampler = arena_alloc(&thread->arena, sizeof(Sampler)))) return -1;
-    ReadingTime time = {now - thread->started_ns, thread->reading_ns, recording.fake_clock};
-    if (known->is_observed) time.reading_ns = 0; /* the sample of observations is not made smaller */
-    SamplerChoice choice = sampler_choose(known->sampler, &time, SKIPS_SAMPLE_SIZE, &thread->random_state);
+    SamplerChoice choice = sampler_choose(known->sampler, time, SKIPS_SAMPLE_SIZE, &thread->random_state);
     if (choice.is_bounded) define_sample(known->number, choice.bits);
     *read = choice.is_read;
-    known->countdown = known->sampler->span;
     return choice.key;
+}
+
+int32_t function_look(Thread *thread, KnownFunction *known, int64_t now, int *read) {
+    int32_t key = -1;
+    int64_t own_ns = now - thread->started_ns - thread->off_ns - thread->queued_ns; /* not the recorder's or other programs' */
+    ReadingTime time = {own_ns, thread->reading_ns, recording.fake_clock};
+    if (known->is_observed) time.reading_ns = 0; /* the sample of observations is not made smaller */
+    if (known->sampler && !sampler_is_candidate(known->sampler)) *read = sampler_pass(known->sampler, &time);
+    else key = choose(thread, known, &time, read);
+    known->countdown = known->sampler ? known->sampler->span : 0;
+    return key;
 }
 
 /* What has the observation's height may be a later invocation. */
 static int is_within_observation(const Thread *thread) {
-    uint32_t height = thread->observed_height;
-    return height && thread->height > height && thread->open[height - 1].frame == thread->observed_frame;
+    int64_t height = thread->observed_height;
+    return height && thread->top - thread->bottom > height && thread->bottom[height].frame == thread->observed_frame;
 }
 
 __attribute__((noinline)) int function_observe(Thread *thread, KnownFunction *known, int64_t now, int is_sampled) {
@@ -143,7 +151,7 @@ __attribute__((noinline)) int function_observe(Thread *thread, KnownFunction *kn
         return 1;
     }
     int is_cheap = (thread->observing_ns - FREE_OBSERVING_NS) * OBSERVING_SHARE <= now - thread->started_ns;
-    thread->observed_height = known->is_observed && is_sampled && is_cheap ? thread->height : 0;
-    thread->observed_frame = thread->open[thread->height - 1].frame;
+    thread->observed_height = known->is_observed && is_sampled && is_cheap ? thread->top - thread->bottom : 0;
+    thread->observed_frame = thread->top->frame;
     return 0;
 }

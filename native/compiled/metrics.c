@@ -87,6 +87,7 @@ __attribute__((noinline)) int64_t metrics_write_off_cpu(Thread *thread, int64_t 
     if (!off) return now;
     thread_write(thread, off, 0, METRIC_CPU, -1, -1, EVENT_CHANGE);
     int64_t queued = cpu_queued(&thread->cpu, off);
+    thread->queued_ns += queued;
     if (queued) thread_write(thread, queued, 0, METRIC_MORE + metrics_wanted, -1, -1, EVENT_CHANGE);
     return now;
 }

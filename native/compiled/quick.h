@@ -61,7 +61,7 @@ ALWAYS_INLINE int quick_enter(Thread *thread, const void *function, uintptr_t re
     KnownFunction *known = function_place(thread, function);
     const OpenInvocation *caller = thread->top;
     if (UNLIKELY(known->function != function || known->countdown <= 0 || caller->stack < lowest)) return 0;
-    if (UNLIKELY(caller == thread->top_end || thread->ring.position == thread->ring.limit)) return 0;
+    if (UNLIKELY(thread->observed_height || caller == thread->top_end || thread->ring.position == thread->ring.limit)) return 0;
     int64_t now = quick_now(thread);
     if (UNLIKELY(!now)) return 0;
     known->countdown--;

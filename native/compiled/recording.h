@@ -79,9 +79,10 @@ typedef struct Thread {
     int64_t number;
     int64_t metric_values[MAX_METRICS]; /* what was written of each further metric */
     int64_t off_ns;                 /* part of the overhead: waiting for the recorder or for a CPU */
+    int64_t queued_ns;              /* others had the CPU, outside of the overhead */
     int64_t started_ns, reading_ns; /* the clock when the thread began; time spent on reading features since */
     int64_t observed_frame, observing_ns; /* the observation that is sampled; time spent on reading calls within such */
-    uint32_t observed_height;             /* of open invocations, that one included; 0 if there is none */
+    int64_t observed_height;              /* of open invocations, that one included; 0 if there is none */
     int is_first;                         /* what is read now is read because it is the first call within an observation */
     uint64_t random_state;
     struct Thread *next, *next_idle; /* the list of all threads; the list of those whose ring waits for a new thread */

@@ -115,8 +115,8 @@ Thread *thread_create(void) {
     thread->mirrored_span = 0;
     thread->busy = 0;
     thread->random_state = recording.seed + (uint64_t)thread->number * 0xd1342543de82ef95ull;
-    thread->started_ns = clock_ns(&recording.clock);
-    thread->reading_ns = 0;
+    thread->started_ns = clock_ns(&recording.clock) - thread->off_ns; /* of the thread that had this state before */
+    thread->reading_ns = thread->queued_ns = 0;
     find_stack(thread);
     return thread;
 }

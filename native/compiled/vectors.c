@@ -4,9 +4,10 @@
 
 #include <cpuid.h>
 
-enum { OSXSAVE = 1 << 27, STATES = 0xd };
+enum { OSXSAVE = 1 << 27, STATES = 0xd, XSAVEC = 1 << 1 };
 
 uint32_t vectors_kept;
+int vectors_compact;
 
 int vectors_start(void) {
     uint32_t eax, ebx, ecx, edx, enabled, high;
@@ -18,6 +19,7 @@ int vectors_start(void) {
         if (eax + ebx > bytes) bytes = eax + ebx; /* its size and its offset */
     }
     if (bytes > VECTOR_BYTES) return 0;
+    vectors_compact = __get_cpuid_count(STATES, 1, &eax, &ebx, &ecx, &edx) && eax & XSAVEC;
     vectors_kept = states;
     return 1;
 }

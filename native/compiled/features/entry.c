@@ -5,6 +5,7 @@
 #include "read.h"
 
 enum { FIRST_CAPACITY = 256 };
+enum { UNSEEN_NS = 150 }; /* of a reading's cost: keeping all registers, and the processor's wrong guesses on the way there and back */
 
 /* The entry of a call, or the empty one where it would go. */
 static KnownCall *entry_of(const Thread *thread, const void *returns) {
@@ -50,7 +51,7 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
         int64_t passed = now - thread->last_stamp + recording.enter_ns - thread->overhead_ns;
         thread->overhead_ns += passed;
         if (off > 0) thread->off_ns += off < passed ? off : passed;
-        int64_t spent = now - begun - off;
+        int64_t spent = now - begun - off + recording.enter_ns + UNSEEN_NS;
         int is_new = thread->call_count != calls; /* that the recorder compiles a program is no cost of reading */
         if (is_new || spent < 0) spent = 0;
         if (thread->is_first) thread->observing_ns += spent;

@@ -2,6 +2,7 @@
 
 #include "calibration.h"
 #include "definitions.h"
+#include "functions.h"
 #include "metrics.h"
 #include "process.h"
 #include "threads.h"
@@ -12,7 +13,7 @@ static __thread int beginning __attribute__((tls_model("initial-exec")));
 static Thread *create_thread(void) {
     if (recording.state != RECORDING && !process_begin()) return NULL;
     Thread *thread = thread_create();
-    if (!thread) return NULL;
+    if (!thread || !functions_begin(thread)) return NULL;
     const char *source = cpu_start(&thread->cpu, &recording.clock);
     if (recording.fake_clock) cpu_ignore(&thread->cpu);
     if (thread->number == 1) define_text("cpu", recording.fake_clock ? "as the fake clock: never waiting" : source);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "functions.h"
 #include "vectors.h"
 
 /* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Of many threads few run at
@@ -82,7 +81,7 @@ static Thread *create(void) {
         recording_stop(error == ENOSPC ? "cannot write to the spool: the disk is full" : "cannot write to the spool");
         return NULL;
     }
-    if (!thread_grow(thread) || !functions_begin(thread)) return NULL; /* there is no memory */
+    if (!thread_grow(thread)) return NULL; /* there is no memory */
     thread->next = all;
     return all = thread;
 }

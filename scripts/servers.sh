@@ -9,10 +9,10 @@ need "$(command -v gcc || true)" gcc
 need "$(command -v readelf || true)" binutils
 need "$(command -v sqlite3 || true)" sqlite3
 need "$(ls /usr/include/sqlite3.h 2>/dev/null || true)" libsqlite3-dev
+need "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null || true)" postgresql
 if [ "${1:-}" != tests ]; then
     need "$(command -v redis-server || true)" redis-server
     need "$(command -v redis-benchmark || true)" redis-tools
-    need "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null || true)" postgresql
     need "$(ls /usr/include/fftw3.h 2>/dev/null || true)" libfftw3-dev
 fi
 [ -n "$missing" ] || exit 0

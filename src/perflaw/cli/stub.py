@@ -2,43 +2,80 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import note
+from perflaw.cli.options import note, read_recordings
 from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from perflaw.mine.fleet.enrolment import Enrolment
+    from perflaw.mine.fleet.spool import Spool
 
 
 @click.command("stub", short_help="measure a process for a controller on another host")
+@click.option("--attach", "pid", type=click.IntRange(1), metavar="PID", help="Measure this process until it ends.")
 @click.option("-e", "--experiment", metavar="NAME", help="Deliver what recordings of this experiment hold, and exit.")
+@click.option(
+    "--allow", multiple=True, metavar="GLOB", help="Measure these functions only, if the enrolment allows them."
+)
+@click.option(
+    "--budget", metavar="SHARE", help="CPU time of the process that measuring may take, if less is not enrolled."
+)
 @click.option("--spool", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Folder for what is not delivered yet.  [default: ENROLMENT.spool]")  # fmt: skip
+              help="Folder for what is not delivered yet, one for each stub.  [default: ENROLMENT.spool]")  # fmt: skip
 @click.option("--spool-mb", default=64, show_default=True, type=click.IntRange(1), help="Disk that the folder may use.")
 @click.argument("enrolment", type=click.Path(path_type=Path))
-def command(enrolment: Path, experiment: str | None, spool: Path | None, spool_mb: int) -> int:
-    """Register with the controller that ENROLMENT names, measure what it asks for, and deliver it.
+def command(
+    enrolment: Path,
+    pid: int | None,
+    experiment: str | None,
+    allow: tuple[str, ...],
+    budget: str | None,
+    spool: Path | None,
+    spool_mb: int,
+) -> int:
+    """Measure what the controller that ENROLMENT names asks for, and deliver it.
 
     The stub opens no port: it asks the controller over HTTPS. It measures no function that the enrolment does not allow.
-    Without the controller it goes on within its last instructions, keeps what it measured, and delivers it later.
+    Without the controller it goes on within its last instructions, keeps what it measured, and delivers it later. Ctrl-C
+    leaves the process as it was.
     """
+    from perflaw.cli.live_mining import parse_share
     from perflaw.mine.fleet.enrolment import read_enrolment
-    from perflaw.mine.fleet.sources import deliver_recorded
     from perflaw.mine.fleet.spool import Spool
 
     read = read_enrolment(enrolment)
-    if not experiment:
-        raise UsageError("nothing to measure", "no experiment was named", f"perflaw stub {enrolment} -e default")
+    if (pid is None) == (experiment is None):
+        why = "give either a process or an experiment"
+        raise UsageError("what to measure", why, f"perflaw stub {enrolment} --attach PID")
+    share = parse_share(budget) if budget else None
     kept = Spool(spool or enrolment.with_suffix(".spool"), spool_mb << 20)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        from perflaw.cli.options import read_recordings
+        if pid is not None:
+            _measure(read, pid, kept, allow, share)
+        elif experiment is not None:
+            from perflaw.mine.fleet.sources import deliver_recorded
 
-        count = deliver_recorded(read, kept, read_recordings(experiment), note)
-        note(f"delivered {count} measurements to {read.address}")
+            count = deliver_recorded(read, kept, read_recordings(experiment), note)
+            note(f"delivered {count} measurements to {read.address}")
     except KeyboardInterrupt:
         return 130
     finally:
         kept.close()
     return 0
+
+
+def _measure(enrolment: Enrolment, pid: int, spool: Spool, allow: tuple[str, ...], budget: float | None) -> None:
+    """Measure a process until it ends or a signal comes."""
+    from perflaw.cli.record_messages import print_build
+    from perflaw.mine.fleet.sources import AttachedSource
+    from perflaw.mine.fleet.stub import Stub
+    from perflaw.record.process import SignalRelay
+
+    with SignalRelay() as relay, AttachedSource(spool.folder, pid, print_build) as source:
+        Stub(enrolment, source, spool, note, allow, budget, is_over=lambda: relay.received is not None).run()
+    if len(spool):
+        note(f"{len(spool)} measurements are not delivered yet; the next stub with {spool.folder} delivers them")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import signal
 import socket
@@ -18,6 +17,8 @@ from perflaw.mine.fleet.enrolment import ControllerFolder, digest
 from perflaw.mine.fleet.ledger import Ledger, Service
 
 ROOT = Path(__file__).parents[3]
+SPOOL_BYTES = 400_000
+"""What a simulated stub may keep."""
 PATIENCE_S = 120.0
 """How long a test waits for what has to happen; it is never waited for in full where all is well."""
 
@@ -87,6 +88,16 @@ class Fleet:
         with self.ledger._database.transaction() as execute:
             return [name for (name,) in execute("SELECT id FROM measurements").fetchall()]
 
+    def wait_unchanged(self, what, seconds=2.0):
+        """Return when a value has not changed for that long."""
+        last, since = what(), time.monotonic()
+        deadline = since + PATIENCE_S
+        while time.monotonic() - since < seconds:
+            assert time.monotonic() < deadline, what
+            time.sleep(0.1)
+            if (now := what()) != last:
+                last, since = now, time.monotonic()
+
     def _start(self, words, name):
         log = (self.path / f"{name}.log").open("a")
         with log:
@@ -107,6 +118,14 @@ class Fleet:
         self.ledger.close()
 
 
+def redirected(enrolment: Path, port: int, new: Path) -> Path:
+    """An enrolment whose controller is at another port."""
+    document = json.loads(enrolment.read_text())
+    new.touch(0o600)
+    new.write_text(json.dumps({**document, "address": f"127.0.0.1:{port}"}))
+    return new
+
+
 class Wire:
     """A relay between a stub and the controller. While it is cut, connections hang: nothing passes and nothing ends them."""
 
@@ -116,14 +135,6 @@ class Wire:
         self.port = self._listener.getsockname()[1]
         self._open = True
         threading.Thread(target=self._run, daemon=True).start()
-
-    def enrolment(self, path: Path, new: Path) -> Path:
-        """The enrolment of a stub that speaks through this wire."""
-        document = json.loads(path.read_text())
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(json.dumps({**document, "address": f"127.0.0.1:{self.port}"}))
-        return new
 
     def close(self):
         self._open = False

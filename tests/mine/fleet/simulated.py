@@ -16,10 +16,11 @@ import numpy as np
 
 from perflaw.mine.fleet.enrolment import read_enrolment
 from perflaw.mine.fleet.spool import Spool
-from perflaw.mine.fleet.stub import Stub, Target
+from perflaw.mine.fleet.stub import Spending, Stub, Target
 from perflaw.mine.messages import Measurement, ProbeCost
 from perflaw.types import Observed, Platform
 from tests.learn.observing import observe
+from tests.mine.fleet.fleet import SPOOL_BYTES
 
 SLOW_SHARES = {"shop.item": 0.05, "shop.overview": 0.05, "shop.search": 0.6}
 """Share of slow calls of ``shop.load`` by its caller."""
@@ -48,6 +49,12 @@ class Simulated:
         observed = tuple(self.observed(name, start_ns) for name in request.functions)
         return Measurement(request.number, "paths", start_ns, end_ns, 1.0, {}, observed, cost)
 
+    def pause_s(self, budget):
+        return 0.0
+
+    def spent(self):
+        return [Spending(self._last_ns, 0.01)]
+
     def observed(self, name, start_ns):
         if name == "shop.load":
             paths = PATHS
@@ -65,7 +72,7 @@ class Simulated:
 def main() -> None:
     enrolment, spool, host, speed = sys.argv[1:]
     stub = Stub(
-        read_enrolment(Path(enrolment)), Simulated(host, float(speed), 0.05), Spool(Path(spool), 4 << 20),
+        read_enrolment(Path(enrolment)), Simulated(host, float(speed), 0.05), Spool(Path(spool), SPOOL_BYTES),
         lambda text: print(text, flush=True), wait_s=2.0,
     )  # fmt: skip
     signal.signal(signal.SIGTERM, lambda *_: stub.stop())

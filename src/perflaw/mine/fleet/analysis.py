@@ -34,7 +34,7 @@ STALE_S: Final = 300.0
 
 def observed_of(ledger: Ledger, function: Function) -> Observed | None:
     """All that the stubs observed of a function, as far as it is used; None without anything."""
-    parts = ledger.observed(function, MOST_MEASUREMENTS)
+    parts = [one for one in ledger.observed(function, MOST_MEASUREMENTS) if one.observations]
     return merge_observed(parts) if parts else None
 
 
@@ -58,6 +58,7 @@ class Analyst:
         self._specs: dict[Function, tuple[PathSpec, float]] = {}
         self._stopped = False
         self._planned: dict[str, float] = {}
+        self._sampled: set[str] = set()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
@@ -74,7 +75,15 @@ class Analyst:
         """Note which functions there is more of."""
         with self._changed:
             for one in measurements:
+                if one.kind == "samples" and service not in self._sampled:
+                    self._sampled.add(service)
+                    self._planned.pop(service, None)
                 self._dirty.update(((service, each.component, each.metric), None) for each in one.observed)
+        self._waiting.set()
+
+    def joined(self, service: str) -> None:
+        """Note that a stub has nothing to measure yet, or nothing but samples."""
+        self._planned.pop(service, None)
         self._waiting.set()
 
     def specs(self, service: str) -> list[PathSpec]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +40,14 @@ class ControllerClient:
         headers = {"Content-Type": "text/plain", "Content-Encoding": "deflate"}
         return self._post(f"/v1/measurements?stub={stub}", body, headers, timeout_s)
 
+    def wake(self) -> None:
+        """End the connection from another thread; a request that waits for its answer fails."""
+        if (connection := self._connection) and connection.sock:
+            with suppress(OSError):  # it has ended already
+                socket.socket.shutdown(
+                    connection.sock, socket.SHUT_RDWR
+                )  # below TLS, whose state is the other thread's
+
     def close(self) -> None:
         """Close the connection."""
         if self._connection:
@@ -48,6 +57,7 @@ class ControllerClient:
 
     def _post(self, path: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> Mapping[str, Any]:
         name = f"controller {self._address}"
+        used = self._connection is not None
         try:
             connection = self._open(timeout_s)
             connection.request("POST", path, body, {**self._headers, **headers})
@@ -55,6 +65,10 @@ class ControllerClient:
             text = answer.read(MOST_ANSWER)
         except (OSError, http.client.HTTPException) as error:
             self.close()
+            if used and isinstance(
+                error, ConnectionError
+            ):  # the controller closes connections on which nothing happens
+                return self._post(path, body, headers, timeout_s)
             raise WireError(f"{name}: cannot be reached", str(error) or type(error).__name__) from error
         try:
             document = json.loads(text)

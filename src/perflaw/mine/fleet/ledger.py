@@ -35,6 +35,9 @@ _TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS decisions
     (at_ns BIGINT NOT NULL, service TEXT NOT NULL, stub TEXT NOT NULL, version BIGINT NOT NULL, what TEXT NOT NULL,
     why TEXT NOT NULL, utility DOUBLE PRECISION NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS spending
+    (stub TEXT NOT NULL, service TEXT NOT NULL, end_ns BIGINT NOT NULL, share DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (stub, end_ns))""",
     "CREATE INDEX IF NOT EXISTS decided ON decisions (service, at_ns)",
 )
 
@@ -281,12 +284,21 @@ class Ledger:
             ).fetchall()  # fmt: skip
         return [_measurement(*row) for row in rows]
 
-    def spent(self, service: str, since_ns: int) -> list[tuple[str, int, int, float]]:
-        """Stub, start, end and part of the CPU time that measuring took, of each measurement since then."""
+    def spend(self, service: str, stub: str, windows: Sequence[tuple[int, float]]) -> None:
+        """Note which part of its process's CPU time a stub took, by the ends of windows."""
+        with self._database.transaction() as execute:
+            for end_ns, share in windows:
+                execute(
+                    "INSERT INTO spending VALUES (?, ?, ?, ?) ON CONFLICT (stub, end_ns) DO NOTHING",
+                    stub, service, end_ns, share,
+                )  # fmt: skip
+
+    def spent(self, service: str, since_ns: int) -> list[tuple[str, int, float]]:
+        """Stub, end of a window, and part of the CPU time that measuring took in it; in the order of time."""
         with self._database.transaction() as execute:
             rows = execute(
-                """SELECT stub, start_ns, end_ns, cost FROM measurements WHERE service = ? AND end_ns >= ?
-                ORDER BY end_ns""", service, since_ns,
+                "SELECT stub, end_ns, share FROM spending WHERE service = ? AND end_ns >= ? ORDER BY end_ns",
+                service, since_ns,
             ).fetchall()  # fmt: skip
         return [tuple(row) for row in rows]
 

@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import sqrt
 from typing import Final
 
 from perflaw.mine.fleet.ledger import Coverage, Service, StubState
 from perflaw.mine.messages import Measurement, Request
+from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
 from perflaw.types import PathSpec
 
-MIN_SHARE: Final = 0.005
-"""Share of the samples, at its lower bound, from which on a function is worth measuring."""
-_Z: Final = 1.96
 MIN_UTILITY: Final = 0.1
 """Use of more data from which on a function is measured again."""
 FUNCTIONS: Final = 4
@@ -24,8 +21,10 @@ COPIES: Final = 2
 """Stubs that measure one function at a time: one alone would say nothing about other hosts."""
 MAX_CALLERS: Final = 8
 """Callers whose calls are recorded beside a function's."""
+ENOUGH_TRIALS: Final = 2
+"""Measurements without a call after which a function is not measured any more."""
 SAMPLES_S: Final = 2.0
-PATHS_S: Final = 5.0
+PATHS_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class HotFunction:
 
 
 def hot_functions(samples: Sequence[Measurement], allow: Sequence[str]) -> list[HotFunction]:
-    """Functions that may be measured and certainly take at least half a percent, the hottest first (§3.1)."""
+    """Functions that may be measured and certainly take at least half a percent, the hottest first (§3.1); then named ones."""
     leaves: Counter[str] = Counter()
     above: dict[str, Counter[str]] = {}
     for one in samples:
@@ -65,24 +64,14 @@ def hot_functions(samples: Sequence[Measurement], allow: Sequence[str]) -> list[
     total = leaves.total()
     hot = []
     for name, count in leaves.items():
-        share = wilson_low(count, total)
-        if share >= MIN_SHARE and _allowed(name, allow):
+        share = wilson(count / total, total)
+        if share >= LEAST_SHARE and _allowed(name, allow):
             known = [one for one, _ in above[name].most_common() if one != name and _allowed(one, allow)]
             hot.append(HotFunction(name, share, tuple(known[:MAX_CALLERS])))
+    # Compiled programs are not sampled; what the allow-list names in full is measured without.
+    found = {one.name for one in hot}
+    hot += [HotFunction(name, 0.0, ()) for name in allow if name not in found and not set(name) & set("*?[")]
     return sorted(hot, key=lambda one: (-one.share, one.name))
-
-
-def wilson_low(count: int, total: int) -> float:
-    """Lower bound of a share (Wilson, 1927), 95 %.
-
-    >>> round(wilson_low(10, 100), 3)
-    0.055
-    """
-    if not total:
-        return 0.0
-    share, square = count / total, _Z * _Z
-    middle = share + square / (2 * total)
-    return (middle - _Z * sqrt(share * (1 - share) / total + square / (4 * total * total))) / (1 + square / total)
 
 
 def plan(
@@ -96,11 +85,15 @@ def plan(
     wanted = {stub.id: [_samples(stub)] for stub in stubs}
     known = {(one.component, one.host): one.calls for one in coverage}
     ranked = []
+    tried = Counter(one.component for one in coverage for _ in range(one.measurements) if not one.calls)
+    called = {one.component for one in coverage if one.calls}
     for hot in hot_functions(samples, service.allow):
+        if tried[hot.name] >= ENOUGH_TRIALS and hot.name not in called:
+            continue  # a program's first function takes time, but is not called while it is measured
         spec = specs.get(hot.name)
         utility = spec.utility if spec else 1.0
         if utility >= MIN_UTILITY:
-            ranked.append((utility * hot.share, utility, hot))
+            ranked.append((utility * max(hot.share, LEAST_SHARE), utility, hot))
     ranked.sort(key=lambda one: (-one[0], one[2].name))
     for _, utility, hot in ranked:
         free = [stub for stub in stubs if len(wanted[stub.id]) <= FUNCTIONS]
@@ -110,7 +103,8 @@ def plan(
             request = Request(number, "paths", (hot.name,), hot.callers, PATHS_S)
             calls = known.get((hot.name, stub.host), 0)
             had = f"{calls:,} calls known on {stub.host}" if calls else f"never measured on {stub.host}"
-            wanted[stub.id].append(Wanted(request, f"{hot.share:.1%} of the time, {had}", utility))
+            why = f"{hot.share:.1%} of the time" if hot.share else "the allow-list names it"
+            wanted[stub.id].append(Wanted(request, f"{why}, {had}", utility))
     return wanted
 
 

@@ -118,10 +118,11 @@ class FleetService:
         stub = StubState(_id(parts["id"]), service.name, host, build, program, parts["pid"].whole(0, 2**31))
         await self._in_thread(self._ledger.register, stub)
         self._versions = await self._in_thread(self._ledger.versions)
+        self._analyst.joined(service.name)
         return {"version": self._versions.get(stub.id, 0)}
 
     async def _poll(self, service: Service, request: HttpRequest) -> Mapping[str, Any]:
-        parts = (await _document(request)).mapping(required=("id", "version", "wait_s", "spooled", "refused"))
+        parts = (await _document(request)).mapping(required=("id", "version", "wait_s", "spooled", "refused", "spent"))
         name, version = _id(parts["id"]), parts["version"].whole()
         if name not in self._versions:
             self._versions = await self._in_thread(self._ledger.versions)
@@ -129,6 +130,10 @@ class FleetService:
                 raise NotAnswered(404, "the stub is not registered")
         refused = tuple(_short(one) for one in parts["refused"].items()[:50])
         self._heard[name] = (name, time.time_ns(), parts["spooled"].whole(), refused)
+        if windows := [
+            (pair.child(0).whole(high=2**63), pair.child(1).number()) for pair in parts["spent"].items()[:1000]
+        ]:
+            await self._in_thread(self._ledger.spend, service.name, name, windows)
         if self._versions[name] == version:
             changed = self._asking[name] = asyncio.Event()
             try:
@@ -242,6 +247,7 @@ def serve(folder: ControllerFolder, say: Callable[[str], None], plan_s: float = 
         log_level="error",
         access_log=False,
         server_header=False,
+        timeout_keep_alive=75,
         timeout_graceful_shutdown=1,  # questions that are still open are asked again
         ssl_certfile=folder.path / "server.pem",
         ssl_keyfile=folder.path / "server.key",

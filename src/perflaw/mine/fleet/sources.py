@@ -1,18 +1,91 @@
-"""Where a stub's measurements come from, besides a running process: recordings that were made on its host."""
+"""Where a stub's measurements come from: a process that runs on its host, or recordings that were made there."""
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final
 
+from perflaw.errors import StoreError
+from perflaw.mine.attached import AttachedProcess
+from perflaw.mine.budget import Budget
 from perflaw.mine.fleet.client import ControllerClient
 from perflaw.mine.fleet.enrolment import Enrolment
 from perflaw.mine.fleet.spool import Spool
-from perflaw.mine.fleet.stub import ANSWER_S, BATCH_BYTES, Target, may_measure
-from perflaw.mine.messages import Measurement
-from perflaw.store.experiment import Recording
+from perflaw.mine.fleet.stub import ANSWER_S, BATCH_BYTES, Spending, Target, may_measure
+from perflaw.mine.knowledge import Decision, KnownFunction
+from perflaw.mine.messages import Measurement, Request
+from perflaw.record.build import Tell
+from perflaw.store.experiment import Recording, discard, open_experiment
 from perflaw.store.paths import read_observed
-from perflaw.types import Observed
+from perflaw.types import Observed, Platform
+
+_LOOK_S: Final = 1.0
+"""Longest time between two looks whether the process has ended."""
+
+
+class AttachedSource:
+    """A running process. Use it as a context manager: at the end the process is as it was."""
+
+    def __init__(self, folder: Path, pid: int, tell: Tell) -> None:
+        """``folder`` is for recordings, each of which is removed when it was read. TargetError if it cannot be recorded."""
+        experiment = open_experiment("stub", folder)
+        experiment.make()
+        self._process = AttachedProcess(experiment, pid, tell)
+        self._budget = Budget(pid)
+        self._functions: dict[str, KnownFunction] = {}
+        self._told = 0
+        self._platform = Platform(socket.gethostname(), "", 0.0)
+        self.target = Target(socket.gethostname(), self._process.program.name, pid)
+
+    def __enter__(self) -> AttachedSource:
+        self._process.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.__exit__(*error)
+
+    def pause_s(self, budget: float) -> float:
+        """See :class:`~perflaw.mine.fleet.stub.Source`."""
+        self._budget.target = budget
+        self._budget.settle_window(self._functions)
+        return min(self._budget.pause_s(), _LOOK_S) if self._process.alive and self._budget.must_wait() else 0.0
+
+    def measure(self, request: Request) -> Measurement | None:
+        """See :class:`~perflaw.mine.fleet.stub.Source`."""
+        if not self._process.alive or self._process.interrupted is not None:
+            return None
+        if request.kind == "samples":
+            return self._process.measure(request)
+        known = [self._functions.setdefault(name, KnownFunction(name, "")) for name in request.functions]
+        sampling = max(one.sampling for one in known)  # the budget lowers it
+        measurement: Measurement | None = None
+        began = time.time_ns()
+        self._budget.begin_probes()
+        try:
+            if sampling:
+                with suppress(StoreError):  # a program's first function has no durations while it runs
+                    measurement = self._process.measure(replace(request, seconds=request.seconds * sampling))
+        finally:
+            self._budget.end_probes(Decision(request, "", 1.0, 0.0), measurement)
+            for recording in self._process.experiment.runs_folder.glob("*"):
+                discard(recording)
+        if measurement is None:
+            measurement = Measurement(request.number, request.kind, began, time.time_ns())
+        observed = [of_run(one, measurement.run, str(measurement.start_ns)) for one in measurement.observed]
+        missing = set(request.functions) - {one.component for one in observed}
+        observed += [Observed(name, "time", "ns", (), (), (self._platform,)) for name in sorted(missing)]  # not called
+        return replace(measurement, observed=tuple(observed), run="")
+
+    def spent(self) -> list[Spending]:
+        """See :class:`~perflaw.mine.fleet.stub.Source`."""
+        new, self._told = self._budget.windows[self._told :], len(self._budget.windows)
+        ends = [time.time_ns() - int(1e9 * sum(one.seconds for one in new[place + 1 :])) for place in range(len(new))]
+        return [Spending(end, one.share) for end, one in zip(ends, new, strict=True)]
 
 
 def recorded(recordings: Sequence[Recording], allow: Callable[[str], bool]) -> list[Measurement]:
@@ -28,11 +101,11 @@ def recorded(recordings: Sequence[Recording], allow: Callable[[str], bool]) -> l
     return measurements
 
 
-def of_run(observed: Observed, run: str) -> Observed:
-    """What one run observed; its id says the host as well, because every host counts its runs from 1."""
+def of_run(observed: Observed, run: str, told: str = "") -> Observed:
+    """What one run observed, under the name HOST:RUN (or HOST:told), because every host counts its runs from 1."""
     mine = [each for each in observed.observations if each.run == run]
     hosts = {observed.platforms[each.platform].host for each in mine}
-    name = f"{min(hosts)}:{run}"
+    name = f"{min(hosts, default='')}:{told or run}"
     queued = {name: observed.queued_ns[run]} if run in observed.queued_ns else {}
     return replace(observed, observations=tuple(replace(each, run=name) for each in mine), queued_ns=queued)
 

@@ -39,6 +39,8 @@ class Spool:
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
         """Open or make the folder; UsageError where another stub uses it or it cannot be written."""
+        self.folder = folder
+        """The folder."""
         self._pending, self._most_bytes = folder / "pending", most_bytes
         self._instructions, self._changed = folder / "instructions.json", threading.Lock()
         try:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Protocol
 
-from perflaw.errors import DataError
+from perflaw.errors import DataError, TargetError
 from perflaw.mine.fleet.client import ControllerClient, Refused
 from perflaw.mine.fleet.enrolment import Enrolment
 from perflaw.mine.fleet.spool import Instructions, Spool, read_instructions
@@ -30,6 +30,10 @@ MOST_WAIT_S: Final = 30.0
 """Longest time between two attempts to reach the controller."""
 BATCH_BYTES: Final = 4 << 20
 """Measurements that are delivered at once."""
+MOST_FAILURES: Final = 5
+"""Measurements in a row that fail, after which the stub ends with the last error."""
+MOST_SPENT: Final = 1000
+"""Windows whose cost is told once the controller can be reached."""
 LAST_S: Final = 10.0
 """Time in which the last measurements are delivered after the process has ended."""
 
@@ -48,6 +52,16 @@ class Target:
     """Its build; empty where unknown."""
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What measuring took of a process's CPU time in one window."""
+
+    end_ns: int
+    """When the window ended, ns since 1970."""
+    share: float
+    """Part of the CPU time that measuring took."""
+
+
 class Source(Protocol):
     """Where measurements come from."""
 
@@ -56,7 +70,13 @@ class Source(Protocol):
         """The process."""
 
     def measure(self, request: Request) -> Measurement | None:
-        """Make a measurement; None if the process has ended."""
+        """Make a measurement; None if the process has ended. TargetError if it cannot be measured now."""
+
+    def pause_s(self, budget: float) -> float:
+        """How long nothing may be measured, so that measuring takes at most this part of the process's CPU time."""
+
+    def spent(self) -> list[Spending]:
+        """What measuring took in the windows that are over since the last call."""
 
 
 class Stub:
@@ -71,14 +91,18 @@ class Stub:
         allow: Sequence[str] = (),
         budget: float | None = None,
         wait_s: float = WAIT_S,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``allow`` and ``budget`` narrow what the enrolment and the controller permit."""
+        """``allow`` and ``budget`` narrow what the enrolment and the controller permit; ``is_over``: whether to end."""
         self._enrolment, self._source, self._spool, self._say = enrolment, source, spool, say
+        self._is_over = is_over
         self._allow, self._budget, self._wait_s = tuple(allow), budget, wait_s
         self._instructions = spool.instructions()
         self._refused: set[str] = set()
+        self._asking = ControllerClient(enrolment)
+        self._spent: list[Spending] = []
+        self._changing = threading.Lock()
         self._stopped, self._news, self._measured = threading.Event(), threading.Event(), threading.Event()
-        self._ended = False
 
     def run(self) -> None:
         """Measure until the process has ended, and deliver."""
@@ -86,11 +110,13 @@ class Stub:
         for thread in threads:
             thread.start()
         try:
-            while not self._stopped.is_set():
+            while not self._ends():
                 self._round()
         finally:
             self.stop()
-            threads[1].join(LAST_S)  # a question about instructions may still be open, and nothing is lost with it
+            self._asking.wake()
+            for thread in threads:
+                thread.join(LAST_S + ANSWER_S)
 
     def stop(self) -> None:
         """Stop measuring; a measurement that is being made is finished."""
@@ -100,12 +126,15 @@ class Stub:
 
     # ---- Measuring.
 
+    def _ends(self) -> bool:
+        return self._stopped.is_set() or self._is_over()
+
     def _round(self) -> None:
         """Make each measurement of the instructions once."""
         self._news.clear()
-        instructions, made = self._instructions, 0
+        instructions, made, failures = self._instructions, 0, 0
         for request in instructions.requests:
-            if self._stopped.is_set() or self._instructions is not instructions:
+            if self._ends() or self._instructions is not instructions:
                 return
             names = (*request.functions, *request.callers)
             wrong = [one for one in names if not may_measure(one, self._enrolment.allow, self._allow)]
@@ -114,51 +143,71 @@ class Stub:
                 continue
             if self._spool.full:
                 break
-            began = time.monotonic()
-            measurement = self._source.measure(request)
+            if request.kind != "samples":
+                self._rest(instructions.budget)
+                if self._ends():
+                    return
+            try:
+                measurement = self._source.measure(request)
+                failures = 0
+            except TargetError as error:
+                self._say(str(error))
+                failures += 1
+                if failures >= MOST_FAILURES:
+                    raise
+                continue
             if measurement is None:
-                self._ended = True
+                self._say(f"process {self._source.target.pid} has ended, or measuring it was ended")
                 self.stop()
                 return
+            with self._changing:
+                self._spent = [*self._spent, *self._source.spent()][-MOST_SPENT:]
+            if not measurement.stacks and not measurement.observed:
+                continue
             made += 1
             try:
                 self._spool.add(measurement)
             except DataError as error:
                 self._say(str(error))
             self._measured.set()
-            self._rest(measurement.cost.share, time.monotonic() - began, instructions.budget)
         if not made:
             self._news.wait(1.0)
 
-    def _rest(self, share: float, seconds: float, budget: float) -> None:
-        """Measure nothing for so long that the part of the CPU time that measuring takes is within the budget in the mean."""
+    def _rest(self, budget: float) -> None:
+        """Measure nothing until the budget permits it."""
         budget = min(budget, self._budget or budget)
-        if share > budget > 0:
-            self._news.wait(seconds * (share / budget - 1.0))
+        while (pause := self._source.pause_s(budget)) > 0 and not self._ends():
+            self._stopped.wait(min(pause, 1.0))
 
     # ---- Speaking to the controller.
 
     def _listen(self) -> None:
         """Ask for instructions, again and again; the controller answers when there are new ones."""
-        client, known, pause = ControllerClient(self._enrolment), False, _Pause(self._stopped)
+        client, known, pause = self._asking, False, _Pause(self._stopped)
         while not self._stopped.is_set():
             try:
                 if not known:
                     client.post("/v1/register", {"id": self._spool.id, **asdict(self._source.target)}, ANSWER_S)
                     known = True
                     self._say(f"registered with {self._enrolment.address} as {self._spool.id}")
+                told = self._spent
                 question = {
                     "id": self._spool.id,
                     "version": self._instructions.version,
                     "wait_s": self._wait_s,
                     "spooled": len(self._spool),
                     "refused": sorted(self._refused)[:50],
+                    "spent": [[one.end_ns, one.share] for one in told],
                 }
                 answer = client.post("/v1/poll", question, self._wait_s + ANSWER_S)
+                with self._changing:
+                    self._spent = [one for one in self._spent if one not in told]
                 if answer.get("version") != self._instructions.version:
                     self._take(read_instructions(answer, f"controller {self._enrolment.address}"))
                 pause.over()
             except (WireError, DataError, KeyError, ValueError, TypeError) as error:
+                if self._stopped.is_set():
+                    break
                 known = known and not isinstance(error, Refused)
                 pause.after(error, self._say)
         client.close()

@@ -134,6 +134,14 @@ def test_the_functions_of_all_threads_are_recorded_and_the_program_goes_on(perfl
     assert "app.leaf" in perflaw("annotate").stdout
 
 
+def test_a_program_may_be_in_another_folder_than_the_recorder(perflaw: Run, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with running(tmp_path / "elsewhere", WITH_THREADS) as program:
+        perflaw("attach", program.pid, "--seconds", "0.1")
+        program.communicate("end\n", timeout=30)
+    assert len(recorded(tmp_path)) == 1
+
+
 def test_a_program_whose_only_thread_never_waits_is_recorded(perflaw: Run, tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     with running(tmp_path, BUSY, tmp_path / "go") as program:

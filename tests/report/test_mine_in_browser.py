@@ -25,9 +25,25 @@ class Specs(Shown):
         return self.tab.inner_text(f"#spec .panel:has(h3:text-is('{title}'))")
 
 
+AT = 1_700_000_000_000_000_000
+JOURNAL = [
+    {"at_ns": AT, "event": "begin", "pid": 7, "program": "httpd", "target": 0.02},
+    {
+        "at_ns": AT, "event": "decision", "why": "callers of level 1, not settled yet", "utility": 1.0, "number": 2,
+        "kind": "paths", "functions": ["semop"], "callers": ["acquire", "release"], "expected_calls": 9.0, "seconds": 1.0,
+    },
+    {"at_ns": AT, "event": "measurement", "request": 2, "calls": 1234, "spent_ms": 5.25, "seconds": 1.0, "run": "0001"},
+    {"at_ns": AT, "event": "finding", "request": 2, "what": "semop: 1 border (stable)"},
+    {
+        "at_ns": AT, "event": "budget", "start_s": 0.0, "seconds": 10.0, "cpu_ns": 5_000_000_000, "spent_ns": 9.0e7,
+        "probes_s": 1.0, "measurements": 1, "paired": 0.04, "action": "semop is observed 1/2 as long", "share": 0.018,
+    },
+]  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Specs]:
-    view = MineView(specs_factory.specs(), specs_factory.steps())
+    view = MineView(specs_factory.specs(), specs_factory.steps(), JOURNAL)
     made = Specs(browser, tmp_path_factory.mktemp("mine") / "m.html", [], mine=view)
     made.wait_for_spec("semop")
     yield made
@@ -37,6 +53,19 @@ def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def choose(shown: Specs, place: int, name: str) -> None:
     shown.tab.click(f"#specs [data-spec='{place}']")
     shown.wait_for_spec(name)
+
+
+def test_the_journal_says_what_was_decided_and_what_it_cost(shown: Specs) -> None:
+    assert "How it was measured in the running program" in shown.tab.inner_text("#mine")
+    text = shown.tab.text_content("#mine .panel:has(h3:text-is('How it was measured in the running program'))")
+    for words in (
+        "semop is observed 1/2 as long",
+        "1.8 %",
+        "paths with 2 callers",
+        "1,234 calls, 5.2 ms",
+        "1 border (stable)",
+    ):
+        assert words in text, text
 
 
 def test_the_table_is_the_papers(shown: Specs) -> None:

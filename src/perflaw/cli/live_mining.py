@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,6 +57,10 @@ def mine_running(
             journal.close()
         if relay.received is None and started is None and not process.alive:
             note(f"process {known} ended; what was learnt is kept")
+        from perflaw.mine.journal import read_journal
+        from perflaw.report.mine.journal import spent_text
+
+        click.echo(spent_text(read_journal(target.folder), sys.stderr.isatty()), nl=False, err=True)
         share, learnt = loop.budget.share, sum(bool(one.observed) for one in loop.knowledge.functions.values())
         told = f"measured {learnt} functions, spent {share:.1%} of the program's CPU time (target {budget:.1%})"
         click.echo(f"{told} · {journal.path}", err=True)

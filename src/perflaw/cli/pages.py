@@ -93,13 +93,16 @@ def mine_view(recordings: Sequence[Recording], experiment: str, metric: str) -> 
 
 def write_mine(output: str, experiment: str, mined: MinedSpecs) -> None:
     """Write a page of specifications alone."""
+    from perflaw.mine.journal import read_journal
     from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page
+    from perflaw.store.experiment import open_experiment
 
     page = Page("specifications", "", "", "", [], [])
     if mined.recordings:
         page = page_of(experiment, mined.recordings, [], None)
-    size = write_page(output, replace(page, mine=MineView(mined.file, mined.steps)))
+    journal = read_journal(open_experiment(experiment).folder) if mined.recordings else []
+    size = write_page(output, replace(page, mine=MineView(mined.file, mined.steps, journal)))
     click.echo(f"wrote {output}: {counted(len(mined.file.specs), 'specification')}, {size / 1e6:.1f} MB", err=True)
 
 

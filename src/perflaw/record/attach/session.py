@@ -149,7 +149,7 @@ def _tracer(program: RunningProgram, tell: Tell) -> NativeTracer:
 @contextmanager
 def lock(spool: Path) -> Iterator[Path]:
     """A file that is locked while entered; the new thread waits for its lock to end the recording."""
-    path = spool / "attached"
+    path = spool.resolve() / "attached"  # the program may be in another folder
     with path.open("wb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from perflaw.report.mine import text
 from perflaw.report.mine.call_path_graph import call_path_graph
+from perflaw.report.mine.journal import SPENT_HEADS, journal_data
 from perflaw.report.page import flat, packed
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity
 from perflaw.specs.call_paths import edge_text, expression_text
@@ -67,6 +68,8 @@ def mine_data(view: text.MineView) -> Document:
         ],
         "screens": screens,
         "merges": _merges(view.steps) if view.steps else None,
+        "journal": journal_data(view.journal),
+        "spent_heads": SPENT_HEADS,
     }
 
 

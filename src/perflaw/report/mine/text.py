@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity, significant
 from perflaw.report.tables import broken, paragraph, printable, text_table, width
@@ -26,6 +27,8 @@ class MineView:
     """The specifications, the first shown first."""
     steps: tuple[MergeStep, ...] = ()
     """Models merged one after the other; empty where nothing was merged."""
+    journal: Sequence[Mapping[str, Any]] = ()
+    """Journal of mining in a running program; empty where none was mined."""
 
 
 def borders_text(borders: Sequence[float], unit: str) -> str:

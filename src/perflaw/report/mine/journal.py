@@ -1,0 +1,86 @@
+"""The journal of mining in a running program, for people: what was measured and why, what was found, and what it cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perflaw.report.quantity import counted, percent
+from perflaw.report.tables import text_table
+
+Entries = Sequence[Mapping[str, Any]]
+"""Entries of the journal, the oldest first."""
+MAX_SHOWN = 500
+"""Decisions that a page shows, the latest."""
+MAX_NAMES = 3
+"""Functions that one row names."""
+
+
+def journal_data(entries: Entries) -> Mapping[str, Any] | None:
+    """What a page shows of a journal; None without one."""
+    if not entries:
+        return None
+    results = {(one["request"], one["event"]): one for one in _since_begin(entries) if "request" in one}
+    findings: dict[int, list[str]] = {}
+    decisions = []
+    for one in _since_begin(entries):
+        if one["event"] == "finding":
+            findings.setdefault(one["request"], []).append(one["what"])
+    for one in _since_begin(entries):
+        if one["event"] != "decision":
+            continue
+        number = one["number"]
+        measured, failed = results.get((number, "measurement")), results.get((number, "failure"))
+        cost = f"{measured['calls']:,} calls, {measured['spent_ms']:.1f} ms" if measured else ""
+        names = [*one["functions"][:MAX_NAMES], *["…"] * (len(one["functions"]) > MAX_NAMES)]
+        callers = f" with {counted(len(one['callers']), 'caller')}" if one["callers"] else ""
+        decisions.append(
+            [
+                _clock(one["at_ns"]),
+                f"{one['kind']}{callers}",
+                ", ".join(names) or "the whole program",
+                one["why"],
+                f"{one['utility']:.2f}",
+                failed["why"] if failed else cost,
+                "; ".join(findings.get(number, [])),
+            ]
+        )
+    return {"decisions": decisions[-MAX_SHOWN:], "spent": spent_rows(entries)}
+
+
+def spent_rows(entries: Entries) -> list[list[str]]:
+    """What was spent over time: from, probes in, measurements, CPU time of the program, part of it, what was changed."""
+    return [
+        [
+            f"{one['start_s']:.0f} s",
+            f"{one['probes_s']:.1f} s",
+            str(one["measurements"]),
+            f"{one['cpu_ns'] / 1e9:.1f} s",
+            percent(one["share"]),
+            "" if one["paired"] is None else f"{one['paired']:+.1%}",
+            one["action"],
+        ]
+        for one in _since_begin(entries)
+        if one["event"] == "budget"
+    ]
+
+
+SPENT_HEADS = ("from", "probes in", "measured", "CPU time", "spent", "with probes", "change")
+"""Heads of :func:`spent_rows`. "With probes" compares CPU time for each unit of work with probes and without."""
+
+
+def spent_text(entries: Entries, colour: bool) -> str:
+    """The same as a table for the terminal; empty without a journal."""
+    rows = spent_rows(entries)
+    return text_table(SPENT_HEADS, rows, range(len(SPENT_HEADS) - 1), colour) if rows else ""
+
+
+def _since_begin(entries: Entries) -> Entries:
+    """Entries of the latest loop."""
+    begun = max((place for place, one in enumerate(entries) if one["event"] == "begin"), default=0)
+    return entries[begun:]
+
+
+def _clock(at_ns: int) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at_ns / 1e9))

@@ -22,7 +22,7 @@ bench: environment ## accuracy, calibration and cost, as ratios; status 1 where 
 	@sh scripts/bench.sh learner learner_several unit_growth zoo programs_ahead annotation_speed start_up trend_scale scales overhead recorded_run own_costs lines framework memory kills neighbour variance_speed variance_planted partition grouping paths_shape paths_cost hooks probes unit_costs php regressions trust
 
 soak: environment ## long ones: test suites of real packages under the recorder, minutes of churn
-	@sh scripts/bench.sh packages churn attach attach_compiled nulls mine_web mine_sqlite mine_redis lua explore_examples explore_policies explore_grids explore_stopping explore_kills explore_sqlite explore_servers
+	@sh scripts/bench.sh packages churn attach attach_compiled nulls mine_web mine_live mine_sqlite mine_redis lua explore_examples explore_policies explore_grids explore_stopping explore_kills explore_sqlite explore_servers
 
 format:          ## rewrite the sources in the house's format
 	@.venv-3.11/bin/ruff check --fix --quiet . && .venv-3.11/bin/ruff format --quiet .

@@ -64,7 +64,11 @@ def mine_running(
         share, learnt = loop.budget.share, sum(bool(one.observed) for one in loop.knowledge.functions.values())
         told = f"measured {learnt} functions, spent {share:.1%} of the program's CPU time (target {budget:.1%})"
         click.echo(f"{told} · {journal.path}", err=True)
-        return None if started is None else started.wait()
+        status = None if started is None else started.wait()
+        if not learnt and not status:
+            why = "it was idle, ended or was left before a function was known to be hot and had been timed"
+            raise TargetError(f"process {known}: nothing was learnt", why, f"perflaw mine --attach {known} --seconds 60")
+        return status
 
 
 @contextmanager

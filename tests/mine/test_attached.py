@@ -27,13 +27,16 @@ SERVICE = """
 import os, sys
 
 def load(size):
-    return sum(range(size))
+    total = 0
+    for number in range(size):
+        total += number
+    return total
 
 def quick():
-    return load(300)
+    return load(100)
 
 def slow():
-    return load(9000)
+    return load(3000)
 
 class Handler:
     def page(self):
@@ -78,7 +81,7 @@ def test_samples_name_the_functions_of_a_running_program_as_recordings_do(tmp_pa
     assert {name for stack in found.stacks for name in stack} <= {*chain, "app.quick"}
 
 
-CHANGING = SERVICE.replace("    return load(300)", "    return load(6000 if os.path.exists(sys.argv[2]) else 300)")
+CHANGING = SERVICE.replace("    return load(100)", "    return load(2000 if os.path.exists(sys.argv[2]) else 100)")
 """``quick`` is slow from the moment on at which a file exists."""
 
 

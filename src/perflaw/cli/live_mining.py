@@ -67,7 +67,9 @@ def mine_running(
         status = None if started is None else started.wait()
         if not learnt and not status:
             why = "it was idle, ended or was left before a function was known to be hot and had been timed"
-            raise TargetError(f"process {known}: nothing was learnt", why, f"perflaw mine --attach {known} --seconds 60")
+            raise TargetError(
+                f"process {known}: nothing was learnt", why, f"perflaw mine --attach {known} --seconds 60"
+            )
         return status
 
 

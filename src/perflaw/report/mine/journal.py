@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perflaw.report.quantity import counted, percent
+from perflaw.report.quantity import counted
 from perflaw.report.tables import text_table
 
 Entries = Sequence[Mapping[str, Any]]
@@ -57,8 +57,8 @@ def spent_rows(entries: Entries) -> list[list[str]]:
             f"{one['probes_s']:.1f} s",
             str(one["measurements"]),
             f"{one['cpu_ns'] / 1e9:.1f} s",
-            percent(one["share"]),
-            "" if one["paired"] is None else f"{one['paired']:+.1%}",
+            f"{100 * one['share']:.1f} %",
+            "" if one["paired"] is None else f"{100 * one['paired']:+.1f} %",
             one["action"],
         ]
         for one in _since_begin(entries)

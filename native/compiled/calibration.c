@@ -1,5 +1,6 @@
 #include "calibration.h"
 
+#include "branches.h"
 #include "entry.h"
 #include "functions.h"
 
@@ -70,5 +71,6 @@ void calibrate(Thread *thread) {
     recording.enter_ns = inside < whole ? inside : whole / 2;
     recording.exit_ns = whole - recording.enter_ns;
     recording.skip_ns = skipped;
+    branches_calibrate(thread);
     thread->overhead_ns = 0;
 }

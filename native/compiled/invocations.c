@@ -2,6 +2,7 @@
 
 #include "invocations.h"
 
+#include "branches.h"
 #include "functions.h"
 #include "metrics.h"
 #include "threads.h"
@@ -97,9 +98,12 @@ void invocation_exit(Thread *thread, const void *function, const void *site, con
         if (!open) return; /* it began before the recording did */
         if (open < thread->top) bury_above(thread, open);
     }
-    int64_t stamp = stamp_of(thread, clock_ns(&recording.clock));
+    int64_t now = clock_ns(&recording.clock);
+    if (__builtin_expect(thread->counting != NULL, 0)) thread->overhead_ns += branches_cost(thread, open->frame);
+    int64_t stamp = stamp_of(thread, now);
     if (__builtin_expect(metrics_wanted, 0)) metrics_write(thread);
     const OpenInvocation *completed = thread->top--;
+    if (__builtin_expect(thread->counting != NULL, 0)) branches_end(thread, completed->frame);
     thread_write(thread, stamp, completed->frame, completed->number, -1, -1, EVENT_EXIT);
     thread->overhead_ns += recording.exit_ns;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "branches.h"
 #include "definitions.h"
 #include "features/dynamic_types.h"
 #include "features/table.h"
@@ -28,6 +29,7 @@ static void forked(void) {
     mirror_forget();
     functions_forget();
     table_forget();
+    branches_forget();
     dynamic_types_forget();
 }
 
@@ -71,6 +73,7 @@ static int begin(void) {
     recording.thread_count = 0;
     define_process();
     metrics_start();
+    branches_start();
     start_clock();
     return 1;
 }
@@ -89,6 +92,7 @@ __attribute__((destructor)) void process_finish(void) {
     int begun = recording.state == RECORDING || (recording.stop_reason && *recording.folder);
     recording.state = ENDED; /* before the lines are written: a handler's hooks would wait for their lock */
     if (!begun) return;
+    branches_finish();
     Totals totals = {.unselected = functions_unselected()};
     for (const Thread *thread = threads_all(); thread; thread = thread->next) {
         totals.overhead_ns += thread->overhead_ns;

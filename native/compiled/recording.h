@@ -10,7 +10,7 @@
  *     quick.h        the usual case of an event
  *     metrics.c      further metrics                                 inject/        code put into unmodified programs
  *     events.c       the beginning of every event                    vectors.c      registers that events leave alone
- *     settings.c     what the recorder asks for
+ *     settings.c     what the recorder asks for                       branches.c     which way branches went
  *
  * The program's own malloc may be instrumented, so an event never allocates from it: memory comes from arenas. A hook
  * that a signal handler calls while it interrupts another hook is not recorded. Nothing of the program is changed.
@@ -73,6 +73,7 @@ typedef struct Thread {
     OpenInvocation *bottom; /* none of the thread's: the first of two entries that stand above the whole stack */
     KnownCall *calls;       /* like `functions`, by the address that the hook returns to */
     struct Reading *reading; /* what reading features needs, NULL before the first reading */
+    struct Counting *counting; /* the innermost invocation whose branches are counted; NULL: none */
     uint32_t function_count, call_capacity, call_count;
     uint32_t lost_records;   /* records that found no room in the ring */
     uint32_t foreign_events; /* events on another stack than the thread's own */

@@ -39,8 +39,9 @@ def recorded(
     select: tuple[str, ...] = (),
     exclude: tuple[str, ...] = (),
     native: str = "auto",
+    collect: tuple[str, ...] = (),
 ) -> list[Recording]:
-    settings = RecordSettings(select, exclude, clock=clock, native=native)
+    settings = RecordSettings(select, exclude, clock=clock, native=native, collect=collect)
     experiment = open_experiment("hooks", folder)
     plan = make_plan(tuple(map(str, command)), {}, 1, {})
     for attempt in record_all(experiment, plan, TracerChoice("auto", lambda text: None), settings):
@@ -256,9 +257,3 @@ def test_programs_that_have_no_usable_hooks(tmp_path: Path, flags: tuple[str, ..
     )
     assert isinstance(attempt.error, TargetError)
     assert words in str(attempt.error)
-
-
-def test_branches_are_refused(tmp_path: Path) -> None:
-    program = built(tmp_path, "jumps.c", HOOKS)
-    with pytest.raises(TargetError, match="--collect branches of a compiled program: hooks report calls"):
-        TracerChoice("auto", lambda text: None).for_command((str(program),), RecordSettings(collect=("branches",)))

@@ -122,6 +122,7 @@ def test_distributions_say_what_perflaw_s_say(tab: Page, text: str) -> None:
         ("5 < n", "n > 5"),
         ("branch.L12.taken > 0", "branch at line 12 taken"),
         ("branch.L12.taken < 0.5", "branch at line 12 never taken"),
+        ("branch.L12.to_L14 > 0", "branch from line 12 to line 14"),
         ("branch.L12_2.not_taken > 3", "branch 2 at line 12 skipped > 3 times"),
         ("`calls.db.<locals>.query` == 0 && n > 1", "does not call db.<locals>.query and n > 1"),
         ("calls.db.query >= 4", "calls of db.query ≥ 4"),

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "compiled/branches.h"
 #include "read.h"
 
 enum { FIRST_CAPACITY = 256 };
@@ -41,7 +42,8 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
     int saved = errno;
     uint32_t calls = thread->call_count;
     const CallProgram *program = program_of(thread, known, place);
-    known->sampler->is_futile = !program;
+    int counts = branches_wanted && branches_begin(thread, known->function, known->number);
+    known->sampler->is_futile = !program && !counts;
     if (program) features_read(thread, program, registers);
     if (!recording.fake_clock) {
         int64_t now = clock_ns(&recording.clock), begun = thread->last_stamp + thread->overhead_ns;

@@ -1,6 +1,7 @@
 #include "table.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static LoadedTable tables[MAX_TABLES]; /* a forked child has these mappings too 
 static int table_count;
 static Arena arena;     /* of the programs, which know numbers of this process */
 static Table programs;  /* by the address that is returned to */
-static int32_t last_number;
+static _Atomic int32_t last_number;
 
 void table_forget(void) {
     pthread_mutex_init(&lock, NULL); /* in a forked child: another thread may have held it */
@@ -155,6 +156,8 @@ static CallProgram *make_program(const LoadedTable *table, const HookCall *call)
     return program;
 }
 
+int32_t table_reserve(int32_t count) { return atomic_fetch_add(&last_number, count) + 1; }
+
 /* A program and its features' numbers, which are new. */
 static CallProgram *define_program(const void *returns, const void *function, int32_t function_number) {
     const LoadedTable *table = NULL;
@@ -163,8 +166,7 @@ static CallProgram *define_program(const void *returns, const void *function, in
     int is_other = call->function && call->function != (uint64_t)((const char *)function - (const char *)table->base);
     CallProgram *program = is_other || !call->features ? NULL : make_program(table, call);
     if (!program) return NULL;
-    program->first_number = last_number + 1;
-    last_number += program->feature_count;
+    program->first_number = table_reserve(program->feature_count);
     for (int at = 0; at < program->feature_count; at++)
         define_feature(program->first_number + at, function_number, table->names + program->features[at].name);
     return program;

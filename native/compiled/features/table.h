@@ -64,6 +64,8 @@ typedef struct CallProgram {
 
 /* What to read where the entry hook of a function is called that returns to this address. NULL if nothing is. */
 const CallProgram *table_find(const void *returns, const void *function, int32_t function_number);
+/* So many numbers of features that follow each other and are nobody's yet. Gives the first. */
+int32_t table_reserve(int32_t count);
 /* In a forked child: forget the numbers of features. */
 void table_forget(void);
 

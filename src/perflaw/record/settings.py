@@ -23,7 +23,7 @@ PATHS: Final = "paths"
 PROBES: Final = "probes"
 COLLECTABLE: Final = {
     CALLS: "every call of a recorded function; always collected",
-    BRANCHES: "which way each branch went, and how often, in the sampled invocations; native tracer only",
+    BRANCHES: "which way each branch went, and how often, in the sampled invocations; not by --tracer python",
     LINES: "how often each line was executed, exactly; of Python programs by the native tracer only",
     PATHS: "how long the calls of a function took, by call path, for perflaw mine",
     PROBES: "records of the probes that the program has (perflaw.h, perflaw.probes)",

@@ -85,9 +85,7 @@ def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSe
             return launch, _probes_tracer("not a program of Python or C: probes alone")
         raise error
     if BRANCHES in settings.collect:
-        why = "hooks report calls, not branches; builds for coverage count them with the lines, without calls"
-        remedy = f"make clean && make CFLAGS='-O0 -g --coverage' && perflaw record --collect {LINES} -- …"
-        raise TargetError(f"{error.path}: --collect {BRANCHES} of a compiled program", why, remedy)
+        _require_branches(error.path)
     try:
         # Who asks for probes gets nothing injected beside them, unless it is asked for too.
         native = "hooks" if only_probes and settings.native == "auto" else settings.native
@@ -112,6 +110,13 @@ def _coverage_tracer(path: Path, places: BuildPlaces, select: tuple[str, ...], e
     from perflaw.record.compiled.gcov import gcov_tracer
 
     return gcov_tracer(path, places, select, exclude)
+
+
+@cache
+def _require_branches(path: Path) -> None:
+    from perflaw.record.compiled.branches import require_branches
+
+    require_branches(path)
 
 
 def _php_tracer(path: Path, settings: RecordSettings) -> Tracer:

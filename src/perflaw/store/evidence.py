@@ -23,7 +23,7 @@ SparseColumns = dict[str, list[tuple[Array, Array]]]
 """Name of a column → row numbers among the component's invocations, and the values there; an entry for each run."""
 EvidenceByKey = Mapping[tuple[str, str], Evidence]
 """Evidence by component and metric."""
-BRANCH: Final = re.compile(r"branch\.L\d+(_\d+)?\.(not_)?taken")
+BRANCH: Final = re.compile(r"branch\.(\S+\.)?L\d+((_\d+)?\.(not_)?taken|\.to_(\S+\.)?L\d+(_\d+)?)")
 """Names of features that count outcomes of a branch; a parameter may be named ``branch`` as well."""
 CALLS: Final = "calls."
 """Prefix of the names of call edges."""

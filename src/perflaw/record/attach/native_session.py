@@ -23,13 +23,14 @@ from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import JUMP, Patching
 from perflaw.record.attach.process import NativeProgram
 from perflaw.record.attach.session import END_S, Attached, await_begin, definitions, lock, read_on, read_until
+from perflaw.record.compiled.branches import require_branches
 from perflaw.record.compiled.hooks import HooksReader, injecting_tracer
 from perflaw.record.compiled.selection import Globs
 from perflaw.record.manifest import Execution
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import is_running
 from perflaw.record.saving import RunContext, save_recording
-from perflaw.record.settings import PATHS, RecordSettings
+from perflaw.record.settings import BRANCHES, PATHS, RecordSettings
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import Experiment, discard
@@ -46,6 +47,8 @@ def record_native(
 
     TargetError if it cannot be recorded; it goes on as before then. StoreError if the experiment cannot be written.
     """
+    if BRANCHES in settings.collect:
+        require_branches(program.executable)
     tracer = injecting_tracer(program.executable, Globs(settings.select, settings.exclude, settings.per))
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     spool, seed = claim.folder.resolve() / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))

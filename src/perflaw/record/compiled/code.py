@@ -15,9 +15,18 @@ from perflaw.record.compiled.elf import Elf, open_elf
 _EXECUTABLE: Final = 0x4
 """SHF_EXECINSTR."""
 _NOT_CALLED: Final = frozenset(
-    {"_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones", "__do_global_dtors_aux", "frame_dummy"}
+    {
+        "_start",
+        "_init",
+        "_fini",
+        "deregister_tm_clones",
+        "register_tm_clones",
+        "__do_global_dtors_aux",
+        "frame_dummy",
+        "__sanitizer_cov_trace_pc",
+    }
 )
-"""What the linker adds to every program."""
+"""What the linker adds to every program, and what programs with branches call in every block."""
 _RETURNS_ELSEWHERE: Final = frozenset(
     {"setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "vfork", "__vfork", "getcontext", "setcontext", "swapcontext"}
 )

@@ -107,6 +107,19 @@ class Elf:
         found = (one.symbol for one in self._symbols(_OBJECT) if one.address <= address < one.address + one.size)
         return next(found, "")
 
+    def symbols(self) -> Iterator[FunctionSymbol]:
+        """Every function and object in a symbol table."""
+        yield from self._symbols(_FUNCTION)
+        yield from self._symbols(_OBJECT)
+
+    def bytes_at(self, address: int, limit: int) -> bytes:
+        """At most so many bytes of what the file loads at an address; empty if that is nothing."""
+        for segment in self.file.iter_segments():
+            at = address - segment["p_vaddr"]
+            if segment["p_type"] == "PT_LOAD" and 0 <= at < segment["p_filesz"]:
+                return bytes(segment.data()[at : at + limit])
+        return b""
+
     def _symbols(self, kind: int) -> Iterator[FunctionSymbol]:
         for name in (".symtab", ".dynsym"):
             table = self.file.get_section_by_name(name)
@@ -153,3 +166,12 @@ def libraries(path: Path) -> list[Path]:
         return []
     named = [Path(word) for line in answer.stdout.splitlines() for word in line.split() if word.startswith("/")]
     return [library for library in named if not str(library).startswith(SYSTEM)]
+
+
+def calls_hooks(path: Path) -> bool:
+    """Whether a program, or a library of the person's that it is linked with, was built with ``-finstrument-functions``."""
+    for each in (path, *libraries(path)):
+        with open_elf(each) as elf:
+            if elf is not None and elf.calls_hooks:
+                return True
+    return False

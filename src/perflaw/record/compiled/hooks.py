@@ -15,7 +15,7 @@ from typing import Final
 from perflaw.errors import TargetError
 from perflaw.record.build import BuildError, build, core, hooks, meters
 from perflaw.record.compiled.dwarf import HEADERS, FunctionCode, functions_at, type_with_table
-from perflaw.record.compiled.elf import libraries, open_elf
+from perflaw.record.compiled.elf import calls_hooks, libraries, open_elf
 from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.questions import FOLDER, Answerer
 from perflaw.record.compiled.selection import EVERYTHING, NAMELESS, Globs, functions, has_names
@@ -82,7 +82,7 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING, native: str = AUTO) -> H
         if not elf.is_dynamic:
             why = "it is linked statically, so nothing can be preloaded into it"
             raise TargetError(f"{path}: cannot be recorded", why, "link it without -static")
-        has_hooks = elf.calls_hooks or any(map(_calls_hooks, libraries(path)))
+        has_hooks = calls_hooks(path)
         is_injectable = elf.file["e_machine"] == MACHINE and elf.file.elfclass == 64
     injects = native == INJECT or (native == AUTO and not has_hooks)
     if injects and has_hooks:
@@ -116,12 +116,6 @@ def injecting_tracer(path: Path, globs: Globs) -> HooksTracer:
         return replace(tracer, name=INJECT, reason="code injected into the program, which has no hooks")
     except BuildError as error:
         raise TargetError(error.what, error.why, error.next_command) from error
-
-
-def _calls_hooks(library: Path) -> bool:
-    """Whether a shared library was built with ``-finstrument-functions``; False if it cannot be read."""
-    with open_elf(library) as elf:
-        return elf is not None and elf.calls_hooks
 
 
 class HooksReader(NativeReader):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from perflaw.record.compiled.branches import branch_table
 from perflaw.record.compiled.features.tables import feature_table
 from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.selection import Globs, chosen, functions
@@ -49,4 +50,6 @@ class Answerer:
         if kind == "patches":
             return self.injection.table(Path(rest)) if self.injection else b""
         offset, _, module = rest.partition(" ")
+        if kind == "branches":
+            return branch_table(Path(module), int(offset, 16))
         return feature_table(Path(module), int(offset, 16), with_libraries=bool(self.globs.select))

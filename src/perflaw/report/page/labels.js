@@ -63,6 +63,11 @@ function special({ name, op, number, text, value }) {
     const way = branch[3] === "taken" ? "taken" : "skipped";
     return some ? `${place} ${way}` : none ? `${place} never ${way}` : `${place} ${way} ${more} times`;
   }
+  const jump = /^branch\.(?:\S+\.)?L(\d+)\.to_(?:\S+\.)?L(\d+)(?:_\d+)?$/.exec(name);
+  if (jump) {
+    const way = `from line ${jump[1]} to line ${jump[2]}`;
+    return some ? `branch ${way}` : none ? `never ${way}` : `${way} ${more} times`;
+  }
   if (!name.startsWith("calls.")) return null;
   const callee = name.slice(6);
   return some ? `calls ${callee}` : none ? `does not call ${callee}` : `calls of ${callee} ${more}`;

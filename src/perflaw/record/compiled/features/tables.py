@@ -280,11 +280,7 @@ class _UnitTable:
         return found[:_MAX_GLOBALS]
 
     def _code(self, low: int, high: int) -> bytes:
-        for segment in self.elf.file.iter_segments():
-            first = segment["p_vaddr"]
-            if segment["p_type"] == "PT_LOAD" and first <= low and high <= first + segment["p_filesz"]:
-                return bytes(segment.data()[low - first : high - first])
-        return b""
+        return self.elf.bytes_at(low, high - low)
 
 
 def _features(

@@ -1,5 +1,6 @@
 #include "events.h"
 
+#include "branches.h"
 #include "calibration.h"
 #include "definitions.h"
 #include "functions.h"
@@ -14,6 +15,7 @@ static Thread *create_thread(void) {
     if (recording.state != RECORDING && !process_begin()) return NULL;
     Thread *thread = thread_create();
     if (!thread || !functions_begin(thread)) return NULL;
+    branches_drop(thread);
     const char *source = cpu_start(&thread->cpu, &recording.clock);
     if (recording.fake_clock) cpu_ignore(&thread->cpu);
     if (thread->number == 1) define_text("cpu", recording.fake_clock ? "as the fake clock: never waiting" : source);
@@ -22,7 +24,7 @@ static Thread *create_thread(void) {
     thread_watch_end(thread);
     metrics_begin_thread(thread);
     thread->switched = thread->cpu.flag ? thread->cpu.flag : &cpu_armed;
-    thread->quick_gap = recording.clock.kind == CLOCK_TSC && !metrics_wanted ? (uint64_t)thread->cpu.gap : 0;
+    thread->quick_gap = recording.clock.kind == CLOCK_TSC && !metrics_wanted && !branches_wanted ? (uint64_t)thread->cpu.gap : 0;
     return current_thread = thread;
 }
 

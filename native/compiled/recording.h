@@ -64,7 +64,7 @@ typedef struct Thread {
     OpenInvocation *top;               /* the innermost open invocation, or `bottom` */
     OpenInvocation *top_end;           /* there is room for open invocations up to this one */
     const volatile uint64_t *switched; /* holds cpu_armed as long as the thread was not switched out */
-    uint64_t quick_gap; /* ns since the last event, up to which an event needs no more than a stamp (quick.h) */
+    uint64_t quick_gap; /* ns since the last event, up to which an event needs no more than a stamp (quick.h); 0: it always does */
     int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
     int64_t last_frame;
     Ring ring;

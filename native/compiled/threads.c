@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "branches.h"
 #include "vectors.h"
 
 /* 4 MB hold some milliseconds of the fastest program, until the recorder's next turn. Of many threads few run at

@@ -12,6 +12,7 @@ from perflaw.learn.variance.machine import chance_losses, disturbed, slowdowns
 from perflaw.learn.variance.moments import context_weights
 from perflaw.learn.variance.tree import Options, Tree
 from perflaw.types import CPU, EVENTS, TIME
+from perflaw.types.recordings import MachineLosses
 from tests.learn.variance_data import Call, Recorder
 
 REQUESTS = 400
@@ -333,3 +334,35 @@ def test_more_losses_than_others_have_are_the_functions_own(pushed):
 def test_interruptions_stand_for_no_more_invocations_than_there_were():
     assert whole_weights(np.array([1.6] * 5)) == [1, 2, 1, 2, 2]
     assert whole_weights(np.array([1.0, 2.4, 1.0])) == [1, 2, 1]
+
+
+def alone(*slow, watched=()):
+    """A single function; ``slow`` are the ns that calls of it take more.
+
+    ``watched`` are losses that the recorder saw in 10 ms.
+    """
+    recorder = Recorder()
+    more = {150 * (place + 1): ns for place, ns in enumerate(slow)}
+    for request in range(3000):
+        recorder.add(Call("work", 2800 + more.get(request, 0)))
+    return replace(recorder.tree(CPU, noise=NOISE_NS), losses=MachineLosses(10_000_000, tuple(watched)))
+
+
+def test_what_the_recorder_saw_the_machine_take_is_left_out_where_no_other_function_tells():
+    losses = (88_000, 50_000, 27_000, 25_000)
+    assert tasks_of(variance(alone(*losses, watched=(60_000, 45_000, 30_000, 20_000)))) == set()
+    assert tasks_of(variance(alone(*losses))) == {"work"}
+
+
+def test_more_than_the_recorder_saw_the_machine_take_is_the_functions_own():
+    assert tasks_of(variance(alone(*[60_000] * 15, watched=(60_000, 45_000, 30_000, 20_000)))) == {"work"}
+
+
+def test_what_is_left_without_losses_must_exceed_the_noise_of_the_clock():
+    """Calls of 105 ns whose time changes by 90 ns from phase to phase."""
+    recorder = Recorder()
+    for request in range(3000):
+        recorder.add(Call("work", 60 + 90 * (request // 500 % 2) + (40_000 if request == 700 else 0)))
+    assert tasks_of(variance(recorder.tree(CPU))) == {"work"}
+    tree = recorder.tree(CPU, noise=NOISE_NS)
+    assert tasks_of(variance(replace(tree, losses=MachineLosses(10_000_000, (50_000,))))) == set()

@@ -14,10 +14,13 @@ from typing import Final
 
 from perflaw.record.heap import heap_costs
 from perflaw.record.launch import parse
+from perflaw.record.machine import watch_losses
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.types import Clock, Losses, Machine, Run
-from perflaw.types.recordings import COLLECTING
+from perflaw.types.recordings import COLLECTING, CPU
 
+MIN_WATCHED_CALLS: Final = 30
+"""Calls of a program from which on its variance can be explained, and the machine's losses are watched."""
 MASK: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|wd|phrase)?|secret|token|api[-_]?key|credential|auth", re.IGNORECASE)
 _OPTION: Final = re.compile(r"--?([A-Za-z][\w.-]*)(=(.*))?", re.DOTALL)
@@ -135,8 +138,9 @@ def describe(
     name, tick = ("fake", 1) if configuration.get("clock", "real") == "fake" else ("perf_counter", tick_ns)
     event_ns = known.started.event_ns if known.started else 0
     waited_ns, counting_ns, counted_ns = (known.cpu_ns.get(part, 0) for part in ("waited", "counting", "counted"))
+    profiled = known.cpu_ns.get("profiled_percent", 100)
     own_ns = known.ended.own_ns if known.ended else 0
-    clock = Clock(name, tick, event_ns, own_ns, waited_ns, counting_ns, counted_ns, execution.cpu_ns)
+    clock = Clock(name, tick, event_ns, own_ns, waited_ns, counting_ns, counted_ns, execution.cpu_ns, profiled)
     # The kernel's account with what the tracer read of it when it began and when it ended.
     cpu_ns = known.cpu_ns
     machine = execution.machine
@@ -145,6 +149,8 @@ def describe(
         after_ns = max(0, machine.cpu_ns - cpu_ns["ended"]) if "ended" in cpu_ns else 0
         heap = heap_costs() if name != "fake" and known.collections and known.collections.blocks else None
         machine = replace(machine, before_ns=before_ns, tracer_start_ns=start_ns, after_ns=after_ns, heap=heap)
+    if machine is not None and name != "fake" and CPU in known.metrics.values() and calls >= MIN_WATCHED_CALLS:
+        machine = replace(machine, losses=watch_losses())
     return Run(
         id=run,
         command=masked(execution.argv),

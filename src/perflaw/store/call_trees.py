@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -14,7 +16,7 @@ from perflaw.store.schema import WORST, component_of
 from perflaw.store.tables import has_table, read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Metric
 from perflaw.types.call_trees import AWAIT, MARK, QUEUED, CallTree, LinkMoments, NodeMoments, PairMoments, Samples
-from perflaw.types.recordings import NestedSpan, WorstCall
+from perflaw.types.recordings import MachineLosses, NestedSpan, WorstCall
 
 MIN_NOISE_NS: Final = 100
 """Duration of a cache miss: the cost of an invocation is not known better than this."""
@@ -42,7 +44,13 @@ def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
     if incomplete:
         notes.append(f"{incomplete} of {len(lost)} runs did not end normally: they hold what had completed")
     with_marks = all("off" in recording.run.words for recording in recordings)
-    return call_tree(tables, metric, metrics, tuple(notes), noise, with_marks)
+    tree = call_tree(tables, metric, metrics, tuple(notes), noise, with_marks)
+    machines = [recording.run.machine for recording in recordings]
+    watched = [machine.losses for machine in machines if machine is not None and machine.losses is not None]
+    if len(watched) < sum(machine is not None for machine in machines) or not watched:
+        return tree
+    losses = chain.from_iterable(one.losses_ns for one in watched)
+    return replace(tree, losses=MachineLosses(sum(one.watched_ns for one in watched), tuple(losses)))
 
 
 def call_tree(

@@ -22,7 +22,7 @@ from perflaw.store.columns import Tables
 from perflaw.store.schema import RUN_SCHEMA
 from perflaw.store.tables import read_tables, write_tables
 from perflaw.types import Clock, Collections, Losses, Machine, Metric, Run
-from perflaw.types.recordings import HeapCosts
+from perflaw.types.recordings import HeapCosts, MachineLosses
 
 STORE: Final = ".perflaw"
 ADDED_FIELDS: Final = ("workload", "planned", "machine", "collections", "sources")
@@ -82,7 +82,9 @@ def read_manifest(folder: Path) -> Run:
         if values.get("machine"):
             heap = values["machine"].get("heap")
             costs = HeapCosts(**{name: tuple(column) for name, column in heap.items()}) if heap else None
-            values["machine"] = Machine(**{**values["machine"], "heap": costs})
+            losses = values["machine"].get("losses")
+            watched = MachineLosses(int(losses["watched_ns"]), tuple(losses["losses_ns"])) if losses else None
+            values["machine"] = Machine(**{**values["machine"], "heap": costs, "losses": watched})
         if values.get("collections"):
             values["collections"] = Collections(**values["collections"])
         return Run(**values)

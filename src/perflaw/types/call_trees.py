@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from perflaw.types.recordings import Component, Metric
+from perflaw.types.recordings import Component, MachineLosses, Metric
 
 if TYPE_CHECKING:
     import numpy as np
@@ -175,3 +175,5 @@ class CallTree:
     """ns by which the cost of an invocation may be off; 0 where the program advanced the clock itself."""
     notes: tuple[str, ...] = ()
     """Notes on what is missing or uncertain in the recordings."""
+    losses: MachineLosses | None = None
+    """What the machine took from code that was watched beside all these runs; None if that was not measured."""

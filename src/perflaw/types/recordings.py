@@ -107,7 +107,7 @@ FEATURE_NAME: Final = re.compile(r"[A-Za-z_](?:[\w.\[\]-]|::)*")
 MOST_SLOWDOWN = 100.0
 """Larger slowdowns are given as this one."""
 COLDER = 1.25
-"""Ratio of what counting a line takes in a program to what it takes in the calibration, whose caches are warm."""
+"""Ratio of what an event takes in a program to what it takes in the calibration, whose caches are warm."""
 EXACT_NS = 50.0
 """Error of the time of a single call on a real clock, at least."""
 
@@ -127,11 +127,13 @@ class Clock:
     waited_ns: int = 0
     """Part of ``own_ns`` in which the program did not run: it waited for the recorder, or others had the CPU."""
     counting_ns: int = 0
-    """Part of ``own_ns`` that is the counting of lines; 0 from Python 3.12 on."""
+    """Part of ``own_ns`` that is known by calibration alone: lines counted up to Python 3.11, events in pure Python."""
     counted_ns: int = 0
     """What the counted code takes without counting, by calibration; as ``counting_ns`` it is that of warm caches."""
     cpu_ns: int = 0
     """CPU time that a process which ran already took while it was recorded; 0 where ``machine`` has that of the whole."""
+    profiled_percent: int = 100
+    """How long the interpreter runs the program's own code while the tracer is there, in % of what it takes alone."""
 
     @property
     def exact_ns(self) -> float:
@@ -151,6 +153,16 @@ class HeapCosts:
     """CPU time of a full collection for each object, where all of them stay."""
     free_ns: tuple[float, ...]
     """CPU time of a full collection for each block, where all of them are freed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLosses:
+    """CPU time that interrupts and other guests of a hypervisor took, which nothing marks, from code that was watched."""
+
+    watched_ns: int
+    """CPU time for which the code was watched."""
+    losses_ns: tuple[int, ...]
+    """What was lost each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +195,8 @@ class Machine:
     """CPU time after the recording ended: the interpreter's end."""
     heap: HeapCosts | None = None
     """Costs of objects on this machine; None where the end of the process does not depend on them."""
+    losses: MachineLosses | None = None
+    """What the machine took from code that always does the same, just after the run; None if that was not measured."""
 
     @property
     def cpu_ns(self) -> int:
@@ -325,20 +339,22 @@ class Run:
     def slowdown(self) -> float:
         """Ratio of the CPU time of the program's process, as measured, to that without what the tracer added to it.
 
-        What it added is the start of the tracer and its calibrated own time. Where the CPU time is not known, the ratio
-        is that of wall times. It is at most ``MOST_SLOWDOWN``, for the own time of several threads may exceed the whole.
+        What it added is the start of the tracer, its calibrated own time, and what it makes the interpreter slower. Where
+        the CPU time is not known, the ratio is that of wall times. It is at most ``MOST_SLOWDOWN``, for the own time of
+        several threads may exceed the whole.
         """
         whole, own = self.wall_ns, self.clock.own_ns
         clock, machine = self.clock, self.machine
         cpu_ns = machine.cpu_ns if machine else clock.cpu_ns
         if cpu_ns > 0:
             whole, own = cpu_ns, own - clock.waited_ns + (machine.tracer_start_ns if machine else 0)
+            outside_ns = machine.before_ns + machine.after_ns if machine else 0
             if clock.counting_ns:
                 # Caches and neighbours lengthen counting as much as the code that is counted, and both fit the CPU time.
-                outside_ns = machine.before_ns + machine.after_ns if machine else 0
                 ran = whole - own - outside_ns + clock.counting_ns
                 most = max(ran, 0) / (clock.counting_ns + clock.counted_ns)
                 own += round(clock.counting_ns * (min(COLDER, most) - 1.0))
+            own += round(max(whole - own - outside_ns, 0) * (1 - 100 / clock.profiled_percent))
         return whole / max(whole - own, whole / MOST_SLOWDOWN, 1.0)
 
 

@@ -270,7 +270,8 @@ def chance_losses(tree: CallTree, weights: ContextWeights, disturbed: NDArray[np
     So what may hit a function is told by the others: by how many invocations of them lose that much in a ns of their own
     code. That a switch marks a call does not say that it cost all of the excess: long calls are switched out more often,
     for they meet more interrupts, and where their clock is read. A loss lasts at most ``MAX_SWITCH_COST_NS``; what takes
-    longer is work. Without another function that runs long enough to tell, only what switches may cost is lost.
+    longer is work. Where no other function runs long enough to tell, what switches may cost is lost, and as much beside as
+    the recorder saw the machine take from a loop of its own.
     """
     samples, moments = tree.samples, tree.moments[CPU.name]
     assert samples is not None
@@ -302,20 +303,30 @@ def chance_losses(tree: CallTree, weights: ContextWeights, disturbed: NDArray[np
     for one in np.flatnonzero(time > 0).tolist():
         others = np.flatnonzero(tells & (np.arange(count) != one) & (time >= MIN_TIME_RATIO * time[one]))
         mine = np.flatnonzero(lost & (component == one))
-        if not len(others):
+        if len(others):
+            # Of other functions some are slow by themselves at times: those that lose least tell, down to the lower median.
+            others = others[np.argsort(rate[others], kind="stable")[: (len(others) + 1) // 2]]
+            theirs = np.flatnonzero(telling & np.isin(component, others))
+            losses, number, watched = excess[theirs], weights.weight[theirs], float(time[others].sum())
+        else:
             here = np.flatnonzero((component == one) & ~np.isnan(own))
             usual_own = without_switches(own[here], weights.weight[here], disturbed[here], MAX_SWITCH_COST_NS)
             result[here] = own[here] - usual_own
-        if not len(others) or not len(mine):
-            continue
-        # Of other functions some are slow by themselves at times: those that lose least tell, down to the lower median.
-        others = others[np.argsort(rate[others], kind="stable")[: (len(others) + 1) // 2]]
-        theirs = np.flatnonzero(telling & np.isin(component, others))
-        mine = mine[np.argsort(-excess[mine], kind="stable")]
-        theirs = theirs[np.argsort(-excess[theirs], kind="stable")]
-        share = time[one] / (time[one] + float(time[others].sum()))
-        number, of_others = np.cumsum(weights.weight[mine]), np.cumsum(weights.weight[theirs])
-        result[mine] = np.minimum(excess[mine], _allowed_losses(number, of_others, excess[theirs], share))
+            if tree.losses is None:
+                continue
+            mine = mine[~disturbed[mine]]
+            losses = np.array([each for each in tree.losses.losses_ns if each <= MAX_SWITCH_COST_NS], np.float64)
+            number, watched = np.ones(len(losses)), tree.losses.watched_ns
+        if len(mine):
+            mine = mine[np.argsort(-excess[mine], kind="stable")]
+            largest = np.argsort(-losses, kind="stable")
+            allowed = _allowed_losses(
+                np.cumsum(weights.weight[mine]),
+                np.cumsum(number[largest]),
+                losses[largest],
+                time[one] / (time[one] + watched),
+            )
+            result[mine] = np.minimum(excess[mine], allowed)
     return result
 
 

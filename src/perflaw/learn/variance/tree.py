@@ -149,8 +149,8 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) ->
 
     On a busy machine lost time, cold caches after switches and slow phases make CPU time vary highly by themselves. So a
     high variance of CPU time must remain without what the machine may have lost, without what cold caches cost, without
-    what happened once, and after division by the machine's speed, and must exceed the variation of all other code of that
-    length.
+    what happened once, and after division by the machine's speed, and must exceed the noise of the clock and the variation of
+    all other code of that length.
     """
     if stats.n < options.least or not stats.is_high(options.high, tree.noise):
         return False
@@ -169,6 +169,9 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) ->
         return True
     after_switch = np.append(tree.disturbed[here], np.zeros(len(x) - len(here), np.bool_))
     x = without_switches(x, weight, after_switch, MAX_COLD_NS)
+    deviation = x - weight @ x / weight.sum()
+    if weight @ (deviation * deviation) / weight.sum() < tree.noise**2:
+        return False
     slowdown = np.concatenate([tree.slowdown[here], np.ones(np.count_nonzero(unsampled))])
     by_machine = max(_squares(slowdown, weight), shared.squares(mean, quiet=True))
     return min(_squares(x, weight) / by_machine, _squares(x / slowdown, weight)) >= bound

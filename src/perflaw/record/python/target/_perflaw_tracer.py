@@ -76,6 +76,8 @@ class Recorder:
         self.threads = self.missed = 0
         self.own: list[Any] = []
         self.waited: list[Any] = []
+        self.calibrated: list[Any] = []
+        self.profiled_percent = 100
         self.turns = count(1)
         """Numbers of turns; a thread takes one when it writes after another thread."""
         self.turn = 0
@@ -142,6 +144,10 @@ class Recorder:
         costs.event_ns, costs.foreign_ns = max(0.0, narrow), max(0.0, foreign)
         costs.event_variable_ns = max(0.0, wide - narrow) / _VARIABLES
         costs.foreign_variable_ns = max(0.0, foreign_wide - foreign) / _VARIABLES
+        plain = _shortest(_steps)
+        setprofile(handler)
+        self.profiled_percent = max(100, 100 * _shortest(_steps) // plain)
+        setprofile(None)
 
     def finish(self) -> None:
         """At exit: define the end of the recording and its cost."""
@@ -154,6 +160,8 @@ class Recorder:
         spent = sum(own() for own in self.own)
         self.say("cpu", "ended", process_time_ns())
         self.say("cpu", "waited", sum(waited() for waited in self.waited))
+        self.say("cpu", "counting", sum(calibrated() for calibrated in self.calibrated))
+        self.say("cpu", "profiled_percent", self.profiled_percent)
         self.say("end", self.clock(), spent, self.missed, self.lost, *self.functions.left_out())
 
     def say(self, *fields: object) -> None:
@@ -198,17 +206,40 @@ def _foreign_calls_wide() -> None:
         len(())
 
 
+class _Pair:
+    """What the trial without calls reads."""
+
+    __slots__ = ("key", "next")
+    key: float
+    next: _Pair
+
+
+def _steps() -> None:
+    """Code without calls: up to Python 3.11 the interpreter runs no specialised instructions while a function profiles."""
+    pair, place = _Pair(), 0
+    pair.key, pair.next = 0.5, pair
+    while place < 2 * _TRIAL_CALLS and pair.key != place:
+        pair = pair.next
+        place += 1
+
+
 def _extra(body: Any, handler: Any, own: Any) -> float:
-    """Extra cost of an event under the handler, beyond the time that the handler takes out itself: median of trials."""
-    extra: list[int] = []
+    """Extra cost of an event under the handler, beyond the time that the handler takes out itself.
+
+    The shortest of several trials is taken, with the handler and without: nothing else ran during those.
+    """
+    traced: list[int] = []
     for _ in range(_TRIALS):
-        plain = _timed(body)
         before = own()
         setprofile(handler)
         spent = _timed(body)
         setprofile(None)
-        extra.append(spent - (own() - before) - plain)
-    return sorted(extra)[_TRIALS // 2] / (2 * _TRIAL_CALLS)
+        traced.append(spent - (own() - before))
+    return (min(traced) - _shortest(body)) / (2 * _TRIAL_CALLS)
+
+
+def _shortest(body: Any) -> int:
+    return min(_timed(body) for _ in range(_TRIALS))
 
 
 def _timed(body: Any) -> int:
@@ -251,7 +282,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
     now, fake, functions = recorder.clock, recorder.fake, recorder.functions
     known, look_up = functions.known, functions.look_up
     segment, position, taken_out, last = recorder.spool.segment(thread), 0, 0, 0
-    cpu_now, cpu_taken_out, off_written, waited = recorder.cpu_clock, 0, 0, 0
+    cpu_now, cpu_taken_out, off_written, waited, calibrated = recorder.cpu_clock, 0, 0, 0, 0
     reading_ns = _reading_ns(now, cpu_now) if cpu_now else 0
     opened: list[int] = []
     library_calls: list[int] = []  # of each frame in ``opened``, which calls of library functions are recorded
@@ -361,7 +392,7 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             write_record(YIELD, frame, function, site, -1, stamp)
 
     def handler(frame: Any, event: str, arg: Any) -> None:
-        nonlocal taken_out, cpu_taken_out, waited, last
+        nonlocal taken_out, cpu_taken_out, waited, calibrated, last
         function = known.get(id(frame.f_code))
         if event[0] == "c" and event != "call":
             taken_out += function.foreign_ns if function else 0
@@ -395,10 +426,12 @@ def _make_handler(recorder: Recorder, thread: int) -> Any:
             spent = now() - begin
             if spent > SWITCHED_NS:
                 waited += spent
+            calibrated += event_ns
             taken_out += spent + event_ns
 
     recorder.own.append(lambda: taken_out)
     recorder.waited.append(lambda: waited)
+    recorder.calibrated.append(lambda: calibrated)
     return handler
 
 

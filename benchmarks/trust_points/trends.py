@@ -51,6 +51,39 @@ def size_before_number(folder: Path, seed: int) -> Answer:
     return Answer(f"{law['features']}: {law['mean']}", right)
 
 
+EDITED = """
+    import sys
+
+
+    def pairs(n):
+        total = 0
+        for i in range(n):
+            for j in range(n):
+                total += i ^ j
+        return total
+
+
+    pairs(int(sys.argv[1]))
+"""
+
+
+def edited_between_recordings(folder: Path, seed: int) -> Answer:
+    """A quadratic program becomes linear: what is told is the new version's, or that of the runs that are named."""
+    program = write_program(folder, EDITED)
+    sizes = ",".join(str(round((10 + seed % 7) * 1.6**i)) for i in range(8))
+    record = ("record", "--collect", "lines", "--vary", f"n={sizes}", "--", "prog.py", "{n}")
+    perflaw(folder, *record)
+    program.write_text(program.read_text().replace("for j in range(n)", "for j in range(9)"))
+    command = [sys.executable, "-m", "perflaw"]
+    recorded = subprocess.run([*command, *record], cwd=folder, capture_output=True, text=True, check=True)
+    shown = subprocess.run([*command, "trend", "--json"], cwd=folder, capture_output=True, text=True, check=True)
+    law = json.loads(shown.stdout)["clusters"][0]["law"]
+    warned = "prog.py changed since" in recorded.stderr and "older version of prog.py" in shown.stderr
+    before = json.loads(perflaw(folder, "trend", "--json", *map(str, range(1, 9))))["clusters"][0]["law"]
+    right = all(abs(max(one["slope"].values()) - power) < 0.1 for one, power in ((law, 1.0), (before, 2.0)))
+    return Answer(f"{law['mean']}, before {before['mean']}; {recorded.stderr} {shown.stderr}", warned and right)
+
+
 RARE = """
     import random
     import sys
@@ -265,6 +298,7 @@ def cost_of_coverage(folder: Path, seed: int) -> Answer:
 
 POINTS: tuple[Point, ...] = (
     Point(6, "a law in a size goes before one in the number of the file", size_before_number),
+    Point(7, "a program is edited: the law is that of the new version, and that is said", edited_between_recordings),
     Point(8, "of five functions that one file makes, the one that runs is named", included_file),
     Point(9, "the slowdown with counted lines is that of CPU times", slowdown_of_lines),
     Point(10, "a loop that runs in 2 to 5 of 10 runs has no law", rare_loop),

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import json_option, note
+from perflaw.cli.options import json_option, note, print_document
+from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perflaw.mine.fleet.viewing import Views
+    from perflaw.types import PathSpec
 
 folder_option = click.option("--folder", default=Path("controller"), show_default=True, type=click.Path(path_type=Path),
                              help="The controller's folder.")  # fmt: skip
@@ -71,23 +80,57 @@ def enrol(folder: Path, allow: tuple[str, ...], budget: str, service: str) -> in
 
 @command.command("serve", short_help="serve stubs until Ctrl-C")
 @folder_option
-def serve(folder: Path) -> int:
+@click.option(
+    "--page", metavar="HOST:PORT", help="Show the fleet to browsers there, without a password: 127.0.0.1:7481."
+)
+def serve(folder: Path, page: str | None) -> int:
     """Serve stubs, keep what they measured, mine, and decide what they measure next. Ctrl-C ends it, kill -9 loses nothing."""
-    try:
-        from perflaw.mine.fleet.service import serve as run
-    except ImportError as error:
-        from perflaw.errors import UsageError
-
-        raise UsageError(
-            "the controller's web server", f"{error.name} is missing", "pip install 'perflaw[fleet]'"
-        ) from error
-
     from perflaw.mine.fleet.enrolment import ControllerFolder
 
     try:
-        run(ControllerFolder.open(folder), note)
+        from perflaw.mine.fleet.service import serve as run
+    except ImportError as error:
+        raise UsageError("the web server", f"{error.name} is missing", "pip install 'perflaw[fleet]'") from error
+    try:
+        run(ControllerFolder.open(folder), note, views=views_at(page) if page else None)
     except KeyboardInterrupt:
         return 130
+    return 0
+
+
+def views_at(address: str) -> Views:
+    """The page at an address."""
+    from perflaw.mine.fleet.viewing import Views
+    from perflaw.report.fleet.page import POLICY, fleet_page, fleet_tables
+    from perflaw.report.mine.text import MineView
+    from perflaw.report.page.page import Page, render
+    from perflaw.types.specifications import MinedSpec, SpecFile
+    from perflaw.wire.tls import parse_address
+
+    def specs_page(service: str, found: Sequence[PathSpec]) -> str:
+        file = SpecFile(tuple(MinedSpec(one) for one in found))
+        return render(Page(service, "", "", "", [], [], mine=MineView(file)))
+
+    return Views(parse_address(address), fleet_page, fleet_tables, specs_page, POLICY)
+
+
+@command.command("status", short_help="list stubs and what was measured")
+@folder_option
+@json_option
+def status(folder: Path, as_json: bool) -> int:
+    """List services and their stubs: what each measures and why, and how much was measured of which function."""
+    from perflaw.mine.fleet.enrolment import ControllerFolder
+    from perflaw.mine.fleet.ledger import Ledger
+    from perflaw.mine.fleet.status import fleet_status
+    from perflaw.report.fleet.text import fleet_text
+
+    ledger = Ledger(ControllerFolder.open(folder).database)
+    document = fleet_status(ledger)
+    ledger.close()
+    if as_json:
+        print_document(document)
+    else:
+        click.echo(fleet_text(document, sys.stdout.isatty()), nl=False)
     return 0
 
 

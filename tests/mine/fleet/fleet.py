@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,12 +58,20 @@ class Fleet:
         """Start the controller, which looks often for what to measure."""
         code = (
             "import sys; from pathlib import Path; from perflaw.mine.fleet.enrolment import ControllerFolder;"
-            "from perflaw.mine.fleet.service import serve;"
-            "serve(ControllerFolder.open(Path(sys.argv[1])), lambda text: print(text, flush=True), 0.5)"
+            "from perflaw.mine.fleet.service import serve; from perflaw.cli.controller import views_at;"
+            "say = lambda text: print(text, flush=True);"
+            "serve(ControllerFolder.open(Path(sys.argv[1])), say, 0.5, views_at('127.0.0.1:0'))"
         )
         process = self._start(["-c", code, str(self.folder.path)], "controller")
         wait_for(self.reachable)
         return process
+
+    def page(self, path, host=None):
+        """What the controller's page answers to a browser."""
+        address = re.search(r"http://(\S+)/", self.log("controller"))[1]
+        request = urllib.request.Request(f"http://{address}{path}", headers={"Host": host} if host else {})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.read().decode()
 
     def reachable(self):
         address = self.folder.address

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import urllib.error
+
 import pytest
 
 from perflaw.learn.paths import MiningOptions
@@ -47,6 +50,16 @@ def test_hosts_of_different_speed_merge_into_one_specification(fleet):
         borders[0] for _, borders in sorted(spec.platform_borders.items(), key=lambda one: spec.platforms[one[0]].host)
     ]
     assert slower[0] < slower[1]
+    tables = wait_for(lambda: "specifications with their call paths" in (text := fleet.page("/tables")) and text)
+    assert "quick" in tables
+    assert "of the time, never measured on" in tables
+    assert "budget 50 %" in tables
+    assert "fetch(" in fleet.page("/")
+    assert "<svg" in wait_for(lambda: "<circle" in (text := fleet.page("/tables")) and text)
+    wait_for(lambda: json.loads(fleet.page("/status.json"))["services"][0]["functions"][0]["borders"])
+    assert "shop.load" in fleet.page("/specs/shop")
+    with pytest.raises(urllib.error.HTTPError, match="400"):  # a foreign name for this machine
+        fleet.page("/", host="evil.example")
     # What may not be measured never was, although samples found the program there.
     assert {one.component for one in fleet.ledger.coverage("shop")} <= {"shop.load", "shop.serve"}
     whys = [why for _, _, _, what, why, _ in fleet.ledger.decisions("shop", 100) if "shop.load" in what]

@@ -6,15 +6,17 @@ A question about instructions is kept open until there are new ones. Whatever is
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
@@ -26,8 +28,9 @@ from perflaw.mine.fleet.analysis import PLAN_S, Analyst
 from perflaw.mine.fleet.enrolment import ControllerFolder, digest
 from perflaw.mine.fleet.ledger import Delivery, Ledger, Service, StubState
 from perflaw.mine.fleet.spool import MOST_TEXT, content_id
+from perflaw.mine.fleet.viewing import Views, viewing
 from perflaw.mine.messages import Measurement
-from perflaw.wire.tls import listening
+from perflaw.wire.tls import Address, listening
 
 MOST_BODY: Final = 16 << 20
 """Bytes of one request, as they are sent and as they are unpacked (four times this)."""
@@ -233,27 +236,56 @@ def _id(node: DocumentNode) -> str:
     return text
 
 
-def serve(folder: ControllerFolder, say: Callable[[str], None], plan_s: float = PLAN_S) -> None:
-    """Serve stubs until a signal ends the process; UsageError if the address cannot be used."""
-    import uvicorn
+class _Quiet(uvicorn.Server):
+    """A server beside another one, which handles the signals."""
 
-    ledger = Ledger(folder.database)
-    application = FleetService(ledger, Analyst(folder.database, say, plan_s), say).application()
-    settings = uvicorn.Config(
-        application,
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=1,  # questions that are still open are asked again
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+def serve(
+    folder: ControllerFolder, say: Callable[[str], None], plan_s: float = PLAN_S, views: Views | None = None
+) -> None:
+    """Serve stubs, and browsers if there are views, until a signal ends the process; UsageError if it cannot listen."""
+    ledger, analyst = Ledger(folder.database), Analyst(folder.database, say, plan_s)
+    settings = _settings(
+        FleetService(ledger, analyst, say).application(),
         ssl_certfile=folder.path / "server.pem",
         ssl_keyfile=folder.path / "server.key",
     )
     settings.load()
     settings.ssl = folder.context()
-    with listening(folder.address, BACKLOG) as own:
+    asyncio.run(_serve(uvicorn.Server(settings), listening(folder.address, BACKLOG), folder, analyst, say, views))
+
+
+async def _serve(
+    server: uvicorn.Server,
+    own: socket.socket,
+    folder: ControllerFolder,
+    analyst: Analyst,
+    say: Callable[[str], None],
+    views: Views | None,
+) -> None:
+    viewers, page = None, None
+    try:
+        if views:
+            listener = listening(views.address)
+            say(f"page: http://{Address(views.address.host, listener.getsockname()[1])}/")
+            viewers = _Quiet(_settings(viewing(views, Ledger(folder.database), analyst), lifespan="off"))
+            page = asyncio.create_task(viewers.serve([listener]))
         say(f"controller listens at {folder.address}")
-        uvicorn.Server(settings).run([own])
+        await server.serve([own])
+    finally:
+        if viewers and page:
+            viewers.should_exit = True
+            await page
+
+
+def _settings(application: Starlette, **more: Any) -> uvicorn.Config:
+    # Questions that are still open at the end are asked again, so nobody waits for them.
+    common: dict[str, Any] = {"loop": "asyncio", "http": "h11", "ws": "none", "log_level": "error", "access_log": False}
+    return uvicorn.Config(
+        application, **common, server_header=False, timeout_keep_alive=75, timeout_graceful_shutdown=1, **more
+    )

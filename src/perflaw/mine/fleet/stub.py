@@ -24,7 +24,7 @@ from perflaw.wire.channel import WireError
 
 ANSWER_S: Final = 15.0
 """Time for an answer, beyond that for which the controller may keep a question about instructions."""
-WAIT_S: Final = 25.0
+WAIT_S: Final = 10.0
 """Time for which the controller keeps a question about instructions."""
 MOST_WAIT_S: Final = 30.0
 """Longest time between two attempts to reach the controller."""

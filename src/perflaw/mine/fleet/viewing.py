@@ -1,0 +1,71 @@
+"""The web service of the controller's page. It answers questions of this machine's browsers and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from perflaw.mine.fleet.analysis import Analyst
+from perflaw.mine.fleet.ledger import Ledger
+from perflaw.mine.fleet.status import fleet_status
+from perflaw.types import PathSpec
+from perflaw.types.documents import Document
+from perflaw.wire.tls import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """How the page looks; given by whoever starts the controller."""
+
+    address: Address
+    """Where browsers find the page."""
+    page: Callable[[Document], str]
+    """The page of a fleet's document."""
+    tables: Callable[[Document], str]
+    """Its changing part."""
+    specs: Callable[[str, Sequence[PathSpec]], str]
+    """The page of a service's specifications."""
+    policy: str
+    """Content security policy."""
+
+
+def viewing(views: Views, ledger: Ledger, analyst: Analyst) -> Starlette:
+    """The web application; its handlers run in threads, so that drawing keeps no stub waiting."""
+
+    def document() -> Document:
+        services = ledger.services().values()
+        specs: dict[str, Sequence[PathSpec]] = {one.name: analyst.specs(one.name) for one in services}
+        return fleet_status(ledger, specs)
+
+    def page(_: Request) -> Response:
+        return HTMLResponse(views.page(document()), headers={"Content-Security-Policy": views.policy})
+
+    def tables(_: Request) -> Response:
+        return HTMLResponse(views.tables(document()))
+
+    def status(_: Request) -> Response:
+        return JSONResponse(document())
+
+    def specs(request: Request) -> Response:
+        service = request.path_params["service"]
+        found = analyst.specs(service)
+        if not found:
+            return HTMLResponse("nothing is specified yet", 404)
+        return HTMLResponse(views.specs(service, found))
+
+    routes = [
+        Route("/", page),
+        Route("/tables", tables),
+        Route("/status.json", status),
+        Route("/specs/{service}", specs),
+    ]
+    # A name that somebody else resolves to this machine must not let a foreign page read this one.
+    hosts = ["127.0.0.1", "localhost", "[::1]", *([views.address.host] if views.address.host else [])]
+    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)])

@@ -1,0 +1,1 @@
+"""The state of a fleet as a table and as a page."""

@@ -1,0 +1,121 @@
+"""The controller's page: processes, what is measured where and why, cost against the budget, specifications as they form.
+
+The controller sends whole tables, and the page's few lines of script ask for them anew. All names are shown as plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final
+from urllib.parse import quote
+
+from perflaw.report.fleet.text import FUNCTION_HEADINGS, STUB_HEADINGS, function_row, heard_text, stub_row
+from perflaw.report.quantity import percent
+from perflaw.types.documents import Document
+
+_EVERY_MS: Final = 2000
+_WIDTH, _HEIGHT = 640, 120
+POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'"
+)
+"""Content security policy of the page."""
+
+_PAGE = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>perflaw fleet</title>
+<style>
+body {{ font: 14px/1.4 system-ui, sans-serif; margin: 1.5rem auto; max-width: 72rem; padding: 0 1rem; }}
+table {{ border-collapse: collapse; margin: .3rem 0 1rem; width: 100%; }}
+th, td {{ text-align: left; padding: .15rem .7rem .15rem 0; vertical-align: top; overflow-wrap: anywhere; }}
+th {{ font-weight: 600; border-bottom: 1px solid #8888; }}
+svg {{ display: block; width: 100%; height: auto; max-width: {_WIDTH}px; overflow: visible; }}
+.late {{ color: #c33; }} .budget {{ stroke: #c33; stroke-dasharray: 4 3; }} circle {{ fill: #37c; }}
+text {{ font-size: 11px; fill: currentColor; }} small {{ opacity: .75; }}
+</style>
+</head>
+<body>
+<h1>perflaw fleet</h1>
+<p id="state" role="status" class="late" hidden>The controller does not answer; what is shown may be old.</p>
+<main>@MAIN@</main>
+<script>
+setInterval(async () => {{
+  try {{
+    const answer = await fetch("/tables");
+    if (!answer.ok) throw new Error(answer.status);
+    document.querySelector("main").innerHTML = await answer.text();
+    document.getElementById("state").hidden = true;
+  }} catch (error) {{
+    document.getElementById("state").hidden = false;
+  }}
+}}, {_EVERY_MS});
+</script>
+</body>
+</html>
+"""
+
+
+def fleet_page(document: Document) -> str:
+    """The whole page."""
+    return _PAGE.replace("@MAIN@", fleet_tables(document))
+
+
+def fleet_tables(document: Document) -> str:
+    """What the page asks for again and again: a section for each service."""
+    return (
+        "".join(map(_service, document["services"]))
+        or "<p>No service is enrolled: <code>perflaw controller enrol</code></p>"
+    )
+
+
+def _service(service: Document) -> str:
+    name = escape(service["service"])
+    functions = [[*function_row(one)] for one in service["functions"]]
+    link = f'<p><a href="/specs/{quote(service["service"], safe="")}">specifications with their call paths</a></p>'
+    decisions = [
+        [heard_text(one["age_s"]), one["host"], one["what"], one["why"], f"{one['utility']:.2f}"]
+        for one in service["decisions"]
+    ]
+    parts = [
+        f"<section aria-label=\"{name}\"><h2>{name} <small>budget {percent(service['budget'])}, may measure "
+        f"{escape(', '.join(service['allow']))}</small></h2>",
+        "<h3>Processes</h3>", _table(STUB_HEADINGS, [stub_row(one) for one in service["stubs"]]),
+        "<h3>Cost of measuring, part of the CPU time</h3>", _chart(service),
+        "<h3>Specifications</h3>", _table(FUNCTION_HEADINGS, functions), link if functions else "",
+        "<h3>Decisions</h3>", _table(("when", "host", "measure", "because", "utility"), decisions), "</section>",
+    ]  # fmt: skip
+    return "".join(parts)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return "<p>none yet</p>"
+    head = "".join(f"<th>{escape(one)}</th>" for one in headings)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _chart(service: Document) -> str:
+    """One point for each window of each process, and the budget as a line."""
+    spent, budget = service["spent"], service["budget"]
+    if not spent:
+        return "<p>none yet</p>"
+    longest = max(max(one["age_s"] for one in spent), 60.0)
+    most = 1.15 * max(budget, max(one["share"] for one in spent))
+    place = _HEIGHT * (1.0 - budget / most)
+    points = "".join(
+        f'<circle cx="{_WIDTH * (1.0 - one["age_s"] / longest):.1f}" cy="{_HEIGHT * (1.0 - one["share"] / most):.1f}" r="2.5">'
+        f"<title>{escape(one['host'])}: {percent(one['share'])}, {heard_text(one['age_s'])}</title></circle>"
+        for one in spent
+    )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 16}" role="img" aria-label="Cost of measuring against the budget">'
+        f'<line class="budget" x1="0" x2="{_WIDTH}" y1="{place:.1f}" y2="{place:.1f}"/>'
+        f'<text x="2" y="{place - 3:.1f}">budget {percent(budget)}</text>{points}'
+        f'<text x="0" y="{_HEIGHT + 13}">{longest / 60:.0f} min ago</text>'
+        f'<text x="{_WIDTH}" y="{_HEIGHT + 13}" text-anchor="end">now</text></svg>'
+    )

@@ -1,0 +1,36 @@
+"""A stub beside a real process: it measures what the controller asks for, and leaves the process as it was."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.conftest import started_perflaw
+from tests.mine.fleet.fleet import PATIENCE_S, Fleet, wait_for
+from tests.mine.test_attached import SERVICE
+from tests.record.test_attach import running
+
+
+@pytest.mark.slow
+def test_a_running_program_is_measured_within_its_allow_list_and_left_as_it_was(tmp_path):
+    fleet = Fleet(tmp_path)
+    try:
+        fleet.serve()
+        enrolment = fleet.enrol("app", ("app.load", "app.quick", "app.slow"), 0.5)
+        (tmp_path / "go").touch()
+        with running(tmp_path, SERVICE, tmp_path / "go") as program:
+            with started_perflaw(tmp_path, "stub", enrolment, "--attach", program.pid) as stub:
+                wait_for(lambda: any(one.calls > 1000 for one in fleet.ledger.coverage("app")))
+                stub.send_signal(signal.SIGTERM)
+                _, said = stub.communicate(timeout=PATIENCE_S)
+                assert stub.returncode == 0, said
+            assert program.poll() is None
+            (tmp_path / "go").unlink()
+            answer, _ = program.communicate(timeout=PATIENCE_S)
+        assert answer == "[]\n"  # nothing of ours is left in it
+        assert {one.component for one in fleet.ledger.coverage("app")} <= {"app.load", "app.quick", "app.slow"}
+        assert not list(tmp_path.glob("app.spool/.perflaw/stub/runs/*"))
+        assert "delivered" not in said
+    finally:
+        fleet.close()

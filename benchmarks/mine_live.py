@@ -29,7 +29,7 @@ from shared import PROGRAMS, Bars, environment
 from perflaw.mine.budget import work_counters
 
 TARGETS, POINT = (0.02, 0.05, 0.10), 0.01
-ON_S, OFF_S, MINED_S, FOUND_S = 30.0, 15.0, 60.0, 120.0
+ON_S, OFF_S, MINED_S, FOUND_S = 30.0, 15.0, 120.0, 120.0
 CALLEE = "service.Store.rows"
 
 
@@ -122,6 +122,7 @@ def main(pairs: int = 4, clean_s: int = 120) -> None:
         with watching(folder, load) as told:
             time.sleep(clean_s)
             alarms = "".join(told).count('"violated"')
+            print("".join(told)[:2000])
             print(f"alarms in {clean_s} s:", bars.check("alarms", alarms, 0))
             told.clear()
             time.sleep(random.uniform(1, 10))

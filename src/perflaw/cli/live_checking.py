@@ -29,8 +29,10 @@ ONCE_ROUNDS: Final = 4
 """Rounds of a single check."""
 WINDOW_ROUNDS: Final = 6
 """Latest rounds that are judged together while watching."""
-CONFIRM_ROUNDS: Final = 5
-"""Fresh rounds in which a suspected violation has to show again."""
+LEAST_CONFIRM_ROUNDS, CONFIRM_ROUNDS = 3, 6
+"""Fresh rounds in which a suspected violation has to show again: from the first number on to the second one."""
+LEAST_MINED_RUNS: Final = 3
+"""Recordings that a watched group has to be mined from; with fewer, it is not known how much it varies."""
 HOUR_S: Final = 3600.0
 """``--alpha`` is the number of false alarms to be expected in this time."""
 
@@ -107,6 +109,8 @@ class _LiveCheck:
     ) -> None:
         self.file, self.experiment, self.rounds, self.options, self.outputs = file, experiment, rounds, options, outputs
         self._violated: dict[str, str] = {}
+        groups = [group for mined in file.specs for group in mined.spec.groups]
+        self._unknown = {group.id for group in groups if 0 < group.runs < LEAST_MINED_RUNS}
         self._rounds = 0
 
     def once(self) -> int:
@@ -130,6 +134,10 @@ class _LiveCheck:
         """
         from perflaw.store.experiment import discard
 
+        if self._unknown:
+            groups = sum(len(mined.spec.groups) for mined in self.file.specs)
+            why = f"mined from fewer than {LEAST_MINED_RUNS} recordings, so it is not known how much they vary"
+            note(f"{len(self._unknown)} of {groups} groups of call paths are not watched: {why}; mine for longer")
         window: deque[list[str]] = deque()
         begun, alarms = time.monotonic(), 0
         while not self.rounds.ends():
@@ -155,8 +163,11 @@ class _LiveCheck:
         from perflaw.report.verdicts import spec_verdicts_text
 
         runs: list[str] = []
-        for _ in range(CONFIRM_ROUNDS):
+        found: list[SpecVerdict] = []
+        for number in range(CONFIRM_ROUNDS):
             runs += self.rounds.round(levels=DEEPER)
+            if number + 1 < LEAST_CONFIRM_ROUNDS and not self.rounds.ends():
+                continue
             verdicts = self._judge(runs, options)
             names = {one.component.name for one in suspected}
             found = [one for one in verdicts if self._is_news(one) and one.component.name in names]
@@ -176,6 +187,8 @@ class _LiveCheck:
         """Whether a function is slower than specified, and was not told of yet. What is quicker needs no alarm."""
         no_change = 0.0 if verdict.border is not None else 1.0
         is_slower = verdict.effect is not None and verdict.effect > no_change
+        if verdict.group in self._unknown:
+            return False
         return verdict.verdict == "violated" and is_slower and _key(verdict) not in self._violated
 
     def _judge(self, runs: Sequence[str], options: SpecOptions) -> list[SpecVerdict]:

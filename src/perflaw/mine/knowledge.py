@@ -33,6 +33,8 @@ PURE: Final = 0.98
 """Part of a group's calls in one cluster from which on there is nothing left to explain."""
 MOST_CALLERS: Final = 24
 """Callers that are recorded at once, those that samples found most often."""
+REPLICATES: Final = 3
+"""Measurements of a settled function from which on it is known how much it varies between them."""
 MOST_MEASUREMENTS: Final = 24
 """Measurements of a function that are kept."""
 DIFFERING: Final = 2
@@ -104,7 +106,7 @@ class KnownFunction:
 
     def utility(self, now_ns: int) -> float:
         """How useful another measurement is (Algorithm 3); 1 until it is settled."""
-        if not self.settled:
+        if not self.settled or self.lacks_replicates:
             return 1.0
         if self.spec is None or not self.observed:
             return min(1.0, (now_ns - self.last_ns) / 60e9)  # it was not called
@@ -112,6 +114,18 @@ class KnownFunction:
         start, end = min(first for first, _ in ends), max(last for _, last in ends)
         ageing = min(1.0, (now_ns - end) / max(end - start, 1))
         return 1.0 if self.differing else ageing
+
+    @property
+    def lacks_replicates(self) -> bool:
+        """Whether it was measured, but too seldom to tell how much it varies from one measurement to the next."""
+        return self.settled and 0 < len(self.observed) < REPLICATES
+
+    @property
+    def rank(self) -> int:
+        """Place among functions of the same utility: what was begun is completed before something else begins."""
+        if not self.settled:
+            return 0 if self.rounds or self.level else 2
+        return 1 if self.lacks_replicates else 3
 
     @property
     def explained(self) -> int:
@@ -298,7 +312,7 @@ class Knowledge:
             return Decision(self._request("samples", (), (), seconds), why, utility, 0.0)
         able = [one for one in self.functions.values() if one.sampling > 0]
         ranked = sorted(
-            able, key=lambda one: (-one.utility(now_ns), one.settled, -one.level, -self.share(one.name), one.name)
+            able, key=lambda one: (-one.utility(now_ns), one.rank, -one.level, -self.share(one.name), one.name)
         )
         if not ranked:
             return None
@@ -314,7 +328,8 @@ class Knowledge:
             together = [best] if best.alone else [one for one in ranked if self._goes_with(one, best, now_ns)][:AT_ONCE]
             request = self._request("durations", tuple(one.name for one in together), (), max(map(_seconds, together)))
             what = "its durations"
-        why = f"{what}, {'again' if best.settled else 'not settled yet'}"
+        again = "how much it varies" if best.lacks_replicates else "whether it still holds"
+        why = f"{what}, {again if best.settled else 'not settled yet'}"
         return Decision(
             request, why, utility, sum(self.functions[name].rate for name in request.functions) * request.seconds
         )

@@ -157,6 +157,41 @@ for number in range(4000):
     handle(number)
 """
 
+ALONE = """
+def work(number):
+    return sum(range(300))
+
+
+for number in range(4000):
+    work(number)
+"""
+RARELY = """
+import random
+
+draw = random.Random(SEED)
+
+
+def work(number):
+    return sum(range(6000 if draw.random() < 0.005 else 300))
+
+
+for number in range(4000):
+    work(number)
+"""
+ITEMS = """
+def items():
+    for number in range(3000):
+        yield number
+
+
+def handle(number):
+    return sum(items())
+
+
+for number in range(200):
+    handle(number)
+"""
+
 # ---- 2. Waiting is not interference.
 
 
@@ -523,6 +558,9 @@ POINTS: tuple[Point, ...] = (
     Point(1, "a dict grows", _ask(GROWS, "put", "--metric", "cpu", judge=_varies(least_cov=2))),
     Point(1, "SQLite checkpoints", _ask(CHECKPOINTS, "store", "--metric", "cpu", judge=_varies())),
     Point(1, "a cause in 1 % of calls", _ask(PLANTED, "handle", "--metric", "cpu", judge=_varies("left"))),
+    Point(
+        1, "a cause in 0.5 % of calls of the only function", _ask(RARELY, "work", "--metric", "cpu", judge=_varies())
+    ),
     Point(1, "steady functions", _ask(ALIKE, "--metric", "cpu", judge=_steady)),
     Point(2, "sleeps", _ask(WAITS, "prog.sleep", judge=_waits("sleep"))),
     Point(2, "waits for a lock", _ask(WAITS, "prog.locked", judge=_waits("lock"))),
@@ -539,6 +577,8 @@ POINTS: tuple[Point, ...] = (
             TIES, "prog.handle", "--metric", "events", "--deadline", "23", "--probability", "0.01", judge=_flush_beyond
         ),
     ),
+    Point(5, "the only function does constant work", _ask(ALONE, "--metric", "cpu", judge=_steady)),
+    Point(5, "3,000 items of a generator in each call", _ask(ITEMS, "--metric", "cpu", judge=_steady)),
     Point(5, "sources below a source", _ask(DEEP, "prog.level1", "--metric", "cpu", judge=_names_page)),
     Point(5, "the tracer slows a waiting server down", _slowdown),
 )

@@ -150,6 +150,7 @@ static void measure_calls(const Loop *loop) {
     Costs *costs = &recording.costs;
     LoopTimes times;
     if (!measure(loop, 1, &costs->call, &times)) return;
+    costs->plain_ns = times.plain / CALLS;
     costs->count_ns = times.counted > times.plain ? (times.counted - times.plain) / CALLS : 0;
     costs->other_ns = times.other > times.plain ? (times.other - times.plain) / CALLS / EVENTS_PER_CALL : 0;
 }

@@ -166,6 +166,7 @@ void process_write_end(const char *how) {
     snprintf(count, sizeof count, "%lld", (long long)recording.thread_count);
     define_text("threads", count);
     collections_define();
+    define_cpu("call", recording.costs.plain_ns);
     define_cpu("waited", off_ns);
     define_cpu("counting", counting_ns);
     define_cpu("counted", counting_ns * recording.costs.counted_fraction >> 8);

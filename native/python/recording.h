@@ -116,6 +116,7 @@ typedef struct PassCosts {
 /* What the tracer costs the program beyond the time between two stamps (costs.h). */
 typedef struct Costs {
     PassCosts call, resume; /* of a recorded call, and of a generator or coroutine that goes on until it yields */
+    int64_t plain_ns;          /* what a call of a function that does nothing takes without the tracer */
     int64_t other_ns;          /* of an event that is not recorded */
     int64_t count_ns;          /* of a call that is only counted */
     int64_t branch_ns;         /* of an event of a branch, or of an instruction that is looked at for one */

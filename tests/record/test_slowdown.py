@@ -1,9 +1,15 @@
 """The slowdown of a run, from the CPU times that were measured and those that the tracer knows by calibration."""
 
+import sys
 from dataclasses import replace
 
 import pytest
 
+from perflaw.record.plan import make_plan
+from perflaw.record.session import record_all
+from perflaw.record.settings import RecordSettings
+from perflaw.record.tracers import TracerChoice
+from perflaw.store.experiment import open_experiment
 from perflaw.types import Clock, Losses, Machine, Run
 
 MACHINE = Machine(2, 0.0, 900, 100, 0, 0, 0, 0, 0, before_ns=50, tracer_start_ns=100, after_ns=50)
@@ -26,3 +32,22 @@ def test_the_interpreter_runs_the_programs_code_slower_while_a_function_profiles
     """Of 500 ns that are left, 100 are the interpreter's start and end, which nothing profiles."""
     profiled = replace(RUN, clock=replace(RUN.clock, profiled_percent=200))
     assert profiled.slowdown == pytest.approx(1000 / (100 + 400 / 2))
+
+
+@pytest.mark.parametrize("own_ns", [1000, 1100, 1400])
+def test_a_program_took_at_least_what_its_calls_take_if_they_do_nothing(own_ns):
+    calls = replace(RUN, calls=4, clock=replace(RUN.clock, own_ns=own_ns, call_ns=20))
+    assert calls.slowdown == pytest.approx(1000 / (4 * 20 + 50 + 50))
+    assert replace(calls, clock=replace(calls.clock, own_ns=600)).slowdown == RUN.slowdown
+    unknown = replace(calls, clock=replace(calls.clock, call_ns=0), machine=replace(MACHINE, before_ns=0, after_ns=0))
+    assert unknown.slowdown == (100 if own_ns > 1090 else pytest.approx(1000 / (1100 - own_ns)))
+
+
+@pytest.mark.parametrize("tracer", ["native", "python"])
+def test_tracers_measure_what_a_call_takes(tmp_path, tracer):
+    (tmp_path / "app.py").write_text("def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(17)\n")
+    experiment = open_experiment("default", tmp_path)
+    plan = make_plan((sys.executable, str(tmp_path / "app.py")), {}, 1, {})
+    list(record_all(experiment, plan, TracerChoice(tracer, lambda text: None), RecordSettings()))
+    (recording,) = experiment.recordings()
+    assert recording.run.clock.call_ns > 0

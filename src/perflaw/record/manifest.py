@@ -140,7 +140,9 @@ def describe(
     waited_ns, counting_ns, counted_ns = (known.cpu_ns.get(part, 0) for part in ("waited", "counting", "counted"))
     profiled = known.cpu_ns.get("profiled_percent", 100)
     own_ns = known.ended.own_ns if known.ended else 0
-    clock = Clock(name, tick, event_ns, own_ns, waited_ns, counting_ns, counted_ns, execution.cpu_ns, profiled)
+    call_ns = known.cpu_ns.get("call", 0)
+    own = own_ns, waited_ns, counting_ns, counted_ns
+    clock = Clock(name, tick, event_ns, *own, execution.cpu_ns, profiled, call_ns)
     # The kernel's account with what the tracer read of it when it began and when it ended.
     cpu_ns = known.cpu_ns
     machine = execution.machine

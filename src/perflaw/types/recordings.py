@@ -134,6 +134,8 @@ class Clock:
     """CPU time that a process which ran already took while it was recorded; 0 where ``machine`` has that of the whole."""
     profiled_percent: int = 100
     """How long the interpreter runs the program's own code while the tracer is there, in % of what it takes alone."""
+    call_ns: int = 0
+    """What a call of a function that does nothing takes without the tracer, by calibration; 0 where that is unknown."""
 
     @property
     def exact_ns(self) -> float:
@@ -340,11 +342,13 @@ class Run:
         """Ratio of the CPU time of the program's process, as measured, to that without what the tracer added to it.
 
         What it added is the start of the tracer, its calibrated own time, and what it makes the interpreter slower. Where
-        the CPU time is not known, the ratio is that of wall times. It is at most ``MOST_SLOWDOWN``, for the own time of
-        several threads may exceed the whole.
+        the CPU time is not known, the ratio is that of wall times. Where a program does little beside calls, the own time
+        is nearly the whole, and may exceed it by the error of its calibration. The program took at least what its calls
+        take if they do nothing, and what ran before and after the tracer. The ratio is at most ``MOST_SLOWDOWN``.
         """
         whole, own = self.wall_ns, self.clock.own_ns
         clock, machine = self.clock, self.machine
+        least = clock.call_ns * self.calls + (machine.before_ns + machine.after_ns if machine else 0)
         cpu_ns = machine.cpu_ns if machine else clock.cpu_ns
         if cpu_ns > 0:
             whole, own = cpu_ns, own - clock.waited_ns + (machine.tracer_start_ns if machine else 0)
@@ -355,7 +359,7 @@ class Run:
                 most = max(ran, 0) / (clock.counting_ns + clock.counted_ns)
                 own += round(clock.counting_ns * (min(COLDER, most) - 1.0))
             own += round(max(whole - own - outside_ns, 0) * (1 - 100 / clock.profiled_percent))
-        return whole / max(whole - own, whole / MOST_SLOWDOWN, 1.0)
+        return whole / max(whole - own, min(least, whole), whole / MOST_SLOWDOWN, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,7 @@ class Recorder:
         for trial in (_nothing, _nothing_wide):
             known[id(trial.__code__)] = TracedFunction(trial.__code__, "", ALWAYS, True, costs)
             known[id(trial.__code__)].bound = 1 << 15  # most calls are not sampled, as in a long run
+        self.say("cpu", "call", _shortest(_calls) // _TRIAL_CALLS)
         narrow, wide = _extra(_calls, handler, own), _extra(_calls_wide, handler, own)
         foreign, foreign_wide = _extra(_foreign_calls, handler, own), _extra(_foreign_calls_wide, handler, own)
         costs.event_ns, costs.foreign_ns = max(0.0, narrow), max(0.0, foreign)

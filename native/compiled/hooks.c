@@ -30,7 +30,7 @@ CALLED_BY_CODE int entry_begin(void *function, void *site, uintptr_t stack) {
 CALLED_BY_CODE void entry_read(const Registers *registers) {
     Thread *thread = current_thread;
     KnownFunction *known = function_find(thread, thread->top->function);
-    if (registers && known) features_at_entry(thread, known, registers, ((const void *const *)registers->general[7])[-1]);
+    if (registers && known) features_at_entry(thread, known, registers, ((const void *const *)registers->general[7])[-1], NULL);
     thread->busy = 0;
 }
 

@@ -61,7 +61,7 @@ static OpenInvocation *open_of(const Thread *thread, const void *function, uintp
  * because the caller may be a function that is not selected. */
 static inline int32_t call_site(const Thread *thread, const void *site, uintptr_t stack) {
     const OpenInvocation *caller = thread->top;
-    if (caller->stack == stack) return -1;
+    if ((caller->stack & ~IS_READ_AT_END) == stack) return -1;
     intptr_t offset = (const char *)site - 1 - (const char *)caller->function;
     return offset >= 0 && offset < caller->size ? (int32_t)offset : -1;
 }

@@ -30,10 +30,13 @@
 enum { NOT_SELECTED = -1, CALIBRATION = 0 };
 enum { MAX_METRICS = 16 };
 
+/* The bit of an invocation's stack that says that what it returns is to be read. */
+#define IS_READ_AT_END ((uintptr_t)1)
+
 /* An invocation that has not ended. */
 typedef struct OpenInvocation {
     const void *function;
-    uintptr_t stack; /* where the stack stood at its hook; deeper calls lie below */
+    uintptr_t stack; /* where the stack stood at its hook; deeper calls lie below. With the bit IS_READ_AT_END if set */
     int64_t frame;   /* its identity in the records */
     int32_t number;
     uint32_t size; /* of the function's code, in bytes */

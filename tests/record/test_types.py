@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.store.experiment import Recording
+from perflaw.store.experiment import Recording, open_experiment
 from tests.conftest import run_perflaw
 from tests.record.test_hooks import HOOKS, PROGRAMS, calls, recorded
 
@@ -163,3 +163,29 @@ def test_a_million_hostile_calls_do_no_harm(build: str, tmp_path: Path) -> None:
     assert recording.run.complete
     assert calls(recording)["hostile"] == 1_000_000
     assert "text.len" in features(recording)["hostile"]
+
+
+RETURNED = {
+    "number": ("linear", "returned"),
+    "share": ("quadratic", "returned"),
+    "object": ("linear", "returned.hits"),
+    "items": ("linear", "returned.len"),
+}
+"""Function → family of its law and the feature that it is over."""
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_laws_are_over_what_functions_return(build: str, tmp_path: Path) -> None:
+    """It is read where they have returned, which injected code knows and hooks do not."""
+    program = tmp_path / "returning"
+    command = [*build.split(), "-g", str(PROGRAMS / "returning.cc"), "-o", str(program)]
+    subprocess.run(command, check=True, capture_output=True)
+    found = {}
+    for annotation in annotated(tmp_path, program, 400):
+        if annotation["component"] in RETURNED:
+            [scope] = annotation["scopes"]
+            found[annotation["component"]] = scope["law"]["family"], *scope["law"]["slope"]
+    assert found == RETURNED
+    [recording] = open_experiment("default", tmp_path).recordings()
+    truths = features(recording)["nothing"]
+    assert truths["returned"] == [left % 2 for left in truths["left"] if not isinstance(left, str)]

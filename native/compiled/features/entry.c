@@ -38,12 +38,14 @@ static const CallProgram *program_of(Thread *thread, const KnownFunction *known,
     return program;
 }
 
-void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers, const void *place) {
+void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers, const void *place, const void *end) {
     int saved = errno;
     uint32_t calls = thread->call_count;
     const CallProgram *program = program_of(thread, known, place);
     int counts = branches_wanted && branches_begin(thread, known->function, known->number);
-    known->sampler->is_futile = !program && !counts;
+    int returns = end && program_of(thread, known, end);
+    if (returns) thread->top->stack |= IS_READ_AT_END;
+    known->sampler->is_futile = !program && !counts && !returns;
     if (program) features_read(thread, program, registers);
     if (!recording.fake_clock) {
         int64_t now = clock_ns(&recording.clock), begun = thread->last_stamp + thread->overhead_ns;
@@ -63,5 +65,19 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
         }
     }
     thread->is_first = 0;
+    errno = saved;
+}
+
+void features_at_end(Thread *thread, KnownFunction *known, const Registers *registers, const void *end) {
+    int saved = errno;
+    int64_t begun = clock_ns(&recording.clock);
+    const CallProgram *program = program_of(thread, known, end);
+    if (program) features_read(thread, program, registers);
+    if (!recording.fake_clock) {
+        int64_t passed = clock_ns(&recording.clock) - begun;
+        thread->overhead_ns += passed;
+        thread->reading_ns += passed;
+        if (known->sampler) known->sampler->reading_ns += passed;
+    }
     errno = saved;
 }

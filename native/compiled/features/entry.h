@@ -8,7 +8,10 @@
 #include "table.h"
 
 /* Read and write them. known: what the thread knows of the function. place: the address in its code that says what is read,
- * where the hook returns to or the second byte of an injected function. */
-void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers, const void *place);
+ * where the hook returns to or the second byte of an injected function. end: likewise for the invocation's end, its third
+ * byte, or NULL; if something is to be read there, the invocation gets the bit IS_READ_AT_END. */
+void features_at_entry(Thread *thread, KnownFunction *known, const Registers *registers, const void *place, const void *end);
+/* Read and write what it returns. */
+void features_at_end(Thread *thread, KnownFunction *known, const Registers *registers, const void *end);
 
 #endif

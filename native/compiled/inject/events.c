@@ -22,7 +22,7 @@ CALLED_BY_CODE int inject_quick(const char *behind, const uintptr_t *slot) {
     Thread *thread = current_thread;
     if (!thread || UNLIKELY(returns == (uintptr_t)inject_leave)) return 0;
     if (!quick_claim(thread, stack, thread->mirrored, thread->mirrored_span)) return 0;
-    if (UNLIKELY(!quick_enter(thread, function_of(behind), returns, stack, stack + 1))) return quick_done(thread, 0);
+    if (UNLIKELY(!quick_enter(thread, function_of(behind), returns, stack, stack + 2))) return quick_done(thread, 0);
     *mirror_of(stack) = returns;
     return quick_done(thread, INJECT_RECORDED);
 }
@@ -37,7 +37,7 @@ CALLED_BY_CODE int inject_enter(const char *behind, const uintptr_t *slot) {
         if (is_tail) returns = *mirror_of(stack);
         else {
             *mirror_of(stack) = returns;
-            invocations_bury(thread, stack + 1); /* what has stood here is gone */
+            invocations_bury(thread, stack + 2); /* what has stood here is gone */
         }
         int64_t last = thread->last_frame;
         reads = invocation_enter(thread, function_of(behind), (const void *)returns, stack);
@@ -55,8 +55,22 @@ CALLED_BY_CODE void inject_read(const char *behind, const Registers *registers) 
     Thread *thread = current_thread;
     const char *function = function_of(behind);
     KnownFunction *known = function_find(thread, function);
-    if (known) features_at_entry(thread, known, registers, function + 1); /* no call of a hook returns to there */
+    /* No call of a hook returns to these places, which stand for its beginning and its end. */
+    if (known) features_at_entry(thread, known, registers, function + 1, function + 2);
     thread->busy = 0;
+}
+
+/* Read what the innermost invocation returns. The exit stub has kept the registers below the return address, and nothing has
+ * used a vector register since. */
+static __attribute__((noinline)) void read_returned(Thread *thread, uintptr_t slot) {
+    const uintptr_t *kept = (const uintptr_t *)slot;
+    Registers registers = {.general = {kept[-1], kept[-4], [7] = slot + sizeof *kept}};
+    __asm__("movq %%xmm0, %0" : "=r"(registers.vector[0]));
+    KEEP_VECTORS;
+    thread->top->stack = slot;
+    const char *function = thread->top->function;
+    KnownFunction *known = function_find(thread, function);
+    if (known) features_at_end(thread, known, &registers, function + 2);
 }
 
 /* End all that jumped to one another and return together. */
@@ -64,7 +78,10 @@ static __attribute__((noinline)) uintptr_t leave(uintptr_t slot, uintptr_t retur
     Thread *thread = current_thread ? claim_thread(slot) : NULL;
     if (!thread) return returns;
     invocations_bury(thread, slot);
-    while (thread->top->stack == slot) invocation_exit(thread, thread->top->function, NULL, NULL, slot);
+    while ((thread->top->stack & ~IS_READ_AT_END) == slot) {
+        if (thread->top->stack != slot) read_returned(thread, slot);
+        invocation_exit(thread, thread->top->function, NULL, NULL, slot);
+    }
     thread->busy = 0;
     return returns;
 }
@@ -73,7 +90,7 @@ CALLED_BY_CODE uintptr_t inject_exit(uintptr_t slot) {
     uintptr_t returns = *mirror_of(slot);
     Thread *thread = current_thread;
     if (!thread || !quick_claim(thread, slot, thread->mirrored, thread->mirrored_span)) return leave(slot, returns);
-    int is_alone = thread->top[-1].stack != slot;
+    int is_alone = (thread->top[-1].stack & ~IS_READ_AT_END) != slot;
     if (quick_done(thread, is_alone && quick_leave(thread, thread->top->function, slot))) return returns;
     return leave(slot, returns);
 }

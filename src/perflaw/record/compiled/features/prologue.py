@@ -157,7 +157,7 @@ def argument_registers(function: DIE) -> Iterator[tuple[DIE, int, int, bool]]:
     integers, vectors = list(_INTEGERS), list(_VECTORS)
     returned = stripped(type_of(function))
     if returned is not None and returned.tag in _CLASSES:
-        if not _is_in_memory(returned):
+        if not is_in_memory(returned):
             return
         integers.pop(0)  # the address of the result
     for parameter in (child for child in function.iter_children() if child.tag == "DW_TAG_formal_parameter"):
@@ -166,7 +166,7 @@ def argument_registers(function: DIE) -> Iterator[tuple[DIE, int, int, bool]]:
         if kind is None or not size:
             return
         if kind.tag in _CLASSES:
-            if not _is_in_memory(kind):
+            if not is_in_memory(kind):
                 return
             if _is_by_reference(kind) and integers:
                 yield parameter, integers.pop(0), 8, True
@@ -185,5 +185,6 @@ def _is_by_reference(kind: DIE) -> bool:
     return convention is not None and convention.value == _BY_REFERENCE
 
 
-def _is_in_memory(kind: DIE) -> bool:
+def is_in_memory(kind: DIE) -> bool:
+    """Whether a class is passed and returned by its address."""
     return _is_by_reference(kind) or (size_of(kind) or 0) > 16

@@ -26,6 +26,7 @@ from perflaw.record.compiled.dwarf import (
     name_of,
     ranges_of,
     unit_ranges,
+    with_attribute,
     with_origins,
 )
 from perflaw.record.compiled.elf import Elf, open_elf
@@ -40,9 +41,17 @@ from perflaw.record.compiled.features.locations import (
     Locator,
     Unlocated,
 )
-from perflaw.record.compiled.features.programs import FeatureSource, HookCall, table_of
-from perflaw.record.compiled.features.prologue import argument_places, argument_registers
-from perflaw.record.compiled.features.types import Explorer, forget_types, is_constant, type_of
+from perflaw.record.compiled.features.programs import FeatureSource, HookCall, Kind, table_of
+from perflaw.record.compiled.features.prologue import argument_places, argument_registers, is_in_memory
+from perflaw.record.compiled.features.types import (
+    CLASSES,
+    Explorer,
+    forget_types,
+    is_constant,
+    number_of,
+    stripped,
+    type_of,
+)
 
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
@@ -55,6 +64,12 @@ _MAX_PROLOGUE: Final = 512
 _NOTHING: Final = table_of(())
 _MACHINE: Final = "EM_X86_64"
 _NO_UNIT: Final = -1
+RETURNED: Final = "returned"
+"""Name of what a function returns, as if it was an argument."""
+_RESULT: Final = 0
+"""DWARF's number of rax, which holds what is returned, or its address."""
+_FLOATING_RESULT: Final = 17
+"""xmm0, which holds floating-point numbers."""
 
 
 @cache
@@ -78,7 +93,10 @@ class _FileIndex:
     ranges: NDArray[np.int64]
     """A row each: first address, behind the last, place of its unit in the debug information; in order."""
     returns: NDArray[np.int64]
-    """Addresses behind the calls of the entry hook, in order; of a file without hooks, the second bytes of its functions."""
+    """Addresses behind the calls of the entry hook, in order; of a file without hooks, the second bytes of its functions.
+
+    The third bytes stand for their ends.
+    """
     is_injected: bool
     """Whether it has no hooks."""
     frames: Frames | None
@@ -94,7 +112,8 @@ class _FileIndex:
 
     def returns_of(self, unit: int) -> list[int]:
         """Addresses behind the hook's calls in the code of a unit, or in code that is no unit's."""
-        return [int(behind) for behind in self.returns[self.units_at(self.returns - 1) == unit]]
+        found = [int(behind) for behind in self.returns[self.units_at(self.returns - 1) == unit]]
+        return [place for behind in found for place in (behind, behind + 1)] if self.is_injected else found
 
 
 def feature_table(module: Path, returns: int, with_libraries: bool = False) -> bytes:
@@ -159,7 +178,10 @@ def _compile(module: Path, index: _FileIndex, number: int, with_libraries: bool)
         if dwarf is None:
             return _NOTHING
         unit = CompilationUnit(dwarf, dwarf.get_CU_at(number))
-        table = _UnitTable(elf, unit, index.frames, index.returns, index.is_injected, with_libraries)
+        producer = unit.unit.get_top_DIE().attributes.get("DW_AT_producer")
+        is_clang = producer is None or b"clang" in producer.value
+        clones = frozenset(one.address for one in debug.functions() if "." in one.symbol) if debug else frozenset()
+        table = _UnitTable(elf, unit, index.frames, index.returns, index.is_injected, with_libraries, clones, is_clang)
         found = {call.returns: call for call in table.calls()}
         every = (behind - index.base for behind in index.returns_of(number))
         return table_of(found.get(behind, HookCall(behind, 0, ())) for behind in every)
@@ -178,6 +200,10 @@ class _UnitTable:
     """Whether the addresses are those of the second bytes of functions, at whose first instruction features are read."""
     with_libraries: bool
     """Whether functions of libraries' headers have features too."""
+    clones: frozenset[int] = frozenset()
+    """Addresses of functions that the compiler made of others."""
+    is_clang: bool = False
+    """Whether clang compiled the unit."""
     _globals: list[tuple[DIE, int, int]] = field(default_factory=list)
     """(entry, address, bytes that count as its own) of the unit's variables."""
 
@@ -201,6 +227,8 @@ class _UnitTable:
                 ):
                     with suppress(Unlocated):  # a value that stands nowhere has no feature; likewise below
                         yield self._call(entry, behind, starts)
+                        if self.at_entry:
+                            yield HookCall(behind + 1 - self.elf.base, 0, self._returned(entry, low))
 
     def _call(self, function: DIE, behind: int, starts: dict[int, int]) -> HookCall:
         """What to read at one call; Unlocated if it is not known which function announces itself there."""
@@ -218,6 +246,23 @@ class _UnitTable:
         arguments = {} if owner.tag == _INLINED else self._arguments(function, behind)
         features = _features(owner, locator, self._named(owner), arguments)
         return HookCall(behind - self.elf.base, announced, features)
+
+    def _returned(self, function: DIE, address: int) -> tuple[FeatureSource, ...]:
+        """Features of what a function returns, as they stand where it has returned.
+
+        Compilers change what functions return that nobody outside of the file calls: gcc names these anew, clang does not.
+        """
+        kind = stripped(type_of(function))
+        is_external = with_attribute(function, "DW_AT_external") is not None
+        if kind is None or address in self.clones or (self.is_clang and not is_external):
+            return ()
+        explorer = Explorer()
+        if kind.tag in CLASSES:
+            if is_in_memory(kind):
+                explorer.add(RETURNED, kind, InMemory(Address(_RESULT)))
+        else:
+            explorer.add(RETURNED, kind, InRegister(_FLOATING_RESULT if number_of(kind) == Kind.FLOATING else _RESULT))
+        return explorer.finish()
 
     def _arguments(self, function: DIE, behind: int) -> dict[int, InRegister | InMemory]:
         """Where the arguments come, or where the first instructions put them, by the place of the parameter."""

@@ -29,7 +29,8 @@ _MAX_ARRAY: Final = 1024
 _QUALIFIERS: Final = ("const", "volatile", "restrict", "atomic")
 _WRAPPERS: Final = ("DW_TAG_typedef", *(f"DW_TAG_{word}_type" for word in _QUALIFIERS))
 _POINTERS: Final = tuple(f"DW_TAG_{word}" for word in ("pointer_type", "reference_type", "rvalue_reference_type"))
-_CLASSES: Final = ("DW_TAG_structure_type", "DW_TAG_class_type")
+CLASSES: Final = ("DW_TAG_structure_type", "DW_TAG_class_type")
+"""Tags of classes."""
 _ENCODINGS: Final = {2: Kind.UNSIGNED, 4: Kind.FLOATING, 5: Kind.SIGNED, 6: Kind.SIGNED, 7: Kind.UNSIGNED, 8: Kind.UNSIGNED,
                      16: Kind.UNSIGNED}  # fmt: skip
 """DW_ATE_boolean, float, signed, signed_char, unsigned, unsigned_char, UTF."""
@@ -101,7 +102,7 @@ class Explorer:
                 self._pointee(name, target, spot, constant, depth)
         elif kind.tag == "DW_TAG_array_type":
             self._array(name, kind, spot)
-        elif kind.tag in _CLASSES:
+        elif kind.tag in CLASSES:
             self._object(name, kind, spot, depth)
 
     def _pointee(self, name: str, target: DIE, pointer: Spot, offset: int, depth: int) -> None:
@@ -298,7 +299,7 @@ def fields_of(kind: DIE) -> tuple[tuple[str, int, DIE], ...]:
         inner = stripped(type_of(member))
         if label and member.tag == "DW_TAG_member":
             found.append((label, offset, member))
-        elif inner is not None and inner.tag in (*_CLASSES, "DW_TAG_union_type"):
+        elif inner is not None and inner.tag in (*CLASSES, "DW_TAG_union_type"):
             found += [(name, offset + at, entry) for name, at, entry in fields_of(inner)]
     return tuple(found)
 
@@ -314,7 +315,7 @@ def _flattened(kind: DIE, base: int = 0, depth: int = 6) -> Iterator[tuple[str, 
     for label, offset, member in fields_of(kind):
         inner = stripped(type_of(member))
         yield label, (base + offset, label), member
-        if inner is not None and inner.tag in _CLASSES and depth:
+        if inner is not None and inner.tag in CLASSES and depth:
             yield from _flattened(inner, base + offset, depth - 1)
 
 

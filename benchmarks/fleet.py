@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import os
 import statistics
@@ -27,14 +28,15 @@ from shared import ROOT
 
 from perflaw.mine.fleet.enrolment import ControllerFolder, Enrolment, digest
 from perflaw.mine.fleet.ledger import Ledger, Service
-from perflaw.mine.fleet.spool import content_id
-from perflaw.mine.messages import Measurement, ProbeCost, Request
+from perflaw.mine.messages import Request
 
 sys.path.insert(0, str(ROOT))
 from tests.mine.fleet.simulated import Simulated
 
 EVERY_S = 10.0
 FUNCTIONS = 20
+START = "1700000000000000001"
+"""Stands for the start of a measurement."""
 
 
 class SimulatedStub:
@@ -52,7 +54,10 @@ class SimulatedStub:
         template = self.source.measure(Request(1, "paths", ("shop.load",)))
         name = f"shop.load{number % FUNCTIONS}"
         paths = tuple((*path[:-1], name) for path in template.observed[0].paths)
-        self.template = replace(template, observed=(replace(template.observed[0], component=name, paths=paths),))
+        observed = (replace(template.observed[0], component=name, paths=paths),)
+        self.text = replace(
+            template, request=0, start_ns=int(START), end_ns=int(START) + 10**9, observed=observed
+        ).to_json()
         self.delivered: list[str] = []
         self.waits: list[float] = []
 
@@ -81,9 +86,9 @@ class SimulatedStub:
     async def deliver(self) -> None:
         reader, writer = await self.open()
         while time.monotonic() < self.ends:
-            one = self.made()
-            name = content_id(one)
-            body = zlib.compress(f"{name} {one.to_json()}".encode(), 1)
+            text = self.made()
+            name = hashlib.sha256(text.encode()).hexdigest()[:32]
+            body = zlib.compress(f"{name} {text}".encode(), 1)
             began = time.monotonic()
             answer = await self.post(
                 reader, writer, f"/v1/measurements?stub={self.id}", body, "Content-Encoding: deflate\r\n"
@@ -94,22 +99,9 @@ class SimulatedStub:
             await asyncio.sleep(EVERY_S)
         writer.close()
 
-    def made(self) -> Measurement:
-        """A measurement of now; drawing the durations anew would take this machine's CPU from the controller."""
-        now = time.time_ns()
-        one = self.template.observed[0]
-        first = one.observations[0].start_ns
-        moved = tuple(
-            replace(each, start_ns=now + each.start_ns - first, end_ns=now + each.end_ns - first)
-            for each in one.observations
-        )
-        return replace(
-            self.template,
-            start_ns=now,
-            end_ns=now + 10**9,
-            observed=(replace(one, observations=moved),),
-            cost=ProbeCost(3000),
-        )
+    def made(self) -> str:
+        """The JSON form of a measurement of now; making it anew would take this machine's CPU from the controller."""
+        return self.text.replace(START, str(time.time_ns()))
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         host, _, port = self.enrolment.address.rpartition(":")

@@ -191,6 +191,9 @@ def _texts(node: DocumentNode) -> tuple[str, ...]:
 
 
 def _wholes(node: DocumentNode, low: int = 0, high: int = 10**30) -> tuple[int, ...]:
+    values = node.value
+    if isinstance(values, list) and all(type(one) is int and low <= one <= high for one in values):
+        return tuple(values)  # most of a message is such numbers, and a node for each takes most of the time
     return tuple(one.whole(low, high) for one in node.items())
 
 

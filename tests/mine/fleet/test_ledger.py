@@ -10,7 +10,7 @@ import pytest
 from perflaw.errors import UsageError
 from perflaw.mine.fleet.ledger import Delivery, Ledger, Service, StubState
 from perflaw.mine.fleet.plan import plan
-from perflaw.mine.fleet.spool import Spool, content_id
+from perflaw.mine.fleet.spool import Spool, content, content_id
 from perflaw.mine.messages import Request
 from tests.mine.fleet.postgres import PostgresServer
 from tests.mine.fleet.simulated import Simulated
@@ -31,7 +31,7 @@ def place(request, tmp_path):
 
 def delivery(host="here", number=1, functions=("shop.load",), kind="paths"):
     measurement = Simulated(host).measure(Request(number, kind, functions))
-    return Delivery(content_id(measurement), measurement, measurement.to_json())
+    return Delivery(content_id(content(measurement)), measurement, content(measurement))
 
 
 def test_a_ledger_keeps_everything_and_counts_once(place):
@@ -44,7 +44,7 @@ def test_a_ledger_keeps_everything_and_counts_once(place):
     one, other = delivery(), delivery("there", kind="samples")
     assert ledger.add("shop", STUB.id, [one, other, one]) == 2
     again = replace(one.measurement, request=99)
-    assert ledger.add("shop", "elsewhere", [Delivery(content_id(again), again, again.to_json())]) == 0
+    assert ledger.add("shop", "elsewhere", [Delivery(content_id(content(again)), again, content(again))]) == 0
     ledger.instruct(STUB.id, [Request(1, "samples")], ["because"], [0.5])
     ledger.heard([(STUB.id, 10**18, 3, ["os.read"])])
     ledger.spend("shop", STUB.id, [(5, 0.01), (6, 0.02)])
@@ -109,11 +109,11 @@ def test_a_spool_keeps_what_was_not_acknowledged(tmp_path):
     name = spool.id
     with pytest.raises(UsageError, match="another stub uses it"):
         Spool(tmp_path, 1 << 20)
-    spool.remove([content_id(measurements[0])])
+    spool.remove([content_id(content(measurements[0]))])
     spool.close()
     (tmp_path / "pending" / "half.part").write_text("{")
     spool = Spool(tmp_path, 1)
     assert (spool.id, len(spool), spool.full) == (name, 2, True)
-    assert {key for key, _ in spool.oldest(1 << 20)} == {content_id(one) for one in measurements[1:]}
+    assert {key for key, _ in spool.oldest(1 << 20)} == {content_id(content(one)) for one in measurements[1:]}
     assert len(spool.oldest(1)) == 1
     spool.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from perflaw.errors import PerflawError
@@ -20,7 +20,7 @@ from perflaw.mine.fleet.plan import Wanted, plan
 from perflaw.mine.messages import Measurement, merge_observed
 from perflaw.types import Observed, PathSpec
 
-MOST_MEASUREMENTS: Final = 200
+MOST_MEASUREMENTS: Final = 60
 """The last measurements of a function that its specification is mined from."""
 MOST_SAMPLES: Final = 100
 """The last measurements of where the time goes that say which functions are hot."""
@@ -28,8 +28,22 @@ PLAN_S: Final = 20.0
 """Time between two looks at what a service's stubs should measure."""
 GONE_S: Final = 120.0
 """A stub that was not heard of for this long gets nothing to measure."""
+MORE: Final = 0.2
+"""Growth of a function's measurements at which it is mined again: the cost of mining grows with their number alone."""
 STALE_S: Final = 300.0
 """Time after which a specification's use of more data is found again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Analysed:
+    """A specification, and what it was mined from."""
+
+    spec: PathSpec
+    """The specification."""
+    at: float
+    """When it was mined, by the monotonic clock."""
+    measurements: int
+    """Measurements that were used."""
 
 
 def observed_of(ledger: Ledger, function: Function) -> Observed | None:
@@ -54,8 +68,8 @@ class Analyst:
         """``place`` is the ledger's, which the thread opens itself: it never waits for the controller, nor the other way."""
         self._place, self._say, self._plan_s = place, say, plan_s
         self._changed, self._waiting = threading.Lock(), threading.Event()
-        self._dirty: dict[Function, None] = {}
-        self._specs: dict[Function, tuple[PathSpec, float]] = {}
+        self._new: dict[Function, int] = {}
+        self._specs: dict[Function, _Analysed] = {}
         self._stopped = False
         self._planned: dict[str, float] = {}
         self._sampled: set[str] = set()
@@ -78,7 +92,9 @@ class Analyst:
                 if one.kind == "samples" and service not in self._sampled:
                     self._sampled.add(service)
                     self._planned.pop(service, None)
-                self._dirty.update(((service, each.component, each.metric), None) for each in one.observed)
+                for each in one.observed:
+                    function = (service, each.component, each.metric)
+                    self._new[function] = self._new.get(function, 0) + 1
         self._waiting.set()
 
     def joined(self, service: str) -> None:
@@ -89,19 +105,19 @@ class Analyst:
     def specs(self, service: str) -> list[PathSpec]:
         """The present specifications of a service, those of most calls first."""
         with self._changed:
-            specs = [spec for (name, *_), (spec, _) in self._specs.items() if name == service]
+            specs = [one.spec for (name, *_), one in self._specs.items() if name == service]
         return sorted(specs, key=lambda spec: (-spec.points, spec.component))
 
     def _run(self) -> None:
         ledger = None
         while not self._stopped:
-            began = time.monotonic()
+            began, analysed = time.monotonic(), False
             try:
                 if ledger is None:
                     ledger = Ledger(self._place)
                     for name in ledger.services().values():
                         self._mark((name.name, one.component, one.metric) for one in ledger.coverage(name.name))
-                self._analyse_next(ledger)
+                analysed = self._analyse_next(ledger)
                 for service in ledger.services().values():
                     if began - self._planned.get(service.name, -self._plan_s) >= self._plan_s:
                         self._planned[service.name] = began
@@ -109,34 +125,42 @@ class Analyst:
             except PerflawError as error:
                 self._say(f"analysis: {error}")
                 self._waiting.wait(2.0)
-            with self._changed:
-                idle = not self._dirty
+            if analysed:
+                time.sleep(min(time.monotonic() - began, 1.0))
+            else:
+                self._waiting.wait(1.0)
                 self._waiting.clear()
-            self._waiting.wait(1.0) if idle else time.sleep(min(time.monotonic() - began, 1.0))
         if ledger:
             ledger.close()
 
     def _mark(self, functions: Iterable[Function]) -> None:
         with self._changed:
-            self._dirty.update(dict.fromkeys(functions))
+            self._new.update(dict.fromkeys(functions, 1))
 
-    def _analyse_next(self, ledger: Ledger) -> None:
+    def _analyse_next(self, ledger: Ledger) -> bool:
+        """Mine a function of which enough is new; returns whether there was one."""
         now = time.monotonic()
         with self._changed:
-            stale = [function for function, (_, at) in self._specs.items() if now - at > STALE_S]
-            function = next(iter(self._dirty), None) or next(iter(stale), None)
+            function = next((one for one in self._new if self._is_due(one, now)), None)
+            function = function or next((one for one, known in self._specs.items() if now - known.at > STALE_S), None)
             if function is None:
-                return
-            self._dirty.pop(function, None)  # before the ledger is read: what arrives from now on marks it again
+                return False
+            self._new.pop(function, None)  # before the ledger is read: what arrives from now on counts as new again
         try:
-            observed = observed_of(ledger, function)
+            parts = [one for one in ledger.observed(function, MOST_MEASUREMENTS) if one.observations]
         except DatabaseLost:
             self._mark([function])
             raise
-        if observed is not None:
-            spec = mine(observed, MiningOptions(), time.time_ns())
+        if parts:
+            spec = mine(merge_observed(parts), MiningOptions(), time.time_ns())
             with self._changed:
-                self._specs[function] = (spec, now)
+                self._specs[function] = _Analysed(spec, now, len(parts))
+        return True
+
+    def _is_due(self, function: Function, now: float) -> bool:
+        """Whether a function was not mined yet, or has that much more measurements, or new ones wait for long."""
+        known = self._specs.get(function)
+        return known is None or self._new[function] >= MORE * known.measurements or now - known.at > STALE_S
 
     def _plan(self, ledger: Ledger, service: Service) -> None:
         since = time.time_ns() - int(GONE_S * 1e9)

@@ -82,10 +82,10 @@ class Spool:
 
     def add(self, measurement: Measurement) -> None:
         """Keep a measurement, through to the disk; DataError if it is larger than a controller accepts."""
-        text = measurement.to_json()
+        text = content(measurement)
         if len(text) > MOST_TEXT:
             raise DataError(f"a measurement of {len(text) >> 20} MB", f"at most {MOST_TEXT >> 20} MB are accepted")
-        name = f"{measurement.end_ns:020d}-{content_id(measurement)}"
+        name = f"{measurement.end_ns:020d}-{content_id(text)}"
         write_whole(self._pending / name, text)
         with self._changed:
             self._sizes[name] = len(text.encode())
@@ -134,6 +134,11 @@ def read_instructions(document: object, source: str) -> Instructions:
     return Instructions(int(document["version"]), requests, float(document["budget"]))
 
 
-def content_id(measurement: Measurement) -> str:
-    """Digest of a measurement without the number of its request: the same content is the same measurement."""
-    return hashlib.sha256(replace(measurement, request=0).to_json().encode()).hexdigest()[:32]
+def content(measurement: Measurement) -> str:
+    """The JSON form of a measurement without the number of its request: the same content is the same measurement."""
+    return replace(measurement, request=0).to_json()
+
+
+def content_id(text: str) -> str:
+    """Id of a measurement: the digest of its content."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

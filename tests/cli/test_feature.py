@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
+from perflaw.store.checksums import sealed
 from perflaw.store.csv_files import parse_csv
 from perflaw.store.experiment import open_experiment, read_manifest, write_manifest
 from perflaw.store.features import change_features, executions, find_number, match_rows, output_path
@@ -195,7 +196,7 @@ def test_what_a_manifest_has_beside_is_kept(perflaw, experiment):
     path = experiment.runs_folder / "0001" / "run.json"
     document = json.loads(path.read_text())
     path.write_text(
-        json.dumps({**{k: v for k, v in document.items() if k not in ("workload", "planned")}, "later": [1]})
+        json.dumps(sealed({**{k: v for k, v in document.items() if k not in ("workload", "planned")}, "later": [1]}))
     )
     perflaw("feature", "x=1")
     assert json.loads(path.read_text())["later"] == [1]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from perflaw.report.variance.text import provenance
+from perflaw.store.checksums import sealed
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.merge import merge
 from tests.conftest import assert_identities
@@ -24,7 +25,7 @@ def elsewhere(recording: Recording, host: str) -> None:
     about["host"] = host
     about["clock"] |= {"tick_ns": 4, "event_ns": 31}
     about["words"]["clock"] = "TSC: constant rate, 2.1 GHz"
-    path.write_text(json.dumps(about))
+    path.write_text(json.dumps(sealed(about)))
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ def command(
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     budget: str,
+    no_arguments: bool,
     metric: tuple[str, ...],
     collect: tuple[str, ...],
     paths: tuple[str, ...],
@@ -58,6 +59,7 @@ def command(
         collect=words,
         paths=paths,
         per=per,
+        keeps_arguments=not no_arguments,
         budget=parse_budget(budget),
     )
     target = open_experiment(experiment)

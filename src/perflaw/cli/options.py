@@ -80,6 +80,8 @@ def recording_options(function: F) -> F:
                      " perflaw.probes, of a program that record starts. [default: calls]"),
         click.option("--metric", multiple=True, metavar="NAME,…",
                      help="Measure cpu, memory, gc, lock_wait, switches, faults, or a plug-in's."),
+        click.option("--no-arguments", is_flag=True,
+                     help="Keep no argument of the program; by default what looks like a secret is masked."),
         click.option("--budget", default="2x", show_default=True, metavar="TIMES",
                      help="How many times as long work may take: "
                      "tiny library functions are counted, not timed, beyond it."),

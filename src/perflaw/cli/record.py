@@ -71,6 +71,7 @@ def command(
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     budget: str,
+    no_arguments: bool,
     metric: tuple[str, ...],
     collect: tuple[str, ...],
     paths: tuple[str, ...],
@@ -126,6 +127,7 @@ def command(
         remotes=_remotes(remote, token_file, ca),
         places=build_places(notes, source_map),
         keep_output=keep_output,
+        keeps_arguments=not no_arguments,
         native=native,
         budget=parse_budget(budget),
     )

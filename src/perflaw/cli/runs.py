@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from perflaw.cli.options import experiment_option, json_option, print_document
+from perflaw.cli.options import experiment_option, json_option, note, print_document
 from perflaw.errors import StoreError
 from perflaw.types.documents import encoded
 
@@ -15,17 +15,23 @@ from perflaw.types.documents import encoded
 @click.command("runs", short_help="list the recordings of an experiment")
 @experiment_option
 @json_option
-def command(experiment: str, as_json: bool) -> int:
+@click.option("--verify", is_flag=True, help="Compare every table with its checksum; exit status 2 if one was altered.")
+def command(experiment: str, as_json: bool, verify: bool) -> int:
     """List the recordings: when each was made, of which command, with which features, and how it ended."""
+    from perflaw.store.checksums import verify_all
     from perflaw.store.experiment import STORE, open_experiment
     from perflaw.types import Run
 
     target = open_experiment(experiment)
     runs: list[Run] = []
     damaged: dict[str, str] = {}
+    unsealed: list[str] = []
     for run_id in target.ids():
         try:
-            runs.append(target.recording(run_id).run)
+            recording = target.recording(run_id)
+            if verify and not verify_all(recording.folder):
+                unsealed.append(run_id)
+            runs.append(recording.run)
         except StoreError as error:
             damaged[run_id] = f"{error.what}: {error.why}"
     if not runs and not damaged and not target.unfinished():
@@ -35,10 +41,15 @@ def command(experiment: str, as_json: bool) -> int:
     document = encoded(
         {"schema": "perflaw.runs/1", "runs": runs, "damaged": damaged, "unfinished": target.unfinished()}
     )
+    if verify:
+        sealed = len(runs) - len(unsealed)
+        older = f" · {len(unsealed)} of an earlier version have no checksums" * bool(unsealed)
+        note(f"{sealed} recordings are as they were written, {len(damaged)} are damaged{older}")
+    status = 2 if verify and damaged else 0
     if as_json:
         print_document(document)
-        return 0
+        return status
     from perflaw.report.annotations import runs_table
 
     click.echo(runs_table(document, sys.stdout.isatty()), nl=False)
-    return 0
+    return status

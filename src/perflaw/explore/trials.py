@@ -233,7 +233,6 @@ def write_run(
                 write_tables(Path(scratch), {name: tables.pop(name)})
                 _EMPTY[name] = (Path(scratch) / f"{name}.parquet").read_bytes()
         (folder / f"{name}.parquet").write_bytes(_EMPTY[name])
-    save(folder, _manifest(folder.name, study, trial, tuple(metrics), features, raw), tables)
     with private_files():
         if readings:
             write_tables(
@@ -252,6 +251,7 @@ def write_run(
         for name in ("stdout", "stderr", "result"):
             if raw.get(name):
                 (folder / f"{name}.txt").write_text(str(raw[name]))
+    save(folder, _manifest(folder.name, study, trial, tuple(metrics), features, raw), tables)
 
 
 _EMPTY: Final[dict[str, bytes]] = {}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from perflaw.errors import DataError, StoreError
 from perflaw.record.unfinished import MARK, RunClaim
+from perflaw.store.checksums import verify_all
 from perflaw.store.experiment import Experiment, Recording, execution_of, write_manifest
 from perflaw.types import Run
 
@@ -65,6 +66,7 @@ def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
         for execution in executions.values():
             with RunClaim(target, "") as claim:
                 for place, recording in enumerate(execution):
+                    verify_all(recording.folder)
                     folder = claim.child() if place else claim.folder
                     for file in recording.folder.iterdir():
                         if file.is_file() and file.name not in (MARK, "run.json"):

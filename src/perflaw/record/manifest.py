@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,51 +15,17 @@ from perflaw.record.heap import heap_costs
 from perflaw.record.launch import parse
 from perflaw.record.machine import watch_losses
 from perflaw.record.reader import RecordedProcess, RecordingSource
+from perflaw.record.secrets import masked
 from perflaw.types import Clock, Losses, Machine, Run
 from perflaw.types.recordings import COLLECTING, CPU
 
 MIN_WATCHED_CALLS: Final = 30
 """Calls of a program from which on its variance can be explained, and the machine's losses are watched."""
-MASK: Final = "***"
-_SECRET: Final = re.compile(r"pass(word|wd|phrase)?|secret|token|api[-_]?key|credential|auth", re.IGNORECASE)
-_OPTION: Final = re.compile(r"--?([A-Za-z][\w.-]*)(=(.*))?", re.DOTALL)
-_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
-_URL: Final = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@]*):[^\s/@]+@", re.IGNORECASE)
 _ENVIRONMENT: Final = (
     "LANG", "LC_ALL", "TZ", "PYTHONHASHSEED", "PYTHONOPTIMIZE", "PYTHONUNBUFFERED", "PYTHONDEVMODE", "PYTHONMALLOC",
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX", "CI",
 )  # fmt: skip
 """Variables that affect performance and hold no secrets; only these are kept."""
-
-
-def masked(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Arguments with the values of secret-looking options and the passwords of URLs replaced.
-
-    >>> masked(["--password", "x", "--api-key=y", "TOKEN=z", "http://me:pw@host/", "--n", "5"])
-    ('--password', '***', '--api-key=***', 'TOKEN=***', 'http://me:***@host/', '--n', '5')
-    """
-    result: list[str] = []
-    secret_follows = False
-    for argument in arguments:
-        if secret_follows and not argument.startswith("-"):
-            result.append(MASK)
-            secret_follows = False
-            continue
-        option, assignment = _OPTION.fullmatch(argument), _ASSIGNMENT.fullmatch(argument)
-        secret_follows = False
-        if option and is_secret(option[1]):
-            secret_follows = option[2] is None
-            result.append(argument if secret_follows else argument[: option.start(3)] + MASK)
-        elif assignment and is_secret(assignment[1]):
-            result.append(f"{assignment[1]}={MASK}")
-        else:
-            result.append(_URL.sub(rf"\1:{MASK}@", argument))
-    return tuple(result)
-
-
-def is_secret(name: str) -> bool:
-    """Whether an option or variable of this name looks as if it held a secret."""
-    return _SECRET.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from perflaw.record.manifest import is_secret
+from perflaw.record.secrets import is_secret
 
 _OPTION: Final = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 OUTPUTS: Final = {"o", "out", "output"}

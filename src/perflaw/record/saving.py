@@ -15,6 +15,7 @@ from typing import Final
 from perflaw.errors import StoreError, TargetError
 from perflaw.record.manifest import Execution, child_execution, describe
 from perflaw.record.reader import RecordedProcess, RecordingSource
+from perflaw.record.secrets import MASK
 from perflaw.record.tree.core import Export
 from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.tables import tabulate
@@ -81,9 +82,18 @@ class RunContext:
     only_paths: bool = False
     """Whether they are kept of no other functions."""
 
+    keeps_arguments: bool = True
+    """Whether manifests have the arguments of the processes."""
+    hidden: tuple[str, ...] = ()
+    """Values of ``--vary`` that look like secrets."""
+
     def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
         """The manifest of one process of the run."""
         run = describe(folder.name, execution, self.features, self.source, self.configuration, recorded)
+        if not self.keeps_arguments:
+            run = replace(run, command=run.command[:1])
+        for value in filter(None, self.hidden):
+            run = replace(run, command=tuple(word.replace(value, MASK) for word in run.command))
         planned = "" if execution.parent else self.claim.key
         return replace(run, workload=self.workload, planned=planned, sources=sources_of(recorded.definitions))
 

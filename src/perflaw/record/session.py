@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Final
 from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
 from perflaw.record.machine import MachineMeter
-from perflaw.record.manifest import Execution, masked
+from perflaw.record.manifest import Execution
 from perflaw.record.plan import Plan, PlannedRun
 from perflaw.record.process import KeptOutput, SignalRelay, StandardInput, TimeLimit, printed_features
 from perflaw.record.run_features import run_features
 from perflaw.record.saving import Outcome, RunContext, save_recording
+from perflaw.record.secrets import MASK, is_random, is_secret, masked
 from perflaw.record.settings import PATHS, PROBES, RecordSettings
 from perflaw.record.tracers import Tracer, TracerChoice
 from perflaw.record.tree.reservoir import scramble
@@ -69,7 +70,9 @@ def record_run(
     ran, the recording is kept in the temporary folder and the message says where.
     """
     template = planned.template[len(planned.template) - len(launch.arguments) :]
-    features = run_features(template, launch.arguments, planned.varied, planned.declared)
+    hidden = {name: value for name, value in planned.varied.items() if is_secret(name) or is_random(value)}
+    arguments = launch.arguments if settings.keeps_arguments else ()
+    features = run_features(template[: len(arguments)], arguments, planned.varied, planned.declared)
     claim = RunClaim.with_spool(experiment, key_of(planned, settings), "cd ~ && perflaw record -- …")
     folder = claim.folder
     spool, seed = folder / "spool", scramble(int(folder.name) + (os.getpid() << 20))
@@ -87,11 +90,13 @@ def record_run(
         context = RunContext(
             claim,
             tracer,
-            configuration={**planned.varied, **settings.described()},
+            configuration={**planned.varied, **dict.fromkeys(hidden, MASK), **settings.described()},
+            hidden=tuple(hidden.values()),
             features={**features, **printed},
             selected=bool(settings.select),
             workload=planned.workload,
             paths=settings.paths,
+            keeps_arguments=settings.keeps_arguments,
         )
         processes = reader.finish(pid)
         if probes:

@@ -88,6 +88,8 @@ class RecordSettings:
     """Features to be read from the program's output, which is then kept."""
     per: str = ""
     """Name of the function of which each invocation is an observation, or its end after a dot; empty: none."""
+    keeps_arguments: bool = True
+    """Whether the manifest has the program's arguments, secrets masked, and the features of them."""
     native: str = "auto"
     """How a compiled program is recorded: ``auto``, ``hooks``, ``inject``, ``gcov`` or ``frida``."""
     budget: float = DEFAULT_BUDGET
@@ -105,6 +107,7 @@ class RecordSettings:
             "probes": " ".join(self.probes),
             "remote": " ".join(str(remote.address) for remote in self.remotes),
             "budget": f"{self.budget:g}x" if self.budget != DEFAULT_BUDGET else "",
+            "arguments": "" if self.keeps_arguments else "not kept",
             "native": self.native if self.native != "auto" else "",
             "clock": self.clock if self.clock != "real" else "",
         }

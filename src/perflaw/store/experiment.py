@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from perflaw.bounds import read_file, read_json
 from perflaw.errors import StoreError, UsageError
+from perflaw.store.checksums import TABLES, check_seal, digest_of, digests_of, sealed
 from perflaw.store.columns import Tables
 from perflaw.store.schema import RUN_SCHEMA
 from perflaw.store.tables import read_tables, write_tables
 from perflaw.types import Clock, Collections, Losses, Machine, Metric, Run
 from perflaw.types.recordings import HeapCosts, MachineLosses
 
+T = TypeVar("T")
 STORE: Final = ".perflaw"
 ADDED_FIELDS: Final = ("workload", "planned", "machine", "collections", "sources")
 """Fields that the first manifests of this version did not have; where one is missing, its default holds."""
@@ -31,8 +34,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def write_manifest(folder: Path, run: Run) -> None:
-    """Write ``run.json``, visible only when it is whole; OSError if the disk refuses."""
-    stage_manifest(folder, {"schema": RUN_SCHEMA, **asdict(run)}).replace(folder / "run.json")
+    """Write ``run.json`` with the digests of the tables beside it, visible only when it is whole.
+
+    OSError if the disk refuses.
+    """
+    document = {"schema": RUN_SCHEMA, **asdict(run), TABLES: digests_of(folder)}
+    stage_manifest(folder, document).replace(folder / "run.json")
 
 
 def stage_manifest(folder: Path, document: Mapping[str, Any]) -> Path:
@@ -40,7 +47,7 @@ def stage_manifest(folder: Path, document: Mapping[str, Any]) -> Path:
     part = folder / "run.json.part"
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+            file.write(json.dumps(sealed(document), indent=1, allow_nan=False) + "\n")
     except OSError:
         part.unlink(missing_ok=True)
         raise
@@ -66,13 +73,12 @@ def read_manifest(folder: Path) -> Run:
             raise StoreError(f"{path}: recorded by another version of perflaw", why, command)
         raise StoreError(f"{path}: not a manifest of perflaw's", "its schema is missing or unknown", "perflaw runs")
     try:
+        check_seal(document)
         present = {field.name for field in fields(Run)} - {name for name in ADDED_FIELDS if name not in document}
         values = {name: document[name] for name in present}
         values["command"] = tuple(values["command"])
         values["features"] = {str(name): float(number) for name, number in values["features"].items()}
         values["configuration"] = {str(name): str(text) for name, text in values["configuration"].items()}
-        for name in ("wall_ns", "span_ns", "status", "calls", "functions", "nodes", "pid"):
-            values[name] = int(values[name])
         values["metrics"] = tuple(Metric(**metric) for metric in values["metrics"])
         values["words"] = {str(topic): str(text) for topic, text in values["words"].items()}
         for name in {"parent", "workload", "planned"} & values.keys():
@@ -87,9 +93,49 @@ def read_manifest(folder: Path) -> Run:
             values["machine"] = Machine(**{**values["machine"], "heap": costs, "losses": watched})
         if values.get("collections"):
             values["collections"] = Collections(**values["collections"])
-        return Run(**values)
+        return checked(Run(**values))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"{path}: a field is missing or wrong", f"damaged ({error})", "perflaw runs") from error
+
+
+_KINDS: Final[dict[str, Any]] = {"int": int, "float": (int, float), "str": str, "bool": bool}
+
+
+def checked(noun: T) -> T:
+    """A noun that was read, whose numbers and texts are of their kinds, and whose numbers are in range; else ValueError."""
+    for field in fields(noun):  # type: ignore[arg-type]  # any dataclass
+        value = getattr(noun, field.name)
+        if is_dataclass(value):
+            checked(value)
+        kind = _KINDS.get(str(field.type))
+        if kind and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
+            raise ValueError(f"{field.name} is of the wrong kind")
+        numbers = value.values() if isinstance(value, dict) else [value]
+        if not all(_is_in_range(number) for number in numbers if isinstance(number, int | float)):
+            raise ValueError(f"{field.name} is out of range")
+    return noun
+
+
+def _is_in_range(number: float) -> bool:
+    return -(1 << 63) <= number < 1 << 63 if isinstance(number, int) else math.isfinite(number)
+
+
+def replace_table(folder: Path, new: Path) -> None:
+    """Put a changed table in the place of a recording's; OSError if the disk refuses.
+
+    Its manifest accepts both until that is done, so the recording can be read whenever this is interrupted.
+    """
+    document, digest = read_json(read_file(folder / "run.json")), digest_of(new)
+    known = document.get(TABLES)
+
+    def accept(digests: str) -> None:
+        if known:
+            known[new.stem] = digests
+            stage_manifest(folder, document).replace(folder / "run.json")
+
+    accept(f"{known[new.stem]} {digest}" if known else "")
+    new.replace(folder / new.name)
+    accept(digest)
 
 
 def run_id(typed: str) -> str:

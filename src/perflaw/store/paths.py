@@ -15,7 +15,7 @@ import numpy as np
 
 from perflaw.errors import StoreError
 from perflaw.store.columns import Array, Column, Table, Tables, texts
-from perflaw.store.experiment import Recording
+from perflaw.store.experiment import Recording, replace_table
 from perflaw.store.schema import PATHS, WHOLE
 from perflaw.store.tables import has_table, read_table, write_tables
 from perflaw.types import CPU, TIME, Batches, Histogram, Observation, Observed, Platform
@@ -94,7 +94,7 @@ def forget_function(folder: Path, component: str) -> bool:
     rows = np.array([place for place, (_, name, _) in enumerate(table) if name != component], np.int32)
     with tempfile.TemporaryDirectory(dir=folder) as changed:  # whoever reads meanwhile finds the one or the other
         write_tables(Path(changed), {"path_functions": table.take(rows)})
-        (Path(changed) / "path_functions.parquet").replace(folder / "path_functions.parquet")
+        replace_table(folder, Path(changed) / "path_functions.parquet")
     return rows.size > 0
 
 

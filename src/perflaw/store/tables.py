@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from perflaw.errors import StoreError
+from perflaw.store.checksums import verify
 from perflaw.store.columns import NULL, WIDE, Array, Column, Table, Tables, texts
 from perflaw.store.schema import ADDED_SINCE, COLUMNS, SCHEMA, SUM, TEXT, table_of
 
@@ -139,6 +140,8 @@ def read_each(folders: Sequence[Path], name: str, columns: Sequence[str] = ()) -
 
 def _read_together(paths: Sequence[Path], expressions: str) -> list[dict[str, Any]] | None:
     """What `read_arrays` gives for each of several files, by one query; None where that fails."""
+    for path in paths:
+        verify(path)
     files = ", ".join(f"'{escaped(path)}'" for path in paths)
     source = f"read_parquet([{files}], filename = 'perflaw file')"
     place = f'list_position([{files}], "perflaw file")'
@@ -188,6 +191,7 @@ def read_arrays(path: Path, expressions: str) -> dict[str, Any]:
     """SQL expressions over a Parquet file, as arrays by name; StoreError where the file is missing or damaged."""
     if not path.is_file():
         raise StoreError(f"{path}: missing", "the recording is damaged", "perflaw runs")
+    verify(path)
     try:
         return connect().execute(f"SELECT {expressions} FROM '{escaped(path)}'").fetchnumpy()
     except engine().Error as error:

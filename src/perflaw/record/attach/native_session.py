@@ -82,7 +82,7 @@ def record_native(
         execution = Execution(program.argv, program.name, started, wall_ns, None, cpu_ns=cpu_ns)
         context = RunContext(
             claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),
-            paths=settings.paths, only_paths=settings.only_paths,
+            paths=settings.paths, only_paths=settings.only_paths, keeps_arguments=settings.keeps_arguments,
         )  # fmt: skip
         outcome = save_recording(context, execution, reader.finish(program.pid))
         return Attached(

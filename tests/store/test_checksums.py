@@ -1,0 +1,123 @@
+"""No altered byte of a recording gives another answer: it is refused, or the answer is the same."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perflaw.errors import StoreError
+from perflaw.store.checksums import CHECKSUM, TABLES
+from perflaw.store.experiment import Recording, read_manifest, replace_table
+from perflaw.store.tables import write_tables
+from perflaw.types.documents import encoded
+from tests.conftest import run_perflaw
+
+TRIALS = 400
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "app.py").write_text("def f(n): return [0] * n\nfor n in range(50): f(n)\n")
+    run_perflaw(folder, "record", "--", "app.py")
+    return folder / ".perflaw/default/runs/0001"
+
+
+@pytest.fixture
+def run(recorded, tmp_path):
+    shutil.copytree(recorded, tmp_path / ".perflaw/default/runs/0001")
+    return tmp_path / ".perflaw/default/runs/0001"
+
+
+def answer(folder: Path) -> str:
+    """Everything that is read of a recording, in one text."""
+    run = read_manifest(folder)
+    tables = Recording(run, folder).tables()
+    return repr(encoded(run)) + repr({name: list(table) for name, table in tables.items()})
+
+
+def test_no_altered_byte_is_read_as_right(run):
+    right, chance = answer(run), random.Random(19)
+    files = sorted(path for path in run.iterdir() if path.suffix in (".json", ".parquet"))
+    refused = 0
+    for _ in range(TRIALS):
+        path = chance.choice(files)
+        content = path.read_bytes()
+        altered = bytearray(content)
+        match chance.randrange(3):
+            case 0:
+                altered[chance.randrange(len(altered))] ^= 1 << chance.randrange(8)
+            case 1:
+                del altered[chance.randrange(len(altered)) :]
+            case 2:
+                altered[chance.randrange(len(altered))] = chance.randrange(256)
+        path.write_bytes(altered)
+        try:
+            assert answer(run) == right, path
+        except StoreError as error:
+            assert str(run) in str(error)
+            refused += 1
+        path.write_bytes(content)
+    assert answer(run) == right
+    assert refused > TRIALS / 2
+
+
+def test_verify_names_what_was_altered_and_older_recordings_are_read(perflaw, run):
+    assert "1 recordings are as they were written, 0 are damaged" in perflaw("runs", "--verify").stderr
+    table = run / "components.parquet"
+    content = table.read_bytes()
+    table.write_bytes(content[:100] + b"x" + content[101:])
+    done = perflaw("runs", "--verify", "--json", status=2)
+    assert "its checksum differs" in json.loads(done.stdout)["damaged"]["0001"]
+    table.unlink()
+    assert "missing" in perflaw("runs", "--verify", "--json", status=2).stdout
+    table.write_bytes(content)
+    document = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({k: v for k, v in document.items() if k not in (TABLES, CHECKSUM)}))
+    assert "1 of an earlier version have no checksums" in perflaw("runs", "--verify").stderr
+    perflaw("annotate")
+
+
+WRONG = {
+    "wall_ns": 1 << 70,
+    "calls": "many",
+    "pid": True,
+    "features": {"n": float("1e400")},
+    "host": 5,
+    "span_ns": None,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_numbers_out_of_range_are_refused_without_checksums_as_well(run, name):
+    path = run / "run.json"
+    document = {k: v for k, v in json.loads(path.read_text()).items() if k not in (TABLES, CHECKSUM)}
+    path.write_text(json.dumps({**document, name: WRONG[name]}))
+    with pytest.raises(StoreError, match="wrong"):
+        read_manifest(run)
+
+
+def test_a_changed_table_can_be_put_in_at_any_moment(run, tmp_path, monkeypatch):
+    tables = Recording(read_manifest(run), run).tables()
+    new = tmp_path / "new"
+    new.mkdir()
+    write_tables(new, {"worst": tables["worst"]})
+    (new / "worst.parquet").write_bytes((new / "worst.parquet").read_bytes())
+    steps = []
+    replace = Path.replace
+
+    def watched(self, target):
+        answer(run)
+        steps.append(target)
+        result = replace(self, target)
+        answer(run)
+        return result
+
+    monkeypatch.setattr(Path, "replace", watched)
+    replace_table(run, new / "worst.parquet")
+    assert len(steps) == 3
+    assert json.loads((run / "run.json").read_text())[TABLES]["worst"].count(" ") == 0

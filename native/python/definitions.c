@@ -38,7 +38,8 @@ void definition_add_text(Text *line, const char *text) { add_bytes(line, text, s
 static char *written;
 static size_t size, length;
 static uint32_t process;
-enum { FIRST_SIZE = 1 << 14 };
+/* ROOM_FOR_END: kept free for the lines that end a recording, which say why it stopped. */
+enum { FIRST_SIZE = 1 << 14, ROOM_FOR_END = 1 << 12 };
 
 /* Map at least `needed` bytes of the file. 0 or errno. */
 static int make_room(size_t needed) {
@@ -69,8 +70,8 @@ static int write_line(const Text *line) {
         definitions_close();
         process = recording.process;
     }
-    int error = length + line->length > size ? make_room(length + line->length) : 0;
-    if (error) return error;
+    int error = length + line->length + ROOM_FOR_END > size ? make_room(length + line->length + ROOM_FOR_END) : 0;
+    if (error && (recording.active || length + line->length > size)) return error;
     memcpy(written + length, line->data, line->length - 1);
     /* Readers take lines that have their end, which is therefore written last. */
     __atomic_store_n(written + length + line->length - 1, '\n', __ATOMIC_RELEASE);
@@ -80,7 +81,8 @@ static int write_line(const Text *line) {
 
 void definition_write(Text *line) {
     text_add_word(line, ")\n");
-    if (line->is_cut || write_line(line)) recording_stop("cannot write to the spool: is the disk full?");
+    int error = line->is_cut ? ENOMEM : write_line(line);
+    if (error) recording_stop_unwritten(error);
     text_free(line);
 }
 

@@ -261,3 +261,21 @@ def test_a_second_signal_ends_the_recorder_whatever_it_still_does():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("15\n", -15)
+
+
+_NO_DESCRIPTORS = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+try:
+    while True: os.open("/dev/null", os.O_RDONLY)
+except OSError: pass
+space = {}
+exec("\\n".join(f"def function_number_{n}(a, b, c): pass" for n in range(600)), space)
+for n in range(600): space[f"function_number_{n}"](1, 2, 3)
+"""
+
+
+def test_a_program_without_descriptors_is_told_so(perflaw, tmp_path):
+    (tmp_path / "greedy.py").write_text(_NO_DESCRIPTORS)
+    done = perflaw("record", "--", sys.executable, "greedy.py", timeout=60)
+    assert "recording stopped early: the program has used up its file descriptors" in done.stderr

@@ -10,7 +10,7 @@
  * the next one that is reached. Of an invocation in which one site follows another that cannot, nothing is told.
  *
  * Ownership: a BranchTable belongs to the process, a Counting to its thread's arena. Threads: any. Cost: 1 ns a block of
- * invocations that are not counted, some 5 ns of others; the first invocation of a function waits for the recorder. */
+ * invocations that are not counted, some 7 ns of others; the first invocation of a function waits for the recorder. */
 #ifndef PERFLAW_COMPILED_BRANCHES_H
 #define PERFLAW_COMPILED_BRANCHES_H
 

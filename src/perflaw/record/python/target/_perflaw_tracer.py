@@ -222,6 +222,7 @@ def _steps() -> None:
     while place < 2 * _TRIAL_CALLS and pair.key != place:
         pair = pair.next
         place += 1
+    del pair.next  # no cycle is left for the program's garbage collector
 
 
 def _extra(body: Any, handler: Any, own: Any) -> float:

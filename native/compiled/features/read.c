@@ -136,6 +136,12 @@ static double type_of(const Reading *reading, const Feature *feature) {
     return number ? number : NAN;
 }
 
+/* What may be an address as well is told only where it is smaller than those of the program and its heap. */
+static double small_number(const Reading *reading, const Feature *feature) {
+    int64_t number = signed_at(reading, feature->at, feature->size);
+    return number > -feature->constant && number < feature->constant ? (double)number : NAN;
+}
+
 /* NAN if it cannot be read. */
 static double value_of(Reading *reading, const CallProgram *program, const Feature *feature) {
     if (has_failed(reading, feature->needs)) return NAN;
@@ -146,6 +152,7 @@ static double value_of(Reading *reading, const CallProgram *program, const Featu
     case FLOATING_SUM: return sum_of(reading, feature);
     case COMBINATION: return combination_of(reading, program, feature);
     case DYNAMIC_TYPE: return type_of(reading, feature);
+    case SMALL: return small_number(reading, feature);
     default: return number_at(reading, feature, feature->at, (FeatureKind)feature->kind);
     }
 }

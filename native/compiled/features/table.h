@@ -32,12 +32,12 @@ typedef struct Read {
     uint8_t needs; /* the read that brings the pointer; ALWAYS: it is in a register */
 } Read;
 
-typedef enum FeatureKind { UNSIGNED, SIGNED, FLOATING, TEXT_LENGTH, UNSIGNED_SUM, SIGNED_SUM, FLOATING_SUM, COMBINATION, DYNAMIC_TYPE, FEATURE_KINDS } FeatureKind;
+typedef enum FeatureKind { UNSIGNED, SIGNED, FLOATING, TEXT_LENGTH, UNSIGNED_SUM, SIGNED_SUM, FLOATING_SUM, COMBINATION, DYNAMIC_TYPE, SMALL, FEATURE_KINDS } FeatureKind;
 
 typedef struct Feature {
     uint32_t name;       /* offset among the names */
     uint32_t first_term; /* of a COMBINATION */
-    int64_t constant;    /* of a COMBINATION; of a TEXT_LENGTH, offset of the text from the pointer */
+    int64_t constant;    /* of a COMBINATION; of a TEXT_LENGTH, offset of the text from the pointer; of a SMALL, its bound */
     uint16_t at, count;  /* count: elements of a sum; of a text, its most characters, 0 if that is not known */
     uint8_t kind, size;  /* size: of the number or element, in bytes */
     uint8_t needs;       /* the read that brings it, or ALWAYS */

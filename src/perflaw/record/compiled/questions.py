@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.record.compiled.branches import branch_table
-from perflaw.record.compiled.features.tables import feature_table
+from perflaw.record.compiled.features.tables import feature_table, prepare_registers
 from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.selection import Globs, chosen, functions
 
@@ -48,7 +48,10 @@ class Answerer:
         if kind == "functions":
             return chosen((self.injection.functions if self.injection else functions)(Path(rest)), self.globs)
         if kind == "patches":
-            return self.injection.table(Path(rest)) if self.injection else b""
+            patches = self.injection.table(Path(rest)) if self.injection else b""
+            if patches:
+                prepare_registers(Path(rest))
+            return patches
         offset, _, module = rest.partition(" ")
         if kind == "branches":
             return branch_table(Path(module), int(offset, 16))

@@ -46,9 +46,18 @@ _KEPT: Final = {register: 8 * register for register in range(16)} | {
 class Kind(IntEnum):
     """How the value of a feature is made of bytes."""
 
-    UNSIGNED, SIGNED, FLOATING, TEXT_LENGTH, UNSIGNED_SUM, SIGNED_SUM, FLOATING_SUM, COMBINATION, DYNAMIC_TYPE = range(
-        9
-    )
+    (
+        UNSIGNED,
+        SIGNED,
+        FLOATING,
+        TEXT_LENGTH,
+        UNSIGNED_SUM,
+        SIGNED_SUM,
+        FLOATING_SUM,
+        COMBINATION,
+        DYNAMIC_TYPE,
+        SMALL,
+    ) = range(10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +119,7 @@ class FeatureSource:
     count: int = 1
     """Elements of a sum; most characters of a text, 0 if that is not known."""
     constant: int = 0
-    """Summand of a combination; of a text, its offset from the pointer."""
+    """Summand of a combination; of a text, its offset from the pointer; of what may be an address, the lowest address."""
     shift: int = 0
     """Lowest bit of a bit-field."""
     bits: int = 0

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.record.cache import keep, read_kept
-from perflaw.record.compiled.code import entry_points
+from perflaw.record.compiled.code import code_of, entry_points
 from perflaw.record.compiled.dwarf import (
     HEADERS,
     CompilationUnit,
@@ -43,6 +43,7 @@ from perflaw.record.compiled.features.locations import (
 )
 from perflaw.record.compiled.features.programs import FeatureSource, HookCall, Kind, table_of
 from perflaw.record.compiled.features.prologue import argument_places, argument_registers, is_in_memory
+from perflaw.record.compiled.features.registers import MOST_SMALL, WINDOW, argument_features
 from perflaw.record.compiled.features.types import (
     CLASSES,
     Explorer,
@@ -119,9 +120,9 @@ class _FileIndex:
 def feature_table(module: Path, returns: int, with_libraries: bool = False) -> bytes:
     """The table of the unit whose code calls the entry hook and is returned to at this offset of a loaded file.
 
-    It names every call of the hook in that code, so that nobody asks for the unit again; code without debug information
-    is one unit, whose calls have no features. Neither have functions of libraries' headers, except ``with_libraries``: the
-    person then chose the functions that are recorded.
+    It names every call of the hook in that code, so that nobody asks for the unit again. Code without debug information is
+    one unit: its functions have features by registers where they are injected, else none. Functions of libraries' headers
+    have none, except ``with_libraries``: the person then chose the functions that are recorded.
     """
     try:
         about = module.stat()
@@ -131,17 +132,28 @@ def feature_table(module: Path, returns: int, with_libraries: bool = False) -> b
     if index is None:
         return _NOTHING
     number = int(index.units_at(np.array([returns + index.base - 1]))[0])
-    if number == _NO_UNIT:
+    if number == _NO_UNIT and not index.is_injected:
         return _without_features(index, number)
-    name = f"dwarf-features-{_version()}-{index.identity}-{number:x}{'-libraries' * with_libraries}.table"
+    unit = "registers" if number == _NO_UNIT else f"{number:x}{'-libraries' * with_libraries}"
+    name = f"dwarf-features-{_version()}-{index.identity}-{unit}.table"
     if kept := read_kept(name):
         return kept
     try:
-        table = _compile(module, index, number, with_libraries)
+        compiled = _by_registers if number == _NO_UNIT else _compile
+        table = compiled(module, index, number, with_libraries)
     except Exception:  # damaged debug information may raise anything, and costs the features, not the recording
         return _without_features(index, number)
     keep(name, table)
     return table
+
+
+def prepare_registers(module: Path) -> None:
+    """Keep the table of functions without debug information, so that no thread of the program has to wait for it."""
+    with suppress(OSError):  # the file was removed or replaced
+        about = module.stat()
+        index = _index(module, about.st_size, about.st_mtime_ns)
+        if index and index.is_injected and (bare := index.returns_of(_NO_UNIT)):
+            feature_table(module, bare[0] - index.base)
 
 
 @lru_cache(maxsize=64)
@@ -165,6 +177,20 @@ def _index(module: Path, size: int, time: int) -> _FileIndex | None:
 def _without_features(index: _FileIndex, unit: int) -> bytes:
     """The table of a unit with nothing to read."""
     return table_of(HookCall(behind - index.base, 0, ()) for behind in index.returns_of(unit))
+
+
+def _by_registers(module: Path, index: _FileIndex, number: int, _: bool) -> bytes:
+    """The table of all functions without debug information."""
+    with open_elf(module) as elf:
+        if elf is None:
+            return _NOTHING
+        code = code_of(elf)
+        calls = []
+        for behind in index.returns_of(number):
+            start = behind - 1
+            features = argument_features(code.at(start, WINDOW), start, index.base or MOST_SMALL)
+            calls.append(HookCall(behind - index.base, 0, features))
+        return table_of(calls)
 
 
 def _compile(module: Path, index: _FileIndex, number: int, with_libraries: bool) -> bytes:

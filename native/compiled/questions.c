@@ -19,14 +19,15 @@ static uint64_t digest(const char *text) {
     return hash;
 }
 
-/* The answer in a file; none if the file is not there or is empty. */
-static Answer read_answer(const char *path) {
+/* Read the answer in a file; 0 if the file is not there. An empty file, which cannot be mapped, says that there is nothing. */
+static int read_answer(const char *path, Answer *answer) {
     struct stat about;
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return (Answer){0};
+    if (file < 0) return 0;
     void *data = fstat(file, &about) ? MAP_FAILED : mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
     close(file);
-    return data == MAP_FAILED ? (Answer){0} : (Answer){data, (size_t)about.st_size};
+    if (data != MAP_FAILED) *answer = (Answer){data, (size_t)about.st_size};
+    return 1;
 }
 
 /* Write a question under a name of our own and then rename it, so that the recorder sees whole questions only. */
@@ -44,12 +45,11 @@ static int write_question(const char *path, const char *text) {
 Answer question_ask(const char *text) {
     char path[sizeof recording.spool + 32];
     snprintf(path, sizeof path, "%s/answers/%016llx", recording.spool, (unsigned long long)digest(text));
-    Answer answer = read_answer(path);
-    if (answer.data || !write_question(path, text)) return answer;
-    for (int waited = 0; waited < TIMEOUT_US && !answer.data; waited += POLL_US) {
+    Answer answer = {0};
+    if (read_answer(path, &answer) || !write_question(path, text)) return answer;
+    for (int waited = 0; waited < TIMEOUT_US && !read_answer(path, &answer); waited += POLL_US) {
         if (recording.recorder_pid && kill(recording.recorder_pid, 0) && errno == ESRCH) break;
         usleep(POLL_US);
-        answer = read_answer(path);
     }
     return answer;
 }

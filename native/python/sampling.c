@@ -13,8 +13,11 @@ int32_t sampling_enter(Thread *thread, Function *function, int *read) {
     if (!function->sampler && !(function->sampler = calloc(1, sizeof *function->sampler))) return -1;
     ReadingTime time = {
         clock_ns(&recording.clock) - recording.started_ns, recording.reading_ns, recording.settings.fake_clock};
-    if (function->is_observed) time.reading_ns = 0; /* the sample of observations is not made smaller */
     uint32_t size = skips_sample_size(numbers_of_components());
+    if (function->is_observed) { /* the sample of observations is not made smaller */
+        time.reading_ns = 0;
+        size = SKIPS_SAMPLE_SIZE;
+    }
     SamplerChoice choice = sampler_choose(function->sampler, &time, size, &thread->random_state);
     if (choice.is_bounded) define_sample(function, choice.bits);
     *read = choice.is_read;

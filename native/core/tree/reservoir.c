@@ -66,6 +66,11 @@ static void shrink(Arena *arena, BottomK *bottom, uint32_t size) {
 
 /* ---- the reservoirs of all functions ---- */
 
+/* The sample of observations stays as large as it is: they are what laws are learnt from. */
+static uint32_t uniform_size(const Tree *tree, const Function *function) {
+    return function->is_observed ? UNIFORM_SIZE : tree->uniform_size;
+}
+
 /* With many functions each keeps less. A bottom-k sample can be cut at any time: what is left is the smaller sample. */
 static void shrink_all(Tree *tree, uint32_t divisor) {
     tree->uniform_size /= divisor;
@@ -74,7 +79,7 @@ static void shrink_all(Tree *tree, uint32_t divisor) {
         Function *function = function_at(tree, number);
         for (unsigned at = 0; function && function->reservoir && at <= STRATA; at++)
             if (function->reservoir[at])
-                shrink(&tree->arena, function->reservoir[at], at ? tree->stratum_size : tree->uniform_size);
+                shrink(&tree->arena, function->reservoir[at], at ? tree->stratum_size : uniform_size(tree, function));
     }
 }
 
@@ -152,7 +157,7 @@ void reservoir_take(Tree *tree, Function *function, uint64_t sequence, const Inv
     if (!in_uniform && !in_stratum) return;
     Sample *sample = copy(tree, sequence, completed, in_uniform);
     if (!sample) return;
-    if (in_uniform) keep(arena, uniform, tree->uniform_size, (SampleEntry){(uint64_t)completed->key, sequence, sample});
+    if (in_uniform) keep(arena, uniform, uniform_size(tree, function), (SampleEntry){(uint64_t)completed->key, sequence, sample});
     if (in_stratum) keep(arena, stratified, tree->stratum_size, (SampleEntry){key, sequence, sample});
     release(arena, sample); /* the copy's own reference, which it had while both parts took theirs */
 }

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -35,6 +36,9 @@ from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import Experiment, discard
 
+PREPARE_S: Final = 300.0
+"""Time in which the code has to be prepared: decoding a large library takes half a minute when it is met first."""
+
 
 def record_native(
     experiment: Experiment,
@@ -50,6 +54,7 @@ def record_native(
     if BRANCHES in settings.collect:
         require_branches(program.executable)
     tracer = injecting_tracer(program.executable, Globs(settings.select, settings.exclude, settings.per))
+    tracer.answerer.prepare(program.executable)
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     spool, seed = claim.folder.resolve() / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
     reader = tracer.reader(spool, seed)
@@ -65,7 +70,7 @@ def record_native(
             started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
             try:
                 thread = start_thread(program, library, given)
-                await_begin(reader, program.pid, thread.failure)
+                await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
                 patching.rows = _jumps(reader, spool, program.pid)
                 patching.enable()
                 cpu_ns = read_on(reader, program.pid, relay, seconds)

@@ -47,30 +47,36 @@ class Patching:
     def _write(self, column: Literal["jump", "original"]) -> None:
         if not len(self.rows):
             return
-        begun = time.perf_counter()
-        with (
-            _all_stopped(self.pid) as threads,
-            (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as memory,
-        ):
-            if column == "jump":
-                for thread in threads:
-                    self._leave(thread)
-            for first, block in self._blocks(memory.fileno(), column):
-                os.pwrite(memory.fileno(), block, first)
+        with (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as file:
+            memory = file.fileno()
+            prepared = [(part, *self._changed(memory, part, column)) for part in self._parts()]
+            begun = time.perf_counter()
+            with _all_stopped(self.pid) as threads:
+                if column == "jump":
+                    for thread in threads:
+                        self._leave(thread)
+                for part, before, block in prepared:
+                    first = int(part["address"][0])
+                    if os.pread(memory, len(before), first) != before:  # something else changed code meanwhile
+                        _, block = self._changed(memory, part, column)
+                    os.pwrite(memory, block, first)
         self.stopped_ms = max(self.stopped_ms, (time.perf_counter() - begun) * 1e3)
 
-    def _blocks(self, memory: int, column: str) -> Iterator[tuple[int, bytes]]:
-        """(address, new bytes) of stretches of code that hold jumps. A function that is not as expected stays as it is."""
-        other = "original" if column == "jump" else "jump"
+    def _parts(self) -> list[NDArray[np.void]]:
+        """The jumps, by stretch of code that is read and written at once."""
         starts = self.rows["address"].astype(np.int64)
-        for part in np.split(self.rows, np.flatnonzero(np.diff(starts) > _GAP) + 1):
-            first = int(part["address"][0])
-            block = bytearray(os.pread(memory, int(part["address"][-1]) + JUMP["jump"].itemsize - first, first))
-            for address, size, _, original, jump in part.tolist():
-                at, texts = address - first, {"original": original, "jump": jump}
-                if block[at : at + size] == texts[other][:size]:
-                    block[at : at + size] = texts[column][:size]
-            yield first, bytes(block)
+        return np.split(self.rows, np.flatnonzero(np.diff(starts) > _GAP) + 1)
+
+    def _changed(self, memory: int, part: NDArray[np.void], column: str) -> tuple[bytes, bytes]:
+        """The bytes of a stretch of code, and what they are to be. A function that is not as expected stays as it is."""
+        other, first = "original" if column == "jump" else "jump", int(part["address"][0])
+        before = os.pread(memory, int(part["address"][-1]) + JUMP["jump"].itemsize - first, first)
+        block = bytearray(before)
+        for address, size, _, original, jump in part.tolist():
+            at, texts = address - first, {"original": original, "jump": jump}
+            if block[at : at + size] == texts[other][:size]:
+                block[at : at + size] = texts[column][:size]
+        return before, bytes(block)
 
     def _leave(self, thread: StoppedThread) -> None:
         """Have a thread go on until it is not between the first and the last byte of a jump."""

@@ -204,21 +204,27 @@ def _begin(
     return thread.stopped_ms
 
 
-def await_begin(reader: NativeReader, pid: int, failure: Callable[[], str]) -> None:
-    """Return when the recording has begun; TargetError if it does not."""
+def await_begin(
+    reader: NativeReader,
+    pid: int,
+    failure: Callable[[], str],
+    seconds: float = BEGIN_S,
+    waits_for: str = "no thread of it gave up the interpreter's lock (a long call into C?)",
+) -> None:
+    """Return when the recording has begun; TargetError if it does not within these seconds, with what it ``waits_for``."""
 
     def is_settled() -> bool:
         known = definitions(reader)
         return bool(known.started or known.failed or not is_running(pid) or failure())
 
-    settled = read_until(reader, is_settled, BEGIN_S)
+    settled = read_until(reader, is_settled, seconds)
     known = definitions(reader)
     if known.started:
         return
     if why := known.failed or failure():
         raise TargetError(f"process {pid}", why, "perflaw doctor")
     if not settled:
-        why = f"for {BEGIN_S:g} s no thread of it gave up the interpreter's lock (a long call into C?)"
+        why = f"for {seconds:g} s {waits_for}"
         raise TargetError(f"process {pid}", why, f"perflaw attach {pid}")
     raise TargetError(*ended(pid))
 

@@ -31,6 +31,11 @@ class Answerer:
     _known: dict[str, bytes] = field(default_factory=dict)
     """Question → its answer."""
 
+    def prepare(self, module: Path) -> None:
+        """Work out what a program will ask about a file, which may take seconds, before it waits for the answer."""
+        for text in (f"patches {module}", f"functions {module}")[: 1 + bool(self.globs)]:
+            self._known[text] = self._answer(text)
+
     def answer(self, spool: Path) -> None:
         """Answer the questions that have come since the last call."""
         with suppress(OSError):  # the program removed its spool, or a full disk: what waits for the answer gives up

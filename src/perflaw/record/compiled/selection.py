@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +42,7 @@ class Globs:
     """The function of which each call is an observation, or its end after ``::``; empty: none. It is recorded in any case."""
 
     def __bool__(self) -> bool:
-        return bool(self.select or self.exclude)
+        return bool(self.select or self.exclude or self.per)
 
     def wants(self, names: Iterable[str]) -> bool:
         """Whether a function that has these names is recorded."""
@@ -79,8 +79,17 @@ def chosen(named: Mapping[int, SizeAndNames], globs: Globs) -> bytes:
     return head.tobytes() + places.tobytes()
 
 
-def functions(module: Path) -> dict[int, SizeAndNames]:
+def functions(module: Path) -> Mapping[int, SizeAndNames]:
     """The functions of a file by their offset where it is loaded; empty if it cannot be read."""
+    try:
+        about = module.stat()
+    except OSError:
+        return {}
+    return _functions(module, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _functions(module: Path, size: int, time: int) -> Mapping[int, SizeAndNames]:
     with open_elf(module) as elf:
         if elf is None:
             return {}

@@ -100,7 +100,6 @@ class TreeBuilder:
         """Number of a function → number of its component, where they differ."""
         self.contexts = CallingContexts(self.lanes, limits.nodes)
         self.moments = MomentSums(self.lanes, limits)
-        self.reservoirs = Reservoirs(seed, limits.components)
         self.longest = LongestCalls(limits.spans)
         self.paths: PathBuilder | None = None
         self.threads: dict[int, ThreadStacks] = {}
@@ -109,6 +108,7 @@ class TreeBuilder:
         """Frame → suspended generator or coroutine."""
         self.observed: set[int] = set()
         """Functions of which the outermost invocations are observations."""
+        self.reservoirs = Reservoirs(seed, limits.components, self.observed)
         self.totals: dict[int, list[int]] = {}
         self.selves: dict[int, list[int]] = {}
         self.calls = self.folded = 0

@@ -6,6 +6,8 @@ several runs merge in any order to the same result. A stratum is a power of two 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from perflaw.record.tree.call_tree import SampledCall
 from perflaw.record.tree.records import CPU_LANE, TIME_LANE
 from perflaw.record.tree.stacks import Invocation
@@ -97,21 +99,24 @@ class Reservoir:
 class Reservoirs:
     """The samples of all functions: fewer of each if there are more than ``many`` functions."""
 
-    def __init__(self, seed: int, many: int) -> None:
-        self.seed, self.many = seed, many
+    def __init__(self, seed: int, many: int, observed: Collection[int] = ()) -> None:
+        """``observed``: functions of which each outermost invocation is an observation."""
+        self.seed, self.many, self.observed = seed, many, observed
         self.sizes = sample_sizes(0, many)
         self.of: dict[int, Reservoir] = {}
         """Function → its samples."""
 
     def offer(self, code: int, sequence: int, invocation: Invocation) -> None:
-        """Consider a completed invocation of function ``code``."""
+        """Consider a completed invocation of function ``code``. The uniform sample of observations stays as large as it is."""
         reservoir = self.of.get(code)
         if reservoir is None:
             sizes = sample_sizes(len(self.of) + 1, self.many)
             if sizes != self.sizes:
                 self.sizes = sizes
-                for each in self.of.values():
-                    each.shrink(sizes)
+                for number, each in self.of.items():
+                    each.shrink((each.uniform.size if number in self.observed else sizes[0], sizes[1]))
+            if code in self.observed:
+                sizes = sample_sizes(0, self.many)[0], sizes[1]
             reservoir = self.of[code] = Reservoir(self.seed, sizes)
         reservoir.offer(sequence, invocation)
 

@@ -186,10 +186,11 @@ def _by_registers(module: Path, index: _FileIndex, number: int, _: bool) -> byte
             return _NOTHING
         code = code_of(elf)
         calls = []
-        for behind in index.returns_of(number):
+        for behind in index.returns_of(number)[::2]:  # at its entry; what it returns has no type
             start = behind - 1
             features = argument_features(code.at(start, WINDOW), start, index.base or MOST_SMALL)
             calls.append(HookCall(behind - index.base, 0, features))
+            calls.append(HookCall(behind + 1 - index.base, 0, ()))
         return table_of(calls)
 
 

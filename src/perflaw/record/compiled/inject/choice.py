@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from perflaw.record.compiled.elf import SYSTEM
-from perflaw.record.compiled.inject.tables import module_patches
+from perflaw.record.compiled.inject.tables import NO_PATCHES, module_patches
 from perflaw.record.compiled.selection import Globs, SizeAndNames, functions
 
 PROGRAM, LIBRARIES = "program", "libraries"
 """What a program asks patches for: itself, or also the libraries that it loads."""
 _MOST_NAMED: Final = 3
 """Functions named for each reason."""
+
+
+def nameless(module: Path, offset: int) -> str:
+    """What a function is called that no symbol names."""
+    return f"{module.name}+{offset:#x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,9 @@ class Injection:
     def table(self, module: Path) -> bytes:
         """The table of patches for a loaded file. Programs of the system that the program starts are left alone."""
         if not self.globs.select and module != self.program and str(module).startswith(SYSTEM):
-            return b""
+            return NO_PATCHES
+        if module != self.program and not self._may_have(module):  # decoding it would take long
+            return NO_PATCHES
         patches, named = module_patches(module), self.functions(module)
         wanted = {offset for offset in patches.patchable if self.globs.wants(named[offset][1])}
         if module not in self._patched:
@@ -47,12 +55,18 @@ class Injection:
                     self._refused.setdefault(reason, []).append(min(named[offset][1], key=len))
         return patches.table(wanted)
 
+    def _may_have(self, module: Path) -> bool:
+        """Whether a library may have functions that are wanted; those without a name are known only when it is decoded."""
+        names = chain.from_iterable(names for _, names in functions(module).values())
+        is_placed = any("+" in glob for glob in self.globs.select)
+        return is_placed or any(self.globs.wants([name]) for name in (*names, nameless(module, 0)))
+
     def functions(self, module: Path) -> dict[int, SizeAndNames]:
         """The functions of a file by offset; those that no symbol names are named by their place."""
-        patches, named = module_patches(module), functions(module)
+        patches, named = module_patches(module), dict(functions(module))
         for offset in [*patches.patchable, *patches.refusals]:
             if offset not in named:
-                named[offset] = 0, frozenset([f"{module.name}+{offset:#x}"])
+                named[offset] = 0, frozenset([nameless(module, offset)])
         return named
 
     def described(self) -> str:

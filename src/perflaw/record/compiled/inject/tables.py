@@ -74,6 +74,10 @@ _NOTHING: Final = ModulePatches(
 )
 
 
+NO_PATCHES: Final = _NOTHING.table(())
+"""The table of a file in which nothing is patched."""
+
+
 def module_patches(module: Path) -> ModulePatches:
     """The patches of a file; none if it cannot be read or is of another machine."""
     try:

@@ -65,24 +65,26 @@ def record_native(
     with SignalRelay() as relay, claim:
         shutil.copy(tracer.file, library)
         patching = Patching(program.pid, np.empty(0, JUMP))
-        with lock(spool) as held:
-            given = {**settings.for_tracer(spool, seed), "LOCK": str(held), "INJECT": tracer.injects}
-            started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
-            try:
-                thread = start_thread(program, library, given)
-                await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
-                patching.rows = _jumps(reader, spool, program.pid)
-                patching.enable()
-                cpu_ns = read_on(reader, program.pid, relay, seconds)
-            except BaseException:
-                discard(claim.folder)
-                raise
-            finally:
-                with suppress(OSError, TargetError):  # it has ended, also just now: what completed is kept
-                    if is_running(program.pid):
-                        patching.disable()
-        wall_ns = time.perf_counter_ns() - begun
-        read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
+        try:
+            with lock(spool) as held:
+                given = {**settings.for_tracer(spool, seed), "LOCK": str(held), "INJECT": tracer.injects}
+                started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
+                try:
+                    thread = start_thread(program, library, given)
+                    await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
+                    patching.rows = _jumps(reader, spool, program.pid)
+                    patching.enable()
+                    cpu_ns = read_on(reader, program.pid, relay, seconds)
+                except BaseException:
+                    discard(claim.folder)
+                    raise
+            # The recording ends before the jumps go: a call within which calls were missed must not end in it.
+            wall_ns = time.perf_counter_ns() - begun
+            read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
+        finally:
+            with suppress(OSError, TargetError):  # it has ended, also just now: what completed is kept
+                if is_running(program.pid):
+                    patching.disable()
         relay.ended, alive = True, is_running(program.pid)
         execution = Execution(program.argv, program.name, started, wall_ns, None, cpu_ns=cpu_ns)
         context = RunContext(

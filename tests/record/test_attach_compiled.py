@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from perflaw.record.attach.patching import left_behind
 from perflaw.store.experiment import Recording, open_experiment
 from tests.conftest import Run
 from tests.record.test_hooks import built, calls, paths
@@ -95,11 +96,29 @@ def attached(process: subprocess.Popen[str], folder: Path) -> subprocess.Popen[b
     return recorder
 
 
-def test_a_recorder_that_is_killed_leaves_the_program_running(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+def test_the_jumps_of_a_killed_recorder_harm_nobody_and_the_next_one_takes_them_back(
+    perflaw: Run, busy: Path, tmp_path: Path
+) -> None:
     with running(busy) as process:
+        before = code(process)
         with attached(process, tmp_path) as recorder:
             recorder.kill()
-        time.sleep(0.2)
+        wait_until(lambda: len(left_behind(process.pid)) > 0)
+        assert code(process) != before
+        perflaw("attach", process.pid, "--seconds", "0.5")
+        assert code(process) == before
+    [recording] = recordings(tmp_path)
+    assert all(calls(recording).get(name, 0) > 0 for name in RETURNING)
+
+
+def test_a_handler_that_interrupts_the_first_instructions_of_a_function_returns_to_them(tmp_path: Path) -> None:
+    with running(built(tmp_path, "interrupted.c", "-O2", "-pthread")) as process:
+        with attached(process, tmp_path) as recorder:
+            process.stdin.write("\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+            assert process.stdout.readline() == "returned\n"  # type: ignore[union-attr]
+            recorder.send_signal(signal.SIGINT)
+    assert set(calls(recordings(tmp_path)[0])) >= {"other"}
 
 
 def test_what_completed_is_kept_when_the_program_is_killed(perflaw: Run, busy: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,6 +16,7 @@
 #include "compiled/process.h"
 #include "compiled/settings.h"
 #include "compiled/threads.h"
+#include "mirror.h"
 #include "modules.h"
 
 /* ---- started by the recorder ---- */
@@ -39,6 +41,7 @@ static int jumps_file = -1;
 static const char *hand_over(const Module *module, const Jump *jumps, size_t count) {
     (void)module;
     size_t size = count * sizeof *jumps;
+    jumps_note(jumps, count, sizeof *jumps);
     return write(jumps_file, jumps, size) == (ssize_t)size ? NULL : "cannot write to the spool";
 }
 
@@ -69,6 +72,7 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
     while (!trouble && file >= 0 && flock(file, LOCK_SH)) continue; /* until the recorder releases it, or dies */
     if (file >= 0) close(file);
     process_finish();
+    jumps_end(sizeof(Jump), offsetof(Jump, original));
     threads_drop_rings();
     return NULL;
 }

@@ -1,6 +1,7 @@
 #include "mirror.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -15,11 +16,18 @@
 /* A process may have several copies of this library, because each recording of one that runs already brings its own. They share
  * the mirror, and find each other by a directory at a fixed address. */
 #define DIRECTORY ((Directory *)(MIRROR_DISTANCE - ((uintptr_t)1 << 32)))
-#define MAGIC 0x315249444d465250ull /* "PRFMDIR1" */
-enum { MAX_COPIES = 1024, MAX_PIECES = 15000 };
+#define MAGIC 0x325249444d465250ull /* "PRFMDIR2" */
+enum { MAX_COPIES = 1024, MAX_PIECES = 15000, MAX_JUMP_TABLES = 1024, COMPARED = 5 };
 
+/* The jumps that one copy had written into one file. */
+typedef struct JumpTable {
+    uint64_t rows, count, is_over; /* rows: their address; count: 0 if the entry is free; is_over: nobody records by them */
+} JumpTable;
+
+/* record/attach/patching.py reads it. */
 typedef struct Directory {
     uint64_t magic, copy_count, piece_count;
+    JumpTable jumps[MAX_JUMP_TABLES];
     uintptr_t leaves[MAX_COPIES]; /* the exit stub of each copy */
     uint64_t pieces[MAX_PIECES];  /* numbers of the pieces that are mapped */
 } Directory;
@@ -84,4 +92,42 @@ __attribute__((noinline)) int mirror_reach(Thread *thread, uintptr_t slot) {
     pthread_mutex_unlock(&lock);
     signals_release(&before);
     return thread->mirrored <= slot;
+}
+
+/* ---- jumps of earlier recordings ---- */
+
+static JumpTable *mine[MAX_COPIES]; /* the tables of this copy */
+static int mine_count;
+
+void jumps_note(const void *rows, uint64_t count, uint64_t row_size) {
+    JumpTable *table = directory->jumps, *end = table + MAX_JUMP_TABLES;
+    while (table < end && table->count) table++;
+    if (!count || table == end || mine_count == MAX_COPIES) return;
+    void *copy = mmap(NULL, count * row_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED) return;
+    memcpy(copy, rows, count * row_size);
+    *table = (JumpTable){(uintptr_t)copy, count, 0};
+    mine[mine_count++] = table;
+}
+
+/* The file may have been unloaded, so the kernel reads. */
+static int is_taken_back(const char *row, uint64_t original) {
+    char now[COMPARED];
+    struct iovec to = {now, sizeof now}, from = {*(void *const *)row, sizeof now};
+    long size = syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul);
+    return size != (long)sizeof now || !memcmp(now, row + original, sizeof now);
+}
+
+void jumps_end(uint64_t row_size, uint64_t original) {
+    for (int at = 0; at < mine_count; at++) {
+        JumpTable *table = mine[at];
+        const char *rows = (const char *)(uintptr_t)table->rows;
+        if (is_taken_back(rows, original)) {
+            munmap((void *)(uintptr_t)table->rows, table->count * row_size);
+            *table = (JumpTable){0};
+        } else {
+            table->is_over = 1;
+        }
+    }
+    mine_count = 0;
 }

@@ -2,7 +2,7 @@
 
 A new thread of the program loads a copy of the library, so that each recording has a state of its own, prepares the stubs and
 hands the recorder the jumps to them. The recorder writes these while all threads are stopped, and takes them back at the end.
-If the recorder is killed, the jumps stay, and what they lead to records no more.
+If the recorder is killed, the jumps stay, and what they lead to records no more, until the next one takes them back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from perflaw.errors import TargetError
 from perflaw.record.attach.injection import start_thread
-from perflaw.record.attach.patching import JUMP, Patching
+from perflaw.record.attach.patching import JUMP, Patching, left_behind
 from perflaw.record.attach.process import NativeProgram
 from perflaw.record.attach.session import END_S, Attached, await_begin, definitions, lock, read_on, read_until
 from perflaw.record.compiled.branches import require_branches
@@ -70,6 +70,8 @@ def record_native(
                 given = {**settings.for_tracer(spool, seed), "LOCK": str(held), "INJECT": tracer.injects}
                 started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
                 try:
+                    earlier = Patching(program.pid, left_behind(program.pid))
+                    earlier.disable()
                     thread = start_thread(program, library, given)
                     await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
                     patching.rows = _jumps(reader, spool, program.pid)
@@ -93,7 +95,7 @@ def record_native(
         )  # fmt: skip
         outcome = save_recording(context, execution, reader.finish(program.pid))
         return Attached(
-            replace(outcome, interrupted=relay.received), max(thread.stopped_ms, patching.stopped_ms), alive
+            replace(outcome, interrupted=relay.received), max(thread.stopped_ms, patching.stopped_ms, earlier.stopped_ms), alive
         )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import struct
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -23,6 +24,16 @@ _GAP: Final = 1 << 16
 """Bytes between jumps that are written at once."""
 _STEPS: Final = 64
 """Instructions that a thread may need to leave the first ones of a function."""
+_TRIES, _PAUSE_S = 20, 0.005
+"""A function that a signal handler has interrupted in its first instructions is tried again so often, after this time."""
+_MAX_STACK: Final = 1 << 24
+"""Bytes of a thread's stack that are searched for such functions."""
+_DIRECTORY: Final = 0x100000000000 - (1 << 32)
+"""Where ``Directory`` of native/compiled/inject/mirror.c lies in a process that code was injected into."""
+_DIRECTORY_HEAD: Final = struct.Struct("<QQQ")
+_DIRECTORY_MAGIC: Final = int.from_bytes(b"PRFMDIR2", "little")
+_JUMP_TABLE: Final = np.dtype([("rows", "<u8"), ("count", "<u8"), ("is_over", "<u8")])
+_JUMP_TABLES: Final = 1024
 
 
 @dataclass(slots=True)
@@ -45,8 +56,13 @@ class Patching:
         self._write("original")
 
     def _write(self, column: Literal["jump", "original"]) -> None:
-        if not len(self.rows):
-            return
+        for last in (*[False] * (_TRIES - 1), True):
+            if not len(self.rows) or self._try_to_write(column, last):
+                return
+            time.sleep(_PAUSE_S)
+
+    def _try_to_write(self, column: Literal["jump", "original"], last: bool) -> bool:
+        """Whether it is done. If it is the last try, functions that a handler has interrupted stay as they are."""
         with (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as file:
             memory = file.fileno()
             prepared = [(part, *self._changed(memory, part, column)) for part in self._parts()]
@@ -55,12 +71,32 @@ class Patching:
                 if column == "jump":
                     for thread in threads:
                         self._leave(thread)
+                    interrupted = self._interrupted(threads, memory)
+                    if interrupted.any():
+                        if not last:
+                            return False
+                        self.rows = self.rows[~interrupted]
+                        prepared = [(part, *self._changed(memory, part, column)) for part in self._parts() if len(part)]
                 for part, before, block in prepared:
                     first = int(part["address"][0])
                     if os.pread(memory, len(before), first) != before:  # something else changed code meanwhile
                         _, block = self._changed(memory, part, column)
                     os.pwrite(memory, block, first)
         self.stopped_ms = max(self.stopped_ms, (time.perf_counter() - begun) * 1e3)
+        return True
+
+    def _interrupted(self, threads: list[StoppedThread], memory: int) -> NDArray[np.bool_]:
+        """Which functions a thread will go on in between the first and the last byte of a jump, when a signal handler returns.
+
+        The kernel has put the place where it goes on to the thread's stack. No call returns to there.
+        """
+        first, sizes = self.rows["address"].astype(np.int64), self.rows["size"].astype(np.int64)
+        found = np.zeros(len(first), np.bool_)
+        for words in (_stack_words(thread, memory) for thread in threads):
+            near = words[(words > first[0]) & (words < first[-1] + sizes[-1])]
+            at = np.searchsorted(first, near, "left") - 1
+            found[at[near - first[at] < sizes[at]]] = True
+        return found
 
     def _parts(self) -> list[NDArray[np.void]]:
         """The jumps, by stretch of code that is read and written at once."""
@@ -87,6 +123,33 @@ class Patching:
                 return
             thread.step()
         raise TargetError(f"process {self.pid}", "a thread does not leave the beginning of a function", "try it again")
+
+
+def _stack_words(thread: StoppedThread, memory: int) -> NDArray[np.int64]:
+    """The words of a thread's stack, from its innermost call outwards."""
+    low = thread.stack() // 8 * 8
+    with (Path("/proc") / str(thread.pid) / "maps").open() as maps:
+        for line in maps:
+            begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if begin <= low < end:
+                with suppress(OSError):  # a guard page
+                    content = os.pread(memory, min(end - low, _MAX_STACK), low)
+                    return np.frombuffer(content[: len(content) // 8 * 8], "<i8")
+    return np.empty(0, np.int64)
+
+
+def left_behind(pid: int) -> NDArray[np.void]:
+    """The jumps that recorders have written which were killed, rows ``JUMP`` in order of address."""
+    tables: list[NDArray[np.void]] = []
+    with suppress(OSError), (Path("/proc") / str(pid) / "mem").open("rb", buffering=0) as memory:
+        size = _DIRECTORY_HEAD.size + _JUMP_TABLES * _JUMP_TABLE.itemsize
+        content = os.pread(memory.fileno(), size, _DIRECTORY)
+        if len(content) == size and _DIRECTORY_HEAD.unpack_from(content)[0] == _DIRECTORY_MAGIC:
+            for rows, count, is_over in np.frombuffer(content, _JUMP_TABLE, offset=_DIRECTORY_HEAD.size).tolist():
+                if count and is_over:
+                    tables.append(np.frombuffer(os.pread(memory.fileno(), count * JUMP.itemsize, rows), JUMP))
+    found = np.concatenate([np.empty(0, JUMP), *tables])
+    return found[np.argsort(found["address"], kind="stable")]
 
 
 @contextmanager

@@ -112,12 +112,14 @@ def test_the_jumps_of_a_killed_recorder_harm_nobody_and_the_next_one_takes_them_
 
 
 def test_a_handler_that_interrupts_the_first_instructions_of_a_function_returns_to_them(tmp_path: Path) -> None:
-    with running(built(tmp_path, "interrupted.c", "-O2", "-pthread")) as process:
-        with attached(process, tmp_path) as recorder:
-            process.stdin.write("\n")  # type: ignore[union-attr]
-            process.stdin.flush()  # type: ignore[union-attr]
-            assert process.stdout.readline() == "returned\n"  # type: ignore[union-attr]
-            recorder.send_signal(signal.SIGINT)
+    with (
+        running(built(tmp_path, "interrupted.c", "-O2", "-pthread")) as process,
+        attached(process, tmp_path) as recorder,
+    ):
+        process.stdin.write("\n")  # type: ignore[union-attr]
+        process.stdin.flush()  # type: ignore[union-attr]
+        assert process.stdout.readline() == "returned\n"  # type: ignore[union-attr]
+        recorder.send_signal(signal.SIGINT)
 
 
 def test_what_completed_is_kept_when_the_program_is_killed(perflaw: Run, busy: Path, tmp_path: Path) -> None:

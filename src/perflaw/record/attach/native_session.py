@@ -95,7 +95,9 @@ def record_native(
         )  # fmt: skip
         outcome = save_recording(context, execution, reader.finish(program.pid))
         return Attached(
-            replace(outcome, interrupted=relay.received), max(thread.stopped_ms, patching.stopped_ms, earlier.stopped_ms), alive
+            replace(outcome, interrupted=relay.received),
+            max(thread.stopped_ms, patching.stopped_ms, earlier.stopped_ms),
+            alive,
         )
 
 

@@ -41,7 +41,7 @@ static int jumps_file = -1;
 static const char *hand_over(const Module *module, const Jump *jumps, size_t count) {
     (void)module;
     size_t size = count * sizeof *jumps;
-    jumps_note(jumps, count, sizeof *jumps);
+    jumps_note(jumps, count, sizeof *jumps, offsetof(Jump, original));
     return write(jumps_file, jumps, size) == (ssize_t)size ? NULL : "cannot write to the spool";
 }
 

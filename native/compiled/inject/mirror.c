@@ -99,8 +99,23 @@ __attribute__((noinline)) int mirror_reach(Thread *thread, uintptr_t slot) {
 static JumpTable *mine[MAX_COPIES]; /* the tables of this copy */
 static int mine_count;
 
-void jumps_note(const void *rows, uint64_t count, uint64_t row_size) {
+/* The file may have been unloaded, so the kernel reads. */
+static int is_taken_back(const char *row, uint64_t original) {
+    char now[COMPARED];
+    struct iovec to = {now, sizeof now}, from = {*(void *const *)row, sizeof now};
+    long size = syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul);
+    return size != (long)sizeof now || !memcmp(now, row + original, sizeof now);
+}
+
+static void forget(JumpTable *table, uint64_t row_size) {
+    munmap((void *)(uintptr_t)table->rows, table->count * row_size);
+    *table = (JumpTable){0};
+}
+
+void jumps_note(const void *rows, uint64_t count, uint64_t row_size, uint64_t original) {
     JumpTable *table = directory->jumps, *end = table + MAX_JUMP_TABLES;
+    for (JumpTable *old = table; old < end; old++)
+        if (old->is_over && is_taken_back((const char *)(uintptr_t)old->rows, original)) forget(old, row_size);
     while (table < end && table->count) table++;
     if (!count || table == end || mine_count == MAX_COPIES) return;
     void *copy = mmap(NULL, count * row_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -110,24 +125,12 @@ void jumps_note(const void *rows, uint64_t count, uint64_t row_size) {
     mine[mine_count++] = table;
 }
 
-/* The file may have been unloaded, so the kernel reads. */
-static int is_taken_back(const char *row, uint64_t original) {
-    char now[COMPARED];
-    struct iovec to = {now, sizeof now}, from = {*(void *const *)row, sizeof now};
-    long size = syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul);
-    return size != (long)sizeof now || !memcmp(now, row + original, sizeof now);
-}
-
 void jumps_end(uint64_t row_size, uint64_t original) {
     for (int at = 0; at < mine_count; at++) {
         JumpTable *table = mine[at];
         const char *rows = (const char *)(uintptr_t)table->rows;
-        if (is_taken_back(rows, original)) {
-            munmap((void *)(uintptr_t)table->rows, table->count * row_size);
-            *table = (JumpTable){0};
-        } else {
-            table->is_over = 1;
-        }
+        if (is_taken_back(rows, original)) forget(table, row_size);
+        else table->is_over = 1;
     }
     mine_count = 0;
 }

@@ -28,10 +28,11 @@ int mirror_reach(Thread *thread, uintptr_t slot);
 /* In a forked child. */
 void mirror_forget(void);
 
-/* Keep a copy of these rows (Jump of patches.h), so that a later recorder finds the jumps of one that was killed. */
-void jumps_note(const void *rows, uint64_t count, uint64_t row_size);
-/* The recording is over. Forget the rows if the first jump, whose row begins with its address, is taken back: its place holds
- * these bytes at `original` of the row again. */
+/* Keep a copy of these rows (Jump of patches.h), so that a later recorder finds the jumps of one that was killed. A row begins
+ * with the address of its jump, and at `original` has the bytes that belong there. What was kept of earlier recordings and is
+ * taken back is forgotten. */
+void jumps_note(const void *rows, uint64_t count, uint64_t row_size, uint64_t original);
+/* The recording is over: a later recorder may take its jumps back. */
 void jumps_end(uint64_t row_size, uint64_t original);
 
 #endif

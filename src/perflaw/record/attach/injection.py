@@ -403,10 +403,6 @@ class StoppedThread:
         """The top of its stack."""
         return int(self._registers().rsp)
 
-    def stack(self) -> int:
-        """Where its stack stands."""
-        return int(self._registers().rsp)
-
     def step(self) -> None:
         """Have it execute one instruction. A signal that comes meanwhile is given to the program when it goes on."""
         _ptrace(_SINGLESTEP, self.thread)

@@ -127,7 +127,7 @@ class Patching:
 
 def _stack_words(thread: StoppedThread, memory: int) -> NDArray[np.int64]:
     """The words of a thread's stack, from its innermost call outwards."""
-    low = thread.stack() // 8 * 8
+    low = thread.stack_pointer() // 8 * 8
     with (Path("/proc") / str(thread.pid) / "maps").open() as maps:
         for line in maps:
             begin, end = (int(part, 16) for part in line.split()[0].split("-"))

@@ -6,15 +6,6 @@
 
 enum { CALLS = 400, TRIALS = 15 };
 
-static void sort(int64_t *trials) {
-    for (int at = 1; at < TRIALS; at++)
-        for (int down = at; down && trials[down] < trials[down - 1]; down--) {
-            int64_t larger = trials[down - 1];
-            trials[down - 1] = trials[down];
-            trials[down] = larger;
-        }
-}
-
 /* Call an empty function that is injected, or the hooks of one as the program would: both at one depth of the stack. Readers
  * drop its records by their number. */
 __attribute__((noinline)) static void call(void *function) {
@@ -45,16 +36,16 @@ static int64_t between_stamps(const Thread *thread) {
     return calls ? sum / calls : 0;
 }
 
-/* Median over the trials of the time that one call takes. */
-static int64_t median_call_ns(void *function) {
-    int64_t trials[TRIALS];
+/* Time that one call takes: the shortest trial, as neighbours and interruptions only lengthen one. */
+static int64_t call_ns(void *function) {
+    int64_t shortest = INT64_MAX;
     for (int trial = 0; trial < TRIALS; trial++) {
         int64_t begun = clock_ns(&recording.clock);
         for (int at = 0; at < CALLS; at++) call(function);
-        trials[trial] = clock_ns(&recording.clock) - begun;
+        int64_t trial_ns = clock_ns(&recording.clock) - begun;
+        if (trial_ns < shortest) shortest = trial_ns;
     }
-    sort(trials);
-    return (trials[TRIALS / 2] + CALLS / 2) / CALLS;
+    return (shortest + CALLS / 2) / CALLS;
 }
 
 void calibrate(Thread *thread) {
@@ -64,10 +55,10 @@ void calibrate(Thread *thread) {
     recording.calibrated = NULL;
     if (!known || thread->stack_low > (uintptr_t)&known || thread->stack_high < (uintptr_t)&known) return;
     known->number = NOT_SELECTED;
-    int64_t skipped = median_call_ns(function);
+    int64_t skipped = call_ns(function);
     known->number = CALIBRATION;
     known->countdown = INT64_MAX;
-    int64_t whole = median_call_ns(function), inside = between_stamps(thread);
+    int64_t whole = call_ns(function), inside = between_stamps(thread);
     recording.enter_ns = inside < whole ? inside : whole / 2;
     recording.exit_ns = whole - recording.enter_ns;
     recording.skip_ns = skipped;

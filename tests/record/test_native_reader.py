@@ -10,6 +10,7 @@ from perflaw.record.manifest import Execution
 from perflaw.record.python.native_reader import NativeReader, is_running
 from perflaw.record.python.tracers import NativeTracer
 from perflaw.record.saving import RunContext, save_recording
+from perflaw.record.settings import RecordSettings
 from perflaw.record.tree.records import ENTER, DefinitionsReader
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import open_experiment
@@ -156,7 +157,9 @@ def concluded(tmp_path, library, *, selected=False):
     claim = RunClaim.with_spool(experiment, "planned", "df -h")
     spool = claim.folder / "spool"
     process = Execution(("python", "app.py", "--token", "x"), "app.py", "2026-01-01T00:00:00.000+00:00", 10**9, 0)
-    what = RunContext(claim, NativeTracer("r", library, library), {}, {"n": 5.0}, selected)
+    what = RunContext(
+        claim, NativeTracer("r", library, library), RecordSettings(select=("app.*",) * selected), {"n": 5.0}
+    )
 
     def conclude_it():
         return save_recording(what, process, NativeReader(spool, 1, library).finish(ROOT))

@@ -18,6 +18,7 @@ from perflaw.record.php.trace import CUT, TICK_NS, XdebugTrace, no_functions
 from perflaw.record.php.tracer import functions_of
 from perflaw.record.reader import RecordedProcess
 from perflaw.record.saving import RunContext, save_recording
+from perflaw.record.settings import RecordSettings
 from perflaw.record.tree.core import TreeTables
 from perflaw.record.tree.feed import TreeFeed
 from perflaw.record.tree.records import FEATURE, ProcessIdentity, TracerEnd, TracerStart
@@ -107,8 +108,9 @@ def import_trace(experiment: Experiment, path: Path, features: Mapping[str, floa
         run = int(claim.folder.name)
         found = _of_xdebug(xdebug, library, run) if xdebug else _of_calls(trace, path, library, run) if trace else None
         assert found
-        source, configuration = TraceSource(f"{found.tool} in {path.name}"), {"imported": path.name}
-        context = _TraceRecording(claim, source, configuration, features, clock_tick_ns=found.tick_ns)
+        source = TraceSource(f"{found.tool} in {path.name}")
+        about = {"imported": path.name}
+        context = _TraceRecording(claim, source, RecordSettings(), features, about, clock_tick_ns=found.tick_ns)
         outcome = save_recording(context, found.execution, found.processes)
     return ImportedTrace(outcome.run, outcome.children, found.notes)
 

@@ -16,6 +16,7 @@ from perflaw.errors import StoreError, TargetError
 from perflaw.record.manifest import Execution, child_execution, describe
 from perflaw.record.reader import RecordedProcess, RecordingSource
 from perflaw.record.secrets import MASK
+from perflaw.record.settings import RecordSettings
 from perflaw.record.tree.core import Export
 from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.tables import tabulate
@@ -69,28 +70,22 @@ class RunContext:
     """The folders of the run and its children, which are marked until all of them are kept."""
     source: RecordingSource
     """What recorded it."""
-    configuration: Mapping[str, str]
-    """Settings of the recorder."""
+    settings: RecordSettings
+    """What was asked for. A program in which none of the selected functions ran is not kept."""
     features: Mapping[str, float]
     """Features of the workload. They describe the whole execution, so children have them as well."""
-    selected: bool = False
-    """Whether functions were selected; a program in which none of them ran is not kept."""
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    """What else the configuration has: values of ``--vary``, the file of a trace."""
     workload: str = ""
     """Name of the workload."""
-    paths: tuple[str, ...] = ()
-    """Globs of functions whose durations by call path are kept, hot or not."""
-    only_paths: bool = False
-    """Whether they are kept of no other functions."""
-
-    keeps_arguments: bool = True
-    """Whether manifests have the arguments of the processes."""
     hidden: tuple[str, ...] = ()
     """Values of ``--vary`` that look like secrets."""
 
     def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
         """The manifest of one process of the run."""
-        run = describe(folder.name, execution, self.features, self.source, self.configuration, recorded)
-        if not self.keeps_arguments:
+        configuration = {**self.configuration, **self.settings.described()}
+        run = describe(folder.name, execution, self.features, self.source, configuration, recorded)
+        if not self.settings.keeps_arguments:
             run = replace(run, command=run.command[:1])
         for value in filter(None, self.hidden):
             run = replace(run, command=tuple(word.replace(value, MASK) for word in run.command))
@@ -122,7 +117,7 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
     # The program's own run is saved first, whatever happens to those of the children.
     kept: Path | None = _save(folder, _writer(context, run, program))
     children = _save_children(context, run, execution, known.started.clock, processes)
-    if context.selected and not run.functions and not children:
+    if context.settings.select and not run.functions and not children:
         discard(folder)
         kept = None
     places = program.counted.counts.locations if program.counted else ()
@@ -200,7 +195,7 @@ def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callabl
         if tick_ns is None:
             tick_ns = float(run.clock.tick_ns)
         about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
-        paths = path_tables(recorded, run, context.paths, about, context.only_paths)
+        paths = path_tables(recorded, run, context.settings.paths, about, context.settings.only_paths)
     tables = {**(paths or {}), **(probes or {}), **tables}
     counted = recorded.counted
 

@@ -90,13 +90,11 @@ def record_run(
         context = RunContext(
             claim,
             tracer,
-            configuration={**planned.varied, **dict.fromkeys(hidden, MASK), **settings.described()},
-            hidden=tuple(hidden.values()),
-            features={**features, **printed},
-            selected=bool(settings.select),
+            settings,
+            {**features, **printed},
+            configuration={**planned.varied, **dict.fromkeys(hidden, MASK)},
             workload=planned.workload,
-            paths=settings.paths,
-            keeps_arguments=settings.keeps_arguments,
+            hidden=tuple(hidden.values()),
         )
         processes = reader.finish(pid)
         if probes:

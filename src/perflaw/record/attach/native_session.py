@@ -12,7 +12,6 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -23,14 +22,23 @@ from perflaw.errors import TargetError
 from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import JUMP, Patching, left_behind
 from perflaw.record.attach.process import NativeProgram
-from perflaw.record.attach.session import END_S, Attached, await_begin, definitions, lock, read_on, read_until
+from perflaw.record.attach.session import (
+    END_S,
+    Attached,
+    Elapsed,
+    await_begin,
+    definitions,
+    keep,
+    lock,
+    read_on,
+    read_until,
+)
 from perflaw.record.compiled.branches import require_branches
 from perflaw.record.compiled.hooks import HooksReader, injecting_tracer
 from perflaw.record.compiled.selection import Globs
-from perflaw.record.manifest import Execution
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import is_running
-from perflaw.record.saving import RunContext, save_recording
+from perflaw.record.saving import RunContext
 from perflaw.record.settings import BRANCHES, PATHS, RecordSettings
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
@@ -87,18 +95,9 @@ def record_native(
             with suppress(OSError, TargetError):  # it has ended, also just now: what completed is kept
                 if is_running(program.pid):
                     patching.disable()
-        relay.ended, alive = True, is_running(program.pid)
-        execution = Execution(program.argv, program.name, started, wall_ns, None, cpu_ns=cpu_ns)
-        context = RunContext(
-            claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),
-            paths=settings.paths, only_paths=settings.only_paths, keeps_arguments=settings.keeps_arguments,
-        )  # fmt: skip
-        outcome = save_recording(context, execution, reader.finish(program.pid))
-        return Attached(
-            replace(outcome, interrupted=relay.received),
-            max(thread.stopped_ms, patching.stopped_ms, earlier.stopped_ms),
-            alive,
-        )
+        stopped_ms = max(thread.stopped_ms, patching.stopped_ms, earlier.stopped_ms)
+        context = RunContext(claim, tracer, settings, features)
+        return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
 
 
 def _jumps(reader: HooksReader, spool: Path, pid: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:

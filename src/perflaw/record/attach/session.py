@@ -18,7 +18,7 @@ from typing import Final
 from perflaw.errors import StoreError, TargetError
 from perflaw.record.attach.asking import ask, connect
 from perflaw.record.attach.injection import start_thread
-from perflaw.record.attach.process import RunningProgram, ended
+from perflaw.record.attach.process import NativeProgram, RunningProgram, ended
 from perflaw.record.build import Tell
 from perflaw.record.machine import cpu_ns_of
 from perflaw.record.manifest import Execution
@@ -126,14 +126,33 @@ def record_prepared(
             cpu_ns = read_on(reader, program.pid, relay, seconds)
         wall_ns = time.perf_counter_ns() - begun
         read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
-        relay.ended, alive = True, is_running(program.pid)
-        execution = Execution(program.argv, program.name, started, wall_ns, None, cpu_ns=cpu_ns)
-        context = RunContext(
-            claim, tracer, configuration=settings.described(), features=features, selected=bool(settings.select),
-            paths=settings.paths, only_paths=settings.only_paths, keeps_arguments=settings.keeps_arguments,
-        )  # fmt: skip
-        outcome = save_recording(context, execution, reader.finish(program.pid))
-        return Attached(replace(outcome, interrupted=relay.received), stopped_ms, alive)
+        context = RunContext(claim, tracer, settings, features)
+        return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """When a running program was recorded, and for how long."""
+
+    started: str
+    """When it began."""
+    wall_ns: int
+    """How long it was recorded."""
+    cpu_ns: int
+    """CPU time of the program meanwhile."""
+    stopped_ms: float
+    """How long its threads were stopped at most."""
+
+
+def keep(
+    context: RunContext, program: RunningProgram | NativeProgram, reader: NativeReader, relay: SignalRelay,
+    elapsed: Elapsed,
+) -> Attached:  # fmt: skip
+    """Keep the recording of a program from which the tracer has gone, or which has ended."""
+    relay.ended, alive = True, is_running(program.pid)
+    execution = Execution(program.argv, program.name, elapsed.started, elapsed.wall_ns, None, cpu_ns=elapsed.cpu_ns)
+    outcome = save_recording(context, execution, reader.finish(program.pid))
+    return Attached(replace(outcome, interrupted=relay.received), elapsed.stopped_ms, alive)
 
 
 def _tracer(program: RunningProgram, tell: Tell) -> NativeTracer:

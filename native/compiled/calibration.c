@@ -4,7 +4,9 @@
 #include "entry.h"
 #include "functions.h"
 
-enum { CALLS = 400, TRIALS = 15 };
+/* Trials are short, so that some fit between interruptions, and many, so that they outlast what a neighbour does for a moment:
+ * about a millisecond in all. */
+enum { CALLS = 200, TRIALS = 100 };
 
 /* Call an empty function that is injected, or the hooks of one as the program would: both at one depth of the stack. Readers
  * drop its records by their number. */

@@ -42,6 +42,6 @@ def test_the_printed_command_records_alone_what_recording_distorts(folder):
     assert not any(note.startswith("perturbed") for note in alone["notes"])
     [group] = alone["groups"]
     assert sum(group["counts"]) == 2400
-    # Recording its 1,500 calls takes far longer than the loop itself.
-    assert 1000 < group["durations"][2] < 20_000
+    # Its 1,500 calls take some 80 µs, and recording each of them as long again.
+    assert 20_000 < group["durations"][2] < 1_000_000
     assert "perflaw record" not in run_perflaw(folder, "mine", "-e", "default-alone").stdout

@@ -3,7 +3,9 @@
 
 volatile unsigned sum;
 
-__attribute__((noinline)) void step(unsigned i) { sum += i * i; }
+__attribute__((noinline)) void step(unsigned i) {
+    for (unsigned turn = 0; turn < 30; turn++) sum += i * turn;
+}
 
 __attribute__((noinline)) void grind(unsigned n) {
     for (unsigned i = 0; i < n; i++) step(i);

@@ -101,7 +101,7 @@ class NativeSampler:
 def _is_behind_call(before: bytes) -> bool:
     r"""Whether the seven bytes before an address may end with a call instruction.
 
-    >>> _is_behind_call(b"..\\xe8....") and _is_behind_call(b".....\\xff\\xd0"), _is_behind_call(b"......\\x90")
+    >>> _is_behind_call(b"..\xe8....") and _is_behind_call(b".....\xff\xd0"), _is_behind_call(b"......\x90")
     (True, False)
     """
     if len(before) != 7:

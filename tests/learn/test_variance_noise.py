@@ -349,8 +349,9 @@ def alone(*slow, watched=()):
 
 
 def test_what_the_recorder_saw_the_machine_take_is_left_out_where_no_other_function_tells():
-    losses = (88_000, 50_000, 27_000, 25_000)
-    assert tasks_of(variance(alone(*losses, watched=(60_000, 45_000, 30_000, 20_000)))) == set()
+    losses = (88_000, 60_000, 50_000, 40_000, 33_000, 27_000, 26_000, 25_000)
+    seen = (90_000, 60_000, 45_000, 42_000, 36_000, 30_000, 28_000, 20_000)
+    assert tasks_of(variance(alone(*losses, watched=seen))) == set()
     assert tasks_of(variance(alone(*losses))) == {"work"}
 
 

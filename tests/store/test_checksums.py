@@ -16,7 +16,7 @@ from perflaw.store.tables import write_tables
 from perflaw.types.documents import encoded
 from tests.conftest import run_perflaw
 
-TRIALS = 400
+TRIALS = 150
 
 
 @pytest.fixture(scope="module")

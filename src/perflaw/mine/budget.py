@@ -66,7 +66,7 @@ def work_counters(pid: int) -> WorkCounters:
     with suppress(OSError, ValueError, IndexError):  # the kernel does not count, or does not tell
         fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
         work["reads and writes"] = int(fields["syscr"]) + int(fields["syscw"])
-    with suppress(OSError, ValueError, IndexError):
+    with suppress(OSError, ValueError, IndexError):  # a kernel without this counter
         rows = [line.split() for line in Path(f"/proc/{pid}/net/snmp").read_text().splitlines() if line[:4] == "Tcp:"]
         work["packets"] = int(rows[1][rows[0].index("InSegs")])
     return WorkCounters(cpu_ns, work)

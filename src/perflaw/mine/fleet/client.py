@@ -51,7 +51,7 @@ class ControllerClient:
     def close(self) -> None:
         """Close the connection."""
         if self._connection:
-            with suppress(OSError):
+            with suppress(OSError):  # the other side has closed it
                 self._connection.close()
         self._connection = None
 

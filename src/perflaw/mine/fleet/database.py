@@ -83,7 +83,7 @@ class Database:
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(*self._errors):
+            with suppress(*self._errors):  # it is lost already
                 connection.close()
 
 

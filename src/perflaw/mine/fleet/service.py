@@ -141,7 +141,7 @@ class FleetService:
         if self._versions[name] == version:
             changed = self._asking[name] = asyncio.Event()
             try:
-                with suppress(TimeoutError):
+                with suppress(TimeoutError):  # nothing new to ask for: the stub asks again
                     await asyncio.wait_for(changed.wait(), min(parts["wait_s"].number(0.0), MOST_WAIT_S))
             finally:
                 if self._asking.get(name) is changed:

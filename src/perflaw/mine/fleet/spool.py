@@ -66,7 +66,7 @@ class Spool:
 
     @staticmethod
     def _own_id(path: Path) -> str:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):  # a new spool
             return path.read_text().strip()
         write_whole(path, secrets.token_hex(8))
         return path.read_text()

@@ -141,6 +141,7 @@ def _stack_words(thread: StoppedThread, memory: int) -> NDArray[np.int64]:
 def left_behind(pid: int) -> NDArray[np.void]:
     """The jumps that recorders have written which were killed, rows ``JUMP`` in order of address."""
     tables: list[NDArray[np.void]] = []
+    # No code was injected into it before, or it has ended.
     with suppress(OSError), (Path("/proc") / str(pid) / "mem").open("rb", buffering=0) as memory:
         size = _DIRECTORY_HEAD.size + _JUMP_TABLES * _JUMP_TABLE.itemsize
         content = os.pread(memory.fileno(), size, _DIRECTORY)

@@ -45,7 +45,7 @@ def test_every_value_is_run_and_repeats_are_rounds(perflaw, app):
     assert done.stdout == ""
     line, advice = done.stderr.splitlines()
     assert line.startswith("recorded 4 runs of app.py, ")
-    assert line.endswith("· nothing lost · .perflaw/default")
+    assert line.endswith("· nothing lost · .perflaw/default · perflaw show")
     assert advice == "perflaw: n has 2 sizes, a law needs at least 4: add --vary n=4,8"
 
 

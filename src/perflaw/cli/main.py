@@ -19,6 +19,7 @@ VERBS = {
     "record": "run a program and record what its functions cost",
     "attach": "record a program that runs already",
     "import": "read traces of other tools and recordings of other machines",
+    "show": "show where the cost of a run went: call tree, functions, allocations",
     "annotate": "learn the law of each function's cost",
     "trend": "find the places in the code that scale badly with the size of the work",
     "variance": "find the calls that make a function sometimes slow",

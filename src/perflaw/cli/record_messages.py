@@ -102,7 +102,9 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     kept = [outcome for outcome in outcomes if outcome.folder]
     require_selected(outcomes, select)
     if kept:
-        click.echo(summary(folder, outcomes), err=True)
+        named = f" -e {folder.name}" * (folder.name != "default")
+        next_verb = "show" if any(outcome.run.metrics for outcome in kept) else "trend"
+        click.echo(f"{summary(folder, outcomes)} · perflaw {next_verb}{named}", err=True)
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
         if left:

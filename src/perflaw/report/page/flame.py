@@ -1,0 +1,19 @@
+"""The page of ``perflaw show -o``: a flame graph of calling contexts, and the costliest functions and lines."""
+
+from __future__ import annotations
+
+import html
+
+from perflaw.report.page.page import as_json, asset, encodable, filled
+from perflaw.types.documents import Document
+
+
+def flame_page(page: Document) -> str:
+    """The document of ``show`` as HTML text, to be written as UTF-8. It carries no library and needs no network."""
+    return filled(
+        "flame.html",
+        title=html.escape(encodable(f"{page['runs'][0]['target']} – perflaw show")),
+        css=asset("flame.css"),
+        data=as_json(page),
+        js=asset("quantity.js") + asset("flame.js"),
+    )

@@ -387,7 +387,7 @@ serve()
 def test_greenlets_are_kept_apart_and_left_as_they_were(perflaw: Run, tmp_path: Path, own: bool) -> None:
     with running(tmp_path, GREENLETS, *["own"] * own) as program:
         for _ in range(2):
-            perflaw("attach", program.pid, "--seconds", "0.3")
+            perflaw("attach", program.pid, "--seconds", "0.8")
             program.stdin.write("trace\n")
             program.stdin.flush()
             assert program.stdout.readline().startswith("<function mine" if own else "None")

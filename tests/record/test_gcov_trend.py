@@ -46,8 +46,8 @@ COMPARES, SWAPS, SIZE = frozenset({4, 5, 7}), frozenset({6}), frozenset({2, 3, 8
     ("kind", "bounds", "expected"),
     [
         ("random", "30,1000,100000", {COMPARES, SWAPS, SIZE}),
-        ("sorted", "1", {COMPARES, SIZE}),
-        ("reversed", "1", {COMPARES | SWAPS, SIZE}),
+        pytest.param("sorted", "1", {COMPARES, SIZE}, marks=pytest.mark.slow),
+        pytest.param("reversed", "1", {COMPARES | SWAPS, SIZE}, marks=pytest.mark.slow),
         ("nearly", "1", {COMPARES, SIZE | SWAPS}),
     ],
 )

@@ -114,7 +114,7 @@ def test_exceptions_of_cpp(tmp_path: Path, level: str, compiler: str) -> None:
     assert paths(recording)["/main/app::Catcher::try_one/leaf"] == 10
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3"])
+@pytest.mark.parametrize("level", ["-O2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("-O0", "-O3"))])
 def test_registers_stacks_and_unwinding_are_as_without_us(tmp_path: Path, level: str) -> None:
     """Exceptions, vector and floating-point arguments, backtraces, cancelled threads, dlopen and dlclose."""
     program = built(tmp_path, "injected.cc", level, "-rdynamic")

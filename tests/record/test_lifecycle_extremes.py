@@ -137,6 +137,7 @@ def test_recursion_ends_at_the_same_depth(both):
 
 if sys.version_info < (3, 12):
 
+    @pytest.mark.slow
     def test_recursion_as_deep_as_untraced(both):
         """3.11 takes no C stack for a call, frame evaluation does; later versions bound it by themselves."""
         assert both(DEEP).calls()["sink"] == 400_002

@@ -21,6 +21,7 @@ def neighbour(benchmark_module):
     return benchmark_module("neighbour")
 
 
+@pytest.mark.slow  # its neighbours slow the tests beside it
 def test_time_off_the_cpu_while_functions_are_defined_counts_once(neighbour, tmp_path):
     """Kernels like to take the CPU away at the end of a system call, such as those of the tracer's own work."""
     (tmp_path / "imports.py").write_text(f"import {MODULES}\n")
@@ -45,6 +46,7 @@ def test_time_off_the_cpu_while_functions_are_defined_counts_once(neighbour, tmp
         assert 0 < clock.own_ns - clock.waited_ns < within - sum(own) / 2
 
 
+@pytest.mark.slow  # the same
 def test_time_that_others_had_is_not_that_of_the_tracer_in_python(neighbour, tmp_path):
     """By the clock it takes ten times as long as its process has the CPU."""
     (tmp_path / "calls.py").write_text("def call(n):\n    return n\n\n\nfor n in range(20_000):\n    call(n)\n")

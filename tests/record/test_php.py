@@ -236,6 +236,7 @@ def test_a_damaged_line_is_named_and_a_missing_end_is_told(perflaw, tmp_path):
     assert features(newest(tmp_path), "f") == [{}]
 
 
+@pytest.mark.slow
 def test_the_memory_of_an_import_is_bounded(tmp_path):
     """A trace of ten times the length needs no more memory."""
     peaks = []

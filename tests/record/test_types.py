@@ -57,7 +57,7 @@ LAWS = {
     "of_global": ("quadratic", "level"),
 }
 """Function → family of its law and the feature that it is over."""
-BUILDS = ("g++ -O0", "g++ -O2", "clang++ -O2", "clang++ -O0")
+BUILDS = ("g++ -O2", "clang++ -O0", *(pytest.param(one, marks=pytest.mark.slow) for one in ("g++ -O0", "clang++ -O2")))
 
 
 @pytest.fixture(scope="module", params=BUILDS)
@@ -116,7 +116,7 @@ def test_laws_are_over_what_the_cost_depends_on(build: str, tmp_path: Path) -> N
     assert found == LAWS
 
 
-@pytest.mark.parametrize("build", ["g++ -O2", "clang++ -O2"])
+@pytest.mark.parametrize("build", ["g++ -O2", pytest.param("clang++ -O2", marks=pytest.mark.slow)])
 def test_the_class_of_an_object_is_a_condition(build: str, tmp_path: Path) -> None:
     program = compiled(tmp_path, build, "argument_laws")
     [of_type] = [one for one in annotated(tmp_path, program, 400) if one["component"] == "of_type"]
@@ -154,7 +154,13 @@ def test_chosen_functions_of_the_library_have_features_too(tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "build",
-    ["gcc -O0", "gcc -O2", "gcc -O1 -fsanitize=address -static-libasan", "clang -O0", "clang -O1 -fsanitize=address"],
+    [
+        "gcc -O2",
+        "clang -O1 -fsanitize=address",
+        pytest.param("gcc -O0", marks=pytest.mark.slow),
+        pytest.param("gcc -O1 -fsanitize=address -static-libasan", marks=pytest.mark.slow),
+        pytest.param("clang -O0", marks=pytest.mark.slow),
+    ],
 )
 def test_a_million_hostile_calls_do_no_harm(build: str, tmp_path: Path) -> None:
     program = tmp_path / "hostile"

@@ -26,7 +26,8 @@ def document(perflaw, folder, *words):
 
 
 def by_name(rows):
-    return {row["component"]: row for row in rows}
+    """Rows by component, without garbage collection, which happens whenever it happens."""
+    return {row["component"]: row for row in rows if row["component"] != "(garbage collection)"}
 
 
 def test_costs_are_exact_and_add_up(perflaw, recorded):
@@ -58,7 +59,7 @@ def test_allocations_are_told_by_line(perflaw, recorded):
     page = document(perflaw, recorded, "--metric", "allocated_bytes")
     first = page["sites"][0]
     assert (first["component"], first["callee"], first["line"]) == ("profiled.<module>", "profiled.main", 30)
-    assert first["total"]["allocated_bytes"] > 100_000
+    assert first["total"]["allocated_bytes"] > 50_000_000
     assert page["functions"][0]["component"] == "profiled.main"
     lines = [site for site in page["sites"] if site["callee"] == "profiled.leaf"]
     assert [(site["line"], site["calls"]) for site in sorted(lines, key=lambda site: site["line"])] == [

@@ -24,7 +24,7 @@ def main(n):
     for _ in range(n):
         twice()
     down(5)
-    return bytes(100_000)
+    return bytes(50_000_000)
 
 
 main(int(sys.argv[1]))

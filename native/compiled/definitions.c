@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "threads.h"
@@ -63,18 +65,41 @@ static void begin(const char *kind) {
     add_quoted(kind, strlen(kind));
 }
 
-/* The file is opened for every line, so that the program never meets a descriptor of ours. */
+/* Append the line to the file. 0 or errno. The file is opened for every line, so that the program never meets a
+ * descriptor of ours. */
+static int append(const char *path) {
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file < 0) return errno;
+    ssize_t written = write(file, line.text, line.length);
+    int error = written == (ssize_t)line.length ? 0 : written < 0 ? errno : ENOSPC;
+    close(file);
+    return error;
+}
+
+/* The same in a process that has a copy of the program's table of descriptors, where some are closed to have room. */
+static int append_apart(void *path) {
+    for (int number = 0; number < 64; number++) close(number);
+    return append(path);
+}
+
+/* The child shares the memory, the program waits for it, no signal tells of its end, and wait() does not find it. */
+static int append_without_descriptor(char *path) {
+    static char stack[1 << 15] __attribute__((aligned(16))); /* the lock is held */
+    int status, child = clone(append_apart, stack + sizeof stack, CLONE_VM | CLONE_VFORK, path);
+    if (child < 0 || waitpid(child, &status, __WCLONE) != child) return EMFILE;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EMFILE;
+}
+
 static void end(void) {
     char path[sizeof recording.folder + 16];
     add(")\n");
     snprintf(path, sizeof path, "%s/definitions", recording.folder);
-    int saved = errno, file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    int whole = file >= 0 && line.length < sizeof line.text && write(file, line.text, line.length) == (ssize_t)line.length;
-    if (file >= 0) close(file);
+    int saved = errno, error = line.length < sizeof line.text ? append(path) : ENOMEM;
+    if (error == EMFILE) error = append_without_descriptor(path);
     errno = saved;
     Interruptions before = interruptions;
     pthread_mutex_unlock(&lock);
-    if (!whole) recording_stop("cannot write to the spool: is the disk full?");
+    if (error) recording_stop(ring_obstacle(error));
     signals_release(&before);
 }
 

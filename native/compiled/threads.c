@@ -78,7 +78,7 @@ static Thread *create(void) {
     int error = ring_create(&thread->ring, path, recording.ring_count > LARGE_RINGS ? SMALL : LARGE);
     if (error) {
         arena_destroy(&arena);
-        recording_stop(error == ENOSPC ? "cannot write to the spool: the disk is full" : "cannot write to the spool");
+        recording_stop(ring_obstacle(error));
         return NULL;
     }
     if (!thread_grow(thread)) return NULL; /* there is no memory */

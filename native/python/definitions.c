@@ -82,7 +82,7 @@ static int write_line(const Text *line) {
 void definition_write(Text *line) {
     text_add_word(line, ")\n");
     int error = line->is_cut ? ENOMEM : write_line(line);
-    if (error) recording_stop_unwritten(error);
+    if (error) recording_stop(ring_obstacle(error));
     text_free(line);
 }
 

@@ -62,6 +62,19 @@ void functions_stop(void) {
     for (Function *function = all; function; function = function->next) unwatch(function);
 }
 
+#if PY_VERSION_HEX >= 0x030C0000
+int functions_move(int (*move)(void)) {
+    for (Function *function = all; function; function = function->next) {
+        int events = function->watched;
+        unwatch(function);
+        function->watched = events;
+    }
+    int moved = move();
+    for (Function *function = all; moved && function; function = function->next) watch_again(function);
+    return moved;
+}
+#endif
+
 /* ---- lookups ---- */
 
 /* Code without a file of its own belongs to whoever runs it. */

@@ -7,6 +7,7 @@
 
 #include "events.h"
 #include "process.h"
+#include "python/interpreter/tool_guard.h"
 #include "python/interpreter/watching.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -166,8 +167,9 @@ static const struct {
     {"PY_RETURN", on_return}, {"PY_YIELD", on_yield}, {"PY_UNWIND", on_unwind},
 }, local_handlers[] = {{"BRANCH", on_branch}, {"LINE", on_line}, {"JUMP", on_jump}};
 
-int events_start(void) {
-    if (!monitoring_open()) return 0;
+/* Take a tool identifier other than `except`, and have events told. 0 if there is none. */
+static int begin(int except) {
+    if (!monitoring_open(except)) return 0;
     long all = 0, local = 0;
     for (size_t at = 0; at < sizeof global_handlers / sizeof *global_handlers; at++)
         if (!monitoring_register(global_handlers[at].event, global_handlers[at].handler, &all)) return 0;
@@ -176,6 +178,26 @@ int events_start(void) {
     return monitoring_set(all);
 }
 
-void events_stop(void) { monitoring_close(); }
+static int move(void) {
+    int wanted = monitoring_tool();
+    monitoring_close();
+    return begin(wanted);
+}
+
+/* The program wants our tool identifier. */
+static void make_way(void) {
+    if (!functions_move(move)) recording_stop("the program uses every tool of sys.monitoring itself");
+}
+
+int events_start(void) {
+    if (!begin(-1)) return 0;
+    monitoring_guard(make_way);
+    return 1;
+}
+
+void events_stop(void) {
+    tool_guard_stop();
+    monitoring_close();
+}
 
 #endif

@@ -1,5 +1,8 @@
 #include "process.h"
 
+#include <internal/pycore_interp.h>
+#include <internal/pycore_runtime.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -91,7 +94,19 @@ static int make_folder(void) {
     return 0;
 }
 
+/* Interpreters of this process that there are now, and that were made so far; ours is counted by both. */
+static int64_t living_interpreters(void) {
+    int64_t count = 0;
+    for (PyInterpreterState *each = PyInterpreterState_Head(); each; each = PyInterpreterState_Next(each)) count++;
+    return count;
+}
+
+static int64_t made_interpreters(void) { return _PyRuntime.interpreters.next_id; }
+
+static int64_t earlier_interpreters; /* that had ended before the recording began, and ours */
+
 static int begin(void) {
+    earlier_interpreters = made_interpreters() - living_interpreters() + 1;
     recording.active = make_folder();
     if (!recording.active) return 0;
     recording.ring_count = 0;
@@ -165,6 +180,8 @@ void process_write_end(const char *how) {
     char count[24];
     snprintf(count, sizeof count, "%lld", (long long)recording.thread_count);
     define_text("threads", count);
+    snprintf(count, sizeof count, "%lld", (long long)(made_interpreters() - earlier_interpreters));
+    define_text("subinterpreters", count);
     collections_define();
     define_cpu("call", recording.costs.plain_ns);
     define_cpu("waited", off_ns);

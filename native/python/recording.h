@@ -170,7 +170,5 @@ extern __thread Thread *current_thread __attribute__((tls_model("initial-exec"))
 /* End the recording for good, for the first reason given; the program goes on. Any thread may call it. Cost: two
  * stores. */
 void recording_stop(const char *reason);
-/* Record nothing more, because the spool cannot be written; `error` is an errno. */
-void recording_stop_unwritten(int error);
 
 #endif

@@ -75,7 +75,7 @@ static int make_ring(Thread *thread) {
     snprintf(path, sizeof path, "%s/%04u.ring", recording.folder, ++recording.ring_count);
     int error = ring_create(&thread->ring, path, recording.ring_count > LARGE_RINGS ? SMALL : LARGE);
     if (error) {
-        recording_stop_unwritten(error);
+        recording_stop(ring_obstacle(error));
         return 0;
     }
     thread->process = recording.process;

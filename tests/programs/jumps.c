@@ -1,11 +1,13 @@
 /* Calls that end in unusual ways. Usage: jumps WAY [NUMBER]. Each way prints what it came to. */
 #include <alloca.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -121,6 +123,14 @@ static PLAIN void other_stack(void) {
     sigaction(SIGUSR1, &action, NULL);
     for (int at = 0; at < 10; at++) raise(SIGUSR1), leaf();
 }
+/* No descriptor is left, also for a thread that begins now. */
+static PLAIN void greedy(int number) {
+    leaf();
+    struct rlimit few = {64, 64};
+    setrlimit(RLIMIT_NOFILE, &few);
+    while (open("/dev/null", O_RDONLY) >= 0) {}
+    threads(1, number);
+}
 
 PLAIN int main(int count, char **words) {
     const char *way = count > 1 ? words[1] : "";
@@ -134,6 +144,7 @@ PLAIN int main(int count, char **words) {
     if (!strcmp(way, "inlined")) outer(number);
     if (!strcmp(way, "seven")) for (int at = 0; at < number; at++) seven(1, 2, 3, 4, 5, 6, 7, 8), leaf();
     if (!strcmp(way, "threads")) threads(8, number);
+    if (!strcmp(way, "greedy")) greedy(number);
     if (!strcmp(way, "forks")) forks(number);
     if (!strcmp(way, "signals")) signals();
     if (!strcmp(way, "escape")) signal(SIGALRM, leaver);

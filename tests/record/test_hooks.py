@@ -169,6 +169,11 @@ def test_what_completed_is_kept_however_it_ends(jumps: Path, tmp_path: Path, way
     assert ended in recording.run.ended
 
 
+def test_a_program_that_has_used_up_its_descriptors_is_told_so(jumps: Path, tmp_path: Path) -> None:
+    (recording,) = recorded(tmp_path, jumps, "greedy", 50, fails=True)
+    assert recording.run.ended == ("recording stopped early: the program has used up its file descriptors (ulimit -n)")
+
+
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_exceptions_of_cpp(tmp_path: Path, level: str) -> None:
     (recording,) = recorded(tmp_path, built(tmp_path, "throws.cc", level, HOOKS))

@@ -144,7 +144,13 @@ if sys.version_info < (3, 12):
 
 
 def test_subinterpreters_are_left_alone(both):
-    assert both(SUBINTERPRETERS).calls() == {"<module>": 1, "run": 3, "f": 3}
+    done = both(SUBINTERPRETERS)
+    assert done.calls() == {"<module>": 1, "run": 3, "f": 3}
+    assert done.recordings[0].run.lost.subinterpreters == 3
+
+
+def test_subinterpreters_are_told_in_pure_python(both):
+    assert both(SUBINTERPRETERS, tracer="python").recordings[0].run.lost.subinterpreters == 1
 
 
 @pytest.mark.parametrize("program", [DEBUG_MODE, THROWN, FRAMES], ids=["debug mode", "thrown", "frames"])

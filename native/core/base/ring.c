@@ -41,6 +41,12 @@ static int fill(Ring *ring, int file, uint32_t capacity) {
     return 0;
 }
 
+const char *ring_obstacle(int error) {
+    if (error == EMFILE || error == ENFILE) return "the program has used up its file descriptors (ulimit -n)";
+    if (error == ENOSPC) return "cannot write to the spool: the disk is full";
+    return "cannot write to the spool: is the disk full?";
+}
+
 int ring_create(Ring *ring, const char *path, uint32_t capacity) {
     char part[4096];
     *ring = (Ring){0};

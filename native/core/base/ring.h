@@ -39,6 +39,8 @@ typedef struct Ring {
 
 /* Create the file of a ring. It appears under its path only when it is whole (it is `path`.part before). 0 or errno. */
 int ring_create(Ring *ring, const char *path, uint32_t capacity);
+/* Why the spool cannot be written, in words for the person who records. */
+const char *ring_obstacle(int error);
 /* Whether there is room for one more record, by how far the reader has come. 0 too if the reader asked to stop. */
 int ring_has_room(Ring *ring);
 /* Wait for room for at most ten seconds, while process `reader` lives (0: it is not known). NULL when there is room,

@@ -1,9 +1,12 @@
 #include "watching.h"
 
+#include "tool_guard.h"
+
 #if PY_VERSION_HEX >= 0x030C0000
 
 static PyObject *monitoring;
 static int tool = -1;
+static int is_calling; /* a function of sys.monitoring is called by us */
 PyObject *monitoring_disable;
 
 typedef struct Callback {
@@ -34,7 +37,9 @@ static int call(const char *method, const char *format, ...) {
     va_start(values, format);
     PyObject *arguments = Py_VaBuildValue(format, values), *bound = PyObject_GetAttrString(monitoring, method);
     va_end(values);
+    is_calling = 1;
     PyObject *result = arguments && bound ? PyObject_CallObject(bound, arguments) : NULL;
+    is_calling = 0;
     Py_XDECREF(arguments);
     Py_XDECREF(bound);
     Py_XDECREF(result);
@@ -42,13 +47,15 @@ static int call(const char *method, const char *format, ...) {
     return result != NULL;
 }
 
-int monitoring_open(void) {
+/* 0, 1, 2 and 5 are for debuggers, coverage, profilers and optimizers; a tool that looks for a free one begins low. */
+static const int choices[] = {4, 3, 5, 2, 1, 0};
+
+int monitoring_open(int except) {
     monitoring = PySys_GetObject("monitoring");
     if (!monitoring || PyType_Ready(&callback_type) < 0) return 0;
-    monitoring_disable = PyObject_GetAttrString(monitoring, "DISABLE");
-    /* 0, 1, 2 and 5 are for debuggers, coverage, profilers and optimizers; a tool that looks for a free one begins
-     * low. */
-    tool = call("use_tool_id", "(is)", 4, "perflaw") ? 4 : call("use_tool_id", "(is)", 3, "perflaw") ? 3 : -1;
+    if (!monitoring_disable) monitoring_disable = PyObject_GetAttrString(monitoring, "DISABLE");
+    for (size_t at = 0; tool < 0 && at < sizeof choices / sizeof *choices; at++)
+        if (choices[at] != except && call("use_tool_id", "(is)", choices[at], "perflaw")) tool = choices[at];
     /* Places that an earlier recording of this process did not want are told again. */
     return tool >= 0 && monitoring_disable && call("restart_events", "()");
 }
@@ -74,6 +81,18 @@ void watch(Function *function, int events) {
     call("set_local_events", "(iOl)", tool, function->code, bits);
 }
 
+int monitoring_tool(void) { return tool; }
+
+static int guarded_tool(void) { return is_calling ? -1 : tool; }
+
+void monitoring_guard(void (*make_way)(void)) { tool_guard_start(monitoring, guarded_tool, make_way); }
+
+void watch_again(Function *function) {
+    int events = function->watched;
+    function->watched = 0;
+    if (events) watch(function, events);
+}
+
 void unwatch(Function *function) {
     if (tool >= 0 && function->watched) call("set_local_events", "(iOl)", tool, function->code, 0L);
     function->watched = 0;
@@ -81,9 +100,10 @@ void unwatch(Function *function) {
 
 void monitoring_close(void) {
     if (tool < 0) return;
+    int ours = tool;
     monitoring_set(0);
-    call("free_tool_id", "(i)", tool);
-    tool = -1;
+    tool = -1; /* nothing is guarded any more */
+    call("free_tool_id", "(i)", ours);
 }
 
 #endif

@@ -2,7 +2,7 @@
  * sys.monitoring's (PEP 669) and set for each code object; on 3.11 a trace function sees them (branches_trace.c,
  * lines_trace.c).
  *
- * Ownership: one tool identifier per process. Threads: the caller holds the GIL. Cost: a call of sys.monitoring per
+ * Ownership: one tool identifier per process, which is given to the program when it wants that one. Threads: the caller holds the GIL. Cost: a call of sys.monitoring per
  * code object. */
 #ifndef PERFLAW_PYTHON_WATCHING_H
 #define PERFLAW_PYTHON_WATCHING_H
@@ -17,6 +17,8 @@ enum Watch { WATCH_BRANCHES = 1, WATCH_LINES = 2, WATCH_JUMPS = 4 };
 void watch(Function *function, int events);
 /* Have no such event told any more. */
 void unwatch(Function *function);
+/* Have the events of the function's code told that were told under another tool identifier. */
+void watch_again(Function *function);
 
 /* ---- for monitoring.c ---- */
 
@@ -27,8 +29,12 @@ typedef PyObject *(*Handler)(PyObject *callback, PyObject *const *arguments, siz
 /* What a handler returns for an event that the interpreter is not to tell of this instruction again. */
 extern PyObject *monitoring_disable;
 
-/* Take a tool identifier of sys.monitoring. 0 if there is none. */
-int monitoring_open(void);
+/* Take a tool identifier of sys.monitoring other than `except`. 0 if there is none. */
+int monitoring_open(int except);
+/* The identifier; negative: none. */
+int monitoring_tool(void);
+/* Have `make_way` called when the program is about to use the identifier. */
+void monitoring_guard(void (*make_way)(void));
 /* Have a handler called for an event, "PY_START" for instance. *events gets the event's bit. 0 if that failed. */
 int monitoring_register(const char *event, Handler handler, long *events);
 /* The events that are told of all code. 0 if that failed. */

@@ -42,6 +42,8 @@ def page_of(
     opened = sum(run.lost.open_invocations for run in runs)
     lost = [f"{counted(incomplete, 'run')} incomplete"] * bool(incomplete)
     lost += [f"{counted(opened, 'call')} had not ended"] * bool(opened)
+    aside = sum(run.lost.subinterpreters for run in runs)
+    lost += [f"{counted(aside, 'subinterpreter')} not recorded"] * bool(aside)
     library = max(run.lost.library_functions for run in runs)
     unselected = max(run.lost.unselected_functions for run in runs)
     untimed = max(run.lost.counted_functions for run in runs)

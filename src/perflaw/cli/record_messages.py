@@ -171,11 +171,13 @@ def summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
     incomplete = sum(not run.complete for run in runs)
     opened, missed = sum(each.open_invocations for each in lost), sum(each.missed_calls for each in lost)
     folded, records = sum(each.folded_calls for each in lost), sum(each.probe_records for each in lost)
+    aside = sum(each.subinterpreters for each in lost)
     messages = [
         f"{incomplete} incomplete" * bool(incomplete),
         f"{opened} call{'s' * (opened != 1)} had not ended" * bool(opened),
         f"{missed} call{'s' * (missed != 1)} missed" * bool(missed),
         f"{records} record{'s' * (records != 1)} of probes lost" * bool(records),
+        f"{counted(aside, 'subinterpreter')} not recorded" * bool(aside),
         f"contexts of {folded} call{'s' * (folded != 1)} not kept apart" * bool(folded),
     ]
     notes += [", ".join(filter(None, messages)) or "nothing lost", str(folder)]

@@ -6,14 +6,13 @@ import os
 import shlex
 import shutil
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from perflaw.errors import TargetError
+from perflaw.record.ahead import Ahead
 from perflaw.record.python.interpreter import Interpreter, probe
 
 _VALUE_OPTIONS: Final = "WX"
@@ -123,16 +122,9 @@ def understand(command: tuple[str, ...]) -> Launch:
     return _script_launch(executable, arguments)
 
 
-def understand_ahead(command: tuple[str, ...]) -> threading.Thread:
+def understand_ahead(command: tuple[str, ...]) -> Ahead:
     """Ask a command's interpreter what it is, in a thread: :func:`understand` then knows it and raises what is wrong."""
-
-    def ask() -> None:
-        with suppress(TargetError):
-            understand(command)
-
-    thread = threading.Thread(target=ask, name="understand the command", daemon=True)
-    thread.start()
-    return thread
+    return Ahead(lambda: understand(command))
 
 
 def _check_readable(path: Path) -> None:

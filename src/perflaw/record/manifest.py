@@ -187,6 +187,7 @@ def _losses(recorded: RecordedProcess) -> Losses:
         counted_functions=len(set(tree.nodes["code"][tree.nodes["counted"] > 0].tolist())),
         unlinked=tree.head("links_left_out"),
         probe_records=sum(probed.account.lost for probed in recorded.probed),
+        subinterpreters=int(recorded.definitions.words.get("subinterpreters", 0)),
     )
     if ended is None:
         return replace(losses, reason=_damage(recorded))

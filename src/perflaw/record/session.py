@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from perflaw.errors import TargetError
+from perflaw.record.ahead import Ahead
 from perflaw.record.launch import Launch
 from perflaw.record.machine import MachineMeter
 from perflaw.record.manifest import Execution
@@ -144,8 +144,7 @@ def _execute(
         os.close(descriptor)
     if output:
         output.started()
-    opening = threading.Thread(target=connect, name="open the tables", daemon=True)
-    opening.start()  # while the program's interpreter starts
+    opening = Ahead(connect)  # while the program's interpreter starts
     while not meter.wait(process, idle_s if sum(step() for step in steps) < FEW else 0):
         limit.enforce(process)
     wall_ns = time.perf_counter_ns() - begun

@@ -266,6 +266,8 @@ class Losses:
     """Number of times a descendant's part in an invocation was not kept, because there were too many such pairs."""
     probe_records: int = 0
     """Records of probes that were overwritten before the collector read them, or for which there was no room."""
+    subinterpreters: int = 0
+    """Subinterpreters that ran, whose code is not recorded; 1 for several where the pure-Python tracer recorded."""
 
 
 @dataclass(frozen=True, slots=True)

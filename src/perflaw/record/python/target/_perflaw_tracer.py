@@ -163,6 +163,9 @@ class Recorder:
         self.say("cpu", "waited", sum(waited() for waited in self.waited))
         self.say("cpu", "counting", sum(calibrated() for calibrated in self.calibrated))
         self.say("cpu", "profiled_percent", self.profiled_percent)
+        # How many there were is not known here: a program that has loaded the module is taken to have made one.
+        if not sys.modules.keys().isdisjoint(("_interpreters", "_xxsubinterpreters")):
+            self.say("say", "subinterpreters", "1")
         self.say("end", self.clock(), spent, self.missed, self.lost, *self.functions.left_out())
 
     def say(self, *fields: object) -> None:

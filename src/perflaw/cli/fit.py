@@ -39,18 +39,20 @@ def command(
 ) -> int:
     """Learn how a column of FILE depends on its other columns (- is standard input).
 
-    FILE is CSV with a header, or JSON of pytest-benchmark, asv or google-benchmark. Of these each benchmark is a series,
-    its numeric parameters are the features, and times are in ns.
+    FILE is CSV with a header, or what a benchmark tool wrote: pytest-benchmark, asv, google-benchmark, hyperfine, Go's
+    go test -bench, Criterion, cargo bench, or durations of tests in JUnit XML. Of these each benchmark is a series, its
+    numeric parameters are the features, and times are in ns.
 
     Without --at, predictions are made at 2 and 10 times the 95th percentile of every feature.
     """
     from perflaw.imports.formats import ForeignFile
+    from perflaw.imports.registry import holds_benchmarks
     from perflaw.store.csv_files import read_text
 
     text = read_text(file)
     names = None if features is None else list(dict.fromkeys(name.strip() for name in features.split(",")))
     foreign = ForeignFile(Path(file), text.encode(), "pytest --benchmark-json FILE.json, then perflaw fit FILE.json")
-    if foreign.is_json:
+    if holds_benchmarks(foreign):
         series, response = _benchmark_series(foreign, response, names, by, run)
     else:
         series, response = _csv_series(file, text, response, names, by, run, drop_invalid)

@@ -19,7 +19,8 @@ from perflaw.report.quantity import counted
 def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) -> int:
     """Make a run of each FILE: a trace of another tool, gzip or plain.
 
-    These are trace-event JSON (Chrome, Perfetto, viztracer, uftrace), OTLP spans, and function traces of Xdebug.
+    These are trace-event JSON (Chrome, Perfetto, viztracer, uftrace), Perfetto's protobuf, spans of OTLP, Zipkin and
+    Jaeger, evented profiles of speedscope, and function traces of Xdebug.
 
     \b
     perflaw import -e web trace.json.gz

@@ -126,3 +126,8 @@ class Format(Generic[Content]):
 def mapping(value: object) -> Mapping[str, object]:
     """A JSON object; empty where the value is not an object."""
     return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[Mapping[str, object]]:
+    """The objects of a JSON list; none where the value is not a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

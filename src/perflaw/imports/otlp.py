@@ -1,182 +1,62 @@
-"""Spans of OpenTelemetry in the JSON of its protocol (OTLP): one document, or one a line as the collector writes them.
+"""Spans of OpenTelemetry in its protocol (OTLP): JSON, one document or one a line, and protobuf.
 
-A span names its parent. Its children may overlap and outlive it, but calls may not. So the callees of a span are chosen
-from its end: the child that ended last, then the child that ended last before that one began, and so on. These are the
-spans that it waited for. All other children run aside: they are calls with callees of their own, outside their parent.
+The protobuf is a message ``TracesData``, several after each other, or each after its length in four bytes, as the
+collector's file exporter writes them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Final
 
-from perflaw.errors import DataError
-from perflaw.imports.formats import ForeignFile, Format, mapping
-from perflaw.imports.tracks import Number, ProcessEvents, Trace, nanoseconds, number
-from perflaw.types import Component
+from perflaw.imports.formats import ForeignFile, Format, mapping, objects
+from perflaw.imports.protobuf import Value, double, fields, message, signed, text, whole
+from perflaw.imports.spans import ForeignSpan, SpanReader
+from perflaw.imports.tracks import Trace, number
 
-OVERLAPS: Final = "spans overlap another one that their parent waited for: they run aside, outside it"
-OUTLIVES: Final = "spans do not lie in their parent's time (asynchronous, or another clock): they run aside, outside it"
-ORPHANS: Final = "spans have a parent that is not in the file: they stand at the root"
-DUPLICATES: Final = "spans occur twice in the file: taken once"
-FILES: Final = ("code.file.path", "code.filepath")
-"""Attributes that name the source file, the current one first."""
-MAX_LINE: Final = 1 << 31
-"""No source file has as many lines; a larger number is none."""
-LINES: Final = ("code.line.number", "code.lineno")
-"""Attributes that give the source line, the current one first."""
+_ERROR_STATUS: Final = (2, "STATUS_CODE_ERROR")
+_RESOURCE_SPANS: Final = 0x0A
+"""First byte of the message: field 1, bytes."""
 
 
-@dataclass(slots=True)
-class _Span:
-    """A span and its children."""
+class _JsonReader(SpanReader):
+    """Reads the JSON of a file."""
 
-    start: int
-    """ns."""
-    end: int | None
-    """ns; None where it has none."""
-    parent: tuple[str, str]
-    """Trace and span of its parent; the latter is empty for a root."""
-    code: int
-    """Code of its component."""
-    features: tuple[tuple[str, Number], ...]
-    """Attributes that are numbers."""
-    children: list[_Span] = field(default_factory=list)
-    """All its children."""
-    callees: list[_Span] = field(default_factory=list)
-    """The children that are calls within it, in order."""
-
-    def choose_callees(self, notes: Counter[str]) -> list[_Span]:
-        """Set the callees; gives the children that run aside.
-
-        Children are taken from the one that ended last. A child without an end comes first; of children that end
-        together, the one that began last is a callee.
-        """
-        aside, free_until = [], self.end
-        order = sorted(self.children, key=lambda child: (child.end is None, child.end or 0, child.start), reverse=True)
-        for child in order:
-            outside = child.start < self.start or _ends_after(child, self.end)
-            if outside or _ends_after(child, free_until):
-                notes[OUTLIVES if outside else OVERLAPS] += 1
-                aside.append(child)
-            else:
-                self.callees.append(child)
-                free_until = child.start
-        self.callees.reverse()
-        return aside
-
-
-def _ends_after(span: _Span, end: int | None) -> bool:
-    return end is not None and (span.end is None or span.end > end)
-
-
-class _OtlpReader:
-    """Reads the documents of a file: all spans of all services as one process."""
-
-    def __init__(self, file: ForeignFile) -> None:
-        self.file = file
-        self.process = ProcessEvents("")
-        self.spans: dict[tuple[str, str], _Span] = {}
-
-    def read(self) -> Trace:
-        """The calls of all spans; DataError names the span that is wrong."""
-        pairs = []  # every span with the name of its service
-        resources = (
-            one for document in self.file.documents for one in _objects(mapping(document).get("resourceSpans"))
-        )
+    def spans(self) -> Iterator[ForeignSpan]:
+        """All spans, in the order of the file."""
+        count = 0
+        resources = (one for document in self.file.documents for one in objects(mapping(document).get("resourceSpans")))
         for resource in resources:
             service = str(_attributes(mapping(resource.get("resource"))).get("service.name", ""))
-            for scope in _objects(resource.get("scopeSpans", resource.get("instrumentationLibrarySpans"))):
-                pairs += [(service, span) for span in _objects(scope.get("spans"))]
-        several = len({service for service, _ in pairs}) > 1
-        for count, (service, fields) in enumerate(pairs, 1):
-            name, identity = fields.get("name"), (str(fields.get("traceId", "")), str(fields.get("spanId", "")))
-            if not isinstance(name, str) or not name or not identity[1]:
-                raise self._wrong(count, "it has no name" if identity[1] else "it has no spanId")
-            if identity in self.spans:
-                self.process.notes[DUPLICATES] += 1
-            else:
-                start, end = self._stamp(count, fields, "startTimeUnixNano"), None
-                if fields.get("endTimeUnixNano") not in (None, "", "0", 0):
-                    end = self._stamp(count, fields, "endTimeUnixNano")
-                    if end < start:
-                        raise self._wrong(count, "it ends before it begins")
-                attributes = _attributes(fields)
-                line = number(next((attributes[key] for key in LINES if key in attributes), None))
-                file = str(next((attributes[key] for key in FILES if key in attributes), "") or "")
-                shown = f"{service}: {name}" if several and service else name
-                code = self.process.component(
-                    Component(shown, file, int(line) if line is not None and 0 <= line < MAX_LINE else 0)
-                )
-                above = (identity[0], str(fields.get("parentSpanId") or ""))
-                features = [
-                    (key, found)
-                    for key, value in attributes.items()
-                    if key not in LINES and not isinstance(value, str) and (found := number(value)) is not None
-                ]
-                self.spans[identity] = _Span(start, end, above, code, tuple(features))
-        self.process.name = pairs[0][0] if pairs and not several else ""
-        roots = []
-        for span in self.spans.values():
-            parent = self.spans.get(span.parent) if span.parent[1] else None
-            if parent is None:
-                self.process.notes[ORPHANS] += bool(span.parent[1])
-                roots.append(span)
-            else:
-                parent.children.append(span)
-        for span in self.spans.values():
-            roots += span.choose_callees(self.process.notes)
-        self._write_all(roots)
-        return Trace("OTLP", (self.process,) if self.spans else (), 1, epoch=True)
+            for scope in objects(resource.get("scopeSpans", resource.get("instrumentationLibrarySpans"))):
+                for given in objects(scope.get("spans")):
+                    count += 1
+                    yield self.span(count, service, given)
 
-    def _stamp(self, count: int, span: Mapping[str, object], name: str) -> int:
-        value = number(span.get(name))
-        stamp = None if value is None else nanoseconds(value, 1)
-        if stamp is None:
-            raise self._wrong(count, f"{name} is not a time in ns: {str(span.get(name))[:40]!r}")
-        return stamp
-
-    def _wrong(self, count: int, why: str) -> DataError:
-        return DataError(f"{self.file.path}: span {count}", why, "export the trace anew and import it")
-
-    def _write_all(self, roots: list[_Span]) -> None:
-        """Put the roots, with their callees, on as few tracks as hold them without overlaps."""
-        busy: list[tuple[int, int]] = []  # end of the last call of a track, and the track's place
-        written = 0
-        for root in sorted(roots, key=lambda root: root.start):
-            place = len(self.process.tracks)
-            if root.end is not None and busy and busy[0][0] <= root.start:
-                place = heappop(busy)[1]
-            else:
-                self.process.track()
-            # Put a span with its callees on a track.
-            track = self.process.tracks[place]
-            stack = [(root, 0, 0)]  # span, code of its caller, and its frame once it is open
-            while stack:
-                span, caller, frame = stack.pop()
-                if frame:
-                    self.process.exit(track, span.end or 0, frame)
-                    continue
-                written += 1
-                frame = self.process.enter(track, span.start, span.code, caller, span.features)
-                if span.end is not None:
-                    stack.append((span, caller, frame))
-                stack += [(callee, span.code, 0) for callee in reversed(span.callees)]
-            if root.end is not None:
-                heappush(busy, (root.end, place))
-        if written < len(self.spans):
-            why = "parentSpanId leads in a circle"
-            remedy = "export the trace anew and import it"
-            raise DataError(f"{self.file.path}: spans that are their own ancestors", why, remedy)
+    def span(self, count: int, service: str, given: Mapping[str, object]) -> ForeignSpan:
+        """A span of the file."""
+        name, trace, parent = given.get("name"), str(given.get("traceId", "")), str(given.get("parentSpanId") or "")
+        end = None
+        if given.get("endTimeUnixNano") not in (None, "", "0", 0):
+            end = self.stamp(count, "endTimeUnixNano", given.get("endTimeUnixNano"), 1)
+        return ForeignSpan(
+            (trace, str(given.get("spanId", ""))),
+            (trace, parent) if parent else None,
+            service,
+            name if isinstance(name, str) else "",
+            self.stamp(count, "startTimeUnixNano", given.get("startTimeUnixNano"), 1),
+            end,
+            _attributes(given),
+            mapping(given.get("status")).get("code") in _ERROR_STATUS,
+            len(objects(given.get("links"))),
+        )
 
 
 def _attributes(holder: Mapping[str, object]) -> dict[str, object]:
     """Attributes by name: texts, numbers and truth values; lists and mappings are left out."""
     attributes = {}
-    for pair in _objects(holder.get("attributes")):
+    for pair in objects(holder.get("attributes")):
         value = mapping(pair.get("value"))
         for kind in ("stringValue", "intValue", "doubleValue", "boolValue"):
             if kind in value:  # 64-bit integers are texts in this JSON
@@ -185,11 +65,114 @@ def _attributes(holder: Mapping[str, object]) -> dict[str, object]:
     return attributes
 
 
-def _objects(value: object) -> list[Mapping[str, object]]:
-    """The objects of a JSON list; none where the value is not a list."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+class _ProtobufReader(SpanReader):
+    """Reads the protobuf of a file."""
+
+    def spans(self) -> Iterator[ForeignSpan]:
+        """All spans, in the order of the file; DataError where a message is damaged."""
+        count = 0
+        try:
+            for resource_spans in _resource_spans(self.file.data):
+                parts = list(fields(resource_spans))
+                resources = [message(value) for key, value in parts if key == 1]
+                attributes = [_pair(message(value)) for one in resources for key, value in fields(one) if key == 1]
+                service = str(dict(attributes).get("service.name", ""))
+                for key, scope in parts:
+                    for inner, given in fields(message(scope)) if key == 2 else ():
+                        if inner == 2:
+                            count += 1
+                            yield _span(message(given), service)
+        except ValueError as error:
+            raise self.wrong(count + 1, f"its protobuf is damaged: {error}") from None
 
 
-FORMAT: Final = Format(
-    "OTLP spans in JSON", lambda file: "resourceSpans" in file.keys, lambda file: _OtlpReader(file).read()
-)
+def _resource_spans(data: bytes) -> Iterator[bytes]:
+    """The messages ``ResourceSpans`` of a file, whether or not each export stands after its length."""
+    place = 0
+    while place < len(data):
+        framed = data[place] != _RESOURCE_SPANS
+        length = int.from_bytes(data[place : place + 4], "big") if framed else len(data) - place
+        place += 4 * framed
+        if place + length > len(data):
+            raise ValueError(f"an export of {length} bytes, of which only {len(data) - place} are there")
+        yield from (message(value) for key, value in fields(data[place : place + length]) if key == 1)
+        place += length
+
+
+def _span(data: bytes, service: str) -> ForeignSpan:
+    """A message ``Span``."""
+    single: dict[int, Value] = {}
+    attributes: dict[str, object] = {}
+    links = 0
+    failed = False
+    for key, value in fields(data):
+        if key == 9:
+            name, plain = _pair(message(value))
+            attributes[name] = plain
+        elif key == 13:
+            links += 1
+        elif key == 15:
+            failed = any(inner == 3 and code == _ERROR_STATUS[0] for inner, code in fields(message(value)))
+        else:
+            single[key] = value
+    trace, parent = message(single.get(1, b"")).hex(), message(single.get(4, b"")).hex()
+    return ForeignSpan(
+        (trace, message(single.get(2, b"")).hex()),
+        (trace, parent) if parent else None,
+        service,
+        text(single.get(5, b"")),
+        whole(single.get(7, 0)),
+        whole(single.get(8, 0)) or None,
+        attributes,
+        failed,
+        links,
+    )
+
+
+def _pair(data: bytes) -> tuple[str, object]:
+    """A message ``KeyValue``: name and value, None where the value is a list or a mapping."""
+    name = ""
+    plain: object = None
+    for key, value in fields(data):
+        if key == 1:
+            name = text(value)
+        elif key == 2:
+            for kind, one in fields(message(value)):
+                if kind == 1:
+                    plain = text(one)
+                elif kind == 2:
+                    plain = bool(one)
+                elif kind == 3:
+                    plain = signed(one)
+                elif kind == 4:
+                    plain = Decimal(double(one))
+    return name, plain
+
+
+def is_protobuf(file: ForeignFile) -> bool:
+    """Whether a file begins with a message of spans, or with the length of one."""
+    data = file.data
+    try:
+        first = next(_resource_spans(data), None) if data[:1] in (b"\0", b"\x0a") else None
+        parts = list(fields(first)) if first else []
+        if not parts or not {key for key, _ in parts} <= {1, 2, 3, 1000}:
+            return False
+        spans = [one for key, scope in parts if key == 2 for inner, one in fields(message(scope)) if inner == 2]
+        identity = dict(fields(message(spans[0]))) if spans else {1: bytes(16), 2: bytes(8)}
+        return len(message(identity.get(1, b""))) == 16 and len(message(identity.get(2, b""))) == 8
+    except ValueError:
+        return False
+
+
+def _read_json(file: ForeignFile) -> Trace:
+    reader = _JsonReader(file)
+    return reader.trace("OTLP", reader.spans())
+
+
+def _read_protobuf(file: ForeignFile) -> Trace:
+    reader = _ProtobufReader(file)
+    return reader.trace("OTLP", reader.spans())
+
+
+JSON: Final = Format("OTLP spans in JSON", lambda file: "resourceSpans" in file.keys, _read_json)
+PROTOBUF: Final = Format("OTLP spans in protobuf", is_protobuf, _read_protobuf)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from perflaw.errors import UsageError
-from perflaw.imports.formats import ForeignFile, mapping
+from perflaw.imports import speedscope
+from perflaw.imports.formats import ForeignFile
 
 SAMPLED: Final = (
     "it holds sampled stacks: no single call with a begin and an end, so no call has a time that could vary"
@@ -49,14 +50,6 @@ def _is_collapsed(file: ForeignFile) -> bool:
     return bool(lines) and all(_COLLAPSED.fullmatch(line) for line in lines[:-1] or lines)  # the last may be cut
 
 
-def _speedscope_kinds(file: ForeignFile) -> set[str] | None:
-    """Kinds of the profiles in a file of speedscope; None for other files."""
-    if "speedscope" not in str(file.keys.get("$schema", "")):
-        return None
-    profiles = file.keys.get("profiles")
-    return {str(mapping(profile).get("type")) for profile in profiles} if isinstance(profiles, list) else set()
-
-
 NO_CALLS: Final = Profile("a trace without calls", SAMPLED, lambda file: False)
 """A trace that has samples instead of calls, which only its reader can tell."""
 PROFILES: Final = (
@@ -72,12 +65,6 @@ PROFILES: Final = (
         "a profile of pprof",
         SAMPLED,
         lambda file: file.data[:1] == b"\x0a" and file.data[1:2] <= b"\x0c" and file.data[2:3] == b"\x08",
-    ),
-    Profile(
-        "probably a trace of Perfetto",
-        "the binary form is not read",
-        lambda file: file.data[:1] == b"\x0a" and b"\0" in file.data[:4096],
-        "traceconv json {file} trace.json",
     ),
     Profile(
         "a profile of callgrind",
@@ -102,12 +89,10 @@ PROFILES: Final = (
     ),
     Profile("collapsed stacks", SAMPLED, _is_collapsed),
     Profile(
-        "an evented profile of speedscope",
-        "its events are not read",
-        lambda file: "evented" in (_speedscope_kinds(file) or ()),
-        "export trace-event JSON or OTLP instead",
+        "a profile of speedscope",
+        SAMPLED,
+        lambda file: "speedscope" in str(file.keys.get("$schema", "")) and not speedscope.recognises(file),
     ),
-    Profile("a profile of speedscope", SAMPLED, lambda file: _speedscope_kinds(file) is not None),
     Profile(
         "a CPU profile of V8",
         SAMPLED,

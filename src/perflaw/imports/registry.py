@@ -7,15 +7,47 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.errors import DataError, UsageError
-from perflaw.imports import asv, chrome, google_benchmark, otlp, pytest_benchmark, uftrace
+from perflaw.imports import (
+    asv,
+    benchmark_lines,
+    chrome,
+    google_benchmark,
+    hyperfine,
+    jaeger,
+    junit,
+    otlp,
+    perfetto,
+    pytest_benchmark,
+    speedscope,
+    uftrace,
+    zipkin,
+)
 from perflaw.imports.benchmarks import Benchmarks
 from perflaw.imports.formats import ForeignFile, Format
 from perflaw.imports.profiles import PROFILES
 from perflaw.imports.tracks import Trace
 
-TRACES: Final[tuple[Format[Trace], ...]] = (uftrace.FORMAT, chrome.FORMAT, otlp.FORMAT)
+BINARY_TRACES: Final[tuple[Format[Trace], ...]] = (uftrace.FORMAT, otlp.PROTOBUF, perfetto.FORMAT)
+"""They are recognised first, because all others look at the text of a file."""
+TRACES: Final[tuple[Format[Trace], ...]] = (
+    *BINARY_TRACES,
+    zipkin.FORMAT,  # before Chrome's, which is a list of objects too
+    chrome.FORMAT,
+    otlp.JSON,
+    jaeger.FORMAT,
+    speedscope.FORMAT,
+)
 """Formats that hold calls, for ``perflaw import``."""
-BENCHMARKS: Final[tuple[Format[Benchmarks], ...]] = (pytest_benchmark.FORMAT, google_benchmark.FORMAT, asv.FORMAT)
+BENCHMARKS: Final[tuple[Format[Benchmarks], ...]] = (
+    pytest_benchmark.FORMAT,
+    google_benchmark.FORMAT,
+    asv.FORMAT,
+    hyperfine.FORMAT,
+    junit.FORMAT,
+    benchmark_lines.GO,
+    benchmark_lines.CRITERION,
+    benchmark_lines.BENCHER,
+)
 """Formats that hold results of benchmarks, for ``perflaw fit``."""
 
 
@@ -25,15 +57,17 @@ def read_trace(path: Path) -> Trace:
     DataError says where it is damaged, UsageError why a profile without single calls is refused.
     """
     file = ForeignFile.open(path)
-    for profile in PROFILES:
-        if profile.recognises(file):
-            raise profile.refusal(file)
-    for format_ in TRACES:
-        if format_.recognises(file):
-            trace = format_.read(file)
-            if not trace.processes:
-                raise DataError(f"{path}: no call in it", f"it is {trace.tool} without a call that begins", file.advice)
-            return trace
+    format_ = next((one for one in BINARY_TRACES if one.recognises(file)), None)
+    if format_ is None:
+        for profile in PROFILES:
+            if profile.recognises(file):
+                raise profile.refusal(file)
+        format_ = next((one for one in TRACES if one.recognises(file)), None)
+    if format_ is not None:
+        trace = format_.read(file)
+        if not trace.processes:
+            raise DataError(f"{path}: no call in it", f"it is {trace.tool} without a call that begins", file.advice)
+        return trace
     for other in BENCHMARKS:
         if other.recognises(file):
             raise UsageError(f"{path}: results of {other.name}", "they are not calls", f"perflaw fit {path}")
@@ -41,7 +75,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def read_benchmarks(file: ForeignFile) -> Benchmarks:
-    """The benchmarks in the JSON of a tool; DataError where it is of no known tool, damaged, or without results."""
+    """The benchmarks in the results of a tool; DataError where it is of no known tool, damaged, or without results."""
     for format_ in BENCHMARKS:
         if format_.recognises(file):
             benchmarks = format_.read(file)
@@ -53,6 +87,11 @@ def read_benchmarks(file: ForeignFile) -> Benchmarks:
         if other.recognises(file):
             raise UsageError(f"{file.path}: a trace ({other.name})", "it holds calls", f"perflaw import {file.path}")
     raise _unknown(file, BENCHMARKS)
+
+
+def holds_benchmarks(file: ForeignFile) -> bool:
+    """Whether a file can only be meant as results of a benchmark tool, not as a table of numbers."""
+    return file.is_json or any(format_.recognises(file) for format_ in BENCHMARKS)
 
 
 def _unknown(file: ForeignFile, formats: Iterable[Format[object]]) -> DataError:

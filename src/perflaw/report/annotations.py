@@ -218,21 +218,23 @@ def fit_table(documents: Sequence[Document], response: str, colour: bool) -> str
     listed = laws[:MAX_SERIES]
     headings = ["series", "law", "grows as", "verdict", "predicted"]
     rows = []
-    for name, law, shown in listed:
+    for (name, law, shown), one in zip(listed, documents, strict=False):
         predicted = ""
         if law["predictions"]:
             point = _point(law, law["predictions"][0])
-            predicted = _estimate(law["predictions"][0]) + (f" at {point}" if point else "")
+            predicted = _estimate(law["predictions"][0], one["unit"]) + (f" at {point}" if point else "")
         growth = f"{shown['growth']} {shown['interval']}".strip()
-        rows.append([name, short(law["mean"]), growth, law["verdict"], predicted])
+        rows.append([name, _mean(law, one["unit"]), growth, law["verdict"], predicted])
     if len(laws) == 1:
-        [(_, law, _)] = laws
+        [(_, law, _)], unit = laws, documents[0]["unit"]
         predictions = []
         for one in law["predictions"]:
-            expected = _estimate(one)
+            expected = _estimate(one, unit)
             new_run = f"{_three_digits(one['new_low'])}–{_three_digits(one['new_high'])}"
+            if unit and None not in (one["new_low"], one["new_high"]):
+                new_run = interval(one["new_low"], one["new_high"], unit)
             predictions.append([_point(law, one), expected, UNKNOWN if expected == UNKNOWN else new_run])
-        evidence = f"distribution {short(law['expression'])}, "
+        evidence = f"distribution {short(law['expression'])}, " + f"in {unit}, " * bool(unit)
         evidence += f"from {counted(law['n'], 'row')}, {counted(law['runs'], 'run')}"
         text = text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + "\n"
         headings = ["at", f"predicted ({WORDS})", f"one new run ({WORDS})"]
@@ -259,8 +261,17 @@ def _point(law: Document, prediction: Document) -> str:
     return ", ".join(f"{name}={_three_digits(prediction['features'][name])}" for name in names)
 
 
-def _estimate(prediction: Document) -> str:
+def _mean(law: Document, unit: str) -> str:
+    """The mean of a law: a constant as people read it where its unit is known, else the expression."""
+    constant = _NUMBER.fullmatch(law["mean"]) and unit
+    return quantity(float(law["mean"]), unit) if constant else short(law["mean"])
+
+
+def _estimate(prediction: Document, unit: str) -> str:
+    """A prediction with its interval: rescaled where its unit is known, else with three digits."""
     mean, low, high = (prediction[end] for end in ("mean", "mean_low", "mean_high"))
+    if unit:
+        return estimate(mean, low, high, unit)
     if None in (mean, low, high) or not is_known(mean, low, high):
         return UNKNOWN
     return f"{_three_digits(mean)} ({_three_digits(low)}–{_three_digits(high)})"

@@ -1,0 +1,285 @@
+"""Traces of Perfetto in their own protobuf form: the slices of tracks.
+
+A trace is a series of packets. A packet begins or ends a slice on a track, describes a track, or defines the numbers that
+stand for names. Each sequence of packets (a thread of one producer) has its own numbers, defaults and clocks.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final
+
+from perflaw.bounds import MAX_BYTES, check_size
+from perflaw.errors import DataError
+from perflaw.imports.formats import ForeignFile, Format
+from perflaw.imports.protobuf import Value, double, fields, message, signed, text, whole
+from perflaw.imports.tracks import BEGUN_EARLIER, Number, ProcessEvents, Trace, trace_of
+from perflaw.types import Component
+
+KERNEL: Final = "packets of the kernel's scheduler and counters hold no calls: left out"
+LOST: Final = "the tracing service lost packets: record with a larger buffer"
+_PACKET: Final = 0x0A
+"""First byte of each packet: field 1, bytes."""
+_BEGIN, _END = 1, 2
+_OWN_CLOCKS: Final = 64
+"""Clocks from this number on belong to one sequence; those below are the same for all, and taken as they are."""
+_FIRST_FIELDS: Final = frozenset({1, 2, 3, 6, 8, 10, 11, 12, 13, 33, 35, 36, 41, 42, 44, 50, 58, 59, 60, 87, 88, 89})
+"""Fields that the first packet of a trace has."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """A clock of one sequence."""
+
+    offset: int
+    """What is added to its ns so that they are those of the clock beside it in the snapshot."""
+    last: int
+    """Its last time, in its own unit."""
+    unit_ns: int
+    is_incremental: bool
+    """Whether its times are steps since the last one."""
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """What the packets of a sequence refer to."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    annotation_names: dict[int, str] = field(default_factory=dict)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """File and line of source locations."""
+    clocks: dict[int, _Clock] = field(default_factory=dict)
+    default_clock: int = 0
+    default_track: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _TrackDescription:
+    """A track: of a process, of a thread, or one of neither, which lies in its parent."""
+
+    pid: int
+    process_name: str
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """The begin or the end of a slice."""
+
+    stamp: int
+    """ns."""
+    track: int
+    begins: bool
+    component: Component
+    numbers: tuple[tuple[str, Number], ...]
+
+
+class _PerfettoReader:
+    """Reads the packets of a file."""
+
+    def __init__(self, file: ForeignFile) -> None:
+        self.file = file
+        self.sequences: dict[int, _Sequence] = {}
+        self.tracks: dict[int, _TrackDescription] = {}
+        self.slices: dict[int, list[_Slice]] = {}
+        self.notes: Counter[str] = Counter()
+        self.lost = ""
+
+    def read(self) -> Trace:
+        """The calls of all tracks; DataError names the packet that is damaged."""
+        count = 0
+        try:
+            for packet in _packets(self.file.data):
+                count += 1
+                self._take(packet)
+        except (ValueError, zlib.error) as error:
+            what = f"{self.file.path}: packet {count + 1}"
+            raise DataError(what, f"its protobuf is damaged: {error}", "write the trace anew and import it") from None
+        processes: dict[int, ProcessEvents] = {}
+        for track, slices in self.slices.items():
+            pid, name = self._process_of(track)
+            process = processes.setdefault(pid, ProcessEvents("", pid))
+            process.name = process.name or name
+            _play(process, sorted(slices, key=lambda one: one.stamp))
+        for process in list(processes.values())[:1]:
+            process.notes.update(self.notes)
+        return trace_of("Perfetto", processes.values(), 1, self.lost)
+
+    def _take(self, packet: bytes) -> None:
+        parts = dict(fields(packet))
+        sequence_id = whole(parts.get(10, 0))
+        if whole(parts.get(13, 0)) & 1 or parts.get(41):
+            self.sequences.pop(sequence_id, None)
+        sequence = self.sequences.setdefault(sequence_id, _Sequence())
+        if 42 in parts and sequence.names:
+            self.lost = LOST
+        if 59 in parts:
+            for key, value in fields(message(parts[59])):
+                if key == 58:
+                    sequence.default_clock = whole(value)
+                elif key == 11:
+                    sequence.default_track = whole(dict(fields(message(value))).get(11, 0))
+        if 6 in parts:
+            self._take_clocks(sequence, message(parts[6]))
+        if 60 in parts:
+            self._take_track(message(parts[60]))
+        if 12 in parts:
+            _take_names(sequence, message(parts[12]))
+        if 11 in parts:
+            self._take_event(sequence, parts, message(parts[11]))
+        self.notes[KERNEL] += 1 in parts
+
+    def _take_clocks(self, sequence: _Sequence, snapshot: bytes) -> None:
+        clocks = [dict(fields(message(value))) for key, value in fields(snapshot) if key == 1]
+        common = [whole(one.get(2, 0)) for one in clocks if whole(one.get(1, 0)) < _OWN_CLOCKS]
+        for one in clocks:
+            number, now = whole(one.get(1, 0)), whole(one.get(2, 0))
+            unit = whole(one.get(4, 0)) or 1
+            if number >= _OWN_CLOCKS:
+                offset = common[0] - now * unit if common else 0
+                sequence.clocks[number] = _Clock(offset, now, unit, bool(one.get(3)))
+
+    def _take_track(self, descriptor: bytes) -> None:
+        parts = dict(fields(descriptor))
+        process = dict(fields(message(parts[3]))) if 3 in parts else {}
+        thread = dict(fields(message(parts[4]))) if 4 in parts else {}
+        pid = whole(process.get(1, thread.get(1, 0)))
+        self.tracks[whole(parts.get(1, 0))] = _TrackDescription(pid, text(process.get(6, b"")), whole(parts.get(5, 0)))
+
+    def _process_of(self, track: int) -> tuple[int, str]:
+        """Number and name of the process that a track belongs to."""
+        seen: set[int] = set()
+        while (described := self.tracks.get(track)) and track not in seen:
+            if described.pid:
+                names = (one.process_name for one in self.tracks.values() if one.pid == described.pid)
+                return described.pid & 0x7FFFFFFF, next(filter(None, names), "")
+            seen.add(track)
+            track = described.parent
+        return 0, ""
+
+    def _take_event(self, sequence: _Sequence, packet: dict[int, Value], event: bytes) -> None:
+        single: dict[int, Value] = {}
+        annotations = []
+        for key, value in fields(event):
+            if key == 4:
+                annotations.append(message(value))
+            else:
+                single[key] = value
+        kind = single.get(9)
+        if kind not in (_BEGIN, _END):
+            # Times of counters and instants count as well where a clock counts in steps.
+            self._stamp(sequence, packet)
+            return
+        file, line = sequence.places.get(whole(single.get(34, 0)), ("", 0))
+        if 33 in single:
+            file, line = _place(message(single[33]))
+        name = text(single[23]) if 23 in single else sequence.names.get(whole(single.get(10, 0)), "")
+        numbers = [found for one in annotations if (found := _annotation(sequence, one))]
+        track = whole(single.get(11, sequence.default_track))
+        self.slices.setdefault(track, []).append(
+            _Slice(
+                self._stamp(sequence, packet),
+                track,
+                kind == _BEGIN,
+                Component(name or "unnamed", file, line),
+                tuple(numbers),
+            )
+        )
+
+    def _stamp(self, sequence: _Sequence, packet: dict[int, Value]) -> int:
+        stamp = whole(packet.get(8, 0))
+        clock = sequence.clocks.get(whole(packet.get(58, sequence.default_clock)))
+        if clock is not None:
+            stamp = clock.last = stamp + clock.last * clock.is_incremental
+            stamp = stamp * clock.unit_ns + clock.offset
+        if not 0 <= stamp < 1 << 62:
+            raise ValueError(f"a time of {stamp} ns")
+        return stamp
+
+
+def _packets(data: bytes, depth: int = 0) -> Iterator[bytes]:
+    """The packets of a trace, also those that were compressed together."""
+    for key, value in fields(data):
+        packet = message(value) if key == 1 else b""
+        compressed = dict(fields(packet)).get(50) if packet[:2] == b"\x92\x03" and not depth else None
+        if compressed is None:
+            if packet:
+                yield packet
+        else:
+            inflated = zlib.decompressobj().decompress(message(compressed), MAX_BYTES + 1)
+            check_size(len(inflated))
+            yield from _packets(inflated, depth + 1)
+
+
+def _take_names(sequence: _Sequence, interned: bytes) -> None:
+    """The numbers that stand for names and places from now on."""
+    for key, value in fields(interned):
+        if key in (2, 3, 4):
+            one = dict(fields(message(value)))
+            number = whole(one.get(1, 0))
+            if key == 2:
+                sequence.names[number] = text(one.get(2, b""))
+            elif key == 3:
+                sequence.annotation_names[number] = text(one.get(2, b""))
+            else:
+                sequence.places[number] = _place(message(value))
+
+
+def _place(location: bytes) -> tuple[str, int]:
+    """File and line of a source location."""
+    parts = dict(fields(location))
+    return text(parts.get(2, b"")), min(whole(parts.get(4, 0)), (1 << 31) - 1)
+
+
+def _annotation(sequence: _Sequence, annotation: bytes) -> tuple[str, Number] | None:
+    """Name and value of an argument that is a number or a truth value."""
+    parts = dict(fields(annotation))
+    name = text(parts[10]) if 10 in parts else sequence.annotation_names.get(whole(parts.get(1, 0)), "")
+    value: Number | None = None
+    if 2 in parts or 3 in parts:
+        value = whole(parts.get(2, parts.get(3, 0)))
+    elif 4 in parts:
+        value = signed(parts[4])
+    elif 5 in parts:
+        value = Decimal(double(parts[5]))
+    return (name, value) if value is not None and Decimal(value).is_finite() else None
+
+
+def _play(process: ProcessEvents, slices: list[_Slice]) -> None:
+    """Put the slices of a track on a track; an end ends the innermost open slice, as in Perfetto itself."""
+    track = process.track()
+    stack: list[tuple[int, int]] = []  # frame and code of each open call
+    for one in slices:
+        if one.begins:
+            code = process.component(one.component)
+            frame = process.enter(track, one.stamp, code, stack[-1][1] if stack else 0, one.numbers)
+            stack.append((frame, code))
+        elif stack:
+            process.exit(track, one.stamp, stack.pop()[0])
+        else:
+            process.notes[BEGUN_EARLIER] += 1
+
+
+def recognises(file: ForeignFile) -> bool:
+    """Whether a file begins with a packet of Perfetto. Other messages have other first fields, or text in these."""
+    if file.data[:1] != bytes([_PACKET]):
+        return False
+    try:
+        _, value = next(fields(file.data[: 1 << 20]))
+    except ValueError:
+        return False
+    try:
+        parts = list(fields(message(value)))
+    except ValueError:
+        return False
+    keys = {key for key, _ in parts}
+    described = all(isinstance(one, bytes) for key, one in parts if key in (6, 11, 12, 59, 60))
+    numbers = all(isinstance(one, int) for key, one in parts if key in (3, 8, 10, 13, 41, 42, 58))
+    return bool(keys) and bool(keys & (_FIRST_FIELDS - {1, 2})) and described and numbers
+
+
+FORMAT: Final = Format("traces of Perfetto in protobuf", recognises, lambda file: _PerfettoReader(file).read())

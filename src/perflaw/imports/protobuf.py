@@ -1,0 +1,97 @@
+"""Messages of Protocol Buffers without their schema: fields by number, as OTLP and Perfetto write them.
+
+Only what these formats need is read: varints, fixed numbers and bytes. Groups, which no current format has, are damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import unpack, unpack_from
+
+Value = int | bytes
+"""A varint or the bits of a fixed number, without a sign; or bytes: text, a message within, packed numbers."""
+_SIGN = 1 << 63
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    """Number and value of each field of a message, in order; ValueError where it is damaged.
+
+    >>> list(fields(bytes([8, 150, 1, 18, 2, 104, 105])))
+    [(1, 150), (2, b'hi')]
+    """
+    place, size = 0, len(data)
+    while place < size:
+        key = data[place]
+        if key < 128:
+            place += 1
+        else:
+            key, place = varint(data, place)
+        kind = key & 7
+        value: Value
+        if kind == 2:
+            if place < size and (length := data[place]) < 128:
+                place += 1
+            else:
+                length, place = varint(data, place)
+            end = place + length
+            if end > size:
+                raise ValueError(f"a field of {length} bytes, of which only {size - place} are there")
+            value = data[place:end]
+            place = end
+        elif kind == 0:
+            if place < size and data[place] < 128:
+                value = data[place]
+                place += 1
+            else:
+                value, place = varint(data, place)
+        elif kind in (1, 5):
+            width = 8 if kind == 1 else 4
+            if place + width > size:
+                raise ValueError("it ends in the middle of a number")
+            value = unpack_from("<Q" if kind == 1 else "<I", data, place)[0]
+            place += width
+        else:
+            raise ValueError(f"a field of kind {kind}, which no message has")
+        yield key >> 3, value
+
+
+def varint(data: bytes, place: int) -> tuple[int, int]:
+    """The varint that begins at a place, and the place after it; ValueError where it is damaged."""
+    value = shift = 0
+    while place < len(data) and shift < 70:
+        byte = data[place]
+        value |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return value & ((1 << 64) - 1), place
+    raise ValueError("it ends in the middle of a number" if shift < 70 else "a number of more than 64 bits")
+
+
+def message(value: Value) -> bytes:
+    """The bytes of a field; ValueError where it is a number."""
+    if isinstance(value, int):
+        raise ValueError("a number stands where a message is expected")
+    return value
+
+
+def whole(value: Value) -> int:
+    """The number of a field; ValueError where it is bytes."""
+    if isinstance(value, bytes):
+        raise ValueError("bytes stand where a number is expected")
+    return value
+
+
+def signed(value: Value) -> int:
+    """The number of a field of type int64."""
+    bits = whole(value)
+    return bits - (_SIGN << 1) if bits & _SIGN else bits
+
+
+def double(value: Value) -> float:
+    """The number of a field of type double."""
+    return float(unpack("<d", whole(value).to_bytes(8, "little"))[0])
+
+
+def text(value: Value) -> str:
+    """The text of a field."""
+    return message(value).decode(errors="replace")

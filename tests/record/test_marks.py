@@ -10,7 +10,9 @@ from perflaw.types.call_trees import QUEUED
 from tests.conftest import PROGRAMS
 
 WAITS = """
+import fcntl
 import os
+import select
 import socket
 import subprocess
 import threading
@@ -45,6 +47,26 @@ def wait_for_child():
     subprocess.run(["sleep", "0.2"])
 
 
+def begin_child():
+    # The parent stands still until the child has become the other program (vfork).
+    return [subprocess.Popen(["true"]) for _ in range(20)]
+
+
+def wait_in_shell():
+    os.system("sleep 0.2")
+
+
+def wait_for_file(name):
+    with open(name, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def poll(end):
+    poller = select.poll()
+    poller.register(end, select.POLLIN)
+    poller.poll()
+
+
 def work():
     until = time.process_time() + 0.02
     while time.process_time() < until:
@@ -67,6 +89,15 @@ ask()
 later(lambda: os.write(writing, b"1"))
 read_pipe(reading)
 wait_for_child()
+for process in begin_child():
+    process.wait()
+wait_in_shell()
+held = open("held", "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+later(lambda: fcntl.flock(held, fcntl.LOCK_UN))
+wait_for_file("held")
+later(lambda: os.write(writing, b"1"))
+poll(reading)
 work()
 """
 
@@ -90,12 +121,15 @@ def test_what_a_thread_waits_for_is_recorded(recorded, tmp_path):
     found = marks_of(recording)
     expected = {
         "sleep": "sleep", "wait_for_lock": "lock", "ask": "network", "read_pipe": "io", "wait_for_child": "child",
+        "wait_in_shell": "child", "wait_for_file": "lock", "poll": "io",
     }  # fmt: skip
     for name, mark in expected.items():
         mine = found[name]
         # What is not known to be waiting is queueing for a CPU after it, and what subprocess does besides.
         assert mine[mark] > 0.01e9, (name, mine)
         assert mine[mark] == max(value for key, value in mine.items() if key not in ("off", QUEUED)), (name, mine)
+    begun = found["begin_child"]
+    assert begun["child"] > begun["off"] - sum(value for key, value in begun.items() if key != "off"), begun
     for mine in found.values():
         assert sum(value for key, value in mine.items() if key != "off") <= mine["off"] + 1
     assert all(found["work"].get(mark, 0) == 0 for mark in expected.values())

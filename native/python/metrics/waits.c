@@ -60,7 +60,7 @@ static void watch(PyMethodDef *entry, int kind) {
 
 enum { MAX_NAMES = 12 };
 static struct Place {
-    const char *module, *type; /* the type whose methods are meant; NULL for functions of the module */
+    const char *module, *type; /* the type whose methods are meant, or a function that makes its objects; NULL for functions of the module */
     int kind, is_watched;
     const char *names[MAX_NAMES];
 } places[] = {
@@ -68,12 +68,18 @@ static struct Place {
     {"_thread", "LockType", WAITS_LOCK, 0, {"acquire", "acquire_lock", "__enter__"}},
     {"_thread", "RLock", WAITS_LOCK, 0, {"acquire", "__enter__"}},
     {"_queue", "SimpleQueue", WAITS_LOCK, 0, {"get"}},
-    {"posix", NULL, WAITS_CHILD, 0, {"waitpid", "wait", "wait3", "wait4", "waitid"}},
+    {"_multiprocessing", "SemLock", WAITS_LOCK, 0, {"acquire", "__enter__"}},
+    {"fcntl", NULL, WAITS_LOCK, 0, {"flock", "lockf"}},
+    {"posix", NULL, WAITS_CHILD, 0,
+     {"waitpid", "wait", "wait3", "wait4", "waitid", "system", "posix_spawn", "posix_spawnp"}},
+    /* A parent stands still until its child has become another program (vfork). */
+    {"_posixsubprocess", NULL, WAITS_CHILD, 0, {"fork_exec"}},
     {"posix", NULL, WAITS_IO, 0,
      {"read", "write", "readv", "writev", "pread", "pwrite", "fsync", "fdatasync", "sendfile", "open", "close"}},
     {"_io", "FileIO", WAITS_IO, 0, {"read", "readinto", "readall", "write", "close"}},
     {"select", NULL, WAITS_IO, 0, {"select"}},
     {"select", "epoll", WAITS_IO, 0, {"poll"}},
+    {"select", "poll", WAITS_IO, 0, {"poll"}},
     {"_socket", "socket", WAITS_NETWORK, 0,
      {"recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg", "send", "sendall", "sendto", "sendmsg", "connect",
       "connect_ex", "_accept"}},
@@ -86,12 +92,20 @@ static PyMethodDef *entry_of(PyObject *function) {
     return function && Py_IS_TYPE(function, &PyMethodDescr_Type) ? ((PyMethodDescrObject *)function)->d_method : NULL;
 }
 
+/* Methods by name of a type, borrowed; some types, as that of select.poll, have no name but a function that makes their
+ * objects. The module keeps such a type alive. */
+static PyObject *methods_of(PyObject *type) {
+    if (!type || PyType_Check(type)) return type ? ((PyTypeObject *)type)->tp_dict : NULL;
+    PyObject *object = PyCFunction_Check(type) ? PyObject_CallNoArgs(type) : NULL;
+    PyObject *methods = object ? Py_TYPE(object)->tp_dict : NULL;
+    PyErr_Clear();
+    Py_XDECREF(object);
+    return methods;
+}
+
 static void watch_place(struct Place *place, PyObject *module) {
-    PyObject *members = PyModule_Check(module) ? PyModule_GetDict(module) : NULL; /* both borrowed */
-    if (members && place->type) {
-        PyObject *type = PyDict_GetItemString(members, place->type);
-        members = type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_dict : NULL;
-    }
+    PyObject *members = PyModule_Check(module) ? PyModule_GetDict(module) : NULL; /* borrowed */
+    if (members && place->type) members = methods_of(PyDict_GetItemString(members, place->type));
     if (!members) return;
     place->is_watched = 1;
     for (int at = 0; at < MAX_NAMES && place->names[at]; at++)

@@ -100,7 +100,7 @@ static __attribute__((noinline)) KnownFunction *add_function(Thread *thread, con
     if (recording.fake_clock) return known;
     int64_t now = clock_ns(&recording.clock);
     /* All of it is overhead, so time off the CPU meanwhile (the recorder may have to be waited for) is no function's. */
-    int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off(&thread->cpu, &recording.clock, &now) : 0;
+    int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off_in_tracer(&thread->cpu, &recording.clock, &now) : 0;
     int64_t passed = now - begun;
     thread->overhead_ns += passed;
     thread->off_ns += off < passed ? off : passed;

@@ -27,6 +27,6 @@ int64_t overhead_end(int64_t stamp) {
 void overhead_since(Thread *thread, int64_t stamp, int64_t more_ns) {
     int64_t now = clock_ns(&recording.clock);
     /* All of it is the tracer's: also a switch within thread_stamp, after the CPU clock was read there. */
-    if (cpu_may_be_off(&thread->cpu, now)) thread->off_ns += cpu_off(&thread->cpu, &recording.clock, &now);
+    if (cpu_may_be_off(&thread->cpu, now)) thread->off_ns += cpu_off_in_tracer(&thread->cpu, &recording.clock, &now);
     thread->overhead_ns = now - stamp + more_ns;
 }

@@ -50,7 +50,7 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
     if (!recording.fake_clock) {
         int64_t now = clock_ns(&recording.clock), begun = thread->last_stamp + thread->overhead_ns;
         /* All of it is overhead, so time off the CPU meanwhile (the recorder may have been asked) is no function's. */
-        int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off(&thread->cpu, &recording.clock, &now) : 0;
+        int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off_in_tracer(&thread->cpu, &recording.clock, &now) : 0;
         /* The stamp is that of this call's beginning; the way from here to the one at its end is a hook's as well. */
         int64_t passed = now - thread->last_stamp + recording.enter_ns - thread->overhead_ns;
         thread->overhead_ns += passed;

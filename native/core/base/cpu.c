@@ -104,13 +104,21 @@ int64_t cpu_off(Cpu *cpu, const Clock *clock, int64_t *now) {
 
 int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now) {
     int64_t off = cpu_off(cpu, clock, now), passed = *now > last ? *now - last : 0;
+    if (off && !passed) cpu_queued(cpu, off);
     return off < passed ? off : passed;
 }
 
+int64_t cpu_off_in_tracer(Cpu *cpu, const Clock *clock, int64_t *now) {
+    int64_t off = cpu_off(cpu, clock, now);
+    if (off) cpu_queued(cpu, off);
+    return off;
+}
+
 int64_t cpu_queued(Cpu *cpu, int64_t off) {
-    int64_t voluntary = voluntary_switches(), before = cpu->queued, more = 0;
+    int64_t before = cpu->queued, more = 0;
     if (off > CPU_QUEUED_NS) cpu->queued = run_delay_ns();
     if (cpu->queued > before) more = cpu->queued - before;
+    int64_t voluntary = voluntary_switches(); /* with those of the reading of a file above */
     if (voluntary == cpu->voluntary) return off; /* it never gave up the CPU */
     cpu->voluntary = voluntary;
     return more < off ? more : off;
@@ -119,4 +127,5 @@ int64_t cpu_queued(Cpu *cpu, int64_t off) {
 void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent) {
     cpu->wall += wall;
     cpu->spent += spent;
+    cpu_queued(cpu, wall - spent);
 }

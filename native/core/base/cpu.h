@@ -38,11 +38,14 @@ int64_t cpu_off(Cpu *cpu, const Clock *clock, int64_t *now);
 /* The same, but no more than has passed since `last`. What was off before that, in time that was left out, or unseen
  * (interrupts, other guests of a hypervisor), thus makes no later CPU time negative. */
 int64_t cpu_off_since(Cpu *cpu, const Clock *clock, int64_t last, int64_t *now);
+/* The same as cpu_off for time that is the tracer's. Its switches say nothing of the program's later time off the CPU, so
+ * they are taken note of here. */
+int64_t cpu_off_in_tracer(Cpu *cpu, const Clock *clock, int64_t *now);
 /* How much of the time off the CPU that was just given out others took: the thread was ready to run, and another one or
  * another guest had its CPU. The rest is waiting of its own accord. Cost: 0.4 us, and 4 us more where the thread was off
  * for longer than CPU_QUEUED_NS; for less, one that gave up the CPU itself counts as waiting. */
 int64_t cpu_queued(Cpu *cpu, int64_t off);
-/* Leave out what passed between two readings, as if the thread had not existed meanwhile. */
+/* Leave out what passed between two readings, as if the thread had not existed meanwhile; its switches as well. */
 void cpu_leave_out(Cpu *cpu, int64_t wall, int64_t spent);
 /* CPU time of the calling thread; of all threads of the process. */
 int64_t cpu_spent_ns(void);

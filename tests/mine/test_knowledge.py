@@ -25,7 +25,8 @@ class MadeUp:
     """A program in which ``load`` is slow where ``slow`` calls it, and ``tiny`` is always alike."""
 
     def __init__(self, seed=0):
-        self.rng, self.now, self.asked, self.third = np.random.default_rng(seed), SECOND, [], False
+        self.rng, self.now, self.asked = np.random.default_rng(seed), SECOND, []
+        self.third, self.slow_share = False, 0.5
 
     def measure(self, request):
         self.asked.append(request)
@@ -39,7 +40,7 @@ class MadeUp:
 
     def _observed(self, name, request, begun):
         n = round(4000 * request.seconds)
-        is_slow = self.rng.random(n) < 0.5
+        is_slow = self.rng.random(n) < self.slow_share
         centre = np.where(is_slow, 12.0, 9.0) if name == "app.load" else np.full(n, 10.0)
         if self.third and name == "app.load":
             centre = np.where(is_slow & (self.rng.random(n) < 0.5), 16.0, centre)
@@ -128,6 +129,29 @@ def test_a_function_whose_durations_change_is_learnt_anew_and_its_old_recordings
     news = learn(program, knowledge, 40)
     assert [one for one in news if "changed" in one] == ["app.load: its durations have changed; it is learnt anew"]
     assert len(knowledge.functions["app.load"].spec.borders) == 2
+
+
+def test_another_share_of_slow_calls_is_noticed_where_the_borders_stay():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 40)
+    program.slow_share, program.now = 0.8, program.now + 3600 * SECOND
+    news = learn(program, knowledge, 40)
+    assert [one for one in news if "changed" in one] == ["app.load: its durations have changed; it is learnt anew"]
+    slow = sum(sum(counts[1:]) for counts in knowledge.functions["app.load"].spec.path_counts)
+    assert slow / knowledge.functions["app.load"].spec.points > 0.7
+
+
+def test_one_sample_makes_no_function_hot_and_few_samples_are_not_the_last():
+    knowledge = Knowledge()
+    for number in range(2):
+        decision = knowledge.next(number * SECOND)
+        assert decision.request.kind == "samples"
+        stacks = {("app.main", f"app.once{number}"): 1}
+        assert not knowledge.add(Measurement(decision.request.number, "samples", 1, 2, stacks=stacks), decision.request)
+    decision = knowledge.next(3 * SECOND)
+    news = knowledge.add(Measurement(decision.request.number, "samples", 3, 4, stacks=STACKS), decision.request)
+    assert any(one.startswith("app.load: hot") for one in news)
+    assert knowledge.next(4 * SECOND).request.kind == "durations"
 
 
 def test_a_function_that_is_not_called_any_more_is_settled():

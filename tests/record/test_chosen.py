@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perflaw.record.compiled import questions
+from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.questions import FOLDER, Answerer
 from perflaw.record.compiled.selection import HEAD, PLACE, Globs, chosen, functions, names_of
 from tests.record.test_hooks import HOOKS, PROGRAMS, built, calls, opened, paths, recorded
@@ -157,3 +159,23 @@ def test_damaged_questions_do_no_harm(tmp_path: Path) -> None:
     Answerer(Globs(("a",))).answer(tmp_path / "gone")
     assert np.frombuffer((tmp_path / FOLDER / "00").read_bytes(), HEAD)["count"] == 0
     assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["00"]
+
+
+def test_registers_of_a_library_without_chosen_functions_are_not_worked_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading the unwind tables of forty libraries takes a server's recorder half a minute at each start."""
+    prepared: list[Path] = []
+    monkeypatch.setattr(questions, "prepare_registers", prepared.append)
+    (tmp_path / "f.c").write_text("int wanted(int n) { return n * n; }\nint main(void) { return wanted(0); }\n")
+    program, library = tmp_path / "program", tmp_path / "lib.so"
+    for output, kind in ((program, ()), (library, ("-shared", "-fPIC", "-Dwanted=other"))):
+        subprocess.run(["gcc", "-O1", *kind, "-o", output, tmp_path / "f.c"], check=True)
+    globs = Globs(("wanted",))
+    answerer = Answerer(globs, Injection(program, globs))
+    (tmp_path / FOLDER).mkdir()
+    for number, module in enumerate((library, program)):
+        (tmp_path / FOLDER / f"{number}.ask").write_text(f"patches {module}")
+    answerer.answer(tmp_path)
+    assert prepared == [program]
+    assert len((tmp_path / FOLDER / "1").read_bytes()) > len((tmp_path / FOLDER / "0").read_bytes())

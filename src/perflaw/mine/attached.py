@@ -21,6 +21,8 @@ from perflaw.record.attach.process import NativeProgram, RunningProgram, native_
 from perflaw.record.attach.session import Attached, PreparedTarget, prepare, record_prepared
 from perflaw.record.attach.stack_samples import StackSampler
 from perflaw.record.build import Tell
+from perflaw.record.compiled.hooks import injecting_tracer
+from perflaw.record.compiled.selection import EVERYTHING, functions
 from perflaw.record.machine import cpu_ns_of
 from perflaw.record.python.native_reader import is_running
 from perflaw.record.settings import PATHS, RecordSettings
@@ -55,6 +57,8 @@ class AttachedProcess:
         self.program: NativeProgram | RunningProgram
         if self.native:
             self.program = self.native
+            # Decoding its code may take a minute when it is met first, which is no part of any measurement.
+            injecting_tracer(self.native.executable, EVERYTHING).answerer.prepare(self.native.executable)
         else:
             self.program = running_program(pid)
             self.python = prepare(self.program, RecordSettings(), tell)
@@ -114,7 +118,7 @@ class AttachedProcess:
             paths=tuple(map(_literal, request.functions)),
             only_paths=True,
         )
-        attached = self._record(settings, request.seconds)
+        attached = self._record(settings, request)
         run = attached.outcome.run
         self.interrupted = attached.outcome.interrupted
         self.stopped_ms = max(self.stopped_ms, attached.stopped_ms)
@@ -141,13 +145,15 @@ class AttachedProcess:
         observed = read_observed([recording], set(request.functions))
         return replace(measurement, observed=tuple(observed), run=run.id)
 
-    def _record(self, settings: RecordSettings, seconds: float) -> Attached:
+    def _record(self, settings: RecordSettings, request: Request) -> Attached:
         if self.native:
             from perflaw.record.attach.native_session import record_native
 
-            return record_native(self.experiment, self.native, settings, {}, seconds)
+            names = {name for _, names in functions(self.native.executable).values() for name in names}
+            is_own = names.issuperset((*request.functions, *request.callers))
+            return record_native(self.experiment, self.native, settings, {}, request.seconds, only_program=is_own)
         assert self.python
-        return record_prepared(self.experiment, self.python, settings, {}, seconds)
+        return record_prepared(self.experiment, self.python, settings, {}, request.seconds)
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from perflaw.learn.paths import MiningOptions
-from perflaw.learn.paths.borders import PERTURBED
+from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.stable import stable_borders
+from perflaw.mine.changes import has_changed
 from perflaw.mine.messages import Kind, Measurement, Request, merge_observed
 from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
 from perflaw.types import Observed, PathSpec
@@ -45,6 +46,10 @@ WANTED_CALLS: Final = 4_000
 """Calls that one measurement is meant to observe: enough to compare observations of a thousand calls."""
 SHORTEST_S, LONGEST_S = 0.5, 8.0
 """Limits of the length of a measurement."""
+FEWEST_SAMPLES: Final = 3
+"""Samples that have to find the program in a function for it to be hot."""
+ENOUGH_SAMPLES: Final = 50
+"""Samples up to which a program in which nothing is hot yet is sampled on: one that waits mostly gives few."""
 MOST_SAMPLES: Final = 20_000
 """Samples at which all are halved, so that the newer ones count for more."""
 RETOLD_S: Final = 20.0
@@ -162,16 +167,17 @@ class Knowledge:
         if request.kind == "samples":
             self.sampled_ns = measurement.end_ns
             return self._find_hot()
-        seconds = max((measurement.end_ns - measurement.start_ns) / 1e9, 1e-3)
+        # Placing the probes takes time as well, in which no call is recorded.
+        seconds = max(min((measurement.end_ns - measurement.start_ns) / 1e9, request.seconds), 1e-3)
         found = {one.component: one for one in measurement.observed}
         news: list[str] = []
         for name in request.functions:
             function = self.functions[name]
             function.rounds += 1
             function.last_ns = measurement.end_ns
-            function.rate = measurement.cost.calls / min(seconds, max(request.seconds, 1e-3)) / len(request.functions)
+            function.rate = measurement.cost.calls / seconds / len(request.functions)
             if one := found.get(name):
-                news += self._learn(function, one, measurement, len(request.functions) > 1)
+                news += self._learn(function, one, measurement, seconds, together=len(request.functions) > 1)
             elif function.rounds >= 2 and not function.settled:
                 function.settled = True
                 news.append(f"{name}: not called any more")
@@ -197,15 +203,15 @@ class Knowledge:
         news = []
         for name, count in self._leaves.most_common():
             share = wilson(count / total, total)
-            if name not in self.functions and share >= LEAST_SHARE:
+            if name not in self.functions and share >= LEAST_SHARE and count >= FEWEST_SAMPLES:
                 self.functions[name] = KnownFunction(name, f"in {count / total:.1%} of {total} samples")
                 news.append(f"{name}: hot, {self.functions[name].why}")
         return news
 
     def _learn(
-        self, function: KnownFunction, observed: Observed, measurement: Measurement, together: bool
+        self, function: KnownFunction, observed: Observed, measurement: Measurement, seconds: float, *, together: bool
     ) -> list[str]:
-        """Add what was observed of a function, and decide what is to be learnt of it next."""
+        """Add what was observed of a function in so many seconds, and decide what is to be learnt of it next."""
         name, before = function.name, function.spec
         total = max(self.stacks.total(), 1)
         observed = replace(observed, share=self._leaves[name] / total)
@@ -226,11 +232,14 @@ class Knowledge:
             self.superseded += [(name, run) for run in function.runs[1::2] if run]
             function.observed, function.runs = function.observed[::2], function.runs[::2]
         calls = sum(int(h.counts.sum()) + h.zeros for one in observed.observations for h in one.paths.values())
-        function.own_calls = calls / max((measurement.end_ns - measurement.start_ns) / 1e9, 1e-3)
+        function.own_calls = calls / seconds
         news = []
         if function.settled:
             newest = stable_borders(observed, self.options)
             differs = bool(before and before.stable and newest.stable and len(newest.borders) != len(before.borders))
+            differs |= bool(
+                before and has_changed(function.observed[: -1 - function.differing], before.borders, observed)
+            )
             function.differing = function.differing + 1 if differs else 0
             if function.differing >= DIFFERING:
                 self._forget(function, len(function.observed) - function.differing)
@@ -238,6 +247,8 @@ class Knowledge:
                 news.append(f"{name}: its durations have changed; it is learnt anew")
             return news
         assert function.spec
+        if not function.spec.points and any(note.startswith(TOO_SHORT) for note in function.spec.notes):
+            return self._settle(function, "its calls are too short to be timed")
         if before is None or _shape(before) != _shape(function.spec):
             news.append(f"{name}: {_told(function.spec)}")
         if self._is_complete(function):
@@ -305,10 +316,11 @@ class Knowledge:
     def next(self, now_ns: int) -> Decision | None:
         """The measurement of the highest utility; None if nothing is worth measuring now."""
         age_s = (now_ns - self.sampled_ns) / 1e9
-        if not self.sampled_ns or age_s > RETOLD_S:
-            utility = 1.0 if not self.sampled_ns else min(1.0, age_s / 60)
-            why = "which functions are hot" if not self.sampled_ns else "whether other functions have become hot"
-            seconds = 3.0 if not self.sampled_ns else SHORTEST_S
+        is_first = not self.sampled_ns or (not self.functions and self.stacks.total() < ENOUGH_SAMPLES)
+        if is_first or age_s > RETOLD_S:
+            utility = 1.0 if is_first else min(1.0, age_s / 60)
+            why = "which functions are hot" if is_first else "whether other functions have become hot"
+            seconds = 3.0 if is_first else SHORTEST_S
             return Decision(self._request("samples", (), (), seconds), why, utility, 0.0)
         able = [one for one in self.functions.values() if one.sampling > 0]
         ranked = sorted(

@@ -54,14 +54,19 @@ def record_native(
     settings: RecordSettings,
     features: Mapping[str, float],
     seconds: float | None,
+    *,
+    only_program: bool = False,
 ) -> Attached:
     """Record a compiled program for some seconds, or until a signal comes or the program ends, and keep the recording.
+
+    ``only_program``: none of the chosen functions is in a library.
 
     TargetError if it cannot be recorded; it goes on as before then. StoreError if the experiment cannot be written.
     """
     if BRANCHES in settings.collect:
         require_branches(program.executable)
-    tracer = injecting_tracer(program.executable, Globs(settings.select, settings.exclude, settings.per))
+    globs = Globs(settings.select, settings.exclude, settings.per)
+    tracer = injecting_tracer(program.executable, globs, only_program=only_program)
     tracer.answerer.prepare(program.executable)
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     spool, seed = claim.folder.resolve() / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))

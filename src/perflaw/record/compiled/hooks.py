@@ -108,10 +108,10 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING, native: str = AUTO) -> H
         raise TargetError(error.what, error.why, error.next_command) from error
 
 
-def injecting_tracer(path: Path, globs: Globs) -> HooksTracer:
-    """The tracer that injects code into a program."""
+def injecting_tracer(path: Path, globs: Globs, *, only_program: bool = False) -> HooksTracer:
+    """The tracer that injects code into a program; ``only_program``: and into none of its libraries."""
     try:
-        injection = Injection(path.resolve(), globs)
+        injection = Injection(path.resolve(), globs, only_program)
         tracer = HooksTracer(build(hooks()), build(core()), Answerer(globs, injection), injection.scope)
         return replace(tracer, name=INJECT, reason="code injected into the program, which has no hooks")
     except BuildError as error:

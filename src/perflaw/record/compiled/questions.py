@@ -14,6 +14,7 @@ from typing import Final
 from perflaw.record.compiled.branches import branch_table
 from perflaw.record.compiled.features.tables import feature_table, prepare_registers
 from perflaw.record.compiled.inject.choice import Injection
+from perflaw.record.compiled.inject.tables import NO_PATCHES
 from perflaw.record.compiled.selection import Globs, chosen, functions
 
 FOLDER: Final = "answers"
@@ -54,7 +55,7 @@ class Answerer:
             return chosen((self.injection.functions if self.injection else functions)(Path(rest)), self.globs)
         if kind == "patches":
             patches = self.injection.table(Path(rest)) if self.injection else b""
-            if patches:
+            if patches not in (b"", NO_PATCHES):
                 prepare_registers(Path(rest))
             return patches
         offset, _, module = rest.partition(" ")

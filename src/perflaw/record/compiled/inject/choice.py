@@ -31,6 +31,8 @@ class Injection:
     """The program that was started."""
     globs: Globs
     """The functions that the person chose."""
+    only_program: bool = False
+    """Whether libraries have none of them, so that nobody has to look."""
     _refused: dict[str, list[str]] = field(default_factory=dict)
     """Reason → names of functions."""
     _patched: Counter[Path] = field(default_factory=Counter)
@@ -38,7 +40,7 @@ class Injection:
     @property
     def scope(self) -> str:
         """``program`` or ``libraries``."""
-        return LIBRARIES if self.globs.select else PROGRAM
+        return LIBRARIES if self.globs.select and not self.only_program else PROGRAM
 
     def table(self, module: Path) -> bytes:
         """The table of patches for a loaded file. Programs of the system that the program starts are left alone."""

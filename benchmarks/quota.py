@@ -11,7 +11,7 @@ V1, V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def quota(pid: int, share: float) -> Iterator[None]:
-    """The process and its threads get this share of one processor until it has gone; the group is removed then."""
+    """The process and its threads, and those that it starts, get this share of one processor while entered."""
     version_2 = (V2 / "cgroup.controllers").exists()
     group = (V2 if version_2 else V1) / f"perflaw-{os.getpid()}"
     group.mkdir()
@@ -25,4 +25,7 @@ def quota(pid: int, share: float) -> Iterator[None]:
         (group / "cgroup.procs").write_text(str(pid))
         yield
     finally:
+        for left in (group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):  # it has just ended
+                (group.parent / "cgroup.procs").write_text(left)
         group.rmdir()

@@ -1,5 +1,7 @@
 """A web service on Starlette, uvicorn and SQLite: service.py PORT [extra]. GET /stop ends it; GET /plant is as ``extra``.
 
+``uvicorn service:application --workers 2`` serves the same from several processes, which a signal ends.
+
 Every page reads through ``Store.rows``: an item by its key, a search through all names, a basket of several items. With
 ``extra`` the basket's way to ``stock_of`` runs one more query, which has no index: the regression to be found.
 """
@@ -85,7 +87,8 @@ async def stop(request):
 
 PAGES = {"/item": item, "/search": search, "/basket": basket, "/plant": plant, "/stop": stop}
 application = Starlette(routes=[Route(path, page) for path, page in PAGES.items()])
-server = uvicorn.Server(uvicorn.Config(application, port=int(sys.argv[1]), log_level="warning", lifespan="off"))
+server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
 
 if __name__ == "__main__":
+    server.config.port = int(sys.argv[1])
     server.run()

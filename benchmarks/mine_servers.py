@@ -1,0 +1,222 @@
+"""Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 4] [--half 2] [SYSTEM...]
+
+Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers). Each serves a
+load from other processes, is never started again, and its workers are mined in turns by ``perflaw mine --attach``: some runs as
+it is, then some at half of a processor. The specifications of all runs are merged one after the other. Bars: at most 8
+conditions each, at the median 90 % of the calls in consistent call paths, no worker ends. Needs root, because
+these servers run as users of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from mine_web import PACKAGES, free_port
+from mined import show
+from quota import quota
+from shared import PROGRAMS, ROOT, Bars, environment
+
+HALF, BUDGET = 0.5, "10%"
+MODULES = ("mpm_prefork", "authz_core", "dir", "autoindex", "mime", "filter", "deflate", "include", "alias", "setenvif")
+CONFIGURATION = """
+ServerName localhost
+Listen 127.0.0.1:{port}
+ServerRoot {folder}
+PidFile {folder}/pid
+ErrorLog {folder}/error.log
+DocumentRoot {folder}/www
+User www-data
+Group www-data
+StartServers 2
+MinSpareServers 2
+MaxSpareServers 2
+ServerLimit 2
+MaxRequestWorkers 2
+TypesConfig /etc/mime.types
+<Directory {folder}/www>
+Options +Indexes +Includes
+IndexOptions FancyIndexing
+AddOutputFilter INCLUDES .shtml
+AddOutputFilterByType DEFLATE text/html
+Require all granted
+</Directory>
+"""
+STATEMENTS = """
+\\set aid random(1, 500000)
+\\set kind random(1, 3)
+\\if :kind = 1
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+\\elif :kind = 2
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;
+\\else
+SELECT sum(abalance), max(filler) FROM pgbench_accounts WHERE aid BETWEEN :aid AND :aid + 300;
+\\endif
+"""
+Workers = Callable[[], list[int]]
+
+
+def started(stack: ExitStack, *command: str, **options: object) -> subprocess.Popen[str]:
+    """A process that ends with the stack. It has a session of its own, because Apache ends all that are in its group."""
+    settings = {"stdin": subprocess.PIPE, "text": True, "start_new_session": True, **options}
+    process = subprocess.Popen(command, **settings)  # type: ignore[call-overload]
+
+    def end() -> None:
+        process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+        process.terminate()
+        process.wait(60)
+
+    stack.callback(end)
+    return process
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process has started."""
+    return sorted(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def asking(stack: ExitStack, port: int, *paths: str) -> None:
+    """Two clients."""
+    for seed in (1, 2):
+        started(stack, sys.executable, str(PROGRAMS / "pages_rate.py"), str(port), str(seed), *paths)
+
+
+@contextmanager
+def apache(folder: Path) -> Iterator[tuple[str, Workers]]:
+    port, pages = free_port(), folder / "www"
+    (pages / "list").mkdir(parents=True)
+    for number in range(60):
+        (pages / "list" / f"file{number}.txt").write_text("text " * number)
+    (pages / "page.html").write_text("<html>" + "<p>A paragraph of a page.</p>" * 200)
+    (pages / "large.txt").write_text("a line of a large file\n" * 10_000)
+    include = '<!--#include virtual="/page.html" --><!--#echo var="DATE_LOCAL" -->'
+    (pages / "parts.shtml").write_text(f"<html>{include * 3}</html>")
+    loads = "".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n" for name in MODULES)
+    (folder / "apache.conf").write_text(loads + CONFIGURATION.format(port=port, folder=folder))
+    with ExitStack() as stack:
+        server = started(stack, "/usr/sbin/apache2", "-D", "FOREGROUND", "-f", str(folder / "apache.conf"))
+        while len(children(server.pid)) < 2:
+            time.sleep(0.1)
+        asking(stack, port, "/page.html", "/large.txt", "/list/", "/parts.shtml", "/none{n}.html")
+        yield "www-data", lambda: children(server.pid)
+
+
+@contextmanager
+def postgresql(folder: Path) -> Iterator[tuple[str, Workers]]:
+    script, port = str(ROOT / "examples" / "postgresql" / "server.sh"), str(free_port())
+    given = {**os.environ, "PERFLAW_POSTGRESQL": str(folder / "database"), "PERFLAW_POSTGRESQL_PORT": port}
+    subprocess.run(["sh", script, "init"], env=given, check=True)
+    (folder / "mix.sql").write_text(STATEMENTS)
+    bench = str(next(Path("/usr/lib/postgresql").glob("*/bin/pgbench")))
+    with ExitStack() as stack:
+        server = started(stack, "sh", script, "start", env=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ready = [bench.replace("pgbench", "pg_isready"), "-q", "-h", "127.0.0.1", "-p", port]
+        while subprocess.run(ready).returncode:
+            time.sleep(0.1)
+        client = {**given, "PGOPTIONS": "-c synchronous_commit=off"}  # else it waits for the disk, and not for itself
+        load = [bench, "-h", "127.0.0.1", "-p", port, "-U", "perflaw", "-n", "-c", "2", "-T", "100000"]
+        started(stack, *load, "-f", str(folder / "mix.sql"), "trips", env=client, stdout=subprocess.DEVNULL)
+
+        def backends() -> list[int]:
+            return [one for one in children(server.pid) if "127.0.0.1" in Path(f"/proc/{one}/cmdline").read_text()]
+
+        while len(backends()) < 2:
+            time.sleep(0.1)
+        yield "postgres", backends
+
+
+@contextmanager
+def starlette(folder: Path) -> Iterator[tuple[str, Workers]]:
+    python, port = environment("3.11", PACKAGES, "mine_web"), free_port()
+    words = [python, "-m", "uvicorn", "service:application", "--workers", "2", "--port", str(port)]
+    with ExitStack() as stack:
+        server = started(stack, *words, "--log-level", "warning", cwd=PROGRAMS)
+
+        def workers() -> list[int]:
+            return [one for one in children(server.pid) if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+        while len(workers()) < 2:
+            time.sleep(0.1)
+        time.sleep(5)  # until they serve
+        asking(stack, port, "/item?n={n}", "/search?n={n}", "/basket?n={n}")
+        yield "root", workers
+
+
+SYSTEMS = {"apache": apache, "postgresql": postgresql, "starlette": starlette}
+
+
+def perflaw(folder: Path, user: str, *words: str) -> str:
+    """perflaw as the server's user, who may use this Python wherever it is."""
+    may = "+dac_override,+dac_read_search,+sys_ptrace"
+    become = [
+        "setpriv",
+        f"--reuid={user}",
+        f"--regid={user}",
+        "--clear-groups",
+        f"--inh-caps={may}",
+        f"--ambient-caps={may}",
+    ]
+    command = [*(become if user != "root" else []), sys.executable, "-m", "perflaw", *words]
+    given = {**os.environ, "PERFLAW_CACHE": str(folder / "cache")}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=given)
+    if done.returncode:
+        sys.exit(f"perflaw {' '.join(words)}: {done.stderr[-3000:]}")
+    print(f"    {done.stderr.strip().splitlines()[-1]}" if done.stderr.strip() else "", file=sys.stderr)
+    return done.stdout
+
+
+def mined(name: str, asked: argparse.Namespace, bars: Bars) -> None:
+    """Mine one system again and again, and merge what was found."""
+    with tempfile.TemporaryDirectory() as made:
+        folder, places = Path(made), Path(made) / "mined"
+        folder.chmod(0o755)
+        places.mkdir()
+        with SYSTEMS[name](folder) as (user, workers):
+            account = pwd.getpwnam(user)
+            os.chown(places, account.pw_uid, account.pw_gid)
+            served, files = workers(), []
+            for run in range(asked.runs + asked.half):
+                pid = served[run % len(served)]
+                with quota(pid, HALF) if run >= asked.runs else contextlib.nullcontext():
+                    words = ("--attach", str(pid), "--seconds", str(asked.seconds), "--budget", BUDGET)
+                    perflaw(places, user, "mine", "-e", f"run{run}", *words)
+                files.append(f"run{run}.yaml")
+                (places / files[-1]).write_text(
+                    perflaw(places, user, "mine", "-e", f"run{run}", "--export", "evidence")
+                )
+            restarted = len(set(served) - set(workers()))
+        told = json.loads(perflaw(places, user, "mine", "--merge", "--json", *files))
+        print(f"== {name}: {len(files)} runs of {asked.seconds:g} s, {asked.half} of them at half of a processor")
+        for spec in told["specs"][:12]:
+            print(f"  {spec['component']}: {spec['calls']} calls, {len(spec['borders'])} borders,", end=" ")
+            print(f"{len(spec['groups'])} groups, {len(spec['edges'])} edges")
+        bars.check(f"{name}: consistent, and few edges", float(show(told)), 1, least=True)
+        bars.check(f"{name}: workers that ended", restarted, 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("systems", nargs="*", default=list(SYSTEMS), choices=[*SYSTEMS, []])
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
+    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--half", type=int, default=2)
+    asked, bars = parser.parse_args(), Bars()
+    for name in asked.systems or SYSTEMS:
+        mined(name, asked, bars)
+    bars.leave()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,5 @@
 # The tasks. `make` alone runs every check.
-.PHONY: test test-all demo example bench soak environment format clean
+.PHONY: test test-all demo example bench soak environment wheels format clean
 
 test:            ## lint, types, the tests on Python 3.11, and on other Pythons found those that depend on the interpreter
 	@sh scripts/test.sh
@@ -23,6 +23,9 @@ bench: environment ## accuracy, calibration and cost, as ratios; status 1 where 
 
 soak: environment ## long ones: test suites of real packages under the recorder, minutes of churn
 	@sh scripts/bench.sh packages churn attach attach_compiled nulls mine_web mine_live mine_sqlite mine_redis lua explore_examples explore_policies explore_grids explore_stopping explore_kills explore_sqlite explore_servers
+
+wheels:          ## what is published, in dist/: the sources, and a wheel for CPython 3.11 to 3.13
+	@sh scripts/wheels.sh
 
 format:          ## rewrite the sources in the house's format
 	@.venv-3.11/bin/ruff check --fix --quiet . && .venv-3.11/bin/ruff format --quiet .

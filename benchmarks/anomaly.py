@@ -1,6 +1,6 @@
 """Laws as assertions, in the way of Freud's Figure 4: a database that becomes slower, seen by the functions above it.
 
-    python benchmarks/anomaly.py [--runs 6] [--seed 1] [--plot FILE.png]
+    python benchmarks/anomaly.py [--runs 6] [--seed 1] [--plot FILE.png]      (--plot needs plotly)
 
 Laws of programs/shop.py are learnt from one workload ("browse"); then another one ("order") is recorded with a delay of
 0, 1, 2, 5 and 10 ms in front of every SQLite statement, and checked. Bars: at 0 ms at most 2 % of the assertions fail; from

@@ -36,8 +36,9 @@ def native(tmp_path, monkeypatch):
     (folder / "python").mkdir(parents=True)
     (folder / "python" / "SOURCES").write_text("# the list\npython/module.c\n")
     (folder / "python" / "module.c").write_text(EXTENSION)
-    (folder / "core").mkdir()
-    (folder / "core" / "SOURCES").write_text("tree.c\n")
+    for room in ("core", "compiled", "meters"):
+        (folder / room).mkdir()
+        (folder / room / "SOURCES").write_text("tree.c\n")
     (folder / "tree.c").write_text('#include "tree.h"\nint tree(void) { return 1; }\n')
     (folder / "tree.h").write_text("int tree(void);\n")
     monkeypatch.setattr(build, "sources_folder", lambda: folder)
@@ -64,6 +65,18 @@ def test_it_is_built_once(native):
     assert [path.name for path in first.parent.iterdir()] == [first.name], "nothing is left beside it"
     assert first.name.startswith(f"_perflaw_native-{OURS.version}-")
     assert first.name.endswith(OURS.suffix), "what sitecustomize looks at"
+
+
+def test_a_library_of_the_wheel_needs_no_compiler(native, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "SHIPPED", tmp_path / "libraries")
+    build.ship([sys.executable])
+    monkeypatch.setenv("PATH", "")
+    assert build.build(build.core()) == build.ready(build.core()) == build.SHIPPED / build.shipped_name(build.core())
+    tracer = choose("native", OURS)
+    assert tracer.file.parent == build.SHIPPED
+    assert not cache_folder().exists(), "nothing was compiled"
+    (native / "tree.h").write_text("int tree(void); int leaf(void);\n")
+    assert build.ready(build.core()) is None, "it is of other sources"
 
 
 @pytest.mark.parametrize("changed", ["tree.c", "tree.h", "core/SOURCES"])
@@ -276,8 +289,8 @@ def test_every_source_that_is_named_is_there():
 @pytest.mark.any_python
 def test_a_package_carries_the_sources(monkeypatch):
     root = Path(__file__).parents[2]
-    tools = SimpleNamespace(setup=lambda **options: None, build_py=object)
-    for name in ("setuptools", "setuptools.command", "setuptools.command.build_py"):
+    tools = SimpleNamespace(setup=lambda **options: None, Distribution=object, build_py=object, bdist_wheel=object)
+    for name in ("setuptools", *(f"setuptools.command{end}" for end in ("", ".build_py", ".bdist_wheel"))):
         monkeypatch.setitem(sys.modules, name, tools)  # newer environments have none
     files = set(runpy.run_path(str(root / "setup.py"))["native_files"]())
     for product in (build.core(), build.extension(OURS)):

@@ -1,8 +1,9 @@
 """Compiles the native libraries when they are first needed, and keeps them in a cache folder.
 
-A tracer has to fit the target's exact interpreter, so no wheel can contain it. A library's file name contains a digest of
-everything that the library depends on: sources, interpreter, compiler and flags. A change of any of them gives another
-file, so an existing file is always valid, and no file is overwritten while a program has it mapped.
+A tracer has to fit the target's exact interpreter, so a wheel contains those of a few: what it lacks is compiled. A
+library's file name contains a digest of everything that the library depends on: sources, interpreter, compiler and flags.
+A change of any of them gives another file, so an existing file is always valid, and no file is overwritten while a
+program has it mapped.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import perflaw
 from perflaw.errors import PerflawError
 from perflaw.record.cache import cache_folder, distrust, make_cache_folder
-from perflaw.record.python.interpreter import Interpreter
+from perflaw.record.python.interpreter import Interpreter, probe
 from perflaw.record.unfinished import is_abandoned
 
 PACKAGE: Final = Path(perflaw.__file__).parent
+SHIPPED: Final = PACKAGE / "libraries"
+"""Libraries that a wheel contains; a checkout has none."""
 FLAGS: Final = (
     "-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-Werror=implicit-function-declaration",
 )  # fmt: skip
@@ -134,8 +137,35 @@ def compiler() -> tuple[str, ...]:
 
 def ready(product: Product) -> Path | None:
     """The built library; None if it is not built yet. This reads all sources, which takes about a millisecond."""
+    if library := _shipped(product):
+        return library
     library = _library_file(product)
     return library if _is_kept(library) else None
+
+
+def _shipped(product: Product) -> Path | None:
+    """The library in the wheel that perflaw was installed from, if its sources are those that are installed."""
+    if not SHIPPED.is_dir():
+        return None
+    library = SHIPPED / shipped_name(product)
+    return library if library.is_file() else None
+
+
+def shipped_name(product: Product) -> str:
+    """The library's file name in a wheel. The compiler and the place of the headers do not count: neither is here."""
+    python = product.interpreter
+    return _file_name(product, repr((FLAGS, product.optional, (python.version, python.suffix) if python else ())))
+
+
+def ship(pythons: Sequence[str]) -> None:
+    """Compile what a wheel contains: the libraries that fit every Python, and the tracers of ``pythons``.
+
+    The same sources give the same bytes in whatever folder they are.
+    """
+    SHIPPED.mkdir(exist_ok=True)
+    anywhere = f"-ffile-prefix-map={sources_folder()}=native"
+    for product in (core(), hooks(), meters(), *(extension(probe(python)) for python in pythons)):
+        _compile(replace(product, optional=(*product.optional, anywhere)), SHIPPED / shipped_name(product))
 
 
 def _is_kept(library: Path) -> bool:
@@ -166,6 +196,8 @@ def obstacle(product: Product) -> BuildError | None:
 
 def build(product: Product, tell: Tell = lambda text: None) -> Path:
     """The built library, which is compiled first if need be. BuildError says why that fails and what to install."""
+    if library := _shipped(product):
+        return library
     library = _library_file(product)
     if _is_kept(library):
         with suppress(OSError):  # the cache may belong to another user
@@ -193,17 +225,26 @@ def build(product: Product, tell: Tell = lambda text: None) -> Path:
 def _library_file(product: Product) -> Path:
     """The library's place in the cache, with the digest of everything that it depends on.
 
-    All headers below ``native/`` count as used, except those that programs with probes include. The interpreter's path does
-    not count, so virtual environments share one library. The compiler's version is known by its file's size and time.
+    The interpreter's path does not count, so virtual environments share one library. The compiler's version is known by its
+    file's size and time.
     """
-    python, command, native = product.interpreter, compiler(), sources_folder()
+    python, command = product.interpreter, compiler()
     interpreter = (python.version, python.suffix, python.include) if python else ()
     version = ""
     if command:
         file = Path(command[0]).resolve()
         about = file.stat()
         version = f"{command} {file} {about.st_size} {about.st_mtime_ns}"
-    digest = hashlib.sha256(repr((FLAGS, product.optional, version, interpreter)).encode())
+    return cache_folder() / _file_name(product, repr((FLAGS, product.optional, version, interpreter)))
+
+
+def _file_name(product: Product, circumstances: str) -> str:
+    """The library's file name, with a digest of its sources and of the circumstances that it is compiled in.
+
+    All headers below ``native/`` count as used, except those that programs with probes include.
+    """
+    native = sources_folder()
+    digest = hashlib.sha256(circumstances.encode())
     for path in (*map(str, product.sources), *_headers(str(native))):
         name = path.removeprefix(f"{native}/").encode()
         try:
@@ -211,7 +252,7 @@ def _library_file(product: Product) -> Path:
                 digest.update(name + source.read())
         except FileNotFoundError:
             digest.update(name)
-    return cache_folder() / f"{product.name}-{digest.hexdigest()[:16]}{product.suffix}"
+    return f"{product.name}-{digest.hexdigest()[:16]}{product.suffix}"
 
 
 def _headers(native: str) -> list[str]:

@@ -166,7 +166,4 @@ def asset(name: str) -> str:
 
 
 def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    source: str = get_plotlyjs()
-    return source.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return asset("plotly.min.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -30,6 +30,7 @@ VERBS = {
     "diff": "show what changed between two sets of laws or recordings",
     "predict": "predict the cost of inputs that were not recorded",
     "report": "write everything as one page for a browser",
+    "export": "write recordings as files of other tools",
     "fit": "learn laws from your own numbers: CSV, or results of a benchmark tool",
     "laws": "collect the laws written in source code into a .law file",
     "runs": "list the recordings of an experiment",

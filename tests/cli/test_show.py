@@ -2,10 +2,13 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
+from perflaw.report.comparison import compare_text
 from perflaw.report.profile import next_command, show_text
+from perflaw.store.checksums import sealed
 from perflaw.store.experiment import open_experiment
 from perflaw.store.profiles import newest_execution, read_profile
 from tests.conftest import PROGRAMS, run_perflaw
@@ -106,3 +109,42 @@ def test_the_newest_execution_has_its_children(recorded):
     recordings = open_experiment("default", recorded).recordings()
     assert newest_execution(recordings) == recordings[1:]
     assert read_profile(recordings[1:]).whole("events") == sum(run.run.calls for run in recordings[1:])
+
+
+def compared(perflaw, folder, *words):
+    return json.loads(perflaw("compare", "--json", *words, cwd=folder).stdout)
+
+
+def test_two_runs_are_compared_by_function(perflaw, recorded):
+    page = compared(perflaw, recorded, "1", "2")
+    assert ([run["id"] for run in page["old_runs"]], [run["id"] for run in page["new_runs"]]) == (["0001"], ["0002"])
+    assert page["whole"] == {"old": 206, "new": 406}
+    first = page["functions"][0]
+    assert (first["component"], first["change"]) == ("profiled.leaf", 200)
+    assert first["old"] == {"calls": 20, "own": 200, "total": 200}
+    assert first["new"] == {"calls": 40, "own": 400, "total": 400}
+    back = compared(perflaw, recorded, "2", "1")
+    assert back["functions"][0]["change"] == -200
+    text = perflaw("compare", "1", "2", cwd=recorded).stdout
+    assert text == compare_text(page, False)
+    assert re.search(r"200 ns +400 ns +\+49 % +2\.0x +20 → 40 +profiled\.leaf\n", text)
+
+
+def test_an_experiment_is_compared_by_its_mean_run(perflaw, recorded):
+    assert compared(perflaw, recorded, "default", "2")["whole"] == {"old": 306, "new": 406}
+
+
+def test_a_run_is_compared_with_the_latest_of_the_same_features(perflaw, recorded, tmp_path):
+    what = perflaw("compare", cwd=recorded, status=2).stderr
+    assert "run 0002 has no earlier run to compare with: none is of the same program with the same features" in what
+    shutil.copytree(recorded / ".perflaw", tmp_path / ".perflaw")
+    runs = tmp_path / ".perflaw" / "default" / "runs"
+    for number in ("0003", "0004"):
+        shutil.copytree(runs / "0001", runs / number)
+        manifest = json.loads((runs / number / "run.json").read_text())
+        manifest |= {"id": number, "started": f"2999-01-01T00:00:00.{number}+00:00"}
+        (runs / number / "run.json").write_text(json.dumps(sealed(manifest)))
+    page = compared(perflaw, tmp_path)
+    assert ([run["id"] for run in page["old_runs"]], [run["id"] for run in page["new_runs"]]) == (["0003"], ["0004"])
+    assert {row["change"] for row in page["functions"]} == {0}
+    assert "changed less" in perflaw("compare", cwd=tmp_path).stdout

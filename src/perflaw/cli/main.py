@@ -27,6 +27,7 @@ VERBS = {
     "explore": "try configurations of a system and learn how its performance depends on them",
     "agent": "run trials on this machine for `perflaw explore` on another",
     "check": "test whether the laws hold in new recordings",
+    "compare": "show what changed between two recordings",
     "diff": "show what changed between two sets of laws or recordings",
     "predict": "predict the cost of inputs that were not recorded",
     "report": "write everything as one page for a browser",

@@ -74,20 +74,15 @@ static int enlarge(Thread *thread) {
 
 int functions_begin(Thread *thread) { return thread->function_capacity || enlarge(thread); }
 
-/* Signals are held meanwhile, because a handler that jumped out of here would leave the lock taken. */
 static void fetch_number(KnownFunction *known) {
-    Interruptions before;
     uint32_t size = known->size;
     int found;
-    signals_hold(&before);
     known->number = number_of(known->function, &size, &found);
-    signals_release(&before);
     known->size = size & INT32_MAX;
     known->is_observed = found == OBSERVED && known->number != NOT_SELECTED;
 }
 
-static __attribute__((noinline)) KnownFunction *add_function(Thread *thread, const void *function) {
-    KEEP_VECTORS;
+static KnownFunction *add(Thread *thread, const void *function) {
     if (2 * thread->function_count >= thread->function_capacity && !enlarge(thread)) return NULL;
     KnownFunction *known = entry_of(thread, function);
     int64_t begun = clock_ns(&recording.clock);
@@ -104,6 +99,16 @@ static __attribute__((noinline)) KnownFunction *add_function(Thread *thread, con
     int64_t passed = now - begun;
     thread->overhead_ns += passed;
     thread->off_ns += off < passed ? off : passed;
+    return known;
+}
+
+/* Signals are held meanwhile: a handler that jumped out of here would leave a lock taken, or a function without its number. */
+static __attribute__((noinline)) KnownFunction *add_function(Thread *thread, const void *function) {
+    KEEP_VECTORS;
+    Interruptions before;
+    signals_hold(&before);
+    KnownFunction *known = add(thread, function);
+    signals_release(&before);
     return known;
 }
 

@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from perflaw.record.attach import native_session
+from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import left_behind
+from perflaw.record.attach.process import native_program
+from perflaw.record.compiled.inject import choice
+from perflaw.record.compiled.inject.tables import ModulePatches, module_patches
+from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import Recording, open_experiment
 from tests.conftest import Run
 from tests.record.test_hooks import built, calls, paths
@@ -143,3 +149,83 @@ def test_ctrl_c_ends_the_recording_and_keeps_it(perflaw: Run, busy: Path, tmp_pa
         assert code(process) == before
     [recording] = recordings(tmp_path)
     assert calls(recording)["fibonacci"] > 0
+
+
+LIBRARY = "__attribute__((noinline)) int key_and_lock(int number) { return number * 7 % 1000; }\n"
+SERVER = r"""
+#include <stdio.h>
+#include <unistd.h>
+int key_and_lock(int number);
+__attribute__((noinline)) static int answer(int number) { return key_and_lock(number) + 1; }
+int main(void) {
+    char end;
+    long wrong = 0;
+    alarm(120);
+    puts("ready");
+    fflush(stdout);
+    while (read(0, &end, 0) == 0 && wrong < 10) {
+        for (int number = 0; number < 1000; number++) wrong += answer(number) != number * 7 % 1000 + 1;
+        usleep(1000);
+    }
+    return wrong != 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program whose library is stripped, and loaded by a link."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "library.c").write_text(LIBRARY)
+    (folder / "server.c").write_text(SERVER)
+    subprocess.run(["gcc", "-O2", "-s", "-shared", "-fPIC", "library.c", "-o", "libkeys.so.1"], cwd=folder, check=True)
+    (folder / "libkeys.so").symlink_to("libkeys.so.1")
+    command = ["gcc", "-O2", "-g", "server.c", "-L.", "-lkeys", f"-Wl,-rpath,{folder}", "-o", "server"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "server"
+
+
+@contextmanager
+def serving(program: Path) -> Iterator[int]:
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+            yield process.pid
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+def test_all_functions_of_libraries_are_recorded_but_none_of_ours(perflaw: Run, server: Path, tmp_path: Path) -> None:
+    with serving(server) as pid:
+        for _ in range(2):
+            perflaw("attach", pid, "--seconds", "0.3", "--select", "*")
+    for recording in recordings(tmp_path):
+        assert {"answer", "key_and_lock"} == set(calls(recording))
+
+
+def test_libraries_are_decoded_before_the_program_waits_for_them(
+    server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, decoded = [False], []
+
+    def start(*arguments: object) -> object:
+        started[0] = True
+        return start_thread(*arguments)  # type: ignore[arg-type]
+
+    def patches(module: Path) -> ModulePatches:
+        decoded.append((module.name, started[0]))
+        return module_patches(module)
+
+    monkeypatch.setattr(native_session, "start_thread", start)
+    monkeypatch.setattr(choice, "module_patches", patches)
+    with serving(server) as pid:
+        program = native_program(pid)
+        assert program
+        settings = RecordSettings(select=("key_and*",))
+        native_session.record_native(open_experiment("default", tmp_path), program, settings, {}, 0.3)
+    assert ("libkeys.so.1", False) in decoded
+    assert not any(is_started for _, is_started in decoded)
+    [recording] = recordings(tmp_path)
+    assert set(calls(recording)) == {"key_and_lock"}

@@ -26,17 +26,6 @@ typedef struct Known {
 static Known known[MAX_MODULES];
 static int count;
 
-/* The library of C and the loader: what is recorded uses them itself. */
-static int is_left_alone(const char *name) {
-    static const char *const left_alone[] = {"libc.so", "ld-linux", "ld-musl", "libpthread", "libdl", "librt.", "libgcc_s",
-                                             "libperflaw_", "linux-vdso", "linux-gate", "libc-"};
-    const char *file = strrchr(name, '/');
-    file = file ? file + 1 : name;
-    for (size_t at = 0; at < sizeof left_alone / sizeof *left_alone; at++)
-        if (!strncmp(file, left_alone[at], strlen(left_alone[at]))) return 1;
-    return 0;
-}
-
 static int protection_of(const ElfW(Phdr) *segment) {
     return (segment->p_flags & PF_R ? PROT_READ : 0) | (segment->p_flags & PF_W ? PROT_WRITE : 0) |
            (segment->p_flags & PF_X ? PROT_EXEC : 0);
@@ -46,7 +35,7 @@ static int protection_of(const ElfW(Phdr) *segment) {
 static int note(struct dl_phdr_info *about, size_t size, void *wanted) {
     (void)size;
     int is_program = count == 0, libraries = *(int *)wanted;
-    if (count == MAX_MODULES || (!is_program && (!libraries || is_left_alone(about->dlpi_name)))) return 0;
+    if (count == MAX_MODULES || (!is_program && !libraries)) return 0;
     Known *entry = &known[count];
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), low = UINTPTR_MAX, high = 0, code_low = UINTPTR_MAX, code_high = 0;
     for (int at = 0; at < about->dlpi_phnum; at++) {

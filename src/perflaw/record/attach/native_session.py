@@ -21,7 +21,7 @@ import numpy as np
 from perflaw.errors import TargetError
 from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import JUMP, Patching, left_behind
-from perflaw.record.attach.process import NativeProgram
+from perflaw.record.attach.process import NativeProgram, mapped_files
 from perflaw.record.attach.session import (
     END_S,
     Attached,
@@ -35,6 +35,7 @@ from perflaw.record.attach.session import (
 )
 from perflaw.record.compiled.branches import require_branches
 from perflaw.record.compiled.hooks import HooksReader, injecting_tracer
+from perflaw.record.compiled.inject.choice import LIBRARIES
 from perflaw.record.compiled.selection import Globs
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import is_running
@@ -45,7 +46,7 @@ from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import Experiment, discard
 
 PREPARE_S: Final = 300.0
-"""Time in which the code has to be prepared: decoding a large library takes half a minute when it is met first."""
+"""Time in which the code has to be prepared, which waits for nothing but what was not foreseen."""
 
 
 def record_native(
@@ -68,13 +69,16 @@ def record_native(
     globs = Globs(settings.select, settings.exclude, settings.per)
     tracer = injecting_tracer(program.executable, globs, only_program=only_program)
     tracer.answerer.prepare(program.executable)
+    for module in map(Path, mapped_files(program.pid) if tracer.injects == LIBRARIES else ()):
+        if module.is_file():  # decoding a large library now spares the program's new thread a long wait
+            tracer.answerer.prepare(module)
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     spool, seed = claim.folder.resolve() / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
     reader = tracer.reader(spool, seed)
     assert isinstance(reader, HooksReader)
     reader.paths = PATHS in settings.collect
     # The loader gives a program the library that it has, if it was loaded under the same name: also by a run that was removed.
-    library = spool / f"library-{time.time_ns():x}.so"
+    library = spool / f"libperflaw_{time.time_ns():x}.so"
     with SignalRelay() as relay, claim:
         shutil.copy(tracer.file, library)
         patching = Patching(program.pid, np.empty(0, JUMP))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.record.compiled.elf import Elf, open_elf
+from perflaw.record.compiled.unwinding import called_functions
 
 _EXECUTABLE: Final = 0x4
 """SHF_EXECINSTR."""
@@ -33,9 +33,6 @@ _RETURNS_ELSEWHERE: Final = frozenset(
 """Functions that keep their return address for later."""
 _NEAR_BRANCHES: Final = (b"\xe8", b"\xe9", *(bytes([0x0F, 0x80 | condition]) for condition in range(16)))
 """Opcodes of calls and jumps by 32 bits."""
-_ADVANCE: Final = 0x40
-"""DW_CFA_advance_loc, with the step in the lower six bits; ``_STEPS`` are its longer forms, and the padding."""
-_STEPS: Final = (0x00, 0x01, 0x02, 0x03, 0x04)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +102,6 @@ def entry_points(elf: Elf) -> dict[int, int]:
         if symbol.symbol in _NOT_CALLED | _RETURNS_ELSEWHERE or ".cold" in symbol.symbol:
             left_out.add(symbol.address)
     if not is_named:
-        for address, size in _unwound(elf):
+        for address, size in called_functions(elf):
             sizes[address] = max(sizes.get(address, 0), size)
     return {address: size for address, size in sizes.items() if address not in left_out}
-
-
-def _unwound(elf: Elf) -> Iterator[tuple[int, int]]:
-    """(address, bytes) of the code that has an unwind table which begins as that of a called function does."""
-    from elftools.dwarf.callframe import FDE
-
-    dwarf = elf.file.get_dwarf_info(relocate_dwarf_sections=False)
-    for entry in dwarf.EH_CFI_entries() if dwarf.has_EH_CFI() else ():
-        if not isinstance(entry, FDE) or entry.cie is None or b"S" in entry.cie.header["augmentation"]:
-            continue  # S: entered by a signal
-        first = entry.instructions[0].opcode if entry.instructions else 0
-        if first & ~0x3F == _ADVANCE or first in _STEPS:  # the frame is at first that of a call
-            yield int(entry["initial_location"]), int(entry["address_range"])

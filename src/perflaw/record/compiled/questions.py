@@ -35,19 +35,26 @@ class Answerer:
     def prepare(self, module: Path) -> None:
         """Work out what a program will ask about a file, which may take seconds, before it waits for the answer."""
         for text in (f"patches {module}", f"functions {module}")[: 1 + bool(self.globs)]:
-            self._known[text] = self._answer(text)
+            self._answer_to(text)
 
     def answer(self, spool: Path) -> None:
         """Answer the questions that have come since the last call."""
         with suppress(OSError):  # the program removed its spool, or a full disk: what waits for the answer gives up
             for question in (spool / FOLDER).glob("*.ask"):
                 text = question.read_bytes().decode(errors="surrogateescape")
-                if text not in self._known:
-                    self._known[text] = self._answer(text)
                 part = question.with_suffix(".part")
-                part.write_bytes(self._known[text])
+                part.write_bytes(self._answer_to(text))
                 part.replace(question.with_suffix(""))
                 question.unlink()
+
+    def _answer_to(self, text: str) -> bytes:
+        """The answer to a question, worked out once. The loader's path of a file may be a link to the one that is mapped."""
+        kind, _, rest = text.partition(" ")
+        if kind in ("functions", "patches"):
+            text = f"{kind} {Path(rest).resolve()}"
+        if text not in self._known:
+            self._known[text] = self._answer(text)
+        return self._known[text]
 
     def _answer(self, text: str) -> bytes:
         kind, _, rest = text.partition(" ")

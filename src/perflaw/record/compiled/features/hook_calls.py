@@ -37,8 +37,8 @@ def _slots(elf: Elf) -> set[int]:
     from elftools.elf.sections import SymbolTableSection
 
     symbols = elf.file.get_section_by_name(".dynsym")
-    if not isinstance(symbols, SymbolTableSection):
-        return set()
+    if not isinstance(symbols, SymbolTableSection) or HOOK.encode() not in symbols.stringtable.data():
+        return set()  # looking at each symbol would take a large file's recorder seconds
     hooks = {number for number, symbol in enumerate(symbols.iter_symbols()) if symbol.name == HOOK}
     tables = (table for table in elf.file.iter_sections() if isinstance(table, RelocationSection))
     return {

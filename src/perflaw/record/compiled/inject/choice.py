@@ -14,6 +14,11 @@ from perflaw.record.compiled.selection import Globs, SizeAndNames, functions
 
 PROGRAM, LIBRARIES = "program", "libraries"
 """What a program asks patches for: itself, or also the libraries that it loads."""
+LEFT_ALONE: Final = (
+    *("libc.so", "libc-", "ld-", "libpthread", "libdl", "librt.", "librt-", "libgcc_s"),
+    *("linux-vdso", "linux-gate", "libperflaw_"),
+)
+"""How the names of files begin that what is injected uses itself, or is."""
 _MOST_NAMED: Final = 3
 """Functions named for each reason."""
 
@@ -46,7 +51,7 @@ class Injection:
         """The table of patches for a loaded file. Programs of the system that the program starts are left alone."""
         if not self.globs.select and module != self.program and str(module).startswith(SYSTEM):
             return NO_PATCHES
-        if module != self.program and not self._may_have(module):  # decoding it would take long
+        if module != self.program and not self._may_have(module):
             return NO_PATCHES
         patches, named = module_patches(module), self.functions(module)
         wanted = {offset for offset in patches.patchable if self.globs.wants(named[offset][1])}
@@ -58,7 +63,12 @@ class Injection:
         return patches.table(wanted)
 
     def _may_have(self, module: Path) -> bool:
-        """Whether a library may have functions that are wanted; those without a name are known only when it is decoded."""
+        """Whether a library may have functions that are wanted: decoding it takes long.
+
+        Those without a name are known only when it is decoded.
+        """
+        if module.name.startswith(LEFT_ALONE):
+            return False
         names = chain.from_iterable(names for _, names in functions(module).values())
         is_placed = any("+" in glob for glob in self.globs.select)
         return is_placed or any(self.globs.wants([name]) for name in (*names, nameless(module, 0)))

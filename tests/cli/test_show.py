@@ -148,3 +148,23 @@ def test_a_run_is_compared_with_the_latest_of_the_same_features(perflaw, recorde
     assert ([run["id"] for run in page["old_runs"]], [run["id"] for run in page["new_runs"]]) == (["0003"], ["0004"])
     assert {row["change"] for row in page["functions"]} == {0}
     assert "changed less" in perflaw("compare", cwd=tmp_path).stdout
+
+
+def test_time_in_which_a_generator_is_suspended_is_that_of_others(perflaw, tmp_path):
+    """A recording without memory, too."""
+    (tmp_path / "app.py").write_text(
+        "def squares(n):\n"
+        "    for i in range(n):\n"
+        "        yield i * i\n"
+        "def use(square):\n"
+        "    return sum(range(2000))\n"
+        "for square in squares(300):\n"
+        "    use(square)\n"
+    )
+    perflaw("record", "--", "app.py", cwd=tmp_path)
+    page = json.loads(perflaw("show", "--json", cwd=tmp_path).stdout)
+    assert "(waiting)" not in {row["component"] for row in page["functions"]}
+    own = {row["component"]: row["own"]["time"] for row in page["functions"]}
+    assert own["app.squares"] < own["app.use"]
+    assert page["whole"]["time"] <= page["runs"][0]["wall_ns"]
+    assert "app.use" in perflaw("show", cwd=tmp_path).stdout

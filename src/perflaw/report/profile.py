@@ -239,7 +239,7 @@ def functions_text(page: Document, colour: bool, every: bool) -> str:
             quantity(row["total"][metric], unit),
             count(calls),
             quantity(row["own"][metric] / calls, unit) if calls else NOTHING,
-            *[quantity(row["own"][ALLOCATED], "bytes")] * memory,
+            *([quantity(row["own"][ALLOCATED], "bytes")] if memory else []),
             broken(printable(row["component"]), [".", "_"], room),
         ])  # fmt: skip
     headings = ["own", "share", "with callees", "calls", "own a call", *["allocates"] * memory, "function"]

@@ -17,6 +17,7 @@ from perflaw.store.schema import component_of
 from perflaw.store.tables import read_each
 from perflaw.types import Component
 from perflaw.types.profiles import Profile, SiteCost
+from perflaw.types.recordings import WAITING
 
 _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "components": (),
@@ -79,7 +80,12 @@ class _Contexts:
             column[tree["node"]] = tree[name]
         numbers = {-1: -1}
         for row in tables["components"]:
-            numbers[row[0]] = self.components.setdefault(component_of(row), len(self.components))
+            one = component_of(row)
+            if one.name == WAITING:  # of suspended generators and coroutines: others have that time, and it is theirs
+                parent[component == row[0]] = -1
+                component[component == row[0]] = -1
+            else:
+                numbers[row[0]] = self.components.setdefault(one, len(self.components))
         self._add_functions(tables, numbers)
         calls, own = self._own_costs(recording, tables, parent, np.array([numbers[one] for one in component.tolist()]))
 
@@ -116,6 +122,7 @@ class _Contexts:
         """Take in the own costs of functions, which are exact."""
         for place, name in enumerate(self.metrics):
             rows = tables["component_costs"].where("metric", name)
+            rows = rows.take(np.flatnonzero([one in numbers for one in rows["component"].tolist()]))
             own = np.zeros((len(self.metrics), len(rows)))
             own[place] = np.array(rows.columns["self"].plain(), dtype=np.float64)
             self.function_own.append((np.array([numbers[one] for one in rows["component"].tolist()], np.intp), own))

@@ -7,7 +7,7 @@ import time
 
 from service_load import PAGES, ask, connected
 
-EVERY_S = 0.2
+EVERY_S = 0.05
 
 
 def main(port, seed):

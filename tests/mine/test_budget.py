@@ -89,6 +89,28 @@ def test_the_target_is_kept_over_a_long_time(clock):
         assert budget.share == pytest.approx(target, abs=0.01)
 
 
+def test_the_target_is_kept_at_every_moment_by_what_probes_are_presumed_to_cost(clock):
+    budget, shares = Budget(1, 0.02, presumed=0.2), []
+    while clock.now < 300:
+        seconds = min(4.0, budget.longest_s())
+        clock.go(LEAST_PAUSE_S)
+        while budget.must_wait(seconds):
+            clock.go(budget.pause_s(seconds))
+        budget.begin_probes()
+        clock.go(seconds, 1.25)
+        budget.end_probes(decided("f"), measured(100, 100.0))
+        shares.append(budget.spent_ns / clock.cpu_ns)
+    assert max(shares) < 0.025
+    assert shares[-1] == pytest.approx(0.02, abs=0.002)
+
+
+def test_what_was_spent_before_the_cost_was_known_counts_when_it_is(clock):
+    budget = Budget(1, 0.05)
+    for _ in range(8):
+        pair(budget, clock, 1.2, calls=1000)
+    assert budget.spent_ns == pytest.approx(8 * 1e9 * 0.2 / 1.2, rel=0.05)
+
+
 def test_the_worst_cost_for_its_utility_is_halved_then_detached_and_enabled_again(clock):
     functions = {name: KnownFunction(name, "") for name in ("dear", "cheap")}
     budget, actions = Budget(1, 0.01), []

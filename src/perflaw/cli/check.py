@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.law_files import load_laws
-from perflaw.cli.mining import read_specs
+from perflaw.cli.mining import is_specification, read_specs
 from perflaw.cli.options import experiment_option, json_option, note, read_recordings, write_text
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
@@ -96,13 +96,13 @@ def command(
             raise UsageError(
                 f"{option} is for running programs", "no process was named", "perflaw check SPEC --attach PID"
             )
-    if pid is not None and (not laws.endswith((".yaml", ".yml")) or runs):
+    if pid is not None and (not is_specification(laws) or runs):
         why = "a running process is held against a file of specifications (perflaw mine --export yaml)"
         raise UsageError(f"{runs[0] if runs else laws} with --attach", why, f"perflaw check SPEC.yaml --attach {pid}")
 
     run_ids = tuple(map(run_id, runs))
     outputs = Outputs(sarif, github, every, as_json)
-    if laws.endswith((".yaml", ".yml")):
+    if is_specification(laws):
         from perflaw.check.spec_calls import SpecOptions
 
         spec_options = SpecOptions(alpha, tolerance, min_effect, absolute)

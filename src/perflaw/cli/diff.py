@@ -1,13 +1,19 @@
-"""``perflaw diff``: what changed between two sets of laws or recordings."""
+"""``perflaw diff``: what changed between two sets of laws, recordings or specifications."""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from perflaw.cli.law_files import load_laws
+from perflaw.cli.mining import is_specification, read_specs
 from perflaw.cli.options import json_option, note, print_document
+from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from perflaw.types import DiffVerdict
 
 
 @click.command("diff", short_help="show what changed between two sets of laws or recordings")
@@ -28,6 +34,8 @@ def command(
 ) -> int:
     """Show what changed from OLD to NEW. Each is a .law file, its JSON twin, or an experiment.
 
+    Both may also be specifications of call paths, as `perflaw mine --export yaml` writes them.
+
     Exit status 1 if a function costs more than before, beyond the minimum effect and the scatter between runs.
     """
     from perflaw.check.diffing import DiffSide, compare
@@ -36,12 +44,15 @@ def command(
     from perflaw.report.documents import diff_document
     from perflaw.report.verdicts import github, law_verdicts_text
 
-    with without_garbage_collection():
-        before, after = load_laws(old, metric), load_laws(new, metric)
-        for remark in filter(None, (before.note, after.note)):
-            note(remark)
-        first, second = (DiffSide(one.claims, one.evidence, one.program) for one in (before, after))
-        verdicts = compare(first, second, CheckOptions(alpha, min_effect))
+    if is_specification(old) or is_specification(new):
+        verdicts = _diff_specs(old, new, alpha, min_effect)
+    else:
+        with without_garbage_collection():
+            before, after = load_laws(old, metric), load_laws(new, metric)
+            for remark in filter(None, (before.note, after.note)):
+                note(remark)
+            first, second = (DiffSide(one.claims, one.evidence, one.program) for one in (before, after))
+            verdicts = compare(first, second, CheckOptions(alpha, min_effect))
     document = diff_document(verdicts)
     if as_json:
         print_document(document)
@@ -50,3 +61,14 @@ def command(
     if as_github:
         click.echo(github(document), nl=False, err=as_json)
     return int(any(verdict.verdict == "violated" for verdict in verdicts))
+
+
+def _diff_specs(old: str, new: str, alpha: float, min_effect: float) -> list[DiffVerdict]:
+    """Verdicts on two files of specifications."""
+    from perflaw.check.spec_diffing import compare_specs
+
+    for one, other in ((old, new), (new, old)):
+        if not is_specification(other):
+            why = f"{one} is a file of specifications, which is compared with another one"
+            raise UsageError(f"{other}: no specifications", why, "perflaw mine --export yaml > SPEC.yaml")
+    return compare_specs(read_specs(old).specs, read_specs(new).specs, alpha, min_effect)

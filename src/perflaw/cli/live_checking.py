@@ -6,7 +6,7 @@ import sys
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -71,7 +71,7 @@ def check_running(
     target.make()
     with SignalRelay() as relay:
         process = AttachedProcess(target, pid, print_build)
-        account = Budget(pid, budget)
+        account = Budget(pid, budget, process.presumed)
 
         def ends() -> bool:
             return relay.received is not None or process.interrupted is not None or not process.alive
@@ -119,7 +119,7 @@ class _LiveCheck:
         from perflaw.report.verdicts import spec_verdicts_text
 
         runs = [run for _ in range(ONCE_ROUNDS) for run in self.rounds.round()]
-        verdicts = self._judge(runs, self.options)
+        verdicts = [without_doubt(one, self._unknown) for one in self._judge(runs, self.options)]
         document = check_document(verdicts, runs, [])
         if self.outputs.json:
             print_document(document)
@@ -246,6 +246,14 @@ class _LiveCheck:
             _replace(Path(self.outputs.metrics), "\n".join(rows) + "\n")
         except OSError as error:
             note(f"--metrics {self.outputs.metrics}: {error}; the watch goes on")
+
+
+def without_doubt(verdict: SpecVerdict, unknown: Collection[str]) -> SpecVerdict:
+    """The verdict; inconclusive where a violated group was mined from too few recordings to know how much it varies."""
+    if verdict.verdict != "violated" or verdict.group not in unknown:
+        return verdict
+    message = f"mined from fewer than {LEAST_MINED_RUNS} recordings, so it is not known how much it varies"
+    return replace(verdict, verdict="inconclusive", message=message)
 
 
 def _key(verdict: SpecVerdict) -> str:

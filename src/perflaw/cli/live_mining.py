@@ -49,7 +49,8 @@ def mine_running(
             ended = started is not None and started.poll() is not None
             return relay.received is not None or ended or time.monotonic() > deadline
 
-        loop = MiningLoop(process, Budget(known, budget), journal, is_over, lambda text: click.echo(text, err=True))
+        account = Budget(known, budget, process.presumed)
+        loop = MiningLoop(process, account, journal, is_over, lambda text: click.echo(text, err=True))
         try:
             with process:
                 loop.run()

@@ -62,7 +62,7 @@ def command(
     For each function: the borders between quick and slow calls, the groups of call paths that behave alike, and the call
     edges that distinguish the groups. COMPONENT is the name of a function or the end of it.
     """
-    from perflaw.cli.mining import MiningRequest, merge_specs, mine_specs, refine_text, specs_text
+    from perflaw.cli.mining import MiningRequest, is_specification, merge_specs, mine_specs, refine_text, specs_text
     from perflaw.learn.paths import MiningOptions
 
     program = context.meta["perflaw.command"]
@@ -80,7 +80,7 @@ def command(
         if status:
             return status if status > 0 else 128 - status
 
-    files = [word for word in arguments if word.endswith((".yaml", ".yml"))]
+    files = [word for word in arguments if is_specification(word)]
     runs = tuple(word for word in arguments if word.isdigit())
     names = tuple(word for word in arguments if word not in files and word not in runs)
     if files and not merge:

@@ -109,6 +109,11 @@ def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
     return MinedSpecs(SpecFile(_rank(specs, observed), runs), tuple(recordings), tuple(steps), tuple(observed))
 
 
+def is_specification(name: str) -> bool:
+    """Whether an argument names a file of specifications."""
+    return name.endswith((".yaml", ".yml"))
+
+
 def read_specs(path: str) -> SpecFile:
     """Read specifications from a YAML file; a PerflawError says what is wrong and where."""
     from perflaw.specs.files import parse_specs

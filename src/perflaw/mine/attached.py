@@ -31,6 +31,9 @@ from perflaw.store.paths import read_observed
 from perflaw.store.tables import has_table
 from perflaw.types.specifications import CallPath
 
+EVERY_CALL, CHOSEN_CALLS = 0.2, 0.02
+"""How much slower probes are presumed to make a program: Python 3.11 shows the tracer every call, later versions and injected
+code only those that are recorded."""
 _SAMPLED_S: Final = 0.5
 """Length of a stretch of samples; its stacks are counted when it ends."""
 
@@ -75,6 +78,12 @@ class AttachedProcess:
     def alive(self) -> bool:
         """Whether the program goes on."""
         return is_running(self.pid)
+
+    @property
+    def presumed(self) -> float:
+        """How much slower probes will probably make it, besides what recorded calls cost."""
+        is_told_all = self.python and self.python.program.interpreter.numbers < (3, 12)
+        return EVERY_CALL if is_told_all else CHOSEN_CALLS
 
     def cpu_ns(self) -> int:
         """CPU time of the program so far."""

@@ -2,7 +2,8 @@
 
 What a measurement costs is known from the number of recorded calls and their calibrated cost. That leaves out what the
 presence of probes costs otherwise, so CPU time for each unit of work is compared as well, between times with probes and the
-times without that lie before and after them. The larger account counts. Probes stay out until what was spent is paid off.
+times without that lie before and after them. The larger account counts, also for what was spent before it was known.
+Probes go in only when what they will probably cost has been saved, so the target is kept whenever the loop ends.
 Where windows of ten seconds are beyond the target nevertheless, the function with the worst cost for its utility is observed
 half as long, and at last not at all, until less than 0.7 of the target is spent (specification of mining, "Overhead budget").
 """
@@ -35,6 +36,8 @@ FEWEST_PAIRS, MOST_PAIRS = 4, 24
 """Pairs of times with and without probes from which on their comparison counts, and how many of the latest count."""
 LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 10.0
 """Limits of the times without probes."""
+SAVED_S: Final = 20.0
+"""Time in which the cost of the longest measurement can be saved."""
 LEAST_WORK: Final = 50
 """Units of work that a time needs to be compared."""
 
@@ -118,6 +121,8 @@ class Budget:
     """The program."""
     target: float = DEFAULT_TARGET
     """Part of its CPU time that measuring may take."""
+    presumed: float = 0.0
+    """CPU time for each unit of work with probes over that without, minus 1, until there are pairs."""
     windows: list[Spent] = field(default_factory=list)
     """Complete windows, in their order."""
     spent_ns: float = 0.0
@@ -131,6 +136,8 @@ class Budget:
         self._phases: deque[_Phase] = deque(maxlen=2 * MOST_PAIRS)
         self._costs: dict[str, tuple[float, float]] = {}
         self._probes_begun = 0.0
+        self._probed: list[tuple[float, int]] = []
+        """Of each time with probes the cost by the number of calls, and the CPU time of the program."""
 
     # ---- times with probes, and times without ----
 
@@ -144,9 +151,10 @@ class Budget:
         cost = measurement.cost if measurement else None
         direct_ns = ATTACH_NS + (cost.calls * cost.call_ns if cost else 0.0)
         phase = self._end_phase(probes=True, direct_ns=direct_ns)
-        paired = self.paired()
-        spent_ns = max(direct_ns, phase.cpu_ns * paired / (1 + paired) if paired and paired > 0 else 0.0)
-        self.spent_ns += spent_ns
+        part = self._slowed_part()
+        self._probed.append((direct_ns, phase.cpu_ns))
+        spent_ns = max(direct_ns, phase.cpu_ns * part)
+        self.spent_ns = sum(max(direct, cpu_ns * part) for direct, cpu_ns in self._probed)
         self._window_spent += spent_ns
         self._window_probes_s += time.monotonic() - self._probes_begun
         self._window_measurements += 1
@@ -191,23 +199,35 @@ class Budget:
                 best = (error, math.exp(mean) - 1)
         return best[1] if best else None
 
+    def _slowed_part(self) -> float:
+        """Part of the program's CPU time with probes that their presence takes."""
+        paired = self.paired()
+        slowdown = max(self.presumed if paired is None else paired, 0.0)
+        return slowdown / (1 + slowdown)
+
     # ---- keeping the target ----
 
-    def pause_s(self) -> float:
-        """How long probes have to stay out until what was spent is within the target."""
+    def longest_s(self) -> float:
+        """How long a measurement may be for its cost to be saved in a short time."""
+        part = self._slowed_part()
+        return self.target * SAVED_S / part if part else math.inf
+
+    def pause_s(self, seconds: float = 0.0) -> float:
+        """How long probes have to stay out until what was spent, and a measurement of so many seconds, is within the target."""
         now = work_counters(self.pid)
         passed_s = max(time.monotonic() - self._begun, 1e-3)
         cpu_ns = max(now.cpu_ns - self._first.cpu_ns, 0)
         rate = cpu_ns / passed_s  # CPU time a second
-        debt_ns = self.spent_ns - self.target * cpu_ns
+        debt_ns = self.spent_ns + seconds * rate * self._slowed_part() - self.target * cpu_ns
         if debt_ns <= 0:
             return LEAST_PAUSE_S
         return min(max(debt_ns / max(self.target * rate, 1.0), LEAST_PAUSE_S), LONGEST_PAUSE_S)
 
-    def must_wait(self) -> bool:
-        """Whether more was spent than the target permits."""
-        cpu_ns = work_counters(self.pid).cpu_ns - self._first.cpu_ns
-        return self.spent_ns > self.target * max(cpu_ns, 0)
+    def must_wait(self, seconds: float = 0.0) -> bool:
+        """Whether more was spent than the target permits, with a measurement of so many seconds."""
+        cpu_ns = max(work_counters(self.pid).cpu_ns - self._first.cpu_ns, 0)
+        rate = cpu_ns / max(time.monotonic() - self._begun, 1e-3)
+        return self.spent_ns + seconds * rate * self._slowed_part() > self.target * cpu_ns
 
     def settle_window(self, functions: Mapping[str, KnownFunction], *, at_end: bool = False) -> Spent | None:
         """Close the window if it is over, and change what is observed; gives the window."""
@@ -255,6 +275,6 @@ class Budget:
 
     @property
     def share(self) -> float:
-        """Part of the program's CPU time that was spent since the loop began, by the windows that are complete."""
+        """Part of the program's CPU time that was spent since the loop began, up to the end of the last window."""
         cpu_ns = sum(window.cpu_ns for window in self.windows)
-        return sum(window.spent_ns for window in self.windows) / cpu_ns if cpu_ns else 0.0
+        return self.spent_ns / cpu_ns if cpu_ns else 0.0

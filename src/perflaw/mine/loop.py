@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Final
 
 from perflaw.errors import StoreError, TargetError
 from perflaw.mine.attached import AttachedProcess
 from perflaw.mine.budget import Budget, Spent
 from perflaw.mine.journal import Journal
-from perflaw.mine.knowledge import Decision, Knowledge
+from perflaw.mine.knowledge import SHORTEST_S, Decision, Knowledge
 from perflaw.mine.messages import Measurement
 from perflaw.store.experiment import discard
 from perflaw.store.paths import forget_function
@@ -69,9 +69,11 @@ class MiningLoop:
     def _measure(self, decision: Decision) -> None:
         request = decision.request
         if request.kind != "samples":
-            self._rest(self.budget.pause_s())
-            while self.budget.must_wait() and not self._ends():
-                self._rest(self.budget.pause_s())
+            request = replace(request, seconds=min(request.seconds, max(self.budget.longest_s(), SHORTEST_S)))
+            decision = replace(decision, request=request)
+            self._rest(self.budget.pause_s(request.seconds))
+            while self.budget.must_wait(request.seconds) and not self._ends():
+                self._rest(self.budget.pause_s(request.seconds))
                 self._settle_window(at_end=False)
             if self._ends():
                 return

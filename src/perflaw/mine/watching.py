@@ -58,9 +58,9 @@ class SpecRounds:
         return [run for run in runs if run]
 
     def _record(self, functions: tuple[str, ...], levels: int) -> str:
-        self.rest(self.budget.pause_s())
-        while self.budget.must_wait() and not self.ends():
-            self.rest(self.budget.pause_s())
+        self.rest(self.budget.pause_s(ROUND_S))
+        while self.budget.must_wait(ROUND_S) and not self.ends():
+            self.rest(self.budget.pause_s(ROUND_S))
         if self.ends():
             return ""
         callers: dict[str, None] = {}

@@ -101,6 +101,7 @@ def describe(verdict: Document) -> str:
     ratio = "" if effect is None else f" {ratio_text(effect, low, high)}"
     reasons = "; ".join(filter(None, (verdict["cause"], verdict["message"])))
     if _is_of_diff(verdict):
+        text += f" where {verdict['path']}" if verdict["path"] else ""
         text += f"{ratio} the old cost" if ratio else ""
         for change in [change for change in verdict["changes"] if change["what"] != "cost"][:4]:
             name = f"{change['what']} {change['name']}".strip()

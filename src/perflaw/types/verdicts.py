@@ -104,8 +104,21 @@ class SpecVerdict(_Verdict):
 class Change:
     """One thing that differs between two annotations of a component."""
 
-    what: Literal["family", "coefficient", "slope", "feature", "scope", "noise", "cost"]
-    """What differs."""
+    what: Literal[
+        "family",
+        "coefficient",
+        "slope",
+        "feature",
+        "scope",
+        "noise",
+        "cost",
+        "border",
+        "edge",
+        "group",
+        "shares",
+        "times",
+    ]
+    """What differs; the last five of specifications."""
     name: str
     """Of which term, feature or scope."""
     old: str
@@ -138,7 +151,8 @@ class Stated:
 class DiffVerdict(_Verdict):
     """What changed of a component between two sets of laws or recordings; the effect is new cost over old at the data's sizes.
 
-    ``violated``: worse beyond the minimum effect; ``holds``: not worse; ``out of scope``: only on one side. ``path`` is empty.
+    ``violated``: worse beyond the minimum effect; ``holds``: not worse; ``out of scope``: only on one side. ``path`` is empty,
+    of specifications the condition of a group of call paths.
     """
 
     changes: tuple[Change, ...] = ()

@@ -36,7 +36,7 @@ class AttachedSource:
         experiment = open_experiment("stub", folder)
         experiment.make()
         self._process = AttachedProcess(experiment, pid, tell)
-        self._budget = Budget(pid)
+        self._budget = Budget(pid, presumed=self._process.presumed)
         self._functions: dict[str, KnownFunction] = {}
         self._told = 0
         self._platform = Platform(socket.gethostname(), "", 0.0)

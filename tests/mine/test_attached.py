@@ -72,7 +72,7 @@ def test_samples_name_the_functions_of_a_running_program_as_recordings_do(tmp_pa
         for _ in range(20):  # on a machine that is busy, few looks find the program on a CPU
             if sum(found.stacks.values()) >= 20:
                 break
-            found = sampler.collect(1.0, lambda: False)
+            found.stacks.update(sampler.collect(1.0, lambda: False).stacks)
         sampler.close()
         (tmp_path / "go").unlink()
         program.communicate(timeout=30)

@@ -41,7 +41,14 @@ def mine_running(
     target.make()
     with SignalRelay() as relay, _program(pid, command) as (known, started):
         relay.process = started
-        process = _attached(target, known, started)
+        try:
+            process = _attached(target, known, started)
+        except TargetError as error:
+            status = started.poll() if started else None
+            if not status:
+                raise
+            note(f"{error.what}: {error.why}")  # the program failed before it could be measured: its status says more
+            return status
         journal = Journal(target.folder)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
 

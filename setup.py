@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Distribution, setup
@@ -17,7 +16,6 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-CHARTS = ROOT / "src" / "perflaw" / "report" / "page" / "plotly.min.js"
 PYTHONS = os.environ.get("PERFLAW_PYTHONS", "").split()
 LISTEN = ROOT / "src" / "perflaw-listen.pth"
 ROOMS = ("core", "python", "compiled", "meters", "include")  # the last is what perflaw --cflags names
@@ -31,7 +29,6 @@ class BuildWithSources(build_py):
 
     def run(self) -> None:
         """Build as always, then copy and compile."""
-        fetch_charts()
         super().run()
         if self.editable_mode:
             return
@@ -69,14 +66,6 @@ class Package(Distribution):
     def has_ext_modules(self) -> bool:
         """Whether it is for one platform."""
         return bool(PYTHONS)
-
-
-def fetch_charts() -> None:
-    """Take the JavaScript out of Plotly's package, a fifteenth of it: nothing else of it is used."""
-    (plotly,) = find_spec("plotly").submodule_search_locations
-    source = Path(plotly, "package_data", "plotly.min.js").read_bytes()
-    if not CHARTS.is_file() or CHARTS.read_bytes() != source:
-        CHARTS.write_bytes(source)
 
 
 def native_files() -> list[Path]:

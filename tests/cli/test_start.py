@@ -11,7 +11,7 @@ import pytest
 from perflaw.cli.main import BLAS_THREADS, VERBS, cli
 from tests.conftest import PROGRAMS, run_perflaw
 
-HEAVY = {"numpy", "scipy", "duckdb", "_duckdb", "rich", "plotly", "lark"}
+HEAVY = {"numpy", "scipy", "duckdb", "_duckdb", "rich", "lark"}
 
 
 def loaded(code):
@@ -33,7 +33,7 @@ def test_annotate_imports_no_more_than_it_needs(tmp_path):
     run_perflaw(tmp_path, "record", "--clock", "fake", "--", PROGRAMS / "known.py", 100)
     modules = loaded(f"{code}try: cli(['annotate'])\nexcept SystemExit: pass")
     assert "perflaw.learn.annotations.annotate" in modules
-    assert not modules & {"numpy.f2py", "numpy.testing", "scipy.ndimage", "scipy.special", "duckdb", "plotly", "lark"}
+    assert not modules & {"numpy.f2py", "numpy.testing", "scipy.ndimage", "scipy.special", "duckdb", "lark"}
     assert not {one for one in modules if one.startswith(("perflaw.report.trend", "perflaw.report.mine"))}
     assert not modules & {"perflaw.types.verdicts", "perflaw.learn.annotations.paper"}
 

@@ -50,8 +50,13 @@ def test_the_first_row_is_selected_and_drawn(shown: Shown) -> None:
 
 def test_no_button_of_the_charts_leaves_the_page(shown: Shown) -> None:
     titles = "[...document.querySelectorAll('#law-chart .modebar-btn')].map((button) => button.dataset.title)"
-    assert shown.tab.evaluate(titles) == ["Download plot as a PNG", "Zoom", "Pan", "Reset axes"]
-    assert shown.tab.evaluate("document.getElementById('law-chart')._context.showSendToCloud") is False
+    kept = ["Download plot as a PNG", "Download plot as an SVG"]
+    assert shown.tab.evaluate(titles) == [*kept, "Zoom", "Pan", "Reset axes"]
+    for name, head in zip(kept, (b"\x89PNG", b"<svg"), strict=True):
+        with shown.tab.expect_download() as download:
+            shown.tab.click(f"#law-chart .modebar-btn[data-title='{name}']")
+        assert download.value.path().read_bytes().startswith(head)
+    shown.sound()
 
 
 def test_headings_sort_and_say_so(shown: Shown) -> None:

@@ -24,7 +24,7 @@ function drawLaw(data, feature, log, { old = null, mark = null } = {}) {
     shapes: [...regionShapes(lines, log), ...breakpointShapes(data, feature, log), ...(model.several ? [] : beyond(lines[0], log))],
     annotations: [...breakpointWords(data, feature, log), ...(model.several ? [] : beyondWords(lines[0], log))],
   };
-  Plotly.react("law-chart", traces, layout(400, { ...axis(words, log), ...(sight && { range: sight }) }, vertical, more), CONFIG);
+  drawChart("law-chart", traces, layout(400, { ...axis(words, log), ...(sight && { range: sight }) }, vertical, more));
   document.getElementById("chart-note").textContent = chartNote(data, feature, log);
 }
 
@@ -232,7 +232,7 @@ function pointTraces(data, feature, x, y, hover) {
   return present.map((run) => {
     const points = picked(data, x, y, (i) => data.run[i] === run);
     return { ...all, ...points, name: shortened(report.runs[run]), legendgroup: `run ${run}`,
-      marker: { size: 5.5, opacity: near(data, feature, points.at), color: RUN_COLOURS[run % 10], symbol: RUN_SYMBOLS[run % 10] } };
+      marker: { size: 5.5, opacity: near(data, feature, points.at), color: runColour(run), symbol: RUN_SYMBOLS[run % 10] } };
   });
 }
 
@@ -242,7 +242,7 @@ function scopePoints(data, model, feature, x, y, all) {
     return { ...all, ...points, name: scopeName(scope), legendgroup: `scope ${scope.index}`, showlegend: !scope.law,
       marker: { size: 5.5, opacity: near(data, feature, points.at), color: scope.colour, symbol: RUN_SYMBOLS[scope.index % 10] } };
   });
-  const outside = { ...all, ...picked(data, x, y, (i) => model.member[i] < 0), name: "in no scope", marker: { size: 5.5, opacity: 0.7, color: "#8a939d", symbol: "x-thin-open" } };
+  const outside = { ...all, ...picked(data, x, y, (i) => model.member[i] < 0), name: "in no scope", marker: { size: 5.5, opacity: 0.7, color: colour("quiet"), symbol: "x-thin-open" } };
   return outside.x.length ? [...traces, outside] : traces;
 }
 

@@ -55,14 +55,14 @@ function chartArea(data, names, feature) {
   return [
     element("div", { class: "chart-bar" }, featureChoice(names, feature), element("span", { id: "axes" }), ...chartSwitches(data), element("span", { id: "chart-note", class: "quiet small" })),
     element("div", { class: "chart-bar", id: "held" }),
-    element("div", { id: "law-chart", class: "chart", role: "img", "aria-label": "Points, law and bands" }),
-    hasDensity(data) ? [element("h4", null, "distribution of the responses, and the density of each part"),
-      element("div", { id: "density-chart", class: "chart", role: "img", "aria-label": "Histogram of the responses with the density of every part" })] : "",
+    element("div", { id: "law-chart", class: "chart", role: "group", "aria-label": "Points, law and bands" }),
+    hasDensity(data) ? [element("h3", { class: "label" }, "distribution of the responses, and the density of each part"),
+      element("div", { id: "density-chart", class: "chart", role: "group", "aria-label": "Histogram of the responses with the density of every part" })] : "",
     element("div", { class: "chart-bar" },
-      element("h4", null, "residuals"),
+      element("h3", { class: "label" }, "residuals"),
       choiceOf("Residuals against", [["feature", "feature"], ["fitted", "fitted value"]], view.against,
         (value) => { view.against = value; view.redraw(); remember(); })),
-    element("div", { id: "residual-chart", class: "chart", role: "img", "aria-label": "Residuals" }),
+    element("div", { id: "residual-chart", class: "chart", role: "group", "aria-label": "Residuals" }),
   ];
 }
 
@@ -133,7 +133,7 @@ function predictionTable(rows, execution = "run") {
 function alternatives(laws, slopes) {
   if (!laws.length) return "";
   return element("div", { class: "alternatives" },
-    element("h4", null, "laws that fit equally well"),
+    element("h3", { class: "label" }, "laws that fit equally well"),
     element("ul", null, laws.map((other, i) => element("li", null,
       named("code", null, other.expression),
       named("span", { class: "quiet" }, ` ${other.family}, ${slopes[i]}, score ${other.delta.toFixed(1)} worse`)))));
@@ -167,7 +167,7 @@ function askPanel(data, changed) {
     changed();
   };
   const form = element("form", { class: "ask", onsubmit: (event) => event.preventDefault() },
-    element("h4", null, "what would a call cost at"),
+    element("h3", { class: "label" }, "what would a call cost at"),
     element("div", { class: "ask-inputs" }, names.map((name) => askInput(data, model, name, tell))), answer);
   answer.replaceChildren(...answerFor(data, model, askedValues(model, names)));
   return form;

@@ -1,6 +1,7 @@
 // The laws of a component as the charts use them: where each holds, which points follow it, typical values there, sliders.
 
-const SCOPE_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7b61c4", "#8a7f00", "#8c564b", "#5f6b77"];
+const SCOPE_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#b4548b", "#b06f00", "#2583c0", "#7b61c4", "#8a7f00", "#8c564b", "#5f6b77"];
+const DARK_SCOPES = ["#56b4e9", "#ff8f57", "#35d0a0", "#eba4cb", "#f5b942", "#9bdcff", "#b9a6f5", "#dcd25a", "#d9a08f", "#c2c8cf"];
 
 // The model is made once for a component and kept with its data.
 function modelOf(data) {
@@ -41,7 +42,7 @@ function scopeOf(scope, index, before) {
     ...scope, index, conditions, learnt: scope.law, law, means: new Set((law?.args ?? []).flatMap((part) => [...namesIn(part)])),
     label: !scope.condition && before.length ? "everywhere else" : conditionText(scope.condition, where),
     holds: (values) => known && (!where || truth(evaluate(where, values))) && !before.some((one) => truth(evaluate(one, values))),
-    colour: SCOPE_COLOURS[index % SCOPE_COLOURS.length],
+    get colour() { return (isDark() ? DARK_SCOPES : SCOPE_COLOURS)[index % SCOPE_COLOURS.length]; },
   };
 }
 

@@ -19,7 +19,7 @@ function drawResiduals(data, feature, log) {
   if (!fitted) horizontalAxis.range = rangeOf("law-chart", horizontalAxis.type);
   const vertical = axis(own ? "residual / σ of its law" : relative ? "log y − log law" : "y − law", false, unit);
   const traces = pointTraces(data, null, x, y, hover);
-  Plotly.react("residual-chart", traces, layout(230, horizontalAxis, vertical, scaleLines(own ? 1 : (noiseOf(data)?.scale ?? 0) * factor)), CONFIG);
+  drawChart("residual-chart", traces, layout(230, horizontalAxis, vertical, scaleLines(own ? 1 : (noiseOf(data)?.scale ?? 0) * factor)));
 }
 
 // The range of the law's chart, so that both charts stand one above the other.
@@ -88,7 +88,7 @@ function drawDensity(data, log) {
   const { scale, suffix } = unitOf(data);
   const across = { ...axis(`${shortened(data.document.metric)} per call`, log, suffix), range: log ? [low + Math.log10(scale), high + Math.log10(scale)] : [low * scale, high * scale] };
   const up = { ...axis("share of points", false), rangemode: "tozero", tickformat: ".0%" };
-  Plotly.react("density-chart", traces, layout(230, across, up, { showlegend: true, barmode: "overlay", bargap: 0 }), CONFIG);
+  drawChart("density-chart", traces, layout(230, across, up, { showlegend: true, barmode: "overlay", bargap: 0 }));
 }
 
 function widened(values) {

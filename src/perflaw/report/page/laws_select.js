@@ -69,7 +69,7 @@ function onKey(event) {
   const step = STEPS[event.key];
   const held = event.ctrlKey || event.altKey || event.metaKey;
   if (event.key === "Escape" && event.target.id === "text") return clearText();
-  if (held || event.target.closest("input, select, textarea, summary, .js-plotly-plot")) return;
+  if (held || event.target.closest("input, select, textarea, summary, .svg-chart")) return;
   if (event.key === "/") return toFilter(event);
   if (!step) return;
   const inTable = event.target.closest("#laws");

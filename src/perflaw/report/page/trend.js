@@ -143,7 +143,7 @@ function showSelected({ focus = false, open = true, scroll = true } = {}) {
 function onTrendKey(event) {
   if (!trendShown || event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === "Escape" && event.target.id === "trend-text") { event.target.value = looking.filter = ""; filterTrend(); return; }
-  if (event.target.closest("input, select, textarea, summary, .js-plotly-plot")) return;
+  if (event.target.closest("input, select, textarea, summary, .svg-chart")) return;
   if (event.key === "/") { event.preventDefault(); document.getElementById("trend-text").focus(); return; }
   if (event.key === "n" || event.key === "p") { step(event.key === "n" ? 1 : -1); return; }
   const way = STEPS[event.key];

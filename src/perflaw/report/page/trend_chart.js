@@ -17,7 +17,7 @@ function drawFit() {
   const asked = costAt(one, name, trendSize(name));
   const range = verticalRange([...shown.map(({ y }) => y), ...(line ? inSight(line.x, line.mean) : []), ...(log && asked ? [asked] : [])], log);
   if (range) upright.range = range;
-  Plotly.react("fit-chart", [...traces, markTrace(one, name)], layout(380, across, upright, { showlegend: true, shapes: line ? beyond(line, log) : [], annotations: line ? beyondWords(line, log) : [] }), CONFIG);
+  drawChart("fit-chart", [...traces, markTrace(one, name)], layout(380, across, upright, { showlegend: true, shapes: line ? beyond(line, log) : [], annotations: line ? beyondWords(line, log) : [] }));
   const hidden = runs.length - shown.length;
   document.getElementById("fit-note").textContent = hidden ? `${counted(hidden, "run")} at or below zero not shown on these axes` : "";
   drawRest(one, name, shown, log);
@@ -105,8 +105,8 @@ function markFit() {
   const range = chart.layout.xaxis.range, size = trendSize(trendFeature());
   const end = looking.axes === "log" ? 10 ** range[1] : range[1];
   if (size > end && looking.axes === "log") return drawFit();
-  const { x, y, error_y, hovertemplate } = markTrace(clusterOf(looking.rank), trendFeature());
-  return Plotly.restyle(chart, { x: [x], y: [y], hovertemplate: [hovertemplate], ...(error_y && { error_y: [error_y] }) }, [chart.data.length - 1]);
+  chart.data[chart.data.length - 1] = markTrace(clusterOf(looking.rank), trendFeature());
+  paint(chart);
 }
 
 // log cost − log law against the feature: a hump is a term or a logarithm that the law lacks (§6.2.1).
@@ -119,8 +119,8 @@ function drawRest(one, name, runs, log) {
   const most = Math.max(1e-3, ...points.map(({ y }) => Math.abs(y))) * 1.15;
   upright.range = [-most, most];
   const across = { ...axis(shortened(name), log), range: [...document.getElementById("fit-chart").layout.xaxis.range] };
-  Plotly.react("rest-chart", [{ ...pointTrace(one, points), showlegend: false, hovertemplate: "%{y:.3~g} at %{x:.4~s}<br>run %{customdata}<extra></extra>" }],
-    layout(200, across, upright, scaleLines(0)), CONFIG);
+  drawChart("rest-chart", [{ ...pointTrace(one, points), showlegend: false, hovertemplate: "%{y:.3~g} at %{x:.4~s}<br>run %{customdata}<extra></extra>" }],
+    layout(200, across, upright, scaleLines(0)));
 }
 
 async function showCluster(rank) {
@@ -147,16 +147,16 @@ function clusterWords(one) {
   const law = one.laws[name], power = one.powers[name];
   const others = Object.entries(one.laws).filter(([other, its]) => other !== name && !isFlat(its));
   return [
-    element("section", { class: "law" }, element("h4", null, "where it is"), element("ul", { class: "places" },
+    element("section", { class: "law" }, element("h3", { class: "label" }, "where it is"), element("ul", { class: "places" },
       one.places.map((place) => named("li", null, place)), one.more_places ? element("li", { class: "quiet" }, `and ${counted(one.more_places, "more place")}`) : "")),
-    one.overtakes.length ? element("section", { class: "law" }, element("h4", null, "overtakes"), element("ul", { class: "places" }, one.overtakes.map(overtakeItem))) : "",
-    one.joint ? element("section", { class: "law" }, element("h4", null, "law in several features"), named("p", { class: "readable" }, one.law.text.law),
+    one.overtakes.length ? element("section", { class: "law" }, element("h3", { class: "label" }, "overtakes"), element("ul", { class: "places" }, one.overtakes.map(overtakeItem))) : "",
+    one.joint ? element("section", { class: "law" }, element("h3", { class: "label" }, "law in several features"), named("p", { class: "readable" }, one.law.text.law),
       element("div", { class: "expression" }, named("code", null, one.law.expression), copyButton(one.law.expression))) : "",
     law ? lawSection(one.joint ? `in ${shortName(name)} alone: ` : "", { ...law, alternatives: [] }, law.text, named("span", { class: "readable" }, isFlat(law) ? `no law in ${name}` : law.text.law)) : "",
-    power ? element("section", { class: "law" }, element("h4", null, "power law of the paper"), named("p", { class: "readable" }, power.text.law),
+    power ? element("section", { class: "law" }, element("h3", { class: "label" }, "power law of the paper"), named("p", { class: "readable" }, power.text.law),
       element("p", { class: "quiet" }, [`${CONFIDENCE.words} interval of the exponent in brackets`, `R² ${power.text.r2} over ${counted(power.n, "run")}`, power.text.zeros].filter(Boolean).join(" · ")),
       one.believe.map((sentence) => named("p", { class: "reason" }, sentence))) : "",
-    others.length ? element("section", { class: "law" }, element("h4", null, "in other features"), element("ul", { class: "places" }, others.map(([other, its]) => named("li", null, `${its.text.law}${powerBeside(one.powers[other])}`)))) : "",
+    others.length ? element("section", { class: "law" }, element("h3", { class: "label" }, "in other features"), element("ul", { class: "places" }, others.map(([other, its]) => named("li", null, `${its.text.law}${powerBeside(one.powers[other])}`)))) : "",
     membersSection(one),
   ];
 }
@@ -174,7 +174,7 @@ function membersSection(one) {
   if (!one.plot?.members.length || one.spots.length) return "";
   const rows = one.plot.members.slice(0, 100).map(([name, count]) => element("tr", null, named("td", null, name), element("td", { class: "number" }, countText(count))));
   const more = one.plot.members.length + one.plot.more - rows.length;
-  return element("section", { class: "law" }, element("h4", null, `its ${trend.noun}, with their counts in run ${trend.costliest.run}`),
+  return element("section", { class: "law" }, element("h3", { class: "label" }, `its ${trend.noun}, with their counts in run ${trend.costliest.run}`),
     element("div", { class: "runs-scroll" }, element("table", { class: "plain" }, element("tbody", null, rows))), more > 0 ? element("p", { class: "quiet" }, `and ${more.toLocaleString("en")} more`) : "");
 }
 
@@ -185,9 +185,9 @@ function fitArea() {
       choiceOf("Axes", [["log", "log–log"], ["linear", "linear"]], looking.axes, redraw("axes"), "trend-axes"),
       trend.clusters.length > 1 ? tick("trend-others", looking.others, "other top clusters", redraw("others")) : "",
       element("span", { id: "fit-note", class: "quiet small" })),
-    element("div", { id: "fit-chart", class: "chart", role: "img", "aria-label": "Cost of the cluster in every run, its law with bands, and the power law" }),
-    element("div", { class: "chart-bar" }, element("h4", null, "residuals of"),
+    element("div", { id: "fit-chart", class: "chart", role: "group", "aria-label": "Cost of the cluster in every run, its law with bands, and the power law" }),
+    element("div", { class: "chart-bar" }, element("h3", { class: "label" }, "residuals of"),
       choiceOf("Residuals of", [["law", "the law"], ["power", "the power law"]], looking.residuals, redraw("residuals"), "trend-residuals")),
-    element("div", { id: "rest-chart", class: "chart", role: "img", "aria-label": "Residuals" }),
+    element("div", { id: "rest-chart", class: "chart", role: "group", "aria-label": "Residuals" }),
   ];
 }

@@ -9,7 +9,7 @@ function sizePanel() {
     : [sizeBar(name), othersBar(name), element("p", { id: "dominates", role: "status", "aria-live": "polite" }), element("ol", { id: "leaders" })];
   return element("section", { id: "sizes", "aria-label": "What dominates at a size" },
     element("div", { class: "size-words" }, heads),
-    element("div", { id: "share-chart", class: "chart", role: "img", "aria-label": "Share of each cluster in the counts as the size grows" }));
+    element("div", { id: "share-chart", class: "chart", role: "group", "aria-label": "Share of each cluster in the counts as the size grows" }));
 }
 
 function sizeBar(name) {
@@ -101,9 +101,7 @@ function drawShares() {
     line: { width: 0.5, color: colour("page") }, fillcolor: layer.fill, hovertemplate: `${shortened(layer.words)}: %{y:.1f} %<extra></extra>`,
   }));
   const vertical = { ...axis("% of all counts", false), range: [0, 100], ticksuffix: "" };
-  Plotly.react(box, traces, layout(210, axis(shortened(name), high > 20 * low), vertical, { hovermode: "x unified", shapes: shareShapes(name, trendSize(name)), margin: { l: 48, r: 12, t: 6, b: 40 } }), CONFIG);
-  if (!box.dataset.asks) box.on("plotly_click", ({ points }) => setSize(trendFeature(), Number(points[0].x.toPrecision(4))));
-  box.dataset.asks = "1";
+  drawChart(box, traces, layout(210, axis(shortened(name), high > 20 * low), vertical, { hovermode: "x unified", clicked: (x) => setSize(trendFeature(), Number(x.toPrecision(4))), shapes: shareShapes(name, trendSize(name)) }));
 }
 
 // The dotted line marks the end of the data, the solid line the chosen size.
@@ -113,7 +111,10 @@ function shareShapes(name, size) {
 }
 
 function moveMark(name, size) {
-  if (document.getElementById("share-chart")?.data) Plotly.relayout("share-chart", { shapes: shareShapes(name, size) });
+  const box = document.getElementById("share-chart");
+  if (!box?.data) return;
+  box.layout.shapes = shareShapes(name, size);
+  paint(box);
 }
 
 const TREND_COLUMNS = [

@@ -1,0 +1,165 @@
+"""How fast each format of `perflaw import` is read, and with how much memory.
+
+    python benchmarks/formats.py [--calls 200000]
+
+Each format is written with so many calls, in requests of eleven, and read by a process of its own: the file, its calls
+and their call tree. Printed are calls a second of CPU time, and the peak of resident memory beside the size of the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PARTS = 10
+"""Calls within each request."""
+
+
+def requests(calls: int) -> Iterator[tuple[int, int, str, int, int]]:
+    """Number, number of the parent or -1, name, begin and end in ns of each call; parents first."""
+    clock, number = 10**15, 0
+    while number < calls:
+        root = number
+        ends = clock + 1000 * PARTS + 1000
+        yield root, -1, "request", clock, ends
+        for part in range(PARTS):
+            number += 1
+            yield number, root, f"part {part}", clock + 1000 * part + 500, clock + 1000 * part + 1400
+        clock, number = ends + 1000, number + 1
+
+
+def chrome(calls: int, complete: bool) -> bytes:
+    """Trace-event JSON with X events, or with B and E events."""
+    events = []
+    stack: list[tuple[str, int]] = []
+    for _, parent, name, begin, end in requests(calls):
+        common = {"name": name, "pid": 1, "tid": 1}
+        if complete:
+            events.append({"ph": "X", "ts": begin / 1000, "dur": (end - begin) / 1000, **common})
+            continue
+        while len(stack) > (parent >= 0):
+            events.append({"ph": "E", "ts": stack[-1][1] / 1000, "pid": 1, "tid": 1, "name": stack.pop()[0]})
+        events.append({"ph": "B", "ts": begin / 1000, **common})
+        stack.append((name, end))
+    events += [{"ph": "E", "ts": end / 1000, "pid": 1, "tid": 1, "name": name} for name, end in reversed(stack)]
+    return json.dumps({"traceEvents": events}).encode()
+
+
+def otlp(calls: int) -> Any:
+    """A message of OTLP, written by OpenTelemetry's own classes."""
+    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+    data = TracesData()
+    resource_spans = data.resource_spans.add()
+    service = resource_spans.resource.attributes.add()
+    service.key, service.value.string_value = "service.name", "shop"
+    scope = resource_spans.scope_spans.add()
+    trace = 0
+    for number, parent, name, begin, end in requests(calls):
+        trace = number if parent < 0 else trace
+        span = scope.spans.add(
+            trace_id=trace.to_bytes(16, "big"), span_id=(number + 1).to_bytes(8, "big"), name=name,
+            start_time_unix_nano=begin, end_time_unix_nano=end,
+        )  # fmt: skip
+        if parent >= 0:
+            span.parent_span_id = (parent + 1).to_bytes(8, "big")
+        items = span.attributes.add()
+        items.key, items.value.int_value = "items", number % 100
+    return data
+
+
+def otlp_json(calls: int) -> bytes:
+    spans = [
+        {
+            "traceId": "1", "spanId": str(number + 1), "parentSpanId": str(parent + 1) if parent >= 0 else "", "name": name,
+            "startTimeUnixNano": str(begin), "endTimeUnixNano": str(end),
+            "attributes": [{"key": "items", "value": {"intValue": str(number % 100)}}],
+        }
+        for number, parent, name, begin, end in requests(calls)
+    ]  # fmt: skip
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+
+
+def zipkin(calls: int) -> bytes:
+    spans = [
+        {
+            "traceId": "1", "id": str(number + 1), **({"parentId": str(parent + 1)} if parent >= 0 else {}), "name": name,
+            "timestamp": begin / 1000, "duration": (end - begin) / 1000, "tags": {"items": str(number % 100)},
+        }
+        for number, parent, name, begin, end in requests(calls)
+    ]  # fmt: skip
+    return json.dumps(spans).encode()
+
+
+def speedscope(calls: int) -> bytes:
+    names = ["request", *(f"part {part}" for part in range(PARTS))]
+    events: list[dict[str, Any]] = []
+    open_until: list[tuple[int, int]] = []
+    for _, parent, name, begin, end in requests(calls):
+        while len(open_until) > (parent >= 0):
+            frame, at = open_until.pop()
+            events.append({"type": "C", "frame": frame, "at": at})
+        events.append({"type": "O", "frame": names.index(name), "at": begin})
+        open_until.append((names.index(name), end))
+    events += [{"type": "C", "frame": frame, "at": at} for frame, at in reversed(open_until)]
+    profile = {"type": "evented", "unit": "nanoseconds", "events": events}
+    document = {"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": [profile]}
+    return json.dumps({**document, "shared": {"frames": [{"name": name} for name in names]}}).encode()
+
+
+FORMATS = {
+    "trace-event JSON, X events": lambda calls: chrome(calls, True),
+    "trace-event JSON, B and E events": lambda calls: chrome(calls, False),
+    "OTLP protobuf": lambda calls: otlp(calls).SerializeToString(),
+    "OTLP JSON": otlp_json,
+    "Zipkin": zipkin,
+    "speedscope": speedscope,
+}
+
+
+def read(path: Path) -> None:
+    """What the process that is measured does: it prints its CPU seconds and peak memory."""
+    from perflaw.imports.registry import read_trace
+    from perflaw.imports.runs import core_file, tree_of
+
+    library = core_file(lambda text: None)
+    began = time.process_time()
+    trace = read_trace(path)
+    for process in trace.processes:
+        tree_of(process, library, 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"seconds": time.process_time() - began, "kB": peak}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=200_000)
+    parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.read:
+        read(chosen.read)
+        return
+    print(f"{'format':34} {'file':>8} {'calls/s':>9} {'memory':>8} {'of which file':>14}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, write in FORMATS.items():
+            path = Path(folder) / "trace"
+            path.write_bytes(write(chosen.calls))
+            command = [sys.executable, __file__, "--read", str(path)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True, env=dict(os.environ))
+            found = json.loads(done.stdout)
+            size, peak = path.stat().st_size / 1e6, found["kB"] / 1e3
+            speed = chosen.calls / found["seconds"]
+            print(f"{name:34} {size:5.0f} MB {speed:9,.0f} {peak:5.0f} MB {peak / size:12.1f} x", flush=True)
+
+
+if __name__ == "__main__":
+    main()

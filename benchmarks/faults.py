@@ -33,7 +33,7 @@ for n in range({CALLS}): work(n)
 print("all of it")
 open("ended", "w").close()
 """
-LIMIT_S = 120
+LIMIT_S = 45
 
 
 @dataclass(slots=True)

@@ -155,3 +155,15 @@ def test_a_disk_that_fills_up_while_recording_keeps_what_was_recorded(perflaw, t
     run = json.loads(perflaw("runs", "--json").stdout)["runs"][0]
     assert run["calls"] > 5_000
     assert not run["complete"]
+
+
+def test_the_newest_of_many_runs_are_listed(perflaw, experiment):
+    """A list of 10^5 recordings takes a second, for manifests that are not shown are not read."""
+    for number in range(2, 106):
+        shutil.copytree(experiment / "runs/0001", experiment / f"runs/{number:04d}")
+    (experiment / "runs/0003/run.json").write_text("damaged")
+    done = perflaw("runs")
+    assert done.stdout.count("app.py") == 100
+    assert done.stderr == "perflaw: 5 earlier recordings are not shown: perflaw runs --all\n"
+    assert "damaged" in perflaw("runs", "--all").stdout
+    assert len(json.loads(perflaw("runs", "--json").stdout)["runs"]) == 104

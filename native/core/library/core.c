@@ -42,8 +42,10 @@ EXPORTED int core_attach(Core *core, const char *path) {
     Feed *feed = &larger[feeds->count];
     *feed = (Feed){.source.number = feeds->count};
     int error = ring_attach(&feed->ring, path);
+    /* The program may have removed it, and what lacks here may be there when it is tried again; else it is damaged. */
+    int is_passing = error == ENOENT || error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN;
     if (!error) feeds->count++;
-    else if (error != ENOENT) core->tree.unread_rings++; /* the program did not remove it: it is damaged */
+    else if (!is_passing) core->tree.unread_rings++;
     return error;
 }
 

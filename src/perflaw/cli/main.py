@@ -136,6 +136,11 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(null, 1)
         os.dup2(null, 2)
         sys.exit(141)
+    except MemoryError as error:
+        if debug:
+            traceback.print_exc()
+        click.echo(f"perflaw: there is not enough memory{f' ({error})' * bool(str(error))} · try: free -h", err=True)
+        sys.exit(2)
     except Exception as error:  # an exception must never look like the verdict "violated", which is status 1
         if debug:
             traceback.print_exc()

@@ -254,14 +254,17 @@ def _build_ids(known: Definitions) -> Iterator[tuple[str, str]]:
 
 
 def _save(folder: Path, write: Callable[[Path], None]) -> Path:
-    """Write the recording to its folder; on a full disk, in the space of its spool, or to the temporary folder."""
+    """Write the recording to its folder; on a full disk, in the space of its spool, or to the temporary folder.
+
+    What lacked memory is tried again in the same order.
+    """
     for spool_stays in (True, False):
         if not spool_stays:
             shutil.rmtree(folder / "spool", ignore_errors=True)
         try:
             write(folder)
-        except OSError as error:
-            reason = error
+        except (OSError, MemoryError) as error:
+            reason = str(error) or "there is not enough memory"
         else:
             shutil.rmtree(folder / "spool", ignore_errors=True)
             return folder
@@ -269,8 +272,8 @@ def _save(folder: Path, write: Callable[[Path], None]) -> Path:
     refuge.mkdir(mode=0o700)
     try:
         write(refuge)
-    except OSError as error:
-        why = f"the recording is lost ({error})"
+    except (OSError, MemoryError) as error:
+        why = f"the recording is lost ({str(error) or 'there is not enough memory'})"
         raise StoreError(f"{folder} and {refuge}: cannot be written", why, "df -h") from error
     discard(folder)
     remedy = f"mkdir -p {folder.parent} && mv {refuge} {folder}"

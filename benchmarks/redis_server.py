@@ -39,7 +39,7 @@ def record(
     select: Sequence[str] = (),
 ) -> None:
     """One run under load, with call paths; ``share`` of one processor for the server, None for all of it."""
-    port = str(_free_port())
+    port = str(free_port())
     server = [str(programs / "redis-server"), "--port", port, "--save", "", "--appendonly", "no", "--daemonize", "no"]
     perflaw = [sys.executable, "-m", "perflaw", "record", "--collect", "paths", "-e", experiment]
     perflaw += [word for name in select for word in ("--select", name)] + ["--"]
@@ -57,7 +57,7 @@ def record(
             sys.exit("the recording failed")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

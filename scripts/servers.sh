@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sees to it that the studies under examples/ find what they explore: servers.sh, or servers.sh tests for what the tests make of them.
+# Sees to it that the studies under examples/ and benchmarks of servers find what they run: servers.sh, or servers.sh tests for what the tests make of them.
 set -eu
 missing=
 need() { # what, package
@@ -13,6 +13,8 @@ need "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null || true)" postgresql
 if [ "${1:-}" != tests ]; then
     need "$(command -v redis-server || true)" redis-server
     need "$(command -v redis-benchmark || true)" redis-tools
+    need "$(ls /usr/sbin/nginx 2>/dev/null || true)" nginx
+    need "$(ls /usr/sbin/mariadbd 2>/dev/null || true)" mariadb-server
     need "$(ls /usr/include/fftw3.h 2>/dev/null || true)" libfftw3-dev
 fi
 [ -n "$missing" ] || exit 0

@@ -1,0 +1,288 @@
+"""nginx, redis-server, sqlite3 and mariadbd as Debian ships them (scripts/servers.sh installs them), attached under load.
+
+    python benchmarks/native_servers.py [SERVER...]
+
+Each server answers the same requests round after round: plainly, while all of its functions are recorded that can be patched,
+after the detach, after a recorder was killed, and until it is killed itself within a recording. The digest of every round's
+answers has to be that of the first. Costs are CPU time of the server a request, the least of several rounds, as
+neighbours only add to it. Of sqlite3 the functions of its library are recorded, of the others those of the program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from redis_server import free_port
+from shared import Bars
+
+from perflaw.record.attach.patching import left_behind
+from perflaw.record.attach.process import mapped_files
+from perflaw.record.compiled.inject.tables import counted_reasons, module_patches
+from perflaw.store.experiment import open_experiment
+
+ROUNDS, SECONDS, SLOWER, PATIENCE_S = 15, 8, 0.01, 300
+Requests = Callable[[], bytes]
+"""Makes all requests of a round, and gives their answers."""
+NGINX = """daemon off; master_process off; pid {0}/nginx.pid; error_log {0}/error.log;
+events {{}} http {{ access_log off; client_body_temp_path {0}; proxy_temp_path {0}; fastcgi_temp_path {0};
+uwsgi_temp_path {0}; scgi_temp_path {0}; gzip on; gzip_types *;
+server {{ listen 127.0.0.1:{1}; root {0}/www; autoindex on; location /old {{ rewrite ^/old(.*)$ $1; }} }} }}"""
+
+
+def connected(port: int) -> socket.socket:
+    """A connection to a server of this machine, once it listens."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
+def until_quiet(process: subprocess.Popen[bytes], lines: str) -> bytes:
+    """What a shell answers to these lines; its last answer is ``round done``."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(lines.encode())
+    process.stdin.flush()
+    answers = b""
+    while not answers.endswith(b"round done\n"):
+        line = process.stdout.readline()
+        if not line:
+            sys.exit("the shell ended")
+        answers += line
+    return answers
+
+
+@contextmanager
+def nginx(folder: Path) -> Iterator[tuple[int, Requests]]:
+    port = free_port()
+    (folder / "www").mkdir()
+    for size in (0, 10, 1000, 100_000):
+        (folder / "www" / f"file{size}.txt").write_text(f"{size} " * size)
+    (folder / "nginx.conf").write_text(NGINX.format(folder, port))
+    paths = [f"/{place}file{size}.txt" for place in ("", "old/", "no/") for size in (0, 10, 1000, 100_000)] + ["/"]
+    kinds = ("", "Accept-Encoding: gzip\r\n", "Range: bytes=5-300\r\n")
+    asked = [f"GET {path} HTTP/1.0\r\nHost: here\r\n{kind}\r\n".encode() for path in paths for kind in kinds]
+
+    def requests() -> bytes:
+        answers = b""
+        for request in asked:
+            with connected(port) as connection:
+                connection.sendall(request)
+                while part := connection.recv(1 << 16):
+                    answers += part
+        return re.sub(rb"(?m)^Date: .*$", b"", answers)
+
+    with subprocess.Popen(["/usr/sbin/nginx", "-c", folder / "nginx.conf"], stderr=subprocess.DEVNULL) as server:
+        yield server.pid, requests
+        server.kill()
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[tuple[int, Requests]]:
+    port = free_port()
+    words = ["FLUSHALL"]
+    for number in range(400):
+        key, value = f"{number % 37}", "v" * (number * 31 % 900)
+        words += [
+            f"SET s{key} x{value}",
+            f"GET s{key}",
+            f"INCR n{key}",
+            f"LPUSH l{key} a{number} b c",
+            f"LRANGE l{key} 0 30",
+        ]
+        words += [
+            f"SADD set{key} {number}",
+            f"HSET h{key} f{number} {number}",
+            f"HGETALL h{key}",
+            f"ZADD z{key} {number} m{number}",
+        ]
+        words += [f"ZRANGE z{key} 0 -1 WITHSCORES", f"RPOP l{key}", f"EVAL 'return {number}*2' 0", f"SORT l{key} ALPHA"]
+    command = ["/usr/bin/redis-server", "--port", str(port), "--save", "", "--dir", str(folder)]
+
+    def requests() -> bytes:
+        with connected(port) as connection:
+            connection.sendall("".join(f"{word}\r\n" for word in [*words, "ECHO round-done", "QUIT"]).encode())
+            answers = b""
+            while part := connection.recv(1 << 16):
+                answers += part
+        return answers
+
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+        yield server.pid, requests
+        server.kill()
+
+
+def statements(numbers: str) -> str:
+    """SQL of a round; ``numbers`` is a table of the numbers up to 2,000."""
+    lines = ["drop table if exists t;", "create table t(a integer primary key, b varchar(99), c integer);"]
+    lines += [f"insert into t select n, 'text' , n * 7919 % 1009 from {numbers};", "create index tc on t(c);"]
+    for number in range(60):
+        inside = ",".join(str(value) for value in range(number, 40 * number + 1, 7)) or "1"
+        lines += [f"select count(*), sum(c), min(b) from t where a in ({inside});"]
+        lines += [f"select c % {number + 2}, count(*) from t group by 1 order by 2, 1 limit 20;"]
+        lines += [f"select x.a from t x join t y on x.c = y.c where x.a < {number * 3} and y.a > x.a order by 1;"]
+        lines += [f"update t set b = 'changed' where c = {number * 5};", f"delete from t where a = {number * 11};"]
+    return "\n".join([*lines, "select 'round done';\n"])
+
+
+@contextmanager
+def sqlite3(folder: Path) -> Iterator[tuple[int, Requests]]:
+    text = statements(
+        "(with recursive s(n) as (select 1 union all select n + 1 from s where n < 2000) select n from s)"
+    )
+    command = ["stdbuf", "-oL", "/usr/bin/sqlite3", str(folder / "database")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        yield shell.pid, lambda: until_quiet(shell, text)
+        shell.kill()
+
+
+@contextmanager
+def mariadbd(folder: Path) -> Iterator[tuple[int, Requests]]:
+    data, place = folder / "data", folder / "socket"
+    install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--user=root"]
+    install += ["--auth-root-authentication-method=normal", "--skip-test-db"]
+    subprocess.run(install, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = ["/usr/sbin/mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", f"--socket={place}"]
+    command += ["--skip-networking", f"--pid-file={folder}/pid"]
+    client = ["mariadb", "--no-defaults", "-S", str(place), "-u", "root", "-N", "-B", "--unbuffered"]
+    text = statements("(select seq as n from seq_1_to_2000) s")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        while subprocess.run([*client, "-e", "create database if not exists d"], stderr=subprocess.DEVNULL).returncode:
+            time.sleep(0.3)
+        with subprocess.Popen([*client, "d"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+            yield server.pid, lambda: until_quiet(shell, text)
+            shell.kill()
+        server.kill()
+
+
+SERVERS = {"nginx": nginx, "redis": redis, "sqlite3": sqlite3, "mariadbd": mariadbd}
+CHOICE = {"sqlite3": ["--select", "sqlite3*", "--select", "libsqlite3*"]}
+
+
+def cpu_ns_of(pid: int) -> int:
+    """CPU time of the threads of a process, to the nanosecond."""
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
+
+
+class Load:
+    """The rounds of a server's requests."""
+
+    def __init__(self, pid: int, requests: Requests) -> None:
+        self.pid, self.requests = pid, requests
+        self.digests: Counter[str] = Counter()
+
+    def cost(self) -> float:
+        """CPU time of the server for one round, ms."""
+        before = cpu_ns_of(self.pid)
+        self.digests[hashlib.sha256(self.requests()).hexdigest()] += 1
+        return (cpu_ns_of(self.pid) - before) / 1e6
+
+    def costs(self) -> float:
+        return min(self.cost() for _ in range(ROUNDS))
+
+
+def attach(name: str, pid: int, folder: Path, experiment: str, seconds: float) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "perflaw", "attach", str(pid), "-e", experiment, "--seconds", str(seconds)]
+    return subprocess.Popen([*command, *CHOICE.get(name, [])], cwd=folder, stderr=subprocess.PIPE, text=True)
+
+
+def await_jumps(folder: Path, experiment: str, load: Load) -> None:
+    """Keep the server busy until its jumps are handed over, and a little longer."""
+    end = time.monotonic() + PATIENCE_S
+    while not list(folder.glob(f".perflaw/{experiment}/runs/*/spool/jumps")):
+        if time.monotonic() > end:
+            sys.exit("no code was prepared")
+        load.cost()
+    for _ in range(3):
+        load.cost()
+
+
+def coverage(name: str, pid: int) -> None:
+    word = "libsqlite3" if name == "sqlite3" else name.removesuffix("d")
+    [file] = [path for path in mapped_files(pid) if word in Path(path).name and not path.endswith(".frm")][:1]
+    patches = module_patches(Path(file).resolve())
+    found = len(patches.patchable) + len(patches.refusals)
+    share = len(patches.patchable) / found
+    print(f"{name}: {Path(file).name}, {found} functions, {len(patches.patchable)} patched ({share:.1%})")
+    print(f"  refused: {counted_reasons(Counter(patches.refusals.values()))}")
+
+
+def measure(name: str, bars: Bars) -> None:
+    with tempfile.TemporaryDirectory() as place, SERVERS[name](Path(place)) as (pid, requests):
+        folder, load = Path(place), Load(pid, requests)
+        load.cost()
+        coverage(name, pid)
+        before, repeated = load.costs(), load.costs()
+        with attach(name, pid, folder, "whole", SECONDS) as recorder:
+            await_jumps(folder, "whole", load)
+            during = []
+            while recorder.poll() is None:
+                during.append(load.cost())
+            said = recorder.stderr.read() if recorder.stderr else ""
+        if recorder.returncode:
+            sys.exit(said)
+        [recording] = open_experiment("whole", folder).recordings()
+        stopped = re.findall(r"stopped for ([\d.]+) ms", said)[0]
+        after, again = load.costs(), load.costs()
+        print(
+            f"  recorded {recording.run.calls:,} calls; stopped for {stopped} ms; CPU time of a round, ms: before",
+            end=" ",
+        )
+        print(
+            f"{before:.1f} {repeated:.1f}, meanwhile {statistics.median(during):.1f}, after {after:.1f} {again:.1f}",
+            end=" ",
+        )
+        slower = min(after, again) / min(before, repeated) - 1
+        print(f"({slower:+.1%}, {bars.check(f'{name}: slower afterwards', slower, SLOWER)})")
+        killed(name, folder, load, bars)
+        wrong = sum(load.digests.values()) - load.digests.most_common(1)[0][1]
+        print(
+            f"  {sum(load.digests.values())} rounds, {wrong} with other answers {bars.check(f'{name}: answers', wrong, 0)}",
+            flush=True,
+        )
+
+
+def killed(name: str, folder: Path, load: Load, bars: Bars) -> None:
+    """First the recorder, then the server."""
+    with attach(name, load.pid, folder, "killed", 1000) as recorder:
+        await_jumps(folder, "killed", load)
+        recorder.kill()
+    cost, left = load.costs(), len(left_behind(load.pid))
+    with attach(name, load.pid, folder, "last", 1000) as recorder:
+        await_jumps(folder, "last", load)
+        os.kill(load.pid, signal.SIGKILL)
+        recorder.communicate(timeout=PATIENCE_S)
+    [kept] = open_experiment("last", folder).recordings()
+    print(
+        f"  recorder killed: a round takes {cost:.1f} ms, {left} jumps left for the next;"
+        f" server killed: {kept.run.calls:,} calls kept"
+    )
+    bars.check(f"{name}: recorder's status", recorder.returncode, 0)
+
+
+def main(*names: str) -> None:
+    bars = Bars()
+    for name in names or SERVERS:
+        measure(name, bars)
+    bars.leave()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

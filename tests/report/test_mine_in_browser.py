@@ -68,6 +68,19 @@ def test_the_journal_says_what_was_decided_and_what_it_cost(shown: Specs) -> Non
         assert words in text, text
 
 
+def test_a_phone_shows_names_and_does_not_scroll_sideways(shown: Specs) -> None:
+    before = shown.tab.viewport_size
+    shown.tab.set_viewport_size({"width": 360, "height": 800})
+    try:
+        assert shown.tab.evaluate("document.documentElement.scrollWidth") <= 360
+        name = shown.tab.locator("#specs .name").first.bounding_box()
+        title = shown.tab.locator("h3:text-is('How it was measured in the running program')").bounding_box()
+        assert name["width"] > 100, name
+        assert title["x"] + title["width"] <= 360, title
+    finally:
+        shown.tab.set_viewport_size(before)
+
+
 def test_the_table_is_the_papers(shown: Specs) -> None:
     choose(shown, 0, "semop")
     text = shown.card("Expected of each group")

@@ -30,9 +30,10 @@ _PAGE = f"""<!doctype html>
 <title>perflaw fleet</title>
 <style>
 body {{ font: 14px/1.4 system-ui, sans-serif; margin: 1.5rem auto; max-width: 72rem; padding: 0 1rem; }}
-table {{ border-collapse: collapse; margin: .3rem 0 1rem; width: 100%; }}
-th, td {{ text-align: left; padding: .15rem .7rem .15rem 0; vertical-align: top; overflow-wrap: anywhere; }}
-th {{ font-weight: 600; border-bottom: 1px solid #8888; }}
+div {{ overflow-x: auto; margin: .3rem 0 1rem; }} table {{ border-collapse: collapse; width: 100%; }}
+th, td {{ text-align: left; padding: .15rem .7rem .15rem 0; vertical-align: top; max-width: 30rem; overflow-wrap: break-word; }}
+th {{ font-weight: 600; border-bottom: 1px solid #8888; white-space: nowrap; }} h2 {{ overflow-wrap: anywhere; }}
+.budget-text {{ paint-order: stroke; stroke: Canvas; stroke-width: 4px; }}
 svg {{ display: block; width: 100%; height: auto; max-width: {_WIDTH}px; overflow: visible; }}
 .late {{ color: #c33; }} .budget {{ stroke: #c33; stroke-dasharray: 4 3; }} circle {{ fill: #37c; }}
 text {{ font-size: 11px; fill: currentColor; }} small {{ opacity: .75; }}
@@ -96,7 +97,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "<p>none yet</p>"
     head = "".join(f"<th>{escape(one)}</th>" for one in headings)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _chart(service: Document) -> str:
@@ -115,7 +116,7 @@ def _chart(service: Document) -> str:
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 16}" role="img" aria-label="Cost of measuring against the budget">'
         f'<line class="budget" x1="0" x2="{_WIDTH}" y1="{place:.1f}" y2="{place:.1f}"/>'
-        f'<text x="2" y="{place - 3:.1f}">budget {percent(budget)}</text>{points}'
+        f'{points}<text class="budget-text" x="2" y="{place - 3:.1f}">budget {percent(budget)}</text>'
         f'<text x="0" y="{_HEIGHT + 13}">{longest / 60:.0f} min ago</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 13}" text-anchor="end">now</text></svg>'
     )

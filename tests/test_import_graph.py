@@ -18,6 +18,7 @@ ALLOWED = {
     "types": {"laws"},
     "specs": {"errors", "documents", "types"},
     "learn": {"confidence", "errors", "special", "types", "laws"},
+    "cluster": {"errors", "learn"},
     "store": {"bounds", "errors", "types"},
     "wire": {"bounds", "errors", "types"},
     "record": {"bounds", "errors", "documents", "types", "store", "wire", "decorator", "listening"},
@@ -28,6 +29,7 @@ ALLOWED = {
     "report": {"confidence", "errors", "types", "laws", "specs"},
     "cli": {
         "bounds",
+        "cluster",
         "errors",
         "types",
         "store",

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.law_files import learn_experiment, write_laws
-from perflaw.cli.options import at_option, experiment_option, json_option, metric_option, parse_points, print_document
+from perflaw.cli.options import (
+    at_option,
+    cluster_option,
+    experiment_option,
+    json_option,
+    metric_option,
+    parse_points,
+    print_document,
+)
+from perflaw.cluster import on_cluster
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
 @experiment_option
 @metric_option
 @at_option
+@cluster_option
 @json_option
 @click.option("--text", "as_text", is_flag=True, help="Print the annotations in the annotation language.")
 @click.option(
@@ -34,6 +44,7 @@ def command(
     experiment: str,
     metric: str,
     at: tuple[str, ...],
+    cluster: str | None,
     as_json: bool,
     as_text: bool,
     calls: bool,
@@ -52,7 +63,8 @@ def command(
     # A table needs no more than it shows.
     whole = bool(output) or as_json or as_text or paper
     least_share = 0.0 if whole or every or at else SMALL_SHARE
-    learnt = learn_experiment(experiment, runs, point, metric, paper, calls=whole or calls, least_share=least_share)
+    with on_cluster(cluster):
+        learnt = learn_experiment(experiment, runs, point, metric, paper, calls=whole or calls, least_share=least_share)
     annotations = learnt.annotations
     check_point(point, annotations)
     document = learnt.document(point, calls)

@@ -23,6 +23,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON doc
 metric_option = click.option(
     "--metric", default="time", show_default=True, metavar="NAME", help="Cost to learn: time, cpu, events, …"
 )
+cluster_option = click.option(
+    "--cluster", metavar="ADDRESS", help="Learn on a Dask cluster: a scheduler's address, or local:4 for 4 processes."
+)
 at_option = click.option(
     "--at", "at", multiple=True, metavar="NAME=NUMBER", help="Predict at this point (several features: x=1e6,z=3)."
 )

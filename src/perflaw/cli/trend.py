@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import at_option, experiment_option, json_option, parse_points, print_document, read_recordings
+from perflaw.cli.options import (
+    at_option,
+    cluster_option,
+    experiment_option,
+    json_option,
+    parse_points,
+    print_document,
+    read_recordings,
+)
 from perflaw.cli.pages import page_of, write_page
+from perflaw.cluster import on_cluster
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 
@@ -82,6 +91,7 @@ class TrendInput:
 @click.option("--nonzero", type=int, default=6, show_default=True, help="Runs with a count above 0 that a law needs.")
 @click.option("--paper", is_flag=True, help="Follow trend-prof's paper: bootstrap, power laws predict.")
 @click.option("--all", "every", is_flag=True, help="List clusters of small counts as well.")
+@cluster_option
 @json_option
 @click.option("-o", "--output", metavar="FILE.html", help="Write clusters, plots and sources as a page.")
 @click.argument("source", nargs=-1, metavar="[RUN... | FILE.csv]")
@@ -96,6 +106,7 @@ def command(
     nonzero: int,
     paper: bool,
     every: bool,
+    cluster: str | None,
     as_json: bool,
     output: str | None,
     source: tuple[str, ...],
@@ -111,7 +122,8 @@ def command(
     """
     request = TrendRequest(experiment, source, features, counts, kinds, parse_points(at))
     read = read_trend_input(request)
-    view = learn_trend(read, request, alpha, sigma, nonzero, paper)
+    with on_cluster(cluster):
+        view = learn_trend(read, request, alpha, sigma, nonzero, paper)
     if output:
         from perflaw.report.page.page import Page
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from perflaw.laws.evaluation import evaluate
 from perflaw.learn.annotations.call_laws import as_small, cell_series, learn_relevant
-from perflaw.learn.annotations.options import AnnotationOptions
+from perflaw.learn.annotations.options import AnnotationOptions, ignore
 from perflaw.learn.annotations.records import RecordTable, record_table, representative
 from perflaw.learn.annotations.scopes import ComponentScopes, Point, component_scopes
 from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
 from perflaw.learn.cells import Array, Cells, make_cells
+from perflaw.learn.parts import in_parts
 from perflaw.learn.plausibility import without_run_numbers
 from perflaw.learn.program import CostModel, RunLaws
 from perflaw.learn.program.terms import BEYOND
@@ -32,6 +34,8 @@ MIN_SHARE: Final = 0.005
 """Share of the cost, now or at the largest size predicted, from which dependences of a call's cost are looked for."""
 COSTLIEST: Final = 60
 """Number of the costliest components in which they are looked for, whatever their share."""
+PART: Final = 64
+"""Components that are learnt together."""
 FIRST_LAWS, TREES = 0.4, 0.8
 """Part of the work that is done when all components have one law, and when these are split."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
@@ -72,7 +76,10 @@ def annotate(
         settled |= not options.calls and place is not None
         settled |= one is not ranked[0] and sum(cost.total for cost in one.runs) < options.least_share * whole
         matters.append((id(one) in costliest or large or grows) and not settled)
-    learnt = iter(_call_laws([one for one, does in zip(evidence, matters, strict=True) if does], options, at))
+    worth = [one for one, does in zip(evidence, matters, strict=True) if does]
+    # Other processes have no progress bar.
+    together = options if len(worth) <= PART else replace(options, progress=ignore)
+    learnt = iter(in_parts(partial(_call_laws, options=together, at=at), worth, PART))
     constant = [one for one, does in zip(evidence, matters, strict=True) if not does]
     minor = iter(_constants(constant, options, at, SMALL if options.calls else NOT_ASKED))
     laws = [next(learnt if does else minor) for does in matters]

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from perflaw.types import TIME, Metric
 
 
+def ignore(part: float) -> None:
+    """Tell nobody how far the work is."""
+
+
 @dataclass(frozen=True, slots=True)
 class AnnotationOptions:
     """The metric, and the parameters of Algorithms 1 and 2 that Freud §3.2 leaves open."""
@@ -32,5 +36,5 @@ class AnnotationOptions:
     """Look for them only in components with this share of the cost, and in the costliest, as a table shows no others."""
     paper: bool = False
     """Follow the paper wherever perflaw differs from it."""
-    progress: Callable[[float], None] = lambda part: None
+    progress: Callable[[float], None] = ignore
     """Called with the part of the work that is done, up to 1; parts come again where learning together failed."""

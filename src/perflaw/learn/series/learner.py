@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.learn.parts import in_parts
 from perflaw.learn.series.blends import blends
 from perflaw.learn.series.candidates import choose, fit_candidates
 from perflaw.learn.series.collinear import ReducedSeries, reduce_collinear, restore_collinear, warn_missing_feature
@@ -30,6 +32,8 @@ from perflaw.special import stdtrit
 
 CELLS = 40_000
 """Numbers in an array of a batch; what stays in the cache is fast."""
+PART = 500
+"""Series that are learnt together."""
 FEWEST_RUNS = 5
 """Fewest runs of which permutations can reject."""
 FOCUS, FOCUS_MANY = 2, 1
@@ -52,7 +56,11 @@ def learn(series: Sequence[Series], at: PredictionPoints = None, options: Option
     >>> law.family, law.verdict, show(law.mean)
     ('quadratic', 'law', '3*n^2')
     """
-    options = options or Options()
+    return in_parts(partial(_learn_part, at=at, options=options or Options()), series, PART)
+
+
+def _learn_part(series: Sequence[Series], at: PredictionPoints, options: Options) -> list[Learnt]:
+    """Laws of series that are learnt together."""
     reduced = [reduce_collinear(one) for one in series]
     rows = [prepare(one.series) for one in reduced]
     # Features for which the null control rejects independence, (F,) for each series. If features vary within runs,

@@ -1,0 +1,69 @@
+"""The learners' parts on the workers of a Dask cluster: those of a scheduler, or processes of this machine.
+
+Dask repeats what a lost worker had; the parts and their order do not depend on the workers (`learn/parts.py`), so the
+result is that of one process. A scheduler's workers run what its clients send: it has to be one that you trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
+from importlib.metadata import version
+from logging import CRITICAL
+from typing import Any, Final
+
+import perflaw
+from perflaw.errors import UsageError
+from perflaw.learn.parts import mapped_by
+
+_CONNECT_S: Final = 10.0
+"""Time that a scheduler has to answer."""
+
+
+def on_cluster(address: str | None) -> AbstractContextManager[None]:
+    """While entered, learners use a cluster: None for none, ``local`` or ``local:WORKERS``, or a scheduler's address."""
+    return _connected(address) if address else nullcontext()
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[None]:
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError as error:
+        raise UsageError(f"--cluster {address}", str(error), "pip install 'perflaw[cluster]'") from error
+    kind, _, count = address.partition(":")
+    options: dict[str, Any] = {"address": address, "timeout": _CONNECT_S}
+    if kind == "local":
+        if count and not (count.isdecimal() and int(count)):
+            raise UsageError(f"--cluster {address}", "the number of workers is missing", "--cluster local:4")
+        workers = {"n_workers": int(count)} if count else {}
+        options = {
+            "processes": True,
+            "threads_per_worker": 1,
+            "dashboard_address": None,
+            "silence_logs": CRITICAL,
+            **workers,
+        }
+    try:
+        client = distributed.Client(**options)
+    except (OSError, ValueError) as error:
+        why = str(error) or "it does not answer"
+        raise UsageError(f"--cluster {address}", why, "dask scheduler, dask worker ADDRESS") from error
+    with client:
+        for worker, found in client.run(_versions).items():
+            if found != _versions():
+                why = f"{worker} has {', '.join(found)} and this machine {', '.join(_versions())}"
+                raise UsageError(f"--cluster {address}", why, "the same packages on all workers")
+
+        def run(function: Callable[[Sequence[Any]], list[Any]], parts: list[Sequence[Any]]) -> list[list[Any]]:
+            results: list[list[Any]] = client.gather(client.map(function, parts, pure=False))
+            return results
+
+        with mapped_by(run):
+            yield
+
+
+def _versions() -> tuple[str, str, str]:
+    """The packages on which the last bit of a result depends."""
+    return f"perflaw {version(perflaw.__name__)}", f"numpy {version('numpy')}", f"scipy {version('scipy')}"

@@ -1,7 +1,7 @@
 """Beside pyproject.toml only this: an installed perflaw carries the C sources, for it compiles them where it runs.
 
-And the file by which a Python that starts with ``PERFLAW_LISTEN=1`` listens for recorders, the library of the page's
-charts, and, if ``PERFLAW_PYTHONS`` lists interpreters (``scripts/wheels.sh``), compiled libraries.
+And the file by which a Python that starts with ``PERFLAW_LISTEN=1`` listens for recorders, and, if ``PERFLAW_PYTHONS`` lists
+interpreters (``scripts/wheels.sh``), compiled libraries.
 """
 
 from __future__ import annotations

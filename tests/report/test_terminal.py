@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from unittest import mock
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from perflaw.laws.reading import parse_expression
 from perflaw.report import tables
 from perflaw.report.annotations import MAX_LAWS, annotations_table
 from perflaw.report.documents import annotate_document
-from perflaw.report.tables import WIDTH, broken, text_table
+from perflaw.report.tables import broken, text_table
 from perflaw.types import Annotation
 
 from . import factory
@@ -52,13 +53,15 @@ def test_a_long_condition_is_cut() -> None:
     assert len(table.splitlines()) < 10
 
 
-def test_every_line_has_80_columns_at_most() -> None:
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_no_line_is_wider_than_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     long = "a.very.long.module_name_that_does_not_end.Class.and_a_method_of_some_length"
     made = [several(3, CALLEE), factory.quadratic(), factory.linear(), several(2)]
     renamed = [replace(one, component=replace(one.component, name=long)) for one in made]
     for at in (None, {"n": 1e6}):
         table = table_of([*made, *renamed], at)
-        assert max(map(len, table.splitlines())) <= WIDTH
+        assert max(map(len, table.splitlines())) <= columns
 
 
 @given(st.text("ab.·&{} 19%ns", max_size=80), st.integers(8, 40))

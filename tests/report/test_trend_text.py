@@ -32,10 +32,12 @@ def test_the_table(name: str) -> None:
     assert trend_table(trend_document(view), False) == gold.read_text(encoding="utf-8")
 
 
-def test_no_line_is_wider_than_eighty_columns_whatever_the_names() -> None:
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_no_line_is_wider_than_the_terminal_whatever_the_names(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     for view in (trends_factory.bubble(), trends_factory.hostile(), trends_factory.functions()):
         text = trend_table(trend_document(view), False)
-        assert max(len(line) for line in text.split("\n")) <= 80
+        assert max(len(line) for line in text.split("\n")) <= columns
         assert "\u202e" not in text
 
 

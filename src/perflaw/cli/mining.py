@@ -233,6 +233,7 @@ def refine_text(mined: MinedSpecs, experiment: str) -> str:
     It is one line, to be run where the program was recorded.
     """
     from perflaw.learn.paths.borders import PERTURBED
+    from perflaw.report.tables import paragraph
 
     names = [one.spec.component for one in mined.file.specs if any(n.startswith(PERTURBED) for n in one.spec.notes)]
     if not names or not mined.recordings:
@@ -246,7 +247,8 @@ def refine_text(mined: MinedSpecs, experiment: str) -> str:
         words += ["--select", re.sub(r"([*?[])", r"[\1]", name)]
     words += ["--repeat", str(runs), "--", *run.command[start:]]
     what = f"{len(names)} function{'s are' if len(names) > 1 else ' is'} distorted by recording the calls within"
-    return f"\n{what}; record {'them' if len(names) > 1 else 'it'} alone:\n{shlex.join(words)}\n"
+    sentence = paragraph(f"{what}; record {'them' if len(names) > 1 else 'it'} alone:")
+    return f"\n{sentence}{shlex.join(words)}\n"
 
 
 def _spec_runs(recordings: Sequence[Recording]) -> tuple[SpecRun, ...]:

@@ -18,7 +18,7 @@ from perflaw.report.law_words import (
     short_path,
 )
 from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, interval, is_known, number, percent, quantity
-from perflaw.report.tables import NAME_WIDTH, WIDTH, broken, printable, text_table, width
+from perflaw.report.tables import NAME_WIDTH, broken, column, line_width, printable, text_table, width
 from perflaw.types import Annotation
 from perflaw.types.documents import Document
 from perflaw.types.programs import OUTSIDE
@@ -77,21 +77,24 @@ def annotations_table(document: Document, colour: bool, every: bool = False) -> 
     rows = []
     for one in shown:
         # Cells of share, growth, and cost at the point asked for (without a point, share of the own cost).
-        growth = broken(printable(one["shown"]["growth"]), [", ", "_"], _GROWTH_WIDTH)
+        growth = broken(printable(one["shown"]["growth"]), [", ", "_"], column(_GROWTH_WIDTH))
         growth = f"{growth}\n{one['shown']['interval'].replace(' (', chr(10) + '(')}".strip()
         cost = percent(one["self_share"])
         if at:
             predicted = one["predicted"]
             cost = predicted_text(predicted, one["unit"]).replace(" (", "\n(") if predicted else NOTHING
         rows.append((percent(one["share"]), growth, cost))
+    heading = f"{first['metric']} per {first['shown']['per']}" if first else "time per call"
+    if first and first["shown"]["per"] == "run" and document["per"]:
+        heading = f"{first['metric']} in a {execution(document['per'])}"
     # Names and laws share the room that the other columns leave.
     columns = zip(("share", _GROWTH, last), *rows, strict=True)
     taken = sum(_widest(column) for column in columns)
-    room = width(colour) - taken - 8
+    room = width() - taken - 8
     longest = max((len(printable(one["component"])) for one in shown), default=0)
-    name_width = min(longest, max(_MIN_NAME_WIDTH, int(room * _NAME_PART)))
+    name_width = min(longest, max(column(_MIN_NAME_WIDTH), min(int(room * _NAME_PART), room - len(heading))))
     names = [broken(printable(one["component"]), [".", "_"], name_width) for one in shown]
-    law_width = room - _widest(["function", *names])
+    law_width = max(room - _widest(["function", *names]), len(heading))
     cells = []
     for one, name, (share, growth, cost) in zip(shown, names, rows, strict=True):
         separators = [" + ", " (", " · ", " "] if one["shown"]["per"] == "run" else [" · ", " ", "."]
@@ -105,16 +108,13 @@ def annotations_table(document: Document, colour: bool, every: bool = False) -> 
         cells.append(
             [share, name, "\n".join(laws if more <= 0 else [*laws[:MAX_LAWS], f"… {more} more"]), growth, cost]
         )
-    heading = f"{first['metric']} per {first['shown']['per']}" if first else "time per call"
-    if first and first["shown"]["per"] == "run" and document["per"]:
-        heading = f"{first['metric']} in a {execution(document['per'])}"
     # Below the table: the number of functions that are not listed, and each reason for inconclusive laws once.
     left = len(annotations) - len(shown)
     lines = [f"{left} more under {percent(SMALL_SHARE)} of the cost (--all lists them)"] if left else []
     reasons = Counter(gist(one["shown"]["reason"]) for one in shown if one["shown"]["verdict"] == "inconclusive")
     lines += [f"? {n} inconclusive: {reason}" for reason, n in reasons.items()]
     headings = ["share", "function", heading, _GROWTH, last]
-    return text_table(headings, cells, right=(0,), colour=colour) + "".join(line + "\n" for line in lines)
+    return text_table(headings, cells, right=(0,), colour=colour) + _wrapped(lines)
 
 
 def _widest(cells: Iterable[str]) -> int:
@@ -315,7 +315,7 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
         messages: dict[str, list[str]] = {}
         for one in shown:
             mean, low, high = one["mean"], one["mean_low"], one["mean_high"]
-            name = broken(printable(one["component"]), ".", NAME_WIDTH)
+            name = broken(printable(one["component"]), ".", column(NAME_WIDTH))
             if one["condition"]:
                 name += f"\n [{printable(one['condition'])}]"
             bounded = low is not None and high is not None
@@ -351,8 +351,8 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _wrapped(lines: Iterable[str]) -> str:
-    """Lines of at most 80 columns."""
-    wrapped = (fill(printable(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+    """Lines that the terminal holds."""
+    wrapped = (fill(printable(line), line_width(), subsequent_indent="  ", break_on_hyphens=False) for line in lines)
     return "".join(line + "\n" for line in wrapped)
 
 

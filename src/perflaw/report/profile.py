@@ -141,7 +141,7 @@ def next_command(run: Run, sizes: Mapping[str, Sequence[float]]) -> str:
 
 def show_text(page: Document, colour: bool, every: bool = False) -> str:
     """The document of ``show`` for a terminal."""
-    parts = [_heading(page), tree_text(page, colour, every), functions_text(page, colour, every)]
+    parts = [_heading(page), tree_text(page, every), functions_text(page, colour, every)]
     if ALLOCATED in page["metrics"]:
         parts.append(sites_text(page, colour, every))
     laws = "laws" if page["next"].startswith("perflaw annotate") else "record at other sizes, and laws can be learnt"
@@ -167,7 +167,7 @@ def _heading(page: Document) -> str:
     return paragraph(" · ".join(parts))
 
 
-def tree_text(page: Document, colour: bool, every: bool) -> str:
+def tree_text(page: Document, every: bool) -> str:
     """The call tree: contexts by cost, each below its caller; chains that pass their cost on are folded."""
     metric, unit = page["metric"], page["unit"]
     nodes = sorted(page["tree"], key=lambda node: (-node["total"][metric], node["id"]))
@@ -177,7 +177,7 @@ def tree_text(page: Document, colour: bool, every: bool) -> str:
     below: dict[int | None, list[Document]] = {}
     for node in shown:
         below.setdefault(node["parent"], []).append(node)
-    room = width(colour) - 18
+    room = width() - 18
     lines = [f"{_NAMES.get(metric, metric):>9}  share  called from above"]
     for node, text, folded in _branches(below, None, "", every):
         amount = quantity(node["total"][metric], unit)
@@ -229,7 +229,7 @@ def functions_text(page: Document, colour: bool, every: bool) -> str:
     metric, unit = page["metric"], page["unit"]
     memory = ALLOCATED in page["metrics"] and metric != ALLOCATED
     rows = page["functions"] if every else page["functions"][:MAX_FUNCTIONS]
-    room = width(colour) - (54 if memory else 42)
+    room = width() - (54 if memory else 42)
     cells = []
     for row in rows:
         calls = row["calls"]
@@ -256,7 +256,7 @@ def sites_text(page: Document, colour: bool, every: bool) -> str:
     rows = sites if every else sites[:MAX_SITES]
     if not rows:
         return ""
-    room = (width(colour) - 30) // 2
+    room = (width() - 30) // 2
     cells = [
         [
             quantity(site["total"][ALLOCATED], "bytes"),

@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
+import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 WIDTH, NAME_WIDTH = 80, 23
-"""Columns of a table, and of a column of names."""
+"""Columns of a table, and of a column of names, where the output is no terminal."""
+MIN_WIDTH: Final = 40
+"""Narrower terminals wrap the lines themselves."""
 _GAP = 2
 """Columns between two columns of a table."""
+_MIN_COLUMN = 6
 _GLUE = "\u00a0"
 """Stands for a space that no line ends at."""
 _KEPT = re.compile(r"(?<=\d) (?=[%a-zA-Zµ])|(?<=[<>=]) (?=\S)| (?=[<>=!]=? )")
 """Spaces within a quantity (``14 ns``) and about a comparison (``n <= 3``)."""
 
 
-def width(colour: bool) -> int:
-    """Columns of a table: 80, or a wider terminal's."""
-    return max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if colour else WIDTH
+def width() -> int:
+    """Columns of the output: what ``COLUMNS`` says, else the terminal's, else 80."""
+    if not os.environ.get("COLUMNS", "").strip("0") and not sys.stdout.isatty():
+        return WIDTH
+    return max(MIN_WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+def column(usual: int) -> int:
+    """Columns for what has ``usual`` ones of 80."""
+    return max(_MIN_COLUMN, usual * width() // WIDTH)
+
+
+def line_width() -> int:
+    """Columns of a sentence: lines of more than 80 are hard to read."""
+    return min(WIDTH, width())
 
 
 def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int], colour: bool) -> str:
@@ -39,7 +57,7 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Se
     for row in table_rows[1:]:
         table.add_row(*(Text("\n".join(lines)) for lines in row))
     out = io.StringIO()
-    Console(file=out, width=width(colour), force_terminal=colour, highlight=False).print(table)
+    Console(file=out, width=width(), force_terminal=colour, highlight=False).print(table)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
@@ -52,7 +70,7 @@ def _plain_table(rows: Sequence[Sequence[Sequence[str]]], right: Sequence[int]) 
     if any(unicodedata.east_asian_width(one) in "WF" or unicodedata.combining(one) for one in texts):
         return None
     widths = [max(len(line) for lines in column for line in lines) for column in zip(*rows, strict=True)]
-    if sum(widths) + _GAP * (len(widths) - 1) > WIDTH:
+    if sum(widths) + _GAP * (len(widths) - 1) > width():
         return None
     out = []
     for row in rows:
@@ -85,7 +103,7 @@ def broken(text: str, separators: str | Sequence[str], width: int) -> str:
      {9 %} 14 ns · n
     """
     several = [separators] if isinstance(separators, str) else list(separators)
-    lines = _lines(_KEPT.sub(_GLUE, text), several, width)
+    lines = _lines(_KEPT.sub(_GLUE, text), several, max(width, _MIN_COLUMN))
     return "\n ".join(line.strip(" ") for line in lines).replace(_GLUE, " ")
 
 
@@ -115,11 +133,11 @@ def _lines(text: str, separators: list[str], width: int, used: int = 0) -> Itera
 
 
 def paragraph(text: str) -> str:
-    r"""A sentence below a table, in lines of 80 columns; what is continued is indented by two.
+    r"""A sentence below a table, in lines of at most 80 columns; what is continued is indented by two.
 
     >>> paragraph("a " * 45)
     'a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a\n  a a a a a\n'
     """
     indent = " " * (len(text) - len(text.lstrip(" ")))
-    lines = textwrap.wrap(text.strip(), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+    lines = textwrap.wrap(text.strip(), line_width(), initial_indent=indent, subsequent_indent=indent + "  ")
     return "\n".join(lines) + "\n"

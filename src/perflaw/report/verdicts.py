@@ -21,7 +21,7 @@ from perflaw.errors import DataError
 from perflaw.laws.errors import LawSyntaxError
 from perflaw.laws.tree import Tree, distribution_tree, expression_tree
 from perflaw.report.quantity import NOTHING, counted, percent, quantity
-from perflaw.report.tables import WIDTH, printable
+from perflaw.report.tables import line_width, printable
 from perflaw.specs.call_paths import excluded_callee, parse_expression
 from perflaw.types import Annotation, Outcome
 from perflaw.types.documents import Document, finite
@@ -161,7 +161,7 @@ def _notable(verdict: Document) -> bool:
 def _entry(verdict: str, line: str, colour: bool) -> str:
     """The word of the verdict, and its line wrapped beside it."""
     head = f"{verdict:<{_NAME_COLUMNS}}"
-    body = textwrap.wrap(printable(line), WIDTH - _NAME_COLUMNS, break_on_hyphens=False) or [""]
+    body = textwrap.wrap(printable(line), line_width() - _NAME_COLUMNS, break_on_hyphens=False) or [""]
     if colour:
         head = f"\033[{_COLOUR[verdict]}m{head}\033[0m"
     return "\n".join([head + body[0], *(" " * _NAME_COLUMNS + line for line in body[1:])])

@@ -13,7 +13,7 @@ from typing import Literal
 from perflaw.laws import units
 from perflaw.report import tables
 from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, percent, quantity
-from perflaw.report.tables import WIDTH, printable, text_table
+from perflaw.report.tables import printable, text_table, width
 from perflaw.types.documents import Document
 from perflaw.types.studies import Configuration, Value
 
@@ -241,7 +241,7 @@ def explore_text(document: Document, colour: bool = False, name: str = "STUDY") 
 
 
 def _paragraph(text: str) -> str:
-    """The text in lines of 80 columns; a number and its percent sign stay on one line."""
+    """The text in lines that the terminal holds; a number and its percent sign stay on one line."""
     return tables.paragraph(text.replace(" %", "\u00a0%")).replace("\u00a0", " ")
 
 
@@ -288,7 +288,7 @@ def _maps(document: Document) -> str:
         heads = [setting_text(knobs.get(x, ""), value).replace(" ", "") for value in surface["x_values"]]
         margin = min(_MAX_LEVEL_NAME, max(map(len, names)))
         column = max(6, max(map(len, heads)) + 1)
-        columns = max(1, (WIDTH - margin - 4) // column)
+        columns = max(1, (width() - margin - 4) // column)
         for name, row in reversed(list(zip(names, rows, strict=True))):
             # How good a value is beside the best, in percent, with a shade; ~ marks values that are expected.
             shown = ""

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity, significant
-from perflaw.report.tables import broken, paragraph, printable, text_table, width
+from perflaw.report.tables import broken, column, paragraph, printable, text_table, width
 from perflaw.specs.call_paths import edge_text, excluded_callee, expression_text
 from perflaw.types.documents import Document
 from perflaw.types.specifications import Edge, MergeStep, PathGroup, PathSpec, SpecFile
@@ -155,9 +155,9 @@ def mine_text(document: Document, colour: bool = False, every: bool = False) -> 
     rows = [
         [
             percent(spec["share"]),
-            broken(printable(spec["component"]), [".", "::", "_"], _NAME_WIDTH),
+            broken(printable(spec["component"]), [".", "::", "_"], column(_NAME_WIDTH)),
             count(spec["calls"]),
-            broken(spec["shown"]["borders"], ", ", _BORDERS_WIDTH),
+            broken(spec["shown"]["borders"], ", ", column(_BORDERS_WIDTH)),
             str(len(spec["groups"])),
             str(len(spec["shown"]["edges"])),
             "yes" if spec["stable"] else "no",
@@ -190,14 +190,14 @@ def _spec_text(spec: Document, colour: bool) -> str:
     headings = ["group", "when", "calls", *said["clusters"]]
     rows = []
     for place, (group, condition) in enumerate(zip(spec["groups"], said["when"], strict=True), 1):
-        when = broken(printable(condition), [" or ", " and ", " "], _CONDITION_WIDTH)
+        when = broken(printable(condition), [" or ", " and ", " "], column(_CONDITION_WIDTH))
         if group["mislabelled"]:
             when += f"\n ({share_text(group['mislabelled'])} of its calls otherwise)"
         rows.append([str(place), when, count(sum(group["counts"])), *map(share_text, group["distribution"])])
     lines = [paragraph(head), text_table(headings, rows, right=tuple(range(2, len(headings))), colour=colour)]
     for edge in said["edges"]:
         name = edge["name"]
-        text = broken(printable(edge["edge"]), [" -> ", ".", "_"], width(colour) - len(name) - 3)
+        text = broken(printable(edge["edge"]), [" -> ", ".", "_"], width() - len(name) - 3)
         lines.append(f"{name}  " + text.replace("\n", "\n" + " " * (len(name) + 2)) + "\n")
     if spec["unknown"]:
         calls = sum(sum(path["counts"]) for path in spec["unknown"])

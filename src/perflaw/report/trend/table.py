@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from perflaw.report.annotations import gist, predicted_text
 from perflaw.report.quantity import NOTHING, number, percent
-from perflaw.report.tables import WIDTH, broken, printable, text_table
+from perflaw.report.tables import broken, column, line_width, printable, text_table
 from perflaw.report.trend.view import COSTLY
 from perflaw.types.documents import Document
 
@@ -49,7 +49,7 @@ def trend_table(document: Document, colour: bool, every: bool = False) -> str:
     rows = []
     for one in shown:
         title, predicted = one["shown"]["name"], one["predicted"]
-        names = [broken(printable(text), [".", " "], _NAME_WIDTH) for text in _TITLE_PARTS.split(title)]
+        names = [broken(printable(text), [".", " "], column(_NAME_WIDTH)) for text in _TITLE_PARTS.split(title)]
         lines = "\n".join(names).split("\n")
         row = [
             str(one["rank"]),
@@ -111,7 +111,9 @@ def _laws_cell(shown: Document) -> str:
     for line in (printable(line) for text in texts for line in text.split("\n")):
         unindented = line.lstrip(" ")
         indent = " " * (len(line) - len(unindented))  # continued lines keep it
-        lines.append(indent + broken(unindented, [" · ", " "], _LAW_WIDTH - len(indent)).replace("\n", "\n" + indent))
+        lines.append(
+            indent + broken(unindented, [" · ", " "], column(_LAW_WIDTH) - len(indent)).replace("\n", "\n" + indent)
+        )
     return "\n".join(lines)
 
 
@@ -125,12 +127,12 @@ def _places(cluster: Document, locations: str) -> str:
     if locations != "lines":
         texts = [", ".join(texts)]
     head = f"{cluster['rank']:>3}  "
-    lines = [line for text in texts for line in wrap(text, WIDTH - len(head), break_on_hyphens=False)]
+    lines = [line for text in texts for line in wrap(text, line_width() - len(head), break_on_hyphens=False)]
     return "".join((head if i == 0 else " " * len(head)) + line + "\n" for i, line in enumerate(lines))
 
 
 def _wrapped(lines: Iterable[str], indent: str = "  ") -> str:
-    """Lines of at most 80 columns; a number and its unit stay on one."""
+    """Lines that the terminal holds; a number and its unit stay on one."""
     whole = (_NUMBER_AND_UNIT.sub("\\1\u00a0\\2", printable(line)) for line in lines)
-    wrapped = (wrap(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) for line in whole)
+    wrapped = (wrap(line, line_width(), subsequent_indent=indent, break_on_hyphens=False) for line in whole)
     return "".join(part.replace("\u00a0", " ") + "\n" for parts in wrapped for part in parts)

@@ -1,7 +1,7 @@
 """Variance in the terminal: patterns as a table and as changes between two recordings, and a screen for one function.
 
-The screen says why the cost of the function varies, in 80 columns. The page shares the words: shares, intervals, calls,
-verdicts.
+The screen says why the cost of the function varies, in lines that the terminal holds. The page shares the words: shares,
+intervals, calls, verdicts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from perflaw.confidence import WORDS
 from perflaw.report.quantity import NOTHING, count, counted, interval, percent, quantity, significant
-from perflaw.report.tables import WIDTH, broken, paragraph, printable, text_table, width
+from perflaw.report.tables import WIDTH, broken, column, paragraph, printable, text_table, width
 from perflaw.types import Run
 from perflaw.types.documents import Document
 from perflaw.types.variance import Await, BudgetRow, Explanation, Latency, Part, PatternChange, PatternNode, Step
@@ -294,7 +294,7 @@ def _budget(document: Document, colour: bool) -> str:
             [
                 percent(row["share"]),
                 NOTHING if ends == "unknown" else ends,
-                broken(printable(name), " > ", _NAME_WIDTH),
+                broken(printable(name), " > ", column(_NAME_WIDTH)),
                 percent(row["cf_net"]),
                 row["mechanism"],
                 percent(row["off_cpu"]),
@@ -353,9 +353,11 @@ def variance_table(document: Document, colour: bool) -> str:
 def _latencies(latencies: Sequence[Document], colour: bool) -> str:
     rows = []
     for one in latencies[:MAX_NODES]:
-        name, latency = broken(printable(one["component"]), [".", "_", " "], NAME_WIDTH), one["latency"]
+        name, latency = broken(printable(one["component"]), [".", "_", " "], column(NAME_WIDTH)), one["latency"]
         figures = [quantity(latency["mean"], "ns"), significant(latency["cov"]), quantity(latency["p99"], "ns")]
-        shown = [broken(printable(text), [" ", "_"], SOURCE_WIDTH) for text in one["shown"]["sources"][:MAX_SOURCES]]
+        shown = [
+            broken(printable(text), [" ", "_"], column(SOURCE_WIDTH)) for text in one["shown"]["sources"][:MAX_SOURCES]
+        ]
         rows.append([name, count(one["n"]), *figures, "\n".join(shown)])
     headings = ["variance of latency", "calls", "mean", "CoV", "p99", "comes from awaiting"]
     text = text_table(headings, rows, right=(1, 2, 3, 4), colour=colour)
@@ -370,7 +372,7 @@ def _patterns(document: Document, colour: bool) -> str:
         few = f" {too_few:,} have fewer than 30 calls." if too_few else ""
         nothing = f"no function's {metric} varies highly in any of {contexts}.{few}"
         return "".join(map(paragraph, [nothing, *notes]))
-    wider = width(colour) - WIDTH
+    wider = width() - WIDTH
     widths = NAME_WIDTH + wider // 2, SOURCE_WIDTH + wider - wider // 2
     rows = [row for pattern in patterns for row in _rows(pattern, unit, widths)][:MAX_NODES]
     headings = [f"variance of {metric}", "type", "calls", "mean", "CoV", "comes from"]

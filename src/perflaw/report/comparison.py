@@ -84,7 +84,7 @@ def compare_text(page: Document, colour: bool, every: bool = False) -> str:
             signed(row["change"] / largest),
             ratio_text(row["old"] and row["old"]["own"], row["new"] and row["new"]["own"]),
             _calls_text(row["old"], row["new"]),
-            broken(printable(row["component"]), [".", "_"], width(colour) - 52),
+            broken(printable(row["component"]), [".", "_"], width() - 52),
         ]
         for row in rows
     ]

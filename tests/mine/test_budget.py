@@ -104,6 +104,14 @@ def test_the_target_is_kept_at_every_moment_by_what_probes_are_presumed_to_cost(
     assert shares[-1] == pytest.approx(0.02, abs=0.002)
 
 
+def test_pairs_that_differ_much_are_drawn_to_what_is_presumed(clock):
+    budget = Budget(1, 0.05, presumed=0.2)
+    for number in range(8):
+        spent = pair(budget, clock, (0.4, 4.0)[number % 2], calls=1000)
+    assert budget.paired() > 0.3 or budget.paired() < 0.1
+    assert spent == pytest.approx(1e9 * 0.2 / 1.2, rel=0.25)
+
+
 def test_what_was_spent_before_the_cost_was_known_counts_when_it_is(clock):
     budget = Budget(1, 0.05)
     for _ in range(8):

@@ -36,6 +36,8 @@ FEWEST_PAIRS, MOST_PAIRS = 4, 24
 """Pairs of times with and without probes from which on their comparison counts, and how many of the latest count."""
 LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 10.0
 """Limits of the times without probes."""
+PRESUMED_ERROR: Final = 0.1
+"""Standard deviation of what is presumed, by which pairs that differ much are drawn to it."""
 SAVED_S: Final = 20.0
 """Time in which the cost of the longest measurement can be saved."""
 LEAST_WORK: Final = 50
@@ -171,7 +173,12 @@ class Budget:
         return phase
 
     def paired(self) -> float | None:
-        """CPU time for each unit of work with probes over that without, minus 1: the mean over the latest pairs.
+        """CPU time for each unit of work with probes over that without, minus 1; None if there are too few pairs."""
+        known = self._compared()
+        return math.expm1(known[0]) if known else None
+
+    def _compared(self) -> tuple[float, float] | None:
+        """Mean logarithm of the ratios of the latest pairs, by the unit of work that is the steadiest, and its error.
 
         Each time with probes is compared with the ones without before and after it. None if there are too few pairs.
         """
@@ -195,15 +202,18 @@ class Budget:
             kept = known[cut : len(known) - cut]
             mean = sum(kept) / len(kept)
             error = math.sqrt(sum((one - mean) ** 2 for one in kept) / len(kept) / max(len(kept) - 1, 1))
-            if best is None or error < best[0]:
-                best = (error, math.exp(mean) - 1)
-        return best[1] if best else None
+            if best is None or error < best[1]:
+                best = (mean, error)
+        return best
 
     def _slowed_part(self) -> float:
         """Part of the program's CPU time with probes that their presence takes."""
-        paired = self.paired()
-        slowdown = max(self.presumed if paired is None else paired, 0.0)
-        return slowdown / (1 + slowdown)
+        slowdown = math.log1p(self.presumed)
+        if known := self._compared():
+            mean, error = known
+            weight = 1 / (1 + (error / PRESUMED_ERROR) ** 2)
+            slowdown = weight * mean + (1 - weight) * slowdown
+        return 1 - math.exp(-max(slowdown, 0.0))
 
     # ---- keeping the target ----
 

@@ -43,7 +43,8 @@ MinSpareServers 2
 MaxSpareServers 2
 ServerLimit 2
 MaxRequestWorkers 2
-TypesConfig /etc/mime.types
+TypesConfig /dev/null
+AddType text/html .html .shtml
 <Directory {folder}/www>
 Options +Indexes +Includes
 IndexOptions FancyIndexing

@@ -16,6 +16,7 @@ if [ "${1:-}" != tests ]; then
     need "$(ls /usr/sbin/nginx 2>/dev/null || true)" nginx
     need "$(ls /usr/sbin/mariadbd 2>/dev/null || true)" mariadb-server
     need "$(ls /usr/include/fftw3.h 2>/dev/null || true)" libfftw3-dev
+    need "$(ls /usr/lib/apache2/modules/mod_mpm_prefork.so 2>/dev/null || true)" apache2-bin
 fi
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 
 import pytest
 
 from tests.conftest import started_perflaw
 from tests.mine.fleet.fleet import PATIENCE_S, Fleet, wait_for
-from tests.mine.test_attached import SERVICE
+from tests.mine.test_attached import COMPILED, SERVICE
 from tests.record.test_attach import running
 
 
@@ -32,5 +33,31 @@ def test_a_running_program_is_measured_within_its_allow_list_and_left_as_it_was(
         assert {one.component for one in fleet.ledger.coverage("app")} <= {"app.load", "app.quick", "app.slow"}
         assert not list(tmp_path.glob("app.spool/.perflaw/stub/runs/*"))
         assert "delivered" not in said
+    finally:
+        fleet.close()
+
+
+@pytest.mark.slow
+def test_a_compiled_program_is_sampled_and_measured_in_the_fleet(tmp_path):
+    """Its allow-list has a wildcard, so that only samples tell which functions there are."""
+    fleet = Fleet(tmp_path)
+    (tmp_path / "go").touch()
+    (tmp_path / "app.c").write_text(COMPILED)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "app", "app.c"], cwd=tmp_path, check=True)
+    try:
+        fleet.serve()
+        enrolment = fleet.enrol("app", ("*",), 0.5)
+        with subprocess.Popen(["./app", "go"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout.readline() == "ready\n"
+            with started_perflaw(tmp_path, "stub", enrolment, "--attach", program.pid) as stub:
+                wait_for(
+                    lambda: any(one.component == "load" and one.calls > 1000 for one in fleet.ledger.coverage("app"))
+                )
+                stub.send_signal(signal.SIGTERM)
+                _, said = stub.communicate(timeout=PATIENCE_S)
+                assert stub.returncode == 0, said
+            assert program.poll() is None
+            (tmp_path / "go").unlink()
+            assert program.wait(PATIENCE_S) == 0
     finally:
         fleet.close()

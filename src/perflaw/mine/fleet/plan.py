@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from perflaw.mine.fleet.ledger import Coverage, Service, StubState
+from perflaw.mine.knowledge import MOST_LEVELS, Knowledge
 from perflaw.mine.messages import Measurement, Request
 from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
 from perflaw.types import PathSpec
@@ -48,30 +49,41 @@ class HotFunction:
     share: float
     """Lower bound of its share of the samples."""
     callers: tuple[str, ...]
-    """Functions that were above it in the samples, those of most samples first."""
+    """Functions that were above it in the samples, the nearest levels first."""
 
 
 def hot_functions(samples: Sequence[Measurement], allow: Sequence[str]) -> list[HotFunction]:
     """Functions that may be measured and certainly take at least half a percent, the hottest first (§3.1); then named ones."""
     leaves: Counter[str] = Counter()
-    above: dict[str, Counter[str]] = {}
+    knowledge = Knowledge()
     for one in samples:
+        knowledge.add_samples(one.stacks)
         for path, count in one.stacks.items():
             leaves[path[-1]] += count
-            callers = above.setdefault(path[-1], Counter())
-            for caller in set(path[:-1]):
-                callers[caller] += count
     total = leaves.total()
     hot = []
     for name, count in leaves.items():
         share = wilson(count / total, total)
         if share >= LEAST_SHARE and _allowed(name, allow):
-            known = [one for one, _ in above[name].most_common() if one != name and _allowed(one, allow)]
-            hot.append(HotFunction(name, share, tuple(known[:MAX_CALLERS])))
-    # Compiled programs are not sampled; what the allow-list names in full is measured without.
+            hot.append(HotFunction(name, share, nearest_callers(knowledge, name, allow)))
+    # What the allow-list names in full is measured also where samples have not found it.
     found = {one.name for one in hot}
     hot += [HotFunction(name, 0.0, ()) for name in allow if name not in found and not set(name) & set("*?[")]
     return sorted(hot, key=lambda one: (-one.share, one.name))
+
+
+def nearest_callers(knowledge: Knowledge, name: str, allow: Sequence[str]) -> tuple[str, ...]:
+    """Callers of a function that may be recorded, as many levels of them as there is room for; at least one level.
+
+    Functions further up are on the way to everything, and would tell nothing apart.
+    """
+    found: dict[str, None] = {}
+    for level in range(1, MOST_LEVELS + 1):
+        new = [one for one in knowledge.callers(name, level) if one not in found and _allowed(one, allow)]
+        if found and len(found) + len(new) > MAX_CALLERS:
+            break
+        found.update(dict.fromkeys(new))
+    return tuple(found)[:MAX_CALLERS]
 
 
 def plan(

@@ -18,6 +18,8 @@ LONGEST = 1 << 20
 """Longest request, in bytes."""
 
 _listener: socket.socket | None = None
+_begun = 0
+"""How many recordings of this process have begun."""
 
 
 def listen() -> None:
@@ -41,6 +43,11 @@ def listen_if_possible() -> None:
 
     with contextlib.suppress(OSError):
         listen()
+
+
+def recordings_begun() -> int:
+    """How many recordings of this process have begun since it listens."""
+    return _begun
 
 
 def _start() -> None:
@@ -97,6 +104,8 @@ def _record(connection: socket.socket) -> None:
     wanted = json.loads(request)
     tracer = _load(wanted["extension"])
     tracer.start(wanted["settings"])
+    global _begun
+    _begun += 1
     try:
         connection.sendall(b"\n")
         connection.recv(1)

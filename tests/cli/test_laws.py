@@ -7,14 +7,14 @@ from io import StringIO
 import pytest
 
 from perflaw import law
-from perflaw.cli.law_files import progress_bar
+from perflaw.cli.progress import progress_bar
 from perflaw.decorator import ATTRIBUTE
 from perflaw.laws.reading import parse
 
 APP = """
 import functools
 from perflaw import law
-from perflaw.cli.law_files import progress_bar
+from perflaw.cli.progress import progress_bar
 
 print("a module that speaks")
 
@@ -166,7 +166,7 @@ def test_learning_shows_a_progress_bar_from_the_second_second_on(monkeypatch, te
     shown, seconds = StringIO(), iter([0.0, 0.9, 1.1, 1.2, 1.3])
     monkeypatch.setattr(shown, "isatty", lambda: terminal)
     monkeypatch.setattr("sys.stderr", shown)
-    with progress_bar(lambda: next(seconds)) as show:
+    with progress_bar("learning", lambda: next(seconds)) as show:
         show(0.2)
         assert not shown.getvalue()
         show(0.5)

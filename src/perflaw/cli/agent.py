@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from perflaw.cli.options import note, server_options
+from perflaw.cli.options import server_options
+from perflaw.cli.progress import note
 
 
 @click.command("agent", short_help="run trials on this machine for `perflaw explore` on another")

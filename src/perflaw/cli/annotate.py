@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.law_files import learn_experiment, write_laws
+from perflaw.api.laws import learn_experiment, write_laws
 from perflaw.cli.options import (
     at_option,
     cluster_option,

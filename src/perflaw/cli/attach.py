@@ -7,7 +7,8 @@ import signal
 
 import click
 
-from perflaw.cli.options import experiment_option, note, parse_budget, parse_features, recording_options
+from perflaw.cli.options import experiment_option, parse_budget, parse_features, recording_options
+from perflaw.cli.progress import note
 from perflaw.cli.record_messages import print_build, print_warnings, require_observations, require_selected, summary
 from perflaw.errors import UsageError
 

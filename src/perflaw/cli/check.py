@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.law_files import load_laws
-from perflaw.cli.mining import is_specification, read_specs
-from perflaw.cli.options import experiment_option, json_option, note, read_recordings, write_text
+from perflaw.api.mining import is_specification, read_specs
+from perflaw.api.reading import write_text
+from perflaw.cli.options import experiment_option, json_option
 from perflaw.errors import UsageError
-from perflaw.report.quantity import counted
 from perflaw.types.documents import Document
 
 if TYPE_CHECKING:
     from perflaw.check.spec_calls import SpecOptions
-    from perflaw.cli.law_files import LoadedLaws
-    from perflaw.store.experiment import Recording
-    from perflaw.types import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,90 +108,32 @@ def command(
             live = LiveOutputs(as_json, every, metrics, otlp)
             return check_running(laws, experiment, pid, spec_options, parse_share(budget or "5%"), live, watch=watch)
         return _check_specs(laws, experiment, run_ids, spec_options, outputs)
+    from perflaw.api.checks import check_recordings
     from perflaw.check.judge import CheckOptions
-    from perflaw.check.program_changes import check_laws
-    from perflaw.check.program_summary import summarize
-    from perflaw.learn.series.series import without_garbage_collection
     from perflaw.report.documents import check_document
     from perflaw.report.verdicts import law_verdicts_text
-    from perflaw.store.program import read_program
 
-    with without_garbage_collection():
-        loaded = load_laws(laws, metric, run_ids if laws == experiment else ())
-        recordings, left_out = _new_recordings(experiment, run_ids, loaded.source, loaded.learnt_from, "the laws", "")
-        metric_of = loaded.program.metric if loaded.program else None
-        new_program = summarize(read_program(recordings, metric_of)) if metric_of else None
-        options = CheckOptions(alpha, min_effect, single_run)
-        verdicts = check_laws(loaded.claims, _gather_evidence(loaded, recordings), options, loaded.program, new_program)
-    if loaded.note:
-        note(loaded.note)
+    options = CheckOptions(alpha, min_effect, single_run)
+    verdicts, recordings, left_out = check_recordings(laws, experiment, run_ids, metric, options)
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
     return _report(document, law_verdicts_text(document, sys.stdout.isatty(), every), outputs)
 
 
 def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: SpecOptions, outputs: Outputs) -> int:
     """Hold recordings against a file of specifications; exit status 1 if a group of call paths violates them."""
+    from perflaw.api.checks import new_recordings
     from perflaw.cli.spec_checks import judge_recordings
     from perflaw.report.documents import check_document
     from perflaw.report.verdicts import spec_verdicts_text
 
     file = read_specs(source)
     mined_from = {(run.id, run.started) for run in file.runs if run.started}
-    recordings, left_out = _new_recordings(
+    recordings, left_out = new_recordings(
         experiment, runs, file.source, mined_from, "the specifications", "--collect paths "
     )
     verdicts = judge_recordings(file, recordings, options)[0]
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
     return _report(document, spec_verdicts_text(document, sys.stdout.isatty(), outputs.all), outputs)
-
-
-def _new_recordings(
-    experiment: str,
-    runs: tuple[str, ...],
-    source: str,
-    learnt_from: Collection[tuple[str, str]],
-    claims: str,
-    option: str,
-) -> tuple[list[Recording], list[str]]:
-    """The recordings to check, and the ids of the runs left out because the claims were learnt from them.
-
-    UsageError if such a run was named, or if no other run is there.
-    """
-    recordings = read_recordings(experiment, runs)
-    new = [each for each in recordings if (each.run.id, each.run.started) not in learnt_from]
-    left_out = [each.run.id for each in recordings if each not in new]
-    if left_out and (runs or not new):
-        verb = "mined" if option else "learnt"
-        raise UsageError(
-            f"{source} was {verb} from run{'s' * (len(left_out) > 1)} {' '.join(left_out[:5])}{' …' * (len(left_out) > 5)}",
-            f"{claims} cannot be tested on the runs that they were {verb} from",
-            f"perflaw record -e new {option}-- …, then perflaw check {source} -e new",
-        )
-    if left_out:
-        note(f"left out: {counted(len(left_out), 'run')} that {claims} were learnt from")
-    return new, left_out
-
-
-def _gather_evidence(laws: LoadedLaws, recordings: Sequence[Recording]) -> dict[tuple[str, str], Evidence]:
-    """The evidence of the recordings in every metric that the laws speak of; UsageError where it does not fit."""
-    from perflaw.store.evidence import by_key, find_metric, gather
-
-    evidence: dict[tuple[str, str], Evidence] = {}
-    for name in dict.fromkeys(claim.metric.name for claim in laws.claims):
-        try:
-            metric = find_metric(recordings, name)
-        except UsageError as error:
-            why = error.why
-            raise UsageError(f"{laws.source}: metric {name!r} was not measured", why, error.next_command) from error
-        for claim in laws.claims:
-            if claim.metric.name == name and claim.metric.unit not in ("", metric.unit):
-                raise UsageError(
-                    f"{laws.source}: {claim.component}.{name} is in {claim.metric.unit}: wrong unit",
-                    f"the recordings measure it in {metric.unit}",
-                    f"write {claim.component}.{name}(…) [{metric.unit}] {{ … }}",
-                )
-        evidence |= by_key(gather(recordings, metric), metric)
-    return evidence
 
 
 def _report(document: Document, text: str, outputs: Outputs) -> int:

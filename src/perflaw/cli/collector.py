@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import note, server_options
+from perflaw.cli.options import server_options
+from perflaw.cli.progress import note
 
 if TYPE_CHECKING:
     from perflaw.wire.tls import Listener

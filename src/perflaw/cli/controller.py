@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import json_option, note, print_document
+from perflaw.cli.options import json_option, print_document
+from perflaw.cli.progress import note
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -142,7 +143,8 @@ def status(folder: Path, as_json: bool) -> int:
 @click.argument("service")
 def specs(folder: Path, as_json: bool, export: str | None, service: str) -> int:
     """Mine the specifications of SERVICE from all that its stubs measured, on whatever hosts."""
-    from perflaw.cli.mining import specs_of_observed, specs_text
+    from perflaw.api.mining import specs_of_observed
+    from perflaw.cli.mining import specs_text
     from perflaw.errors import DataError
     from perflaw.learn.paths import MiningOptions
     from perflaw.mine.fleet.analysis import observed_of_service

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.law_files import load_laws
-from perflaw.cli.mining import is_specification, read_specs
-from perflaw.cli.options import json_option, note, print_document
+from perflaw.api.laws import load_laws
+from perflaw.api.mining import is_specification, read_specs
+from perflaw.cli.options import json_option, print_document
+from perflaw.cli.progress import note
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import json_option, note, print_document
+from perflaw.cli.options import json_option, print_document
+from perflaw.cli.progress import note
 from perflaw.cli.record_messages import duration_words
 from perflaw.errors import DataError, StoreError
 
@@ -196,7 +197,7 @@ def write_study_laws(path: Path, found: StudyResult, experiment: Experiment) -> 
     """
     import numpy as np
 
-    from perflaw.cli.law_files import write_laws
+    from perflaw.api.laws import write_laws
     from perflaw.learn.exploring.laws import metric_law
     from perflaw.learn.exploring.observations import usable
     from perflaw.report.documents import annotate_document
@@ -276,7 +277,7 @@ def command(
 
     The same command goes on where it was interrupted, whatever was killed; with more --trials it adds to them.
     """
-    from perflaw.cli.law_files import kept_laws
+    from perflaw.api.laws import kept_laws
     from perflaw.explore.study_file import read_study
     from perflaw.explore.studying import Wish, wished
     from perflaw.report.documents import explore_document

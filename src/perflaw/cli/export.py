@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, read_recordings
+from perflaw.api.reading import read_recordings
+from perflaw.cli.options import experiment_option
 from perflaw.errors import StoreError, UsageError
 from perflaw.report.quantity import counted
 

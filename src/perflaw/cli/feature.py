@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, note, parse_feature
+from perflaw.cli.options import experiment_option, parse_feature
+from perflaw.cli.progress import note
 from perflaw.errors import DataError, UsageError
 from perflaw.report.quantity import counted
 from perflaw.types.recordings import FEATURE_NAME

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import at_option, json_option, note, parse_points
+from perflaw.cli.options import at_option, json_option, parse_points
+from perflaw.cli.progress import note
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from perflaw.cli.options import experiment_option, note, parse_features
+from perflaw.cli.options import experiment_option, parse_features
+from perflaw.cli.progress import note
 from perflaw.cli.record_messages import print_build
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from perflaw.cli.mining import read_specs
-from perflaw.cli.options import note, print_document
+from perflaw.api.mining import read_specs
+from perflaw.cli.options import print_document
+from perflaw.cli.progress import note
 from perflaw.cli.record_messages import print_build
 from perflaw.errors import UsageError
 

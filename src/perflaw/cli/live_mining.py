@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from perflaw.cli.options import note
+from perflaw.cli.progress import note
 from perflaw.cli.record_messages import print_build
 from perflaw.errors import TargetError, UsageError
 

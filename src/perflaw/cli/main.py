@@ -13,7 +13,9 @@ from importlib import import_module
 import click
 
 from perflaw import __version__
+from perflaw.cli.progress import note, progress_bar
 from perflaw.errors import PerflawError, UsageError
+from perflaw.notices import shown_by
 
 VERBS = {
     "record": "run a program and record what its functions cost",
@@ -123,7 +125,8 @@ def main(arguments: list[str] | None = None) -> None:
     words = [word for index, word in enumerate(given) if word != "--debug" or index > end]
     debug = len(words) < len(given)
     try:
-        status = cli.main(words, prog_name="perflaw", standalone_mode=False)
+        with shown_by(note, progress_bar):
+            status = cli.main(words, prog_name="perflaw", standalone_mode=False)
         sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.Abort:
         sys.exit(130)

@@ -62,7 +62,8 @@ def command(
     For each function: the borders between quick and slow calls, the groups of call paths that behave alike, and the call
     edges that distinguish the groups. COMPONENT is the name of a function or the end of it.
     """
-    from perflaw.cli.mining import MiningRequest, is_specification, merge_specs, mine_specs, refine_text, specs_text
+    from perflaw.api.mining import MiningRequest, is_specification, merge_specs, mine_specs
+    from perflaw.cli.mining import refine_text, specs_text
     from perflaw.learn.paths import MiningOptions
 
     program = context.meta["perflaw.command"]

@@ -1,131 +1,14 @@
-"""From recordings to specifications, for ``mine`` and ``check``: read, mined, merged run by run."""
+"""Specifications as ``mine`` prints them: an export, a document, or a table with the command that refines it."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perflaw.cli.options import find_component, read_recordings
-from perflaw.errors import StoreError, UsageError
-from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
-
 if TYPE_CHECKING:
-    from perflaw.learn.paths import MiningOptions
-    from perflaw.store.experiment import Recording
-    from perflaw.types import Observed, PathSpec
-
-
-@dataclass(frozen=True, slots=True)
-class MiningRequest:
-    """What the command line asks to be mined."""
-
-    experiment: str
-    """Name of the experiment."""
-    metric: str
-    """``time`` or ``cpu``."""
-    runs: tuple[str, ...]
-    """Ids of the runs; all runs if empty."""
-    names: tuple[str, ...]
-    """Functions, or the ends of their names; all functions if empty."""
-    options: MiningOptions
-    """Options of the learner."""
-    now_ns: int
-    """The present time, ns since 1970; the utility of further observations depends on it."""
-
-
-@dataclass(frozen=True, slots=True)
-class MinedSpecs:
-    """Specifications, and how they came about."""
-
-    file: SpecFile
-    """The specifications and the runs they were mined from."""
-    recordings: tuple[Recording, ...] = ()
-    """The recordings they were mined from; empty if files were read."""
-    steps: tuple[MergeStep, ...] = ()
-    """The merge steps, in their order; empty without ``--merge``."""
-    observed: tuple[Observed, ...] = ()
-    """What the recordings observed of the functions; empty if files were read."""
-
-    def reviewable(self) -> SpecFile:
-        """The specifications alone: of functions of which anything is specified, without call paths and single runs."""
-        from perflaw.check.spec_location import reviewable
-
-        evidence = {one.component: one for one in self.observed}
-        observed = [evidence[one.spec.component] for one in self.file.specs] if evidence else []
-        specs = reviewable(self.file.specs, observed)
-        some = tuple(
-            one for one in specs if one.spec.groups and (one.spec.borders or any(g.durations for g in one.spec.groups))
-        )
-        return replace(self.file, specs=some)
-
-
-def mine_specs(request: MiningRequest) -> MinedSpecs:
-    """Specifications of all chosen functions, the most expensive function first."""
-    recordings, observed = _read(request)
-    mined = specs_of_observed(observed, request.options, request.now_ns)
-    return replace(mined, file=replace(mined.file, runs=_spec_runs(recordings)), recordings=tuple(recordings))
-
-
-def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
-    """Specifications of each file, or mined from each run of the experiment, merged one after the other."""
-    from perflaw.check.spec_location import locate
-
-    recordings: list[Recording] = []
-    observed: list[Observed] = []
-    if files:
-        models = [(name, read_specs(name)) for name in files]
-        for name, file in models:
-            if any(one.spec.groups and not one.spec.paths for one in file.specs):
-                why = "it holds specifications without the call paths that merging needs"
-                raise UsageError(f"{name} cannot be merged", why, "perflaw mine --export evidence > FILE.yaml")
-    else:
-        recordings, observed = _read(request)
-        models = []
-        for recording in recordings:
-            run = recording.run.id
-            of_run = [
-                replace(each, observations=tuple(item for item in each.observations if item.run == run))
-                for each in observed
-            ]
-            if specs := [_mine(each, request.options, request.now_ns) for each in of_run if each.observations]:
-                models.append((run, SpecFile(_rank(specs), _spec_runs([recording]))))
-    if len(models) < 2:
-        raise UsageError("--merge needs two runs", "there is only one", "perflaw record --collect paths -- …")
-    merged, steps = models[0][1], []
-    for name, file in models[1:]:
-        merged, step = _merge_step(merged, name, file)
-        steps.append(step)
-    runs = tuple(dict.fromkeys(run for _, file in models for run in file.runs))
-    specs = list(merged.specs)
-    if observed:
-        by_component = {each.component: each for each in observed}
-        evidence = [by_component[each.spec.component] for each in specs]
-        specs = locate([_with_evidence(each.spec, one) for each, one in zip(specs, evidence, strict=True)], evidence)
-    return MinedSpecs(SpecFile(_rank(specs, observed), runs), tuple(recordings), tuple(steps), tuple(observed))
-
-
-def is_specification(name: str) -> bool:
-    """Whether an argument names a file of specifications."""
-    return name.endswith((".yaml", ".yml"))
-
-
-def read_specs(path: str) -> SpecFile:
-    """Read specifications from a YAML file; a PerflawError says what is wrong and where."""
-    from perflaw.specs.files import parse_specs
-
-    remedy = "perflaw mine --export yaml > FILE.yaml  (writes such a file)"
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read", error.strerror or str(error), remedy) from error
-    except UnicodeDecodeError as error:
-        raise StoreError(f"{path}: is not a text file", f"byte {error.start} is not UTF-8", remedy) from error
-    return parse_specs(text, path)
+    from perflaw.api.mining import MinedSpecs
 
 
 def specs_text(mined: MinedSpecs, export: str | None, as_json: bool, every: bool, experiment: str = "") -> str:
@@ -160,73 +43,6 @@ def specs_text(mined: MinedSpecs, export: str | None, as_json: bool, every: bool
     return merges + "\n" * bool(merges) + mine_text(document, colour, every)
 
 
-def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_ns: int) -> MinedSpecs:
-    """Specifications of functions from what was observed of them, the most expensive function first."""
-    from perflaw.check.spec_location import locate
-
-    specs = locate([_mine(each, options, now_ns) for each in observed], observed)
-    return MinedSpecs(SpecFile(_rank(specs, observed)), observed=tuple(observed))
-
-
-def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
-    """The recordings, and what they observed of the chosen functions."""
-    from perflaw.store.paths import read_observed
-
-    recordings = read_recordings(request.experiment, request.runs)
-    observed = read_observed(recordings, None, request.metric)
-    if not request.names:
-        return recordings, observed
-    known = {each.component: each for each in observed}
-    chosen = dict.fromkeys(find_component(name, known, "mine") for name in request.names)
-    return recordings, [known[name] for name in chosen]
-
-
-def _mine(observed: Observed, options: MiningOptions, now_ns: int) -> MinedSpec:
-    from perflaw.learn.paths.mine import mine
-
-    return _with_evidence(mine(observed, options, now_ns), observed)
-
-
-def _with_evidence(spec: PathSpec, observed: Observed) -> MinedSpec:
-    """The specification together with what single runs showed, and with the durations of its groups."""
-    from perflaw.check.spec_calls import histograms_of, tallies_of
-
-    ends = [(each.start_ns, each.end_ns) for each in observed.observations] or [(0, 0)]
-    span = (min(start for start, _ in ends), max(end for _, end in ends))
-    return MinedSpec(spec, tallies_of(spec, observed), histograms_of(spec, observed), span)
-
-
-def _rank(specs: Sequence[MinedSpec], observed: Sequence[Observed] = ()) -> tuple[MinedSpec, ...]:
-    """Functions of which something is specified first, by their own time and that of functions too short to be specified."""
-    from perflaw.learn.paths.borders import TOO_SHORT
-    from perflaw.learn.paths.durations import mean_duration, total
-
-    def specified(mined: MinedSpec) -> bool:
-        return bool(mined.spec.borders) or any(group.durations for group in mined.spec.groups)
-
-    own = {each.spec.component: each.spec.share or 0.0 for each in specs}
-    callers = {each.spec.component for each in specs if specified(each)}
-    short = {each.spec.component for each in specs if any(note.startswith(TOO_SHORT) for note in each.spec.notes)}
-    for one in observed:
-        if one.component not in short:
-            continue
-        # The time of a short function is that of the nearest callers of which something is specified.
-        time: dict[str, float] = {}
-        for observation in one.observations:
-            for place, histogram in observation.paths.items():
-                caller = next((name for name in reversed(one.paths[place][:-1]) if name in callers), "")
-                time[caller] = time.get(caller, 0.0) + total(histogram) * mean_duration(histogram)
-        whole = sum(time.values())
-        for caller, part in time.items():
-            if caller and whole:
-                own[caller] += (one.share or 0.0) * part / whole
-
-    def rank(mined: MinedSpec) -> tuple[object, ...]:
-        return not specified(mined), -own[mined.spec.component], -mined.spec.points, mined.spec.component
-
-    return tuple(sorted(specs, key=rank))
-
-
 def refine_text(mined: MinedSpecs, experiment: str) -> str:
     """The command that records alone the functions that recording the calls within them distorted; empty for none.
 
@@ -249,33 +65,3 @@ def refine_text(mined: MinedSpecs, experiment: str) -> str:
     what = f"{len(names)} function{'s are' if len(names) > 1 else ' is'} distorted by recording the calls within"
     sentence = paragraph(f"{what}; record {'them' if len(names) > 1 else 'it'} alone:")
     return f"\n{sentence}{shlex.join(words)}\n"
-
-
-def _spec_runs(recordings: Sequence[Recording]) -> tuple[SpecRun, ...]:
-    """The runs as a file of specifications names them, so that ``check`` can refuse them."""
-    return tuple(SpecRun(each.run.id, each.run.started) for each in recordings)
-
-
-def _merge_step(merged: SpecFile, name: str, file: SpecFile) -> tuple[SpecFile, MergeStep]:
-    """Merge one more model; a function that only one side knows is kept as it is.
-
-    Functions of which only one side has borders are merged, but their consistency is not compared.
-    """
-    from perflaw.learn.paths.merge import consistency, merge
-
-    left = {(each.spec.component, each.spec.metric): each for each in merged.specs}
-    right = {(each.spec.component, each.spec.metric): each for each in file.specs}
-    common = [key for key in left if key in right]
-    one_sided = {key for key in common if bool(left[key].spec.borders) != bool(right[key].spec.borders)}
-    specs = []
-    for key in common:
-        spans = [each.span_ns for each in (left[key], right[key]) if each.span_ns != (0, 0)] or [(0, 0)]
-        span = (min(start for start, _ in spans), max(end for _, end in spans))
-        specs.append(MinedSpec(merge([left[key].spec, right[key].spec]), span_ns=span))
-    specs += [each for key, each in [*left.items(), *right.items()] if key not in common]
-    return replace(merged, specs=tuple(specs)), MergeStep(
-        name,
-        tuple(consistency(left[key].spec, right[key].spec) for key in common if key not in one_sided),
-        tuple(sorted({component for component, _ in left.keys() ^ right.keys()})),
-        tuple(sorted(component for component, _ in one_sided)),
-    )

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import read_recordings, write_text
+from perflaw.api.reading import read_recordings, write_text
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from perflaw.cli.mining import MinedSpecs
+    from perflaw.api.mining import MinedSpecs
     from perflaw.learn.variance.tree import Options
     from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page
@@ -85,7 +85,7 @@ def write_page(output: str, page: Page) -> int:
 
 def mine_view(recordings: Sequence[Recording], experiment: str, metric: str) -> MineView:
     """Specifications of all functions whose call paths were collected, by wall time unless the metric is CPU time."""
-    from perflaw.cli.mining import MiningRequest, mine_specs
+    from perflaw.api.mining import MiningRequest, mine_specs
     from perflaw.learn.paths import MiningOptions
     from perflaw.report.mine.text import MineView
 

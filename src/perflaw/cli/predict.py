@@ -6,7 +6,6 @@ import sys
 
 import click
 
-from perflaw.cli.law_files import load_laws
 from perflaw.cli.options import json_option, parse_number, print_document
 from perflaw.errors import UsageError
 
@@ -23,29 +22,12 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
     The first interval is that of the expected cost, the second that of one new run or call. Intervals widen outside the
     range of the data; a law of uncertain shape makes no prediction there.
     """
-    from perflaw.check.forecasts import forecast
+    from perflaw.api.predictions import predict_costs
     from perflaw.report.annotations import forecast_table
     from perflaw.report.documents import predict_document
 
-    forecasts = []
-    for point in _points(points):
-        loaded = load_laws(laws, metric, at=point)
-        claims = loaded.claims
-        # Refuse a feature that no law knows, because it is probably mistyped.
-        known = {name for claim in claims for name in claim.names | claim.ranges.keys()}
-        for claim in claims:
-            known |= set((claim.document or {}).get("features", ()))
-        for name in point:
-            if name not in known:
-                features = ", ".join(sorted(known)[:8])
-                why = f"its features are {features}" if features else "every law in it is a constant"
-                raise UsageError(f"{name}=…: {laws} has no feature {name!r}", why, f"perflaw predict {laws}")
-        forecasts += forecast(claims, [point])
-    if not any(one.features for one in forecasts):
-        needed = sorted({", ".join(sorted(claim.names)) for claim in claims if claim.names})
-        why = f"laws depend on {'; '.join(needed[:6]) or 'nothing'}"
-        raise UsageError(f"no law of {laws} makes a prediction at {points[0]}", why, "perflaw annotate")
-    document = predict_document(forecasts, loaded.per)
+    forecasts, per = predict_costs(laws, _points(points), metric)
+    document = predict_document(forecasts, per)
     if as_json:
         print_document(document)
     else:

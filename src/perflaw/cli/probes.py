@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from perflaw.cli.options import json_option, note, print_document, remote_options
+from perflaw.cli.options import json_option, print_document, remote_options
+from perflaw.cli.progress import note
 from perflaw.report.quantity import counted
 from perflaw.types.documents import dumps
 

@@ -11,13 +11,13 @@ import click
 from perflaw.cli.main import one_blas_thread
 from perflaw.cli.options import (
     experiment_option,
-    note,
     parse_assignments,
     parse_budget,
     parse_features,
     recording_options,
     remote_options,
 )
+from perflaw.cli.progress import note
 from perflaw.cli.record_messages import (
     advise_sizes,
     conclude,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from perflaw.cli.options import note
+from perflaw.cli.progress import note
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perflaw.api.laws import learn_experiment
 from perflaw.bounds import read_file, read_json
 from perflaw.cli.annotate import check_point, point_of
-from perflaw.cli.law_files import learn_experiment
-from perflaw.cli.options import at_option, experiment_option, metric_option, note
+from perflaw.cli.options import at_option, experiment_option, metric_option
 from perflaw.cli.pages import mine_view, page_of, variance_views, write_page
+from perflaw.cli.progress import note
 from perflaw.errors import DataError, StoreError, UsageError
 from perflaw.report.quantity import counted
 
@@ -42,7 +43,7 @@ def command(
     runs: tuple[str, ...],
 ) -> int:
     """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network."""
-    from perflaw.cli.trend import TrendRequest, learn_trend, read_trend_input
+    from perflaw.api.trends import TrendRequest, learn_trend, read_trend_input
     from perflaw.store.tables import has_table
 
     point = point_of(at)

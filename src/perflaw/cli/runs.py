@@ -8,7 +8,8 @@ from typing import Final
 
 import click
 
-from perflaw.cli.options import experiment_option, json_option, note, print_document
+from perflaw.cli.options import experiment_option, json_option, print_document
+from perflaw.cli.progress import note
 from perflaw.errors import StoreError
 from perflaw.types.documents import encoded
 

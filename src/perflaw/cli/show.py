@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, json_option, print_document, read_recordings, write_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perflaw.types.documents import Document
+from perflaw.api.reading import write_text
+from perflaw.cli.options import experiment_option, json_option, print_document
 
 
 @click.command("show", short_help="show where the cost of a run went: call tree, functions, allocations")
@@ -32,6 +27,8 @@ def command(
     perflaw show --metric allocated_bytes
     perflaw show -o flame.html 0007
     """
+    from perflaw.api.profiles import profile_document
+
     document = profile_document(experiment, runs, metric)
     if output:
         from perflaw.report.page.flame import flame_page
@@ -45,22 +42,3 @@ def command(
 
         click.echo(show_text(document, sys.stdout.isatty(), every), nl=False)
     return 0
-
-
-def profile_document(experiment: str, runs: Sequence[str], metric: str | None) -> Document:
-    """The document of ``show``: of the runs named, or of the newest run; UsageError where they lack the metric."""
-    from perflaw.errors import UsageError
-    from perflaw.report.profile import show_document
-    from perflaw.store.profiles import newest_execution, read_profile
-
-    recordings = read_recordings(experiment, runs)
-    profile = read_profile(recordings if runs else newest_execution(recordings))
-    chosen = metric or ("time" if "time" in profile.metrics else next(iter(profile.metrics)))
-    if chosen not in profile.metrics:
-        why = f"the runs have {', '.join(profile.metrics)}"
-        raise UsageError(f"--metric {chosen}: not measured", why, f"perflaw record --metric {chosen} -- …")
-    sizes: dict[str, list[float]] = {}
-    for recording in recordings:
-        for name, value in recording.run.features.items():
-            sizes.setdefault(name, []).append(value)
-    return show_document(profile, chosen, sizes)

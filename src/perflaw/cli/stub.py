@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import note, read_recordings
+from perflaw.api.reading import read_recordings
+from perflaw.cli.progress import note
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import (
-    experiment_option,
-    find_component,
-    json_option,
-    metric_option,
-    parse_number,
-    print_document,
-    read_recordings,
-    write_text,
-)
+from perflaw.api.reading import find_component, read_recordings, write_text
+from perflaw.cli.options import experiment_option, json_option, metric_option, parse_number, print_document
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:

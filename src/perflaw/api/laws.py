@@ -5,20 +5,16 @@ A twin has the laws with intervals, their runs, and how these differ from the la
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from perflaw.bounds import read_json
 from perflaw.errors import DataError, StoreError, UsageError
+from perflaw.notices import progress
 
 if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
-
     from perflaw.check.claims import Claim
     from perflaw.check.program_summary import ProgramSummary
     from perflaw.store.evidence import EvidenceByKey
@@ -29,8 +25,6 @@ Document = Mapping[str, Any]
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """Exceptions that reading a damaged document raises."""
 WRITE_LAWS = "perflaw annotate -o perf.law"
-QUIET_SECONDS = 1.0
-"""Time of learning after which a progress bar is shown."""
 MODEL, READ = 0.3, 0.2
 """Parts of the work: the cost model of the program, and reading the evidence for the laws."""
 
@@ -97,7 +91,7 @@ def learn_experiment(
     Without ``calls`` only the laws of runs are learnt where a table shows these alone. Laws of a call are learnt of
     functions with the ``least_share`` of the cost. UsageError if no run is left.
     """
-    from perflaw.cli.options import read_recordings
+    from perflaw.api.reading import read_recordings
     from perflaw.learn.annotations import AnnotationOptions, annotate
     from perflaw.learn.program import RunLaws, forecast_program, growth_sources, learn_program
     from perflaw.learn.series.series import without_garbage_collection
@@ -114,7 +108,7 @@ def learn_experiment(
     # Calibrations that differ between runs shift all calls of a run.
     events = [one.event_ns for one in clocks] or [0]
     resolution = max([quantum, float(max(events) - min(events)), *(one.exact_ns for one in clocks)])
-    with progress_bar() as show, without_garbage_collection():
+    with progress("learning") as show, without_garbage_collection():
 
         def learning(part: float) -> None:
             show(MODEL + READ + (1.0 - MODEL - READ) * part)
@@ -133,26 +127,6 @@ def learn_experiment(
     return LearntExperiment(
         recordings, metric, evidence, annotations, forecast_program(model, at, run_laws), costs, sources
     )
-
-
-@contextmanager
-def progress_bar(clock: Callable[[], float] = monotonic) -> Iterator[Callable[[float], None]]:
-    """A function that shows which part of the work is done, up to 1: on a terminal, from the second second on."""
-    import click
-
-    started, hidden = clock(), not sys.stderr.isatty()
-    with ExitStack() as stack:
-        bars: list[ProgressBar[int]] = []
-
-        def show(part: float) -> None:
-            if hidden or clock() - started < QUIET_SECONDS:
-                return
-            if not bars:
-                bar = click.progressbar(length=100, label="learning", file=sys.stderr, show_eta=False)
-                bars.append(stack.enter_context(bar))
-            bars[0].update(max(round(100 * part) - bars[0].pos, 0))
-
-        yield show
 
 
 def load_laws(
@@ -288,7 +262,7 @@ def write_laws(
     costs: ProgramCosts | None = None,
 ) -> None:
     """Write annotations, whose ``document`` is given, as a law file and its twin; StoreError if that is impossible."""
-    from perflaw.cli.options import write_text
+    from perflaw.api.reading import write_text
     from perflaw.learn.series.series import without_garbage_collection
     from perflaw.report.annotations import law_file
     from perflaw.types.documents import dumps_short

@@ -1,0 +1,56 @@
+"""What the verbs answer to programs: the nouns, as a sequence, with the table that the command line prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from perflaw.types.documents import Document
+
+if TYPE_CHECKING:
+    from perflaw.report.notebook import Plot
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(Sequence[T], Generic[T]):
+    """Nouns in the order in which the command line ranks them."""
+
+    nouns: Sequence[T]
+    """The nouns: annotations, clusters, patterns, specifications, verdicts or forecasts."""
+    document: Document
+    """The document that the verb prints with ``--json``."""
+    text: str
+    """The table that the verb prints."""
+    headings: Sequence[str]
+    """Headings of the table in a notebook."""
+    rows: Sequence[Sequence[object]]
+    """Its rows."""
+    draw: Callable[[int], Plot]
+    """Draws the noun at a place."""
+
+    def __len__(self) -> int:
+        return len(self.nouns)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+    def __getitem__(self, place: Any) -> Any:
+        return self.nouns[place]
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        from perflaw.report.notebook import html_table
+
+        return html_table(self.headings, self.rows)
+
+    def plot(self, place: int = 0) -> Plot:
+        """A picture of the noun at a place, the first by default; IndexError where there is none."""
+        if not self.nouns:
+            raise IndexError("the answer is empty: there is nothing to draw")
+        return self.draw(range(len(self.nouns))[place])

@@ -1,0 +1,150 @@
+"""The Python API over recordings of known cost: it answers what the command line prints."""
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import perflaw
+from perflaw.errors import PerflawError, StoreError, UsageError
+from perflaw.notices import PerflawWarning
+from perflaw.types.documents import dumps
+
+
+@pytest.fixture
+def here(shifted, monkeypatch):
+    monkeypatch.chdir(shifted)
+    return shifted
+
+
+@pytest.mark.parametrize(
+    ("answer", "command"),
+    [
+        (lambda one: one.annotate(), ["annotate"]),
+        (lambda one: one.annotate(at={"n": 1e5}), ["annotate", "--at", "n=1e5"]),
+        (lambda one: one.trend(), ["trend"]),
+        (lambda one: one.variance(), ["variance"]),
+        (lambda one: one.predict(n=1e5), ["predict", "default", "n=1e5"]),
+        (lambda one: perflaw.load("same").check("perf.law"), ["check", "perf.law", "-e", "same"]),
+    ],
+)
+def test_it_answers_as_the_command_line(perflaw_run, here, answer, command):
+    given = answer(perflaw.load())
+    assert json.loads(dumps(given.document)) == json.loads(perflaw_run(*command, "--json", cwd=here).stdout)
+    assert "<table>" in given._repr_html_()
+    if command == ["trend"]:  # nothing varies there
+        with pytest.raises(IndexError):
+            given.plot()
+        return
+    assert given[0] is given.nouns[0]
+    ET.fromstring(given.plot()._repr_svg_())
+
+
+@pytest.fixture
+def perflaw_run(request):
+    return request.getfixturevalue("perflaw")
+
+
+def test_what_stands_in_a_terminal_is_what_prints(perflaw_run, here):
+    one = perflaw.load()
+    assert one.show() == perflaw_run("show", cwd=here).stdout
+    assert repr(one.predict(n=1e5)) == perflaw_run("predict", "default", "n=1e5", cwd=here).stdout
+
+
+def test_tables_have_a_row_for_each_run_function_and_invocation(here):
+    one = perflaw.load()
+    runs = one.runs
+    assert len(runs) == 6
+    assert sorted(set(runs["n"])) == [200, 800, 1600]
+    assert {row["component"] for row in one.invocations} <= set(one.components["name"])
+    assert set(one.components["run"]) == set(runs["id"])
+    frame = runs.to_pandas()
+    assert list(frame["calls"]) == list(runs["calls"])
+    assert "<td>" in runs._repr_html_()
+    assert len(perflaw.load("default", "1").runs) == 1
+
+
+@pytest.mark.parametrize("name", ["polars", "pyarrow"])
+def test_a_missing_library_is_named(here, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UsageError, match=f"pip install {name}"):
+        getattr(perflaw.load().runs, "to_polars" if name == "polars" else "to_arrow")()
+
+
+def test_wrong_names_are_told(here):
+    with pytest.raises(StoreError, match="no recordings"):
+        perflaw.load("nowhere")
+    with pytest.raises(PerflawError, match="no feature 'm'"):
+        perflaw.load().predict(m=3)
+    with pytest.raises(UsageError, match="not measured"):
+        perflaw.load().annotate("gc")
+    with pytest.raises(AttributeError):
+        perflaw.nothing  # noqa: B018
+
+
+def test_remarks_are_warnings(here, monkeypatch):
+    monkeypatch.setattr("perflaw.store.experiment.outdated", lambda runs: {"0001": "app.py"})
+    with pytest.warns(PerflawWarning, match=r"older version of app\.py"):
+        assert len(perflaw.load().runs) == 5
+
+
+RECORDED = """
+import perflaw
+from perflaw.errors import UsageError
+
+
+def work(n):
+    return sum(step(i) for i in range(n))
+
+
+def step(i):
+    return i
+
+
+@perflaw.record("calls", select=["app.*"])
+def outer(docs, n):
+    return work(n) if n < 5 else outer(docs, 4)
+
+
+before = work(3)
+with perflaw.record("part", features={"n": 7}, select=["app.*"], metrics=["cpu"]) as recording:
+    work(7)
+    try:
+        with perflaw.record("part"):
+            pass
+    except UsageError as error:
+        print(error)
+work(11)
+print(recording.summary)
+print({row["name"]: row["calls"] for row in recording.load().components if row["name"].startswith("app.")})
+print(recording.load().runs["n"], recording.load().recordings[0].run.features)
+outer("abc", 9)
+print(perflaw.load("calls").recordings[0].run.features, len(perflaw.load("calls").runs))
+try:
+    with perflaw.record("part", select=["app.*"]):
+        raise KeyError("ours")
+except KeyError as error:
+    print("raised", error, len(perflaw.load("part").runs))
+try:
+    with perflaw.record("part", metrics=["nonsense"]):
+        pass
+except Exception as error:
+    print(type(error).__name__, "nonsense" in str(error))
+"""
+
+
+def test_a_part_of_a_running_program_is_recorded(tmp_path):
+    """One process does all of it, for starting recorders takes the time of this test."""
+    (tmp_path / "app.py").write_text(RECORDED)
+    done = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    refused, summary, calls, features, called, raised, wrong = done.stdout.splitlines()
+    assert "is being recorded already" in refused
+    assert summary.startswith("recorded 1 run of app.py, ")
+    assert json.loads(calls.replace("'", '"'))["app.step"] == 7
+    assert features == "[7.0] {'n': 7.0}"
+    assert called == "{'docs_len': 3.0, 'n': 9.0} 1"
+    assert raised == "raised 'ours' 2"
+    assert wrong == "TargetError True"

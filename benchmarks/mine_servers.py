@@ -89,8 +89,8 @@ def children(pid: int) -> list[int]:
 
 
 def asking(stack: ExitStack, port: int, *paths: str) -> None:
-    """Two clients."""
-    for seed in (1, 2):
+    """Four clients, so that no worker waits for long."""
+    for seed in range(4):
         started(stack, sys.executable, str(PROGRAMS / "pages_rate.py"), str(port), str(seed), *paths)
 
 

@@ -84,7 +84,9 @@ def enrol(folder: Path, allow: tuple[str, ...], budget: str, service: str) -> in
 @click.option(
     "--page", metavar="HOST:PORT", help="Show the fleet to browsers there, without a password: 127.0.0.1:7481."
 )
-def serve(folder: Path, page: str | None) -> int:
+@click.option("--keep", "keep_days", default=30.0, show_default=True, metavar="DAYS",
+              type=click.FloatRange(0, 36_500, min_open=True), help="Age of measurements that are dropped.")  # fmt: skip
+def serve(folder: Path, page: str | None, keep_days: float) -> int:
     """Serve stubs, keep what they measured, mine, and decide what they measure next. Ctrl-C ends it, kill -9 loses nothing."""
     from perflaw.mine.fleet.enrolment import ControllerFolder
 
@@ -93,7 +95,7 @@ def serve(folder: Path, page: str | None) -> int:
     except ImportError as error:
         raise UsageError("the web server", f"{error.name} is missing", "pip install 'perflaw[fleet]'") from error
     try:
-        run(ControllerFolder.open(folder), note, views=views_at(page) if page else None)
+        run(ControllerFolder.open(folder), note, views=views_at(page) if page else None, keep_days=keep_days)
     except KeyboardInterrupt:
         return 130
     return 0

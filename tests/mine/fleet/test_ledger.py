@@ -65,6 +65,24 @@ def test_a_ledger_keeps_everything_and_counts_once(place):
     ledger.close()
 
 
+def test_old_measurements_are_dropped_but_the_last_ones_of_a_function_and_never_count_again(place):
+    ledger = Ledger(place)
+    several = [delivery(number=number) for number in range(4)]
+    samples = delivery(kind="samples")
+    assert ledger.add("shop", STUB.id, [*several, samples]) == 5
+    ledger.spend("shop", STUB.id, [(5, 0.01)])
+    end_ns = max(one.measurement.end_ns for one in [*several, samples])
+    ledger.forget(end_ns + 1, 2)
+    assert len(ledger.observed(("shop", "shop.load", "time"), 60)) == 2
+    assert not ledger.samples("shop", 5)
+    assert not ledger.spent("shop", 0)
+    assert ledger.add("shop", STUB.id, several) == 0
+    assert [one.measurements for one in ledger.coverage("shop")] == [4]
+    ledger.forget(0, 0)
+    assert len(ledger.observed(("shop", "shop.load", "time"), 60)) == 2
+    ledger.close()
+
+
 def test_several_threads_that_deliver_the_same_count_once(place):
     deliveries = [delivery(number=number) for number in range(5)]
     added = []

@@ -30,6 +30,10 @@ GONE_S: Final = 120.0
 """A stub that was not heard of for this long gets nothing to measure."""
 MORE: Final = 0.2
 """Growth of a function's measurements at which it is mined again: the cost of mining grows with their number alone."""
+KEPT_DAYS: Final = 30.0
+"""Age of measurements that are dropped, except those that a specification is mined from."""
+FORGET_S: Final = 3600.0
+"""Time between two looks for them."""
 STALE_S: Final = 300.0
 """Time after which a specification's use of more data is found again."""
 
@@ -64,9 +68,12 @@ def observed_of_service(place: str, service: str) -> list[Observed]:
 class Analyst:
     """A thread that mines and plans; it uses at most half of one CPU."""
 
-    def __init__(self, place: str, say: Callable[[str], None], plan_s: float = PLAN_S) -> None:
+    def __init__(
+        self, place: str, say: Callable[[str], None], plan_s: float = PLAN_S, keep_days: float = KEPT_DAYS
+    ) -> None:
         """``place`` is the ledger's, which the thread opens itself: it never waits for the controller, nor the other way."""
-        self._place, self._say, self._plan_s = place, say, plan_s
+        self._place, self._say, self._plan_s, self._keep_ns = place, say, plan_s, int(keep_days * 86_400e9)
+        self._forgot = -FORGET_S
         self._changed, self._waiting = threading.Lock(), threading.Event()
         self._new: dict[Function, int] = {}
         self._specs: dict[Function, _Analysed] = {}
@@ -117,6 +124,9 @@ class Analyst:
                     ledger = Ledger(self._place)
                     for name in ledger.services().values():
                         self._mark((name.name, one.component, one.metric) for one in ledger.coverage(name.name))
+                if began - self._forgot >= FORGET_S:
+                    self._forgot = began
+                    ledger.forget(time.time_ns() - self._keep_ns, MOST_MEASUREMENTS)
                 analysed = self._analyse_next(ledger)
                 for service in ledger.services().values():
                     if began - self._planned.get(service.name, -self._plan_s) >= self._plan_s:

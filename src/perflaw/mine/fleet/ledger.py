@@ -269,7 +269,8 @@ class Ledger:
         with self._database.transaction() as execute:
             rows = execute(
                 """SELECT m.id, m.body FROM observed o JOIN measurements m ON m.id = o.measurement
-                WHERE o.service = ? AND o.component = ? AND o.metric = ? ORDER BY o.end_ns DESC LIMIT ?""",
+                WHERE o.service = ? AND o.component = ? AND o.metric = ? AND length(m.body) > 0
+                ORDER BY o.end_ns DESC LIMIT ?""",
                 service, component, metric, most,
             ).fetchall()  # fmt: skip
         whole = [_measurement(*row) for row in rows]
@@ -279,10 +280,25 @@ class Ledger:
         """The last measurements of where the service's processes spend their time."""
         with self._database.transaction() as execute:
             rows = execute(
-                """SELECT id, body FROM measurements WHERE service = ? AND kind = 'samples'
+                """SELECT id, body FROM measurements WHERE service = ? AND kind = 'samples' AND length(body) > 0
                 ORDER BY end_ns DESC LIMIT ?""", service, most,
             ).fetchall()  # fmt: skip
         return [_measurement(*row) for row in rows]
+
+    def forget(self, before_ns: int, most: int) -> None:
+        """Drop what was measured before, except the last measurements of each function; that it was measured stays known.
+
+        The ids stay, so that a measurement which arrives again does not count again.
+        """
+        with self._database.transaction() as execute:
+            execute(
+                """UPDATE measurements SET body = ? WHERE end_ns < ? AND length(body) > 0 AND id NOT IN
+                (SELECT measurement FROM (SELECT measurement, ROW_NUMBER() OVER
+                    (PARTITION BY service, component, metric ORDER BY end_ns DESC) AS place FROM observed) AS ranked
+                WHERE place <= ?)""", b"", before_ns, most,
+            )  # fmt: skip
+            execute("DELETE FROM decisions WHERE at_ns < ?", before_ns)
+            execute("DELETE FROM spending WHERE end_ns < ?", before_ns)
 
     def spend(self, service: str, stub: str, windows: Sequence[tuple[int, float]]) -> None:
         """Note which part of its process's CPU time a stub took, by the ends of windows."""

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from perflaw.documents import DocumentNode, DocumentSource, json_document
 from perflaw.errors import DataError, PerflawError
-from perflaw.mine.fleet.analysis import PLAN_S, Analyst
+from perflaw.mine.fleet.analysis import KEPT_DAYS, PLAN_S, Analyst
 from perflaw.mine.fleet.enrolment import ControllerFolder, digest
 from perflaw.mine.fleet.ledger import Delivery, Ledger, Service, StubState
 from perflaw.mine.fleet.spool import MOST_TEXT, content_id
@@ -247,10 +247,11 @@ class _Quiet(uvicorn.Server):
 
 
 def serve(
-    folder: ControllerFolder, say: Callable[[str], None], plan_s: float = PLAN_S, views: Views | None = None
-) -> None:
+    folder: ControllerFolder, say: Callable[[str], None], plan_s: float = PLAN_S, views: Views | None = None,
+    keep_days: float = KEPT_DAYS,
+) -> None:  # fmt: skip
     """Serve stubs, and browsers if there are views, until a signal ends the process; UsageError if it cannot listen."""
-    ledger, analyst = Ledger(folder.database), Analyst(folder.database, say, plan_s)
+    ledger, analyst = Ledger(folder.database), Analyst(folder.database, say, plan_s, keep_days)
     settings = _settings(
         FleetService(ledger, analyst, say).application(),
         ssl_certfile=folder.path / "server.pem",

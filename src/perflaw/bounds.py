@@ -71,6 +71,8 @@ def check_depth(text: str) -> None:
 
 def check_digits(text: str) -> str:
     """The text of a number; ValueError if it has more digits, or a larger exponent, than any number that is read."""
+    if len(text) <= MAX_DIGITS and "e" not in text and "E" not in text:
+        return text
     mantissa, _, exponent = text.lower().partition("e")
     if len(mantissa) > 2 * MAX_DIGITS or len(exponent) > 4 or abs(int(exponent or 0)) > MAX_DIGITS + 20:
         raise ValueError(_TOO_LONG.format(text[:20]))

@@ -93,11 +93,15 @@ class _ChromeReader:
         phase = event.get("ph")
         if not isinstance(phase, str):
             raise self._wrong(index, "it has no phase ph")
-        pid, tid = (
-            one if isinstance(one, int | str) else str(one) for one in (event.get("pid", 0), event.get("tid", 0))
-        )
+        pid, tid = event.get("pid", 0), event.get("tid", 0)
+        if not isinstance(pid, (int, str)):
+            pid = str(pid)
+        if not isinstance(tid, (int, str)):
+            tid = str(tid)
         if phase in ("B", "E", "X"):
-            thread = self.threads.setdefault((pid, tid), _Thread())
+            thread = self.threads.get((pid, tid))
+            if thread is None:
+                thread = self.threads[pid, tid] = _Thread()
             process = self._process(pid)
             begin = self._number(index, event, "ts")
             stamp = self._nanoseconds(index, "ts", begin)
@@ -118,11 +122,12 @@ class _ChromeReader:
                     component = Component(f"{module}.{function}", file, int(line), "python")
                 self.codes[pid, name] = process.component(component)
             # Arguments that are numbers; viztracer writes those of the function as texts.
-            args = mapping(event.get("args"))
-            given = [pair for pair in args.items() if not isinstance(pair[1], str)] + [
-                *mapping(args.get("func_args")).items()
-            ]
-            numbers = tuple((key, found) for key, value in given if (found := number(value)) is not None)
+            numbers: tuple[tuple[str, Number], ...] = ()
+            if args := mapping(event.get("args")):
+                given = [pair for pair in args.items() if not isinstance(pair[1], str)] + [
+                    *mapping(args.get("func_args")).items()
+                ]
+                numbers = tuple((key, found) for key, value in given if (found := number(value)) is not None)
             code = self.codes[pid, name]
             if phase == "B":
                 thread.marks.append(Mark(stamp, code, name, numbers))

@@ -87,7 +87,8 @@ def write_tables(folder: Path, tables: Tables) -> None:
             try:
                 write_waiting()
             finally:
-                writing.acquire()
+                with writing:  # a thread that begins only now finds nothing left to write, and ends
+                    pass
         if failures:
             raise failures.pop()
     except engine().Error as error:

@@ -62,6 +62,10 @@ tests() { # version, arguments of pytest
     echo "FAILED ONCE, PASSED ALONE: find the cause"
 }
 tests 3.11 "$@"
+if [ -n "$all" ]; then
+    echo "damaged input for every reader"
+    $python benchmarks/fuzz.py --seconds 60
+fi
 for version in $others; do
     if [ -n "$all" ]; then
         tests "$version" "$@"

@@ -157,6 +157,11 @@ def test_lost_records_make_a_run_incomplete(tmp_path: Path) -> None:
     assert trace.first() == 1_000_000_002
 
 
+def test_numbers_with_leading_zeros_are_read(tmp_path: Path) -> None:
+    lines = ["1.000000002  9: [entry] f(a) depth: 0", "  args[0] d32: 0007", "1.000000003  9: [exit ] f(a) depth: 0"]
+    assert parse_dump(lines, Tasks({}, {9: "program"})).processes
+
+
 def test_traces_of_the_real_tool_are_recognised(jumps: Path, tmp_path: Path) -> None:
     trace = read_trace(traced(tmp_path, QUIET, jumps, "inlined"))
     assert (trace.tool, trace.tick_ns, len(trace.processes)) == ("uftrace", 1, 1)

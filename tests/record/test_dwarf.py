@@ -71,3 +71,16 @@ def test_a_cache_of_other_code_is_not_used(tmp_path: Path, monkeypatch: pytest.M
     assert functions_at(program, [place])[place].name == "kept"
     kept.rename(cache / f"dwarf-0123456789ab-{identity}.json")
     assert functions_at(program, [place])[place].name == "main"
+
+
+def test_a_damaged_file_has_no_names_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """benchmarks/fuzz.py tries many more; one of its finds was a section as large as the address space."""
+    monkeypatch.setenv("PERFLAW_CACHE", str(tmp_path / "cache"))
+    whole = (Path(__file__).parents[2] / "benchmarks" / "corpora" / "elf" / "a").read_bytes()
+    damaged = tmp_path / "damaged"
+    for at in range(0, len(whole), 61):
+        damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        functions_at(damaged, [0, 4096])
+    sizes = len(whole) - 64 + 32  # of the last section, in its header
+    damaged.write_bytes(whole[:sizes] + (1 << 46).to_bytes(8, "little") + whole[sizes + 8 :])
+    assert functions_at(damaged, [0, 4096]) == {}

@@ -124,7 +124,7 @@ def parse_dump(lines: Iterable[str], tasks: Tasks) -> Trace:
     for line in lines:
         if last and (argument := _NUMBER.match(line)):
             place, kind, bits, text = argument.groups()
-            value = int(text, 0)
+            value = int(text, 16 if text.startswith("0x") else 10)
             if kind != "u" and value >> (int(bits) - 1) == 1:
                 value -= 1 << int(bits)  # negative numbers are written in hexadecimal, by their bits
             last.numbers.append((f"arg{int(place) + 1}", value))

@@ -69,7 +69,10 @@ def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode
         known = _read_cache(name)
         missing = [offset for offset in offsets if offset not in known]
         if missing:
-            known.update(_read(elf, missing))
+            try:
+                known.update(_read(elf, missing))
+            except Exception:  # pyelftools raises whatever its code meets in damaged debug information
+                return {offset: known[offset] for offset in offsets if offset in known}
             keep(name, json.dumps({str(offset): asdict(code) for offset, code in known.items()}).encode())
     return {offset: known[offset] for offset in offsets if offset in known}
 

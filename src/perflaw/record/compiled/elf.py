@@ -21,6 +21,8 @@ HOOK: Final = "__cyg_profile_func_enter"
 """Function that a program built with ``-finstrument-functions`` calls."""
 DEBUG: Final = Path("/usr/lib/debug/.build-id")
 """Folder where distributions keep debug information apart from programs."""
+_MAX_HEADERS: Final = 1 << 12
+"""Segments and sections of a file; more would take longer to read than a program waits."""
 _PAGE: Final = 4096
 """Bytes of a page: the loader places whole pages."""
 _FUNCTION: Final = 2
@@ -67,11 +69,12 @@ class Elf:
         """Build id in hexadecimal; a digest of path, size and time of the file if the linker gave none."""
         from elftools.elf.segments import NoteSegment
 
-        for segment in self.file.iter_segments():
-            if isinstance(segment, NoteSegment):
-                for note in segment.iter_notes():
-                    if note["n_type"] == "NT_GNU_BUILD_ID":
-                        return str(note["n_desc"])
+        with suppress(Exception):  # pyelftools raises whatever its code meets in damaged notes
+            for segment in self.file.iter_segments():
+                if isinstance(segment, NoteSegment):
+                    for note in segment.iter_notes():
+                        if note["n_type"] == "NT_GNU_BUILD_ID":
+                            return str(note["n_desc"])
         about = self.path.stat()
         return hashlib.sha256(f"{self.path.resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()[:40]
 
@@ -138,15 +141,29 @@ class Elf:
 
 @contextmanager
 def open_elf(path: Path) -> Iterator[Elf | None]:
-    """The file at ``path`` while entered; None if it cannot be read or is not an ELF file."""
+    """The file at ``path`` while entered; None if it cannot be read, is no ELF file, or its sections reach beyond its end."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
     elf = None
     with ExitStack() as stack:
         with suppress(OSError, ELFError):
-            elf = Elf(path, ELFFile(stack.enter_context(path.open("rb"))))
+            file = ELFFile(stack.enter_context(path.open("rb")))
+            if _is_whole(file, path.stat().st_size):
+                elf = Elf(path, file)
         yield elf
+
+
+def _is_whole(file: ELFFile, size: int) -> bool:
+    """Whether all headers can be read and all sections are within the file: a reader asks for as much memory as they say."""
+    if file.num_segments() > _MAX_HEADERS or file.num_sections() > _MAX_HEADERS:
+        return False
+    try:
+        headers = [section.header for section in file.iter_sections()]
+        sum(1 for _ in file.iter_segments())
+    except Exception:  # pyelftools raises whatever its code meets in damaged headers
+        return False
+    return all(one["sh_type"] == "SHT_NOBITS" or one["sh_offset"] + one["sh_size"] <= size for one in headers)
 
 
 def is_elf(path: Path) -> bool:

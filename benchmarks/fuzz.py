@@ -1,0 +1,159 @@
+"""Readers of files and of messages of others get damaged ones, guided by coverage: fuzz.py [READER...] [--seconds 60].
+
+Atheris (libFuzzer) changes the files of ``corpora/`` so that further branches of a reader are reached. What a reader may
+do is to read, or to refuse with an error of the project's own; any other exception, 10 seconds for one input, or 2 GB of
+memory is a fault, whose input is kept beside the message. Each reader is a process of its own and gets its part of the
+seconds. Told are executions, and the branches of perflaw that were reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from shared import CACHE, Bars
+
+CORPORA = Path(__file__).parent / "corpora"
+LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-max_len=16384")
+"""Of libFuzzer: one input takes at most 10 s and 2 GB."""
+Reader = Callable[[bytes], object]
+
+
+def text_of(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def in_file(read: Callable[[Path], object], name: str = "data") -> Reader:
+    """A reader that is given the path of a file with the data."""
+    folder = Path(tempfile.mkdtemp(prefix="perflaw-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+
+    def call(data: bytes) -> object:
+        (folder / name).write_bytes(data)
+        return read(folder / name)
+
+    return call
+
+
+def readers() -> dict[str, Reader]:
+    """All readers by the name of their corpus."""
+    from perflaw.explore.study_file import read_study
+    from perflaw.imports.formats import ForeignFile
+    from perflaw.imports.registry import read_benchmarks, read_trace
+    from perflaw.imports.uftrace import Tasks, parse_dump
+    from perflaw.laws.reading import parse
+    from perflaw.record.compiled.dwarf import functions_at
+    from perflaw.record.compiled.gcov_files import read_header
+    from perflaw.record.workload_file import read_workloads
+    from perflaw.specs.files import parse_specs
+    from perflaw.store.checksums import sealed
+    from perflaw.store.csv_files import parse_csv
+    from perflaw.store.experiment import read_manifest
+    from perflaw.store.tables import read_table
+    from perflaw.wire.channel import UNGREETED, Decoder, MessageLimits
+
+    def elf(path: Path) -> None:
+        functions_at(path, [0, 4096, 0x1129])
+
+    def manifest(path: Path) -> None:
+        with contextlib.suppress(ValueError, RecursionError):  # what is no JSON is refused as it is
+            document = json.loads(path.read_bytes())
+            if isinstance(document, dict):  # else every change would end at the checksum
+                path.write_text(json.dumps(sealed(document)))
+        read_manifest(path.parent)
+
+    def frames(limits: MessageLimits) -> Reader:
+        def read(data: bytes) -> None:
+            decoder = Decoder(limits)
+            for at in range(0, len(data), 7):
+                decoder.feed(data[at : at + 7])
+                while decoder.begun and not decoder.wanted():
+                    decoder.take()
+
+        return read
+
+    trace = in_file(read_trace)
+    return {
+        "laws": lambda data: parse(text_of(data)),
+        "specs": lambda data: parse_specs(text_of(data), "specs"),
+        "studies": in_file(read_study, "study.yaml"),
+        "workloads": in_file(read_workloads, "workloads.toml"),
+        "csv": lambda data: parse_csv("data.csv", text_of(data)),
+        "traces": trace,
+        "otlp": trace,
+        "benchmarks": in_file(lambda path: read_benchmarks(ForeignFile.open(path))),
+        "uftrace": lambda data: parse_dump(io.StringIO(text_of(data)), Tasks({}, {9: "program"})),
+        "elf": in_file(elf),
+        "gcov": in_file(read_header),
+        "manifests": in_file(manifest, "run.json"),
+        "tables": in_file(lambda path: read_table(path.parent, "components"), "components.parquet"),
+        "frames": frames(MessageLimits()),
+        "greetings": frames(UNGREETED),
+    }
+
+
+def fuzz(name: str, options: list[str]) -> None:
+    """Fuzz one reader in this process, which does not return."""
+    import atheris
+
+    with atheris.instrument_imports(include=["perflaw"]):
+        read = readers()[name]
+    from perflaw.errors import PerflawError
+
+    def one(data: bytes) -> None:
+        with contextlib.suppress(PerflawError):
+            read(data)
+
+    atheris.Setup([sys.argv[0], *options], one)
+    atheris.Fuzz()
+
+
+def run(name: str, seconds: int, found: Path) -> tuple[int, int, str]:
+    """Executions, branches reached, and the message of a fault, of one reader."""
+    with tempfile.TemporaryDirectory() as grown:
+        options = [f"-max_total_time={seconds}", f"-artifact_prefix={found}/{name}-", *LIMITS]
+        command = [sys.executable, __file__, "--one", name, "--", *options, grown, str(CORPORA / name)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=grown)
+    executed = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
+    covered = re.findall(r"cov: (\d+)", done.stderr)
+    lines = [line for line in done.stderr.splitlines() if re.match(r".*(Error|Exception|ERROR|artifact)", line)]
+    fault = "" if not done.returncode else " | ".join(lines[-8:])[:1500] or done.stderr[-800:]
+    return int(executed[-1]) if executed else 0, int(covered[-1]) if covered else 0, fault
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("readers", nargs="*", help="names of folders of corpora/; all by default")
+    parser.add_argument("--seconds", type=int, default=60, help="for all readers together")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        fuzz(options.one, options.readers)
+    names = options.readers or sorted(path.name for path in CORPORA.iterdir())
+    found = CACHE / "fuzz"
+    found.mkdir(parents=True, exist_ok=True)
+    bars, total, faults = Bars(), 0, 0
+    for name in names:
+        executed, covered, fault = run(name, max(1, options.seconds // len(names)), found)
+        total, faults = total + executed, faults + bool(fault)
+        print(
+            f"{name:10} {executed:9,} executions, {covered:5} branches" + f", FAULT: {fault}" * bool(fault), flush=True
+        )
+        if not executed and not fault:
+            sys.exit(f"{name}: nothing was executed")
+    beside = bars.check("readers with a fault", faults, 0)
+    print(f"{total:,} executions of {len(names)} readers; with a fault {faults}  {beside}")
+    bars.leave()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    main()

@@ -134,7 +134,7 @@ def ordered(vertices: Sequence[Vertex]) -> list[Vertex]:
     Patterns of contrasts alone come last: many calls of a steady function have a large σ·N as well.
     """
     inner = [replace(one, children=tuple(ordered(one.children))) for one in vertices]
-    return sorted(inner, key=lambda one: (not _varies(one), -one.vim, one.order))
+    return sorted(inner, key=lambda one: (not one.varies, -one.vim, one.order))
 
 
 def trimmed(
@@ -144,7 +144,7 @@ def trimmed(
 
     What lies on a linear segment stays if the segment's head stands above it; ``above`` are the tree's nodes there.
     """
-    rivals = [one for one in vertices if _varies(one)] or vertices
+    rivals = [one for one in vertices if one.varies] or vertices
     most = max((one.vim for one in rivals), default=0.0)
     kept = []
     for one in vertices:
@@ -152,10 +152,6 @@ def trimmed(
         if one.vim >= beta * most or on_segment:
             kept.append(replace(one, children=tuple(trimmed(one.children, beta, segments, above | one.members))))
     return kept
-
-
-def _varies(vertex: Vertex) -> bool:
-    return any(one.kind != "Contrast" for one in vertex.walk())
 
 
 # ---- Patterns as they are reported: numbered nodes and back-edges with their shares.
@@ -214,14 +210,11 @@ def _back_edges(
     tree: Tree, head: Vertex, numbers: dict[Vertex, int], segments: SegmentsByNode, paper: bool
 ) -> list[Contribution]:
     """Back-edges to a vertex: how much of its variance comes from each vertex below, the largest share first (§6.1)."""
-
-    def paths_below(vertex: Vertex, above: tuple[Vertex, ...]) -> Iterator[tuple[Vertex, ...]]:
-        for child in vertex.children:
-            yield (*above, child)
-            yield from paths_below(child, (*above, child))
-
     found = []
-    for path in paths_below(head, (head,)):
+    paths: list[tuple[Vertex, ...]] = [(head, child) for child in reversed(head.children)]
+    while paths:  # depth first
+        path = paths.pop()
+        paths += ((*path, child) for child in reversed(path[-1].children))
         end = path[-1]
         ending = ((start, node) for node in end.members for start, last in segments.get(node, ()) if last == node)
         if any(start in head.members for start, _ in ending):

@@ -206,17 +206,23 @@ class Vertex:
     """Smallest rank of the members, which breaks ties."""
     children: tuple[Vertex, ...] = ()
     """Vertices right below."""
+    vim: float = field(init=False)
+    """Variance impact: σN, summed over the vertex and all below it (§4)."""
+    varies: bool = field(init=False)
+    """Whether it or one below it is more than a contrast."""
+
+    def __post_init__(self) -> None:
+        """What is asked of every vertex again and again is added up once, from those right below."""
+        vim = self.stats.sigma * self.stats.n + sum(child.vim for child in self.children)
+        object.__setattr__(self, "vim", vim)
+        varies = self.kind != "Contrast" or any(child.varies for child in self.children)
+        object.__setattr__(self, "varies", varies)
 
     def walk(self) -> Iterator[Vertex]:
         """The vertex and all below it, depth first."""
         yield self
         for child in self.children:
             yield from child.walk()
-
-    @property
-    def vim(self) -> float:
-        """Variance impact: σN, summed over the vertex and all below it (§4)."""
-        return sum(one.stats.sigma * one.stats.n for one in self.walk())
 
 
 def in_order(vertices: Iterable[Vertex]) -> list[Vertex]:

@@ -9,13 +9,19 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perflaw import __version__
+from perflaw.cli.configuration import defaults
 from perflaw.cli.progress import note, progress_bar
 from perflaw.errors import PerflawError, UsageError
 from perflaw.notices import shown_by
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 VERBS = {
     "record": "run a program and record what its functions cost",
@@ -43,6 +49,7 @@ VERBS = {
     "stub": "measure a process for a controller on another host",
     "collector": "serve the probes of this machine to recorders on other machines",
     "dump": "print every table of a recording as text",
+    "completion": "print what a shell needs to complete verbs and options",
     "doctor": "say what this machine can measure, and why not",
 }
 
@@ -86,6 +93,26 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"perflaw.cli.{module}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that the first word names; one that is mistyped is refused with those that are like it."""
+        verb = args[0]
+        if verb in VERBS or verb.startswith("-"):
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches
+
+        near = get_close_matches(verb, VERBS, 3, 0.6)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "perflaw --help lists all."
+        raise click.UsageError(f"No such command {verb!r}. {hint}", ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Verbs that begin so, without importing them; else options."""
+        from click.shell_completion import CompletionItem
+
+        verbs = [CompletionItem(verb, help=text) for verb, text in VERBS.items() if verb.startswith(incomplete)]
+        return verbs or click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs without importing them."""
         with formatter.section("Commands"):
@@ -125,8 +152,9 @@ def main(arguments: list[str] | None = None) -> None:
     words = [word for index, word in enumerate(given) if word != "--debug" or index > end]
     debug = len(words) < len(given)
     try:
+        settings = defaults(VERBS, Path.cwd())
         with shown_by(note, progress_bar):
-            status = cli.main(words, prog_name="perflaw", standalone_mode=False)
+            status = cli.main(words, prog_name="perflaw", standalone_mode=False, default_map=settings)
         sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.Abort:
         sys.exit(130)

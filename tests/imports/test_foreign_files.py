@@ -71,6 +71,23 @@ def test_attributes_errors_and_links_are_features():
     assert found == features_of(read_trace(GOLD / "otlp.json"))
 
 
+def test_texts_with_few_values_are_categories(tmp_path):
+    """A method is one; what is the same everywhere, or different in each span, is none."""
+    spans = [
+        {
+            "traceId": "t", "id": str(number), "name": "get", "timestamp": 100 * number, "duration": 50,
+            "tags": {"http.method": ("GET", "PUT")[number % 2], "zone": "a", "request": f"r{number}"},
+        }
+        for number in range(1, 51)
+    ]  # fmt: skip
+    (tmp_path / "z.json").write_text(json.dumps(spans))
+    (tables,) = tables_of(read_trace(tmp_path / "z.json"))
+    assert Counter((row[2], row[4]) for row in tables["features"]) == {
+        ("http_method.type", "GET"): 25,
+        ("http_method.type", "PUT"): 25,
+    }
+
+
 def test_exports_of_the_collector_stand_after_their_lengths(tmp_path):
     data = (GOLD / "otlp.pb").read_bytes()
     framed = len(data).to_bytes(4, "big") + data

@@ -30,6 +30,8 @@ MAX_LINE: Final = 1 << 31
 """No source file has as many lines; a larger number is none."""
 FAILED: Final = "error"
 """Feature of spans whose name has spans that failed: 1 for those, 0 for the others."""
+MAX_CATEGORY: Final = 32
+"""Different texts of an attribute that is taken as a category; one with more is an identity, an address or a message."""
 LINKS: Final = "links"
 """Feature of spans with links: how many other spans one names as its causes, such as the messages of a batch."""
 
@@ -69,8 +71,8 @@ class _Span:
     parent: Identity | None
     code: int
     """Code of its component."""
-    features: list[tuple[str, Number]]
-    """Attributes that are numbers."""
+    features: list[tuple[str, Number | str]]
+    """Attributes that are numbers, or texts of a category."""
     children: list[_Span] = field(default_factory=list)
     """All its children."""
     callees: list[_Span] = field(default_factory=list)
@@ -136,6 +138,14 @@ class _SpanForest:
         self.process.name = given[0].service if given and not self.several else ""
         self.failing = {(span.service, span.name) for span in given if span.failed}
         """Names of spans of which some failed."""
+        texts: dict[str, set[str]] = {}
+        """Attribute → its different texts, one more than a category may have at most."""
+        for span in given:
+            for key, value in span.attributes.items():
+                if isinstance(value, str) and len(texts.setdefault(key, set())) <= MAX_CATEGORY:
+                    texts[key].add(value)
+        self.categories = {key for key, found in texts.items() if 1 < len(found) <= MAX_CATEGORY and key not in FILES}
+        """Attributes whose texts are categories: such as a method or a status, and not an identity or an address."""
         for count, span in enumerate(given, 1):
             if not span.name or not span.identity[1]:
                 raise reader.wrong(count, "it has no name" if span.identity[1] else "it has no spanId")
@@ -154,10 +164,13 @@ class _SpanForest:
         code = self.process.component(
             Component(shown, file, int(line) if line is not None and 0 <= line < MAX_LINE else 0)
         )
-        features: list[tuple[str, Number]] = []
+        features: list[tuple[str, Number | str]] = []
         for key, value in attributes.items():
             plain = int(value) if isinstance(value, bool) else value
-            if key not in LINES and not isinstance(plain, str) and (found := number(plain)) is not None:
+            if isinstance(plain, str):
+                if key in self.categories:
+                    features.append((key, plain))
+            elif key not in LINES and (found := number(plain)) is not None:
                 features.append((key, found))
         if (span.service, span.name) in self.failing:
             features.append((FAILED, int(span.failed)))

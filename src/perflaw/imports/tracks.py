@@ -25,6 +25,8 @@ MAX_FEATURES: Final = 256
 BEGUN_EARLIER: Final = "calls that began before the trace were left out"
 OVERLAPS: Final = "calls overlap another call of their thread: kept on tracks of their own, outside it"
 CUT: Final = "calls end one tick of the clock after the call that they lie in: cut to its end"
+CATEGORY: Final = ".type"
+"""End of the names of features whose values are texts."""
 _MAX_NS = 1 << 62
 _KEY = (1 << 31) - 1
 Number = int | Decimal
@@ -68,6 +70,7 @@ class ProcessEvents:
         """What was decided about calls that could not be taken as they are → number of such calls."""
         self._codes: dict[Component, int] = {}
         self._features: dict[str, int] = {}
+        self._categories: dict[str, int] = {}
         self._sites = [0]
         """Call site of each caller, by its code. A trace has no call sites, so each caller has one, the same in every
         file. Recursion is then folded where a caller calls the same callee for the third time."""
@@ -91,15 +94,19 @@ class ProcessEvents:
         return self.tracks[-1]
 
     def enter(
-        self, track: list[Event], stamp: int, code: int, caller: int, features: Iterable[tuple[str, Number]] = ()
+        self, track: list[Event], stamp: int, code: int, caller: int, features: Iterable[tuple[str, Number | str]] = ()
     ) -> int:
-        """Begin a call at ``stamp`` ns; gives its frame. ``caller`` is the code of the calling component, 0 for none."""
+        """Begin a call at ``stamp`` ns; gives its frame. ``caller`` is the code of the calling component, 0 for none.
+
+        A feature that is a text is a category, kept as the names of dynamic types are: ``card`` becomes ``card.type``.
+        """
         self._frame += 1
         key = scramble(self._frame) & _KEY  # the order of priorities is random, and the same in every import
         track.append((stamp, self._frame, code, self._sites[caller], key, ENTER))
         for name, value in features:
-            if (feature := self._feature(name)) is not None:
-                bits = unpack("<q", pack("<d", float(value)))[0]
+            if (feature := self._feature(name, CATEGORY * isinstance(value, str))) is not None:
+                plain = self._category(value) if isinstance(value, str) else float(value)
+                bits = unpack("<q", pack("<d", plain))[0]
                 track.append((bits, self._frame, feature, -1, -1, FEATURE))
         return self._frame
 
@@ -115,9 +122,17 @@ class ProcessEvents:
         """Tracks that have records, by their first time stamp."""
         return sorted(filter(None, self.tracks), key=lambda track: track[0][0])
 
-    def _feature(self, name: str) -> int | None:
+    def _category(self, text: str) -> int:
+        """Number of a text that is the value of a category."""
+        if text not in self._categories:
+            self._categories[text] = len(self._categories) + 1
+            self.definitions.types[self._categories[text]] = text
+        return self._categories[text]
+
+    def _feature(self, name: str, suffix: str) -> int | None:
         """Code of a feature; None where it has no usable name or there are too many."""
         name = re.sub(r"\W+", "_", name).lstrip("0123456789_")
+        name += suffix * bool(name)
         if name not in self._features:
             if not name or len(self._features) == MAX_FEATURES:
                 self.notes[f"numbers of calls were left out: they have more than {MAX_FEATURES} names"] += 1

@@ -28,7 +28,7 @@ from perflaw.explore.policy import find_policy
 from perflaw.explore.space import Space
 from perflaw.types.studies import Trial
 
-SEEDS, TRIALS, BEST, MAX_HIGH = 20, 80, 2, 40
+SEEDS, TRIALS, BEST, MAX_MEDIAN, MAX_HIGH = 20, 80, 2, 19, 40
 Grid = tuple[Sequence[str], Sequence[Sequence[int]], Callable[..., float]]
 
 
@@ -147,7 +147,10 @@ def main() -> None:
             for policy in sys.argv[1:] or ("law", "random"):
                 trials = [needed(system, policy, seed) for seed in range(SEEDS)]
                 middle, high = (int(each) for each in np.quantile(trials, [0.5, 0.9], method="higher"))
-                words = bars.check(f"{name} p90", high, MAX_HIGH) if policy == "law" else ""
+                words = ""
+                if policy == "law":
+                    words = bars.check(f"{name} median", middle, MAX_MEDIAN) + " "
+                    words += bars.check(f"{name} p90", high, MAX_HIGH)
                 print(f"{name:8} {policy:8} {middle:6} {high:6} {words}", flush=True)
     bars.leave()
 

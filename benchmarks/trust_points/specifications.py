@@ -197,6 +197,21 @@ def why_missing(folder: Path, number: int) -> Answer:
     return Answer(str(reasons), reasons == {"not recorded: left out by --select or --exclude, or not called"})
 
 
+def missing_otherwise(folder: Path, number: int) -> Answer:
+    """A function that is gone may also not be called; one that was moved is found."""
+    recorded(folder, KINDS, number, ("old", 3, ""))
+    program = folder / "prog.py"
+    moved = program.read_text().replace("def weigh(n):", "class Scales:\n  @staticmethod\n  def weigh(n):")
+    program.write_text(
+        moved.replace("    weigh(draw", "    Scales.weigh(draw").replace("    tokens(draw", "    range(draw")
+    )
+    perflaw(folder, "record", "-e", "new", "--collect", "paths", "--", program.name, str(number))
+    reasons = {one["component"]: one["message"] for one in verdicts(folder, "new")}
+    said = [reasons.get(f"prog.{name}", "") for name in ("tokens", "weigh")]
+    absent = "not in the new recordings: not called, or no longer there"
+    return Answer(" | ".join(said), said == [absent, f"{absent}; prog.Scales.weigh is: was it moved?"])
+
+
 def exported(folder: Path, number: int) -> Answer:
     """The exported tests fail where a check does, and nowhere else; the YAML is short."""
     recorded(folder, STORE, number, ("old", 3, ""), ("new", 3, "half"))
@@ -278,6 +293,7 @@ POINTS: tuple[Point, ...] = (
     Point(16, "2.2 times slower, one run: more runs as told", settled),
     Point(16, "the documented example", documented),
     Point(17, "left out by --select", why_missing),
+    Point(17, "removed, or moved", missing_otherwise),
     Point(18, "exported tests agree with check", exported),
     Point(19, "in C long functions go first, and what tracing distorts is recorded alone", recorded_alone),
     Point(20, "words of conditions", documented),

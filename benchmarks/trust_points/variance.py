@@ -510,6 +510,28 @@ for number in range(2000):
 """
 
 
+def _unlabelled(document: Document) -> Answer:
+    """A function of 29 calls is no Task, though its cost varies."""
+    names = [node["component"] for one in document["patterns"] for node in one["nodes"] if node["type"] != "Contrast"]
+    few = document["counts"]["too_few"]
+    return Answer(f"{names}, {few} too few", "prog.seldom" not in names and few >= 1)
+
+
+SELDOM = """
+import random
+
+draw = random.Random(SEED)
+
+
+def seldom(number):
+    return sum(range(60_000 if number % 3 else 300))
+
+
+for number in range(29):
+    seldom(number)
+"""
+
+
 def _slowdown(folder: Path, number: int) -> Answer:
     """What is told of a server that waits most of the time, against its CPU time with and without the tracer."""
     program = write_program(folder, SERVER)
@@ -580,5 +602,6 @@ POINTS: tuple[Point, ...] = (
     Point(5, "the only function does constant work", _ask(ALONE, "--metric", "cpu", judge=_steady)),
     Point(5, "3,000 items of a generator in each call", _ask(ITEMS, "--metric", "cpu", judge=_steady)),
     Point(5, "sources below a source", _ask(DEEP, "prog.level1", "--metric", "cpu", judge=_names_page)),
+    Point(5, "a function of 29 calls varies, and has no label", _ask(SELDOM, "--metric", "cpu", judge=_unlabelled)),
     Point(5, "the tracer slows a waiting server down", _slowdown),
 )

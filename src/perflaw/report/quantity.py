@@ -25,7 +25,7 @@ _TIME = (
     (2 * 86400e9, 86400e9, "days"),
     (730 * 86400e9, 365.25 * 86400e9, "years"),
 )
-_THOUSANDTH = "×10⁻³ "
+_THOUSANDTH = "×10⁻³"
 """Unit in which recordings keep a number with decimals as a whole number."""
 _BYTES = ((0.0, 1.0, "B"), (999.5, 1e3, "kB"), (999.5e3, 1e6, "MB"), (999.5e6, 1e9, "GB"), (999.5e9, 1e12, "TB"))
 _COUNT = (
@@ -66,7 +66,7 @@ def _unit(value: float, unit: str) -> tuple[float, str]:
     Units of time and size are rescaled whatever their prefix; a thousandth, as recordings keep numbers with decimals, is a
     step of its unit.
     """
-    factor, unit = (1e-3, unit.removeprefix(_THOUSANDTH)) if unit.startswith(_THOUSANDTH) else (1.0, unit)
+    factor, unit = (1e-3, unit.removeprefix(_THOUSANDTH).strip()) if unit.startswith(_THOUSANDTH) else (1.0, unit)
     head, slash, rest = unit.partition("/")
     scale: tuple[tuple[float, float, str], ...] = _COUNT
     if unit in units.TIME:
@@ -89,8 +89,8 @@ def quantity(value: float | None, unit: str) -> str:
     ('300 E', '3.0e21', '1.0e300 calls')
     >>> quantity(3100, "ns"), quantity(2.5e6, "bytes"), quantity(41, "calls"), quantity(2.5e6, "B/s"), quantity(None, "ns")
     ('3.1 µs', '2.5 MB', '41 calls', '2.5 MB/s', '—')
-    >>> quantity(200_000, "kB"), quantity(4_305, "×10⁻³ MB"), quantity(900, "ms"), quantity(1500, "×10⁻³ rows")
-    ('200 MB', '4.3 MB', '900 ms', '1.5 rows')
+    >>> quantity(200_000, "kB"), quantity(4_305, "×10⁻³ MB"), quantity(900, "ms"), quantity(1500, "×10⁻³")
+    ('200 MB', '4.3 MB', '900 ms', '1.5')
     """
     if value is None or not math.isfinite(value):
         return NOTHING

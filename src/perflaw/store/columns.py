@@ -5,7 +5,7 @@ Each kind of column has one value for null: the least int64, NaN for floats, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,11 +46,15 @@ class Column:
         """Every value v replaced by ``lookup[v]``; -1 and -2 stand for the last two places."""
         return Column(lookup[self.values], self.rows, self.words)
 
-    def encoded(self, words: tuple[str, ...]) -> Column:
-        """The same texts as codes of another tuple of words, which has all of them."""
+    def encoded(self, words: tuple[str, ...], places: Mapping[str, int] | None = None) -> Column:
+        """The same texts as codes of another tuple of words, which has all of them.
+
+        ``places`` of the words are given where many columns are encoded, whose time would else grow with both.
+        """
         if words == self.words:
             return self
-        places = {word: place for place, word in enumerate(words)}
+        if places is None:
+            places = {word: place for place, word in enumerate(words)}
         lookup = np.array([*(places[word] for word in self.words or ()), -1], dtype=np.int32)
         return Column(lookup[self.values], self.rows, words)
 
@@ -141,7 +145,8 @@ def concatenated(tables: Sequence[Table]) -> Table:
     for name in tables[0].columns:
         columns = [table.columns[name] for table in tables]
         words = None if columns[0].words is None else vocabulary(columns)
-        arrays = [(column if words is None else column.encoded(words)).array() for column in columns]
+        places = {word: place for place, word in enumerate(words or ())}
+        arrays = [(column if words is None else column.encoded(words, places)).array() for column in columns]
         joined[name] = Column(np.concatenate(arrays), words=words)
     return Table(joined)
 

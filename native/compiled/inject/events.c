@@ -16,11 +16,11 @@
 
 static const void *function_of(const char *behind) { return *(const void *const *)(behind - STUB_HEAD); }
 
-/* A function whose return address is the exit stub's already was called by a jump at the end of another one, which is not usual. */
+/* A function whose return address is an exit stub's already was called by a jump at the end of another one, which is not usual. */
 CALLED_BY_CODE int inject_quick(const char *behind, const uintptr_t *slot) {
     uintptr_t stack = (uintptr_t)slot, returns = *slot;
     Thread *thread = current_thread;
-    if (!thread || UNLIKELY(returns == (uintptr_t)inject_leave)) return 0;
+    if (!thread || UNLIKELY(mirror_may_leave(returns, (uintptr_t)inject_leave))) return 0;
     if (!quick_claim(thread, stack, thread->mirrored, thread->mirrored_span)) return 0;
     if (UNLIKELY(!quick_enter(thread, function_of(behind), returns, stack, stack + 2))) return quick_done(thread, 0);
     *mirror_of(stack) = returns;

@@ -35,6 +35,7 @@ typedef struct Directory {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Directory *directory;
 int mirror_has_copies;
+static int is_quick = 1; /* whether mirror_may_leave knows the exit stubs of all copies */
 
 /* In a forked child another thread may have held the lock; what is mapped is mapped there too. */
 void mirror_forget(void) { pthread_mutex_init(&lock, NULL); }
@@ -61,6 +62,7 @@ int mirror_start(uintptr_t leave) {
     directory->magic = MAGIC;
     if (directory->copy_count == MAX_COPIES) return 0;
     mirror_has_copies = directory->copy_count > 0;
+    for (uint64_t at = 0; at < directory->copy_count; at++) is_quick &= mirror_may_leave(directory->leaves[at], leave);
     directory->leaves[directory->copy_count++] = leave;
     return 1;
 }
@@ -88,7 +90,7 @@ __attribute__((noinline)) int mirror_reach(Thread *thread, uintptr_t slot) {
     uintptr_t first = slot / PIECE, piece = (thread->stack_high - 1) / PIECE;
     if (thread->mirrored != UINTPTR_MAX) piece = thread->mirrored / PIECE - 1;
     while (piece >= first && map_piece(piece)) thread->mirrored = piece-- * PIECE;
-    if (thread->mirrored != UINTPTR_MAX && !mirror_has_copies) thread->mirrored_span = thread->stack_high - thread->mirrored;
+    if (thread->mirrored != UINTPTR_MAX && is_quick) thread->mirrored_span = thread->stack_high - thread->mirrored;
     pthread_mutex_unlock(&lock);
     signals_release(&before);
     return thread->mirrored <= slot;

@@ -22,7 +22,10 @@ static inline uintptr_t *mirror_of(uintptr_t slot) { return (uintptr_t *)(slot -
 int mirror_start(uintptr_t leave);
 /* Whether an address is the exit stub of any copy of this library in the process. Cost: 1 ns a copy. */
 int mirror_leaves(uintptr_t returns);
-extern int mirror_has_copies; /* whether there are others than this one; then no event takes the quick way */
+extern int mirror_has_copies; /* whether there are others than this one */
+/* Whether an address may be the exit stub of a copy, as copies of one build are loaded to whole pages. `leave`: of one of them.
+ * Where a copy of another build has its stub at another place in the page, no event takes the quick way. */
+static inline int mirror_may_leave(uintptr_t returns, uintptr_t leave) { return !((returns ^ leave) & 4095); }
 /* Have a mirror of the thread's stack down to this address. 0 if there can be none. */
 int mirror_reach(Thread *thread, uintptr_t slot);
 /* In a forked child. */

@@ -16,7 +16,7 @@
 #include "mirror.h"
 #include "stubs.h"
 
-enum { MAX_MODULES = 256, SHADOW_STACK_STATUS = 0x5005, MAX_NAME = 4096 };
+enum { SHADOW_STACK_STATUS = 0x5005, MAX_NAME = 4096 };
 
 typedef struct Known {
     Module module;

@@ -31,6 +31,10 @@ _Static_assert(sizeof(PatchTable) == 24 && sizeof(Patch) == 24 && sizeof(Fixup) 
 
 enum { JUMP_BYTES = 5, STUB_CODE = 2 * sizeof(void *), ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900 };
 
+/* Where the stubs of each module find where to jump to, in a page of its own before them, which stays writable. */
+static const void *volatile *entries[MAX_MODULES];
+static int entry_count;
+
 /* ---- stubs ---- */
 
 /* Memory from which all of a module's code can be reached and that can be reached from there: below it if there is room,
@@ -106,7 +110,7 @@ static const char *trouble_of(const PatchTable *table, size_t size, const Module
 
 static size_t size_of_stubs(const PatchTable *table) {
     const Patch *patches = (const Patch *)(table + 1);
-    size_t size = BLOCK_HEAD, page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = page;
     for (uint32_t at = 0; at < table->patches; at++) size += STUB_HEAD + patches[at].displaced + ALIGNMENT;
     return (size + page - 1) & ~(page - 1);
 }
@@ -133,22 +137,28 @@ const char *patches_apply(const Module *module, Answer answer, WriteJumps write)
     if (trouble || !table->patches) return trouble;
     const Patch *patches = (const Patch *)(table + 1);
     const Fixup *fixups = (const Fixup *)(patches + table->patches);
-    size_t size = size_of_stubs(table), room = table->patches * sizeof(Jump), count = 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = size_of_stubs(table), room = table->patches * sizeof(Jump), count = 0;
     char *block = map_near(module, size);
     if (!block) return "there is no free memory near it";
     Jump *jumps = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (jumps == MAP_FAILED) return "there is no memory";
     const void *entry = inject_entry;
     memcpy(block, &entry, sizeof entry);
-    char *to = block + BLOCK_HEAD;
+    if (entry_count < MAX_MODULES) entries[entry_count++] = (const void *volatile *)block;
+    char *to = block + page;
     for (uint32_t at = 0; at < table->patches; at++) {
         to = put_patch(to, module, &patches[at], fixups, (const char *)(fixups + table->fixups), block, &jumps[count]);
         /* Something else may have changed the function, or it is another file of the same name. */
         count += !memcmp((const char *)jumps[count].address, jumps[count].original, jumps[count].size);
     }
-    trouble = mprotect(block, size, PROT_READ | PROT_EXEC) ? "the system allows no new code" : write(module, jumps, count);
+    trouble = mprotect(block + page, size - page, PROT_READ | PROT_EXEC) ? "the system allows no new code"
+                                                                        : write(module, jumps, count);
     munmap(jumps, room);
     return trouble;
+}
+
+void patches_rest(void) {
+    for (int at = 0; at < entry_count; at++) *entries[at] = inject_rest;
 }
 
 const char *write_jumps(const Module *module, const Jump *jumps, size_t count) {

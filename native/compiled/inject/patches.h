@@ -16,7 +16,8 @@
 
 #include "compiled/questions.h"
 
-enum { MAX_JUMP = 24 }; /* bytes that are overwritten: whole instructions of at most 15 bytes, from the fifth on */
+enum { MAX_JUMP = 24 };     /* bytes that are overwritten: whole instructions of at most 15 bytes, from the fifth on */
+enum { MAX_MODULES = 256 }; /* loaded files that are injected into */
 
 /* A loaded file. */
 typedef struct Module {
@@ -39,6 +40,9 @@ typedef const char *(*WriteJumps)(const Module *module, const Jump *jumps, size_
 const char *patches_apply(const Module *module, Answer table, WriteJumps write);
 /* Writes the jumps itself: the program has one thread. */
 const char *write_jumps(const Module *module, const Jump *jumps, size_t count);
+
+/* The recording is over: functions whose jumps stay do nothing but go on. Cost: a store a module. */
+void patches_rest(void);
 
 /* Make an injected function that does nothing, for calibration. 0 if that cannot be. */
 int patches_start(void);

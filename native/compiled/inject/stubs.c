@@ -153,6 +153,26 @@ __asm__(".text\n"
         "    .cfi_adjust_cfa_offset -8\n"
         "    jmp *-8(%rsp)\n"
         "    .cfi_endproc\n"
-        ".size inject_entry, .-inject_entry\n");
+        ".size inject_entry, .-inject_entry\n"
+        /* The end of inject_entry alone: no flag changes. */
+        ".p2align 4\n"
+        ".globl inject_rest\n"
+        ".hidden inject_rest\n"
+        ".type inject_rest, @function\n"
+        "inject_rest:\n"
+        "    .cfi_startproc\n"
+        "    .cfi_def_cfa rsp, 144\n"
+        "    pushq %rax\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    movq 8(%rsp), %rax\n"
+        "    leaq -8(%rax), %rax\n" /* STUB_RISE */
+        "    movq %rax, 8(%rsp)\n"
+        "    popq %rax\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    leaq 8(%rsp), %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    jmp *-8(%rsp)\n"
+        "    .cfi_endproc\n"
+        ".size inject_rest, .-inject_rest\n");
 
 #endif

@@ -20,8 +20,9 @@
  * STUB_RISE bytes before them. */
 enum { STUB_HEAD = 41, STUB_RISE = 8, RED_ZONE = 128 };
 
-/* Where stubs jump to, and what injected functions return to. They are code, not functions of C. */
-extern const char inject_entry[], inject_leave[];
+/* Where stubs jump to, and what injected functions return to; where stubs jump to when the recording is over, at 2 ns a call.
+ * They are code, not functions of C. */
+extern const char inject_entry[], inject_leave[], inject_rest[];
 
 /* What these call. `behind`: the displaced instructions; `slot`: where the return address stands. */
 

@@ -21,8 +21,8 @@ HOOK: Final = "__cyg_profile_func_enter"
 """Function that a program built with ``-finstrument-functions`` calls."""
 DEBUG: Final = Path("/usr/lib/debug/.build-id")
 """Folder where distributions keep debug information apart from programs."""
-_MAX_HEADERS: Final = 1 << 12
-"""Segments and sections of a file; more would take longer to read than a program waits."""
+_MAX_SEGMENTS, _MAX_SECTIONS = 1 << 12, 1 << 16
+"""What a file has at most of each; more would take longer to read than a person waits."""
 _PAGE: Final = 4096
 """Bytes of a page: the loader places whole pages."""
 _FUNCTION: Final = 2
@@ -156,7 +156,7 @@ def open_elf(path: Path) -> Iterator[Elf | None]:
 
 def _is_whole(file: ELFFile, size: int) -> bool:
     """Whether all headers can be read and all sections are within the file: a reader asks for as much memory as they say."""
-    if file.num_segments() > _MAX_HEADERS or file.num_sections() > _MAX_HEADERS:
+    if file.num_segments() > _MAX_SEGMENTS or file.num_sections() > _MAX_SECTIONS:
         return False
     try:
         headers = [section.header for section in file.iter_sections()]

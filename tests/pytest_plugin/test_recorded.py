@@ -85,7 +85,8 @@ def test_output_and_status_are_pytests_own(usual_suite, perflaw):
     recorded = run_pytest(usual_suite, "-v", "--perflaw")
     assert timeless(recorded.stdout) == timeless(plain.stdout)
     assert recorded.stderr.count("\n") == plain.stderr.count("\n") + 1
-    assert re.fullmatch(r"recorded 1 run of pytest, .* \.perflaw/pytest\n", recorded.stderr.splitlines(True)[-1])
+    told = recorded.stderr.splitlines()[-1]
+    assert re.fullmatch(r"recorded 1 run of pytest, .* \.perflaw/pytest · perflaw show -e pytest", told)
     documents = json.loads(perflaw("annotate", "-e", "pytest", "--json").stdout)["annotations"]
     names = {one["component"] for one in documents}
     assert {"words.index", "test_words.test_index"} <= names

@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from perflaw.store.evidence import find_metric, gather
 from perflaw.store.experiment import open_experiment
-from perflaw.store.program import _queueing_rate, read_program
+from perflaw.store.program import _queueing_rate, read_program, without_tracer
+from perflaw.types.recordings import Clock, Machine
 from tests.conftest import run_perflaw
 from tests.record.test_hooks import HOOKS, built
 
@@ -91,3 +93,10 @@ def test_what_is_no_function_queues_as_well():
     assert rate * cpu[0] > off[0], "all that this one was off the CPU"
     assert rate * cpu[1] < 0.001 * off[1], "and next to nothing of the one that slept"
     assert np.minimum(off, rate * cpu).sum() + rate * 0.5e9 == pytest.approx(1.5e9)
+
+
+def test_what_the_tracer_queued_and_used_is_known():
+    machine = Machine(2, 9.0, 190, 10, 700, 0, 0, 0, 0)
+    clock = Clock("perf_counter", 1, 100, own_ns=110, waited_ns=30)
+    assert without_tracer(SimpleNamespace(machine=machine, clock=clock)) == (670, 120)
+    assert without_tracer(SimpleNamespace(machine=None, clock=clock)) == (0, 0)

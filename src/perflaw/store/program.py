@@ -46,9 +46,16 @@ def read_program(recordings: Sequence[Recording], metric: Metric) -> ProgramCost
         [costs] = _read_costs(recordings, metric)
         return costs
     costs, on_cpu = _read_costs(recordings, TIME, CPU)
-    queued = np.array([run.machine.queued_ns if run.machine else 0 for run in costs.runs], dtype=np.float64)
-    used = [run.machine.user_ns + run.machine.system_ns if run.machine else 0 for run in costs.runs]
-    return _without_queueing(costs, on_cpu, queued, np.array(used, dtype=np.float64))
+    queued, used = np.array([without_tracer(run) for run in costs.runs], dtype=np.float64).reshape(-1, 2).T
+    return _without_queueing(costs, on_cpu, queued, used)
+
+
+def without_tracer(run: Run) -> tuple[int, int]:
+    """How long a run queued for a CPU and the CPU time of its process, both without the tracer's own time, in ns."""
+    machine, clock = run.machine, run.clock
+    if machine is None:
+        return 0, 0
+    return max(machine.queued_ns - clock.waited_ns, 0), max(machine.cpu_ns - (clock.own_ns - clock.waited_ns), 0)
 
 
 def _without_queueing(costs: ProgramCosts, on_cpu: ProgramCosts, queued: Array, used: Array) -> ProgramCosts:
@@ -56,7 +63,7 @@ def _without_queueing(costs: ProgramCosts, on_cpu: ProgramCosts, queued: Array, 
 
     The kernel tells how long a run queued in all, not where. Queueing comes with running: for each ns on a CPU a function
     queues as long as any other, and as what is no function does, such as the start of the interpreter; and at most as long
-    as it was off the CPU. The rest is waiting of its own accord.
+    as it was off the CPU. The rest is waiting of its own accord. How long the tracer queued is known.
     """
     off = np.maximum(costs.own - on_cpu.own, 0.0)
     context_off = np.maximum(costs.context_own - on_cpu.context_own, 0.0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity
-from perflaw.report.tables import broken, paragraph, printable, text_table, width
+from perflaw.report.tables import paragraph, printable, text_table
 from perflaw.types.documents import Document
 from perflaw.types.profiles import Profile
 
@@ -84,7 +84,7 @@ def compare_text(page: Document, colour: bool, every: bool = False) -> str:
             signed(row["change"] / largest),
             ratio_text(row["old"] and row["old"]["own"], row["new"] and row["new"]["own"]),
             _calls_text(row["old"], row["new"]),
-            broken(printable(row["component"]), [".", "_"], width() - 52),
+            row["component"],
         ]
         for row in rows
     ]
@@ -93,7 +93,7 @@ def compare_text(page: Document, colour: bool, every: bool = False) -> str:
     text = paragraph(f"{sides} · {page['metric']} {total} ({ratio_text(whole['old'], whole['new'])})")
     if rows:
         headings = ["own before", "after", "of all", "factor", "calls", "function"]
-        text += "\n" + text_table(headings, cells, right=(0, 1, 2, 3, 4), colour=colour)
+        text += "\n" + text_table(headings, cells, right=range(5), colour=colour, names={5: (".", "_")})
     if left := len(page["functions"]) - len(rows):
         text += f"{counted(left, 'further function')} changed less (--all lists them)\n"
     if unit == "ns":

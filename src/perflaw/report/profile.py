@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from perflaw.report.law_words import features_text, short_path
 from perflaw.report.quantity import NOTHING, count, counted, duration, percent, quantity
-from perflaw.report.tables import broken, paragraph, printable, text_table, width
+from perflaw.report.tables import paragraph, printable, text_table, width
 from perflaw.types import Run
 from perflaw.types.documents import Document, document
 from perflaw.types.profiles import Profile
@@ -229,7 +229,6 @@ def functions_text(page: Document, colour: bool, every: bool) -> str:
     metric, unit = page["metric"], page["unit"]
     memory = ALLOCATED in page["metrics"] and metric != ALLOCATED
     rows = page["functions"] if every else page["functions"][:MAX_FUNCTIONS]
-    room = width() - (54 if memory else 42)
     cells = []
     for row in rows:
         calls = row["calls"]
@@ -240,10 +239,11 @@ def functions_text(page: Document, colour: bool, every: bool) -> str:
             count(calls),
             quantity(row["own"][metric] / calls, unit) if calls else NOTHING,
             *([quantity(row["own"][ALLOCATED], "bytes")] if memory else []),
-            broken(printable(row["component"]), [".", "_"], room),
+            row["component"],
         ])  # fmt: skip
     headings = ["own", "share", "with callees", "calls", "own a call", *["allocates"] * memory, "function"]
-    text = text_table(headings, cells, right=range(len(headings) - 1), colour=colour)
+    name = len(headings) - 1
+    text = text_table(headings, cells, right=range(name), colour=colour, names={name: (".", "_")})
     if left := len(page["functions"]) - len(rows):
         text += f"{counted(left, 'further function')} (--all lists them)\n"
     return text
@@ -256,18 +256,18 @@ def sites_text(page: Document, colour: bool, every: bool) -> str:
     rows = sites if every else sites[:MAX_SITES]
     if not rows:
         return ""
-    room = (width() - 30) // 2
     cells = [
         [
             quantity(site["total"][ALLOCATED], "bytes"),
             count(site["total"].get("allocated_blocks")),
             count(site["calls"]),
-            broken(f"{printable(short_path(site['file']))}:{site['line']}", ["/", "_"], room),
-            broken(printable(site["callee"]), [".", "_"], room),
+            f"{short_path(site['file'])}:{site['line']}",
+            site["callee"],
         ]
         for site in rows
     ]
-    text = text_table(["allocated", "blocks", "calls", "line", "by the call of"], cells, right=(0, 1, 2), colour=colour)
+    headings, names = ["allocated", "blocks", "calls", "line", "by the call of"], {3: ("/", "_"), 4: (".", "_")}
+    text = text_table(headings, cells, right=(0, 1, 2), colour=colour, names=names)
     if left := len(sites) - len(rows):
         text += f"{counted(left, 'further line')} (--all lists them)\n"
     return text

@@ -9,7 +9,8 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 WIDTH, NAME_WIDTH = 80, 23
@@ -42,8 +43,20 @@ def line_width() -> int:
     return min(WIDTH, width())
 
 
-def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int], colour: bool) -> str:
-    """A table without lines; cells wrap where the width does not hold them. Text is literal."""
+def text_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[int],
+    colour: bool,
+    names: Mapping[int, Sequence[str]] = MappingProxyType({}),
+) -> str:
+    """A table without lines; cells wrap where the width does not hold them. Text is literal.
+
+    ``names`` are columns that share what the others leave of the width: their cells are broken behind these
+    separators.
+    """
+    if names:
+        rows = _with_broken_names([headings, *rows], names)[1:]
     table_rows = [[[printable(line) for line in cell.split("\n")] for cell in row] for row in (headings, *rows)]
     if not colour and (plain := _plain_table(table_rows, right)) is not None:
         return plain
@@ -59,6 +72,17 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Se
     out = io.StringIO()
     Console(file=out, width=width(), force_terminal=colour, highlight=False).print(table)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def _with_broken_names(rows: Sequence[Sequence[str]], names: Mapping[int, Sequence[str]]) -> list[list[str]]:
+    """The rows with the cells of the columns ``names`` broken to equal parts of what the other columns leave."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    taken = sum(size for index, size in enumerate(widths) if index not in names)
+    room = (width() - taken - _GAP * (len(widths) - 1)) // len(names)
+    return [
+        [broken(printable(cell), names[index], room) if index in names else cell for index, cell in enumerate(row)]
+        for row in rows
+    ]
 
 
 def _plain_table(rows: Sequence[Sequence[Sequence[str]]], right: Sequence[int]) -> str | None:

@@ -26,13 +26,14 @@ class MadeUp:
 
     def __init__(self, seed=0):
         self.rng, self.now, self.asked = np.random.default_rng(seed), SECOND, []
-        self.third, self.slow_share = False, 0.5
+        self.third, self.slow_share, self.above = False, 0.5, ()
 
     def measure(self, request):
         self.asked.append(request)
         begun, self.now = self.now, self.now + round(request.seconds * SECOND)
         if request.kind == "samples":
-            return Measurement(request.number, request.kind, begun, self.now, stacks=STACKS)
+            stacks = {(*path[:-1], *self.above, path[-1]): count for path, count in STACKS.items()}
+            return Measurement(request.number, request.kind, begun, self.now, stacks=stacks)
         observed = tuple(self._observed(name, request, begun) for name in request.functions)
         return Measurement(
             request.number, request.kind, begun, self.now, observed=observed, cost=ProbeCost(8000, 50.0, SECOND)
@@ -45,7 +46,7 @@ class MadeUp:
         if self.third and name == "app.load":
             centre = np.where(is_slow & (self.rng.random(n) < 0.5), 16.0, centre)
         durations = np.exp(centre + self.rng.normal(0, 0.2, n))
-        chains = [("app.main", caller, name) for caller in ("app.quick", "app.slow")]
+        chains = [("app.main", caller, *self.above, name) for caller in ("app.quick", "app.slow")]
         kept = {*request.callers, name}
         paths = [tuple(one for one in chain if one in kept) for chain in chains]
         names = tuple(dict.fromkeys(paths))
@@ -87,6 +88,32 @@ def test_callers_are_recorded_only_after_durations_have_borders():
     assert all("app.tiny" not in names for kind, names in kinds if kind == "paths")
     assert all(one.callers for one in program.asked if one.kind == "paths")
     assert all(not one.callers for one in program.asked if one.kind == "durations")
+
+
+def test_callers_that_are_on_all_call_paths_are_passed_over():
+    program, knowledge = MadeUp(), Knowledge()
+    program.above = ("app.first", "app.second", "app.third")  # between load and the callers that tell its calls apart
+    learn(program, knowledge, 16)
+    load = knowledge.functions["app.load"]
+    assert {edge[0] for edge in load.spec.atoms} <= {"app.quick", "app.slow"}
+    assert len(load.spec.atoms) == 1
+    levels = [one.callers for one in program.asked if one.kind == "paths" and one.functions == ("app.load",)]
+    assert list(dict.fromkeys(map(len, levels))) == [1, 5]
+    assert len([one for one in levels if len(one) == 1]) == 1
+
+
+def test_a_measurement_counts_only_for_groups_that_it_shows():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 16)
+    load = knowledge.functions["app.load"]
+    assert load.replicates >= 3
+    assert not load.lacks_replicates
+    request = next(one for one in program.asked if one.kind == "paths" and one.functions == ("app.load",))
+    program.slow_share = 0.002
+    load.observed = [*load.observed[:2], *(program.measure(request).observed[0] for _ in range(3))]
+    load.count_replicates()
+    assert load.replicates == 2
+    assert load.lacks_replicates
 
 
 def test_callers_of_settled_functions_are_candidates():

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 from perflaw.learn.paths.durations import cdf, clusters, independent_calls, merged, merged_batches, total
 from perflaw.learn.paths.edges import holds
 from perflaw.types import Batches, Histogram, Observed, PathSpec
-from perflaw.types.specifications import CallPath, MinedSpec, Tally
+from perflaw.types.specifications import MIN_GROUP_WORTH, CallPath, MinedSpec, Tally
 
 Array = NDArray[np.float64]
 
 MachineFactors = Mapping[tuple[str, int], float]
 """Function and platform of the new recordings → how many times slower than specified it is there."""
 
-MIN_GROUP_WORTH = 20.0
-"""Independent calls that a group must be worth to be looked at."""
 FACTORS = np.exp(np.linspace(-np.log(8.0), np.log(8.0), 175))
 """Factors that are tried, 2.4 % apart; the middle one is 1."""
 MAX_DEVIATION = 0.3

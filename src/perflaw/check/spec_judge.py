@@ -14,7 +14,6 @@ import numpy as np
 
 from perflaw.check.evalues import ChangeEvidence, Effects, RunSpread, e_bh, e_value, learn_spread
 from perflaw.check.spec_calls import (
-    MIN_GROUP_WORTH,
     SpecOptions,
     group_calls,
     machine_factors,
@@ -38,7 +37,16 @@ from perflaw.learn.paths.durations import total
 from perflaw.learn.paths.edges import START, edges_of, holds
 from perflaw.specs.call_paths import expression_text, path_text
 from perflaw.types import Component, Metric, Observed, Outcome, SpecVerdict
-from perflaw.types.specifications import LOCATION_LEVELS, CallPath, Edge, MinedSpec, PathGroup, PathSpec, Term
+from perflaw.types.specifications import (
+    LOCATION_LEVELS,
+    MIN_GROUP_WORTH,
+    CallPath,
+    Edge,
+    MinedSpec,
+    PathGroup,
+    PathSpec,
+    Term,
+)
 
 ALL_CALLS: tuple[Term, ...] = ((),)
 """The expression that holds for all calls."""

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from perflaw.check.evalues import MAX_FREEDOM, Effects, RunSpread, learn_spread
 from perflaw.check.spec_calls import (
     FACTORS,
-    MIN_GROUP_WORTH,
     PENALTY_PER_TENTH,
     GroupedCalls,
     PathCalls,
@@ -30,7 +29,7 @@ from perflaw.check.spec_calls import (
 )
 from perflaw.learn.paths.durations import cdf, mean_duration, merged, quantile, total
 from perflaw.types import Histogram, Observed, PathGroup
-from perflaw.types.specifications import LOCATION_LEVELS, CallPath, MinedSpec, Tally
+from perflaw.types.specifications import LOCATION_LEVELS, MIN_GROUP_WORTH, CallPath, MinedSpec, Tally
 
 Array = NDArray[np.float64]
 

@@ -14,13 +14,15 @@ from typing import Final
 
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT
+from perflaw.learn.paths.durations import total
+from perflaw.learn.paths.edges import holds
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.stable import stable_borders
 from perflaw.mine.changes import has_changed
 from perflaw.mine.messages import Kind, Measurement, Request, merge_observed
 from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
 from perflaw.types import Observed, PathSpec
-from perflaw.types.specifications import CallPath
+from perflaw.types.specifications import MIN_GROUP_WORTH, CallPath
 
 ENOUGH_CALLS: Final = 20_000
 """Calls of a function from which on borders that are not stable are not waited for."""
@@ -28,6 +30,8 @@ ENOUGH_ROUNDS: Final = 6
 """Measurements of a function on one level from which on nothing more is waited for."""
 MOST_LEVELS: Final = 8
 """Levels of callers that are recorded at most."""
+ONE_WAY_CALLS: Final = 1_000
+"""Calls by one call path from which on no other one is waited for."""
 FRUITLESS_LEVELS: Final = 2
 """Levels in a row that explain nothing more, after which no further one is recorded."""
 PURE: Final = 0.98
@@ -35,7 +39,9 @@ PURE: Final = 0.98
 MOST_CALLERS: Final = 24
 """Callers that are recorded at once, those that samples found most often."""
 REPLICATES: Final = 3
-"""Measurements of a settled function from which on it is known how much it varies between them."""
+"""Measurements that have to show each group of a settled function, for it to be known how much they vary."""
+MOST_REPLICATES: Final = 8
+"""Measurements of a settled function after which groups that few of them show are not waited for."""
 MOST_MEASUREMENTS: Final = 24
 """Measurements of a function that are kept."""
 DIFFERING: Final = 2
@@ -108,6 +114,8 @@ class KnownFunction:
     """Measurements in a row that did not match what was known."""
     own_calls: float = 0.0
     """Calls of the function itself a second."""
+    replicates: int = 0
+    """Measurements that show the group of call paths which the fewest of them show."""
 
     def utility(self, now_ns: int) -> float:
         """How useful another measurement is (Algorithm 3); 1 until it is settled."""
@@ -122,20 +130,45 @@ class KnownFunction:
 
     @property
     def lacks_replicates(self) -> bool:
-        """Whether it was measured, but too seldom to tell how much it varies from one measurement to the next."""
-        return self.settled and 0 < len(self.observed) < REPLICATES
+        """Whether it was measured, but too seldom to tell how much its groups vary from one measurement to the next."""
+        return self.settled and 0 < len(self.observed) < MOST_REPLICATES and self.replicates < REPLICATES
+
+    def count_replicates(self) -> None:
+        """Count the measurements that show the group which the fewest of them show, with enough calls."""
+        groups = [group for group in self.spec.groups if not group.standing] if self.spec else []
+        shown = [0] * len(groups)
+        for observed in self.observed:
+            calls = [0] * len(groups)
+            of_path = [[holds(group.expression, path) for group in groups] for path in observed.paths]
+            for one in observed.observations:
+                for place, histogram in one.paths.items():
+                    number = total(histogram)
+                    calls = [n + number * is_own for n, is_own in zip(calls, of_path[place], strict=True)]
+            for place, group in enumerate(groups):
+                # Consecutive calls resemble each other: these are worth fewer independent ones.
+                worth = calls[place] * group.effective / max(sum(group.counts), 1)
+                shown[place] += worth >= MIN_GROUP_WORTH
+        self.replicates = min(shown, default=len(self.observed))
 
     @property
     def rank(self) -> int:
-        """Place among functions of the same utility: what was begun is completed before something else begins."""
+        """Place among functions of the same utility: what was begun is completed before something else begins.
+
+        A specification without replicates cannot be held against the program, so they come before what is only timed yet.
+        """
         if not self.settled:
-            return 0 if self.rounds or self.level else 2
-        return 1 if self.lacks_replicates else 3
+            return 0 if self.level else 2 if self.rounds else 3
+        return 1 if self.lacks_replicates else 4
 
     @property
     def explained(self) -> int:
         """Groups of call paths that its expressions tell apart."""
         return sum(not group.standing for group in self.spec.groups) if self.spec else 0
+
+    @property
+    def comes_one_way(self) -> bool:
+        """Whether all calls, of which there were many, came by one call path, so that these callers explain nothing."""
+        return self.spec is not None and len(self.spec.paths) == 1 and self.spec.points >= ONE_WAY_CALLS
 
     @property
     def is_pure(self) -> bool:
@@ -213,8 +246,7 @@ class Knowledge:
     ) -> list[str]:
         """Add what was observed of a function in so many seconds, and decide what is to be learnt of it next."""
         name, before = function.name, function.spec
-        total = max(self.stacks.total(), 1)
-        observed = replace(observed, share=self._leaves[name] / total)
+        observed = replace(observed, share=self.share(name))
         if function.is_new_level:
             self._forget(function, len(function.observed))
             function.is_new_level = False
@@ -227,11 +259,12 @@ class Knowledge:
             function.spec = spec
         function.observed.append(observed)
         function.runs.append(measurement.run)
+        function.count_replicates()
         if len(function.observed) > MOST_MEASUREMENTS:
             # Every second one goes, so that the first one tells for how long nothing has changed.
             self.superseded += [(name, run) for run in function.runs[1::2] if run]
             function.observed, function.runs = function.observed[::2], function.runs[::2]
-        calls = sum(int(h.counts.sum()) + h.zeros for one in observed.observations for h in one.paths.values())
+        calls = sum(total(histogram) for one in observed.observations for histogram in one.paths.values())
         function.own_calls = calls / seconds
         news = []
         if function.settled:
@@ -260,13 +293,19 @@ class Knowledge:
         assert function.spec
         if function.spec.stable and function.spec.observations >= 3 and not function.spec.unknown:
             return True
+        if function.level and function.comes_one_way:
+            return True
         return function.rounds >= ENOUGH_ROUNDS or function.spec.points >= ENOUGH_CALLS
 
     def _advance(self, function: KnownFunction) -> list[str]:
         """Go on with the callers of one level more, or settle the function."""
         assert function.spec
         gained = function.explained > max(function.groups, 1)
-        function.fruitless = 0 if gained or not function.level else function.fruitless + 1
+        one_way = bool(function.level) and function.comes_one_way
+        if gained or not function.level:
+            function.fruitless = 0
+        elif not one_way:
+            function.fruitless += 1
         function.groups = max(function.groups, function.explained)
         if not function.spec.borders:
             return self._settle(function, "its durations are of one kind")
@@ -274,13 +313,22 @@ class Knowledge:
             return self._settle(function, "its call paths explain its durations")
         if function.fruitless >= FRUITLESS_LEVELS:
             return self._settle(function, "callers further up explain nothing more")
-        known = set(self.callers(function.name, function.level))
-        above = [one for one in self.callers(function.name, function.level + 1) if one not in known]
-        if function.level >= MOST_LEVELS or not above:
+        # Where one caller was on all call paths, the next level that says anything is one with several.
+        level = self._next_level(function.name, function.level, 2 if one_way else 1)
+        if not level:
             return self._settle(function, "there are no further callers")
-        function.level += 1
+        function.level = level
         function.is_new_level, function.rounds, function.rate = True, 0, 0.0
         return [f"{function.name}: its calls are recorded by call path, callers of level {function.level}"]
+
+    def _next_level(self, name: str, level: int, fewest: int) -> int:
+        """The next level on which samples found so many callers that are not on the levels below; 0 for none."""
+        known = set(self.callers(name, level))
+        for above in range(level + 1, MOST_LEVELS + 1):
+            found = {caller for distance, caller in self._called_by.get(name, {}) if distance == above}
+            if len(found - known - {name}) >= fewest:
+                return above
+        return 0
 
     def _forget(self, function: KnownFunction, count: int) -> None:
         """Drop the oldest measurements of a function."""
@@ -352,8 +400,8 @@ class Knowledge:
             return True
         related = {caller for _, caller in self._called_by.get(one.name, {})}
         back = {caller for _, caller in self._called_by.get(best.name, {})}
-        is_apart = best.name not in related and one.name not in back
-        return not one.level and not one.alone and is_apart and one.utility(now_ns) >= best.utility(now_ns)
+        one_way = best.name not in related and one.name not in back
+        return not one.level and not one.alone and one_way and one.utility(now_ns) >= best.utility(now_ns)
 
     def _request(self, kind: Kind, functions: Iterable[str], callers: Iterable[str], seconds: float) -> Request:
         self._number += 1

@@ -26,6 +26,8 @@ MOST_SCALE: Final = 10
 """The finest scale: buckets 0.07 % wide. A histogram begins there and is downscaled as its range grows."""
 LEVELS: Final = 20
 """Batches are of 1, 2, 4, … 2^19 points."""
+MIN_GROUP_WORTH: Final = 20.0
+"""Independent calls that a group must be worth to be looked at."""
 LOCATION_LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Shares of a group's calls at whose quantiles its durations are specified."""
 UNIT: Final = 1 << MOST_SCALE

@@ -44,8 +44,10 @@ ALLOWED = {
         "mine",
         "listening",
     },
+    "editor": {"errors", "notices", "types", "laws", "check", "report", "api"},
     "cli": {
         "api",
+        "editor",
         "notices",
         "bounds",
         "cluster",

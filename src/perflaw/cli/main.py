@@ -40,6 +40,7 @@ VERBS = {
     "predict": "predict the cost of inputs that were not recorded",
     "report": "write everything as one page for a browser",
     "export": "write recordings as files of other tools",
+    "lsp": "show laws in the editor: a language server",
     "fit": "learn laws from your own numbers: CSV, or results of a benchmark tool",
     "laws": "collect the laws written in source code into a .law file",
     "runs": "list the recordings of an experiment",
@@ -53,7 +54,7 @@ VERBS = {
     "doctor": "say what this machine can measure, and why not",
 }
 
-SMALL_MATRICES = {"annotate", "check", "diff", "predict", "fit"}
+SMALL_MATRICES = {"annotate", "check", "diff", "predict", "fit", "lsp"}
 """Verbs that start no other program and whose matrices are too small for several threads of BLAS."""
 BLAS_THREADS = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}
 """Variables by which a person chooses the number of threads."""

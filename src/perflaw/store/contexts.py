@@ -13,6 +13,7 @@ from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
 from perflaw.types import CPU, TIME, Component, Metric, ProgramCosts, Run
 from perflaw.types.programs import OUTSIDE
+from perflaw.types.recordings import WAITING
 
 
 def costs_of(reader: ContextReader, runs: tuple[Run, ...]) -> ProgramCosts:
@@ -110,10 +111,13 @@ class ContextReader:
         numbers: dict[int, int] = {}
         calls = []
         for row in tables["components"]:
-            number, *_, ended, still_open = row
+            number, name, *_, ended, still_open = row
+            if name == WAITING:  # of suspended generators and coroutines: others have that time, and it is theirs
+                continue
             numbers[number] = self.number(row)
             calls.append((numbers[number], ended + still_open))
-        own = [(numbers[row[0]], row[3]) for row in tables["component_costs"] if row[1] == metric.name]
+        costs = (row for row in tables["component_costs"] if row[1] == metric.name)
+        own = [(numbers[row[0]], row[3]) for row in costs if row[0] in numbers]
         if counted := read_counted(recording, metric):
             for function, caller, cost in zip(counted.component, counted.caller_component, counted.cost, strict=True):
                 own += [(numbers[function], cost), (numbers[caller], -cost)] if cost else []

@@ -5,9 +5,12 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from perflaw.report.documents import check_document, diff_document
-from perflaw.report.verdicts import github, law_verdicts_text, ratio_text, sarif
+from perflaw.report.reviews import github, markdown, sarif
+from perflaw.report.tables import printable
+from perflaw.report.verdicts import law_verdicts_text, ratio_text
 from perflaw.types import TIME, Change, CheckVerdict, Component, DiffVerdict
 from perflaw.types.documents import dumps
 
@@ -54,6 +57,27 @@ def test_any_name_stays_one_entry(name, outcome, file, message):
     [result] = log["runs"][0]["results"]
     assert (result["kind"] == "fail") == (outcome == "violated")
     assert json.loads(dumps(of(one)))["verdicts"][0]["component"] == name
+
+
+@given(st.lists(st.text(min_size=1, max_size=30).map(str.strip).filter(bool), min_size=1, max_size=3))
+def test_a_comment_has_a_row_for_each_violation_whatever_the_names(names):
+    document = of(*(verdict(name, file="/src/a b.py") for name in names), verdict("other", "inconclusive"))
+    tokens = MarkdownIt().enable("table").parse(markdown(document, "/src"))
+    cells = [tokens[place + 1].content for place, token in enumerate(tokens) if token.type == "td_open"]
+    assert len(cells) == 3 * len(names)
+    shown = ["".join(part.content for part in token.children) for token in tokens if token.content in cells[::3]]
+    assert shown == [printable(f"{name}(docs)") for name in names]
+    assert "<summary>1 inconclusive</summary>" in markdown(document)
+
+
+def test_a_comment_on_a_diff_says_what_is_worse_and_what_is_better():
+    old = Component("app.f", "/src/app.py", 3)
+    worse = DiffVerdict(old, TIME, "", "violated", 1e-6, 5.6, 5.1, 6.2)
+    better = DiffVerdict(Component("app.g"), TIME, "", "holds", 1e-6, 0.5, 0.4, 0.6, better=True)
+    text = markdown(diff_document([worse, better]), "/src")
+    assert "1 worse · 1 not worse · 1 better" in text
+    assert "| app.f | app.py:3 | time 5.6x (5.1–6.2) the old cost |" in text
+    assert "| app.g |  | time 0.50x (0.40–0.60) the old cost |" in text
 
 
 def test_files_are_told_relative_to_the_root():

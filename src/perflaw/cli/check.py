@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from perflaw.api.mining import is_specification, read_specs
-from perflaw.api.reading import write_text
 from perflaw.cli.options import experiment_option, json_option
+from perflaw.cli.reviews import review_options, write_reviews
 from perflaw.errors import UsageError
 from perflaw.types.documents import Document
 
@@ -25,6 +24,8 @@ class Outputs:
 
     sarif: str | None
     """Path of the SARIF file, if one is written."""
+    markdown: str | None
+    """Path of the comment in Markdown, if one is written."""
     github: bool
     """Also print GitHub's workflow commands."""
     all: bool
@@ -44,8 +45,7 @@ class Outputs:
               help="For specifications: ignore smaller differences of shares.")  # fmt: skip
 @click.option("--absolute", is_flag=True, help="For specifications: compare times without adjusting to this machine.")
 @click.option("--single-run", is_flag=True, help="A single run may violate a law.")
-@click.option("--sarif", metavar="FILE", help="Write the verdicts as SARIF 2.1.0.")
-@click.option("--github", is_flag=True, help="Also print GitHub's workflow commands.")
+@review_options
 @click.option("--all", "every", is_flag=True, help="Also list functions whose law holds.")
 @click.option("--attach", "pid", type=int, metavar="PID", help="For specifications: measure this running process.")
 @click.option("--watch", is_flag=True, help="With --attach: go on until Ctrl-C, and tell each violation at once.")
@@ -67,6 +67,7 @@ def command(
     absolute: bool,
     single_run: bool,
     sarif: str | None,
+    markdown: str | None,
     github: bool,
     every: bool,
     pid: int | None,
@@ -96,7 +97,7 @@ def command(
         raise UsageError(f"{runs[0] if runs else laws} with --attach", why, f"perflaw check SPEC.yaml --attach {pid}")
 
     run_ids = tuple(map(run_id, runs))
-    outputs = Outputs(sarif, github, every, as_json)
+    outputs = Outputs(sarif, markdown, github, every, as_json)
     if is_specification(laws):
         from perflaw.check.spec_calls import SpecOptions
 
@@ -138,14 +139,8 @@ def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: S
 
 def _report(document: Document, text: str, outputs: Outputs) -> int:
     """Print and write the verdicts in every form that was asked for; gives the exit status."""
-    from perflaw import __version__
-    from perflaw.report.verdicts import github, sarif
     from perflaw.types.documents import dumps
 
-    if outputs.sarif:
-        sarif_text = dumps(sarif(document, __version__, str(Path.cwd()))) + "\n"
-        write_text(outputs.sarif, sarif_text, "--sarif another/file")
     click.echo(dumps(document) + "\n" if outputs.json else text, nl=False)
-    if outputs.github:
-        click.echo(github(document), nl=False, err=outputs.json)
+    write_reviews(document, outputs.sarif, outputs.markdown, outputs.github, err=outputs.json)
     return int(any(verdict["verdict"] == "violated" for verdict in document["verdicts"]))

@@ -11,6 +11,7 @@ from perflaw.api.laws import load_laws
 from perflaw.api.mining import is_specification, read_specs
 from perflaw.cli.options import json_option, print_document
 from perflaw.cli.progress import note
+from perflaw.cli.reviews import review_options, write_reviews
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,13 +26,22 @@ if TYPE_CHECKING:
               help="Rate of false alarms among the reported changes.")  # fmt: skip
 @click.option("--min-effect", default=1.1, show_default=True, type=click.FloatRange(1.0, 1000.0),
               help="Ignore changes by a smaller factor.")  # fmt: skip
-@click.option("--github", "as_github", is_flag=True, help="Also print GitHub's workflow commands.")
+@review_options
 @click.option("--all", "every", is_flag=True, help="Also list functions that did not change.")
 @json_option
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
 def command(
-    metric: str, alpha: float, min_effect: float, as_github: bool, every: bool, as_json: bool, old: str, new: str
+    metric: str,
+    alpha: float,
+    min_effect: float,
+    sarif: str | None,
+    markdown: str | None,
+    github: bool,
+    every: bool,
+    as_json: bool,
+    old: str,
+    new: str,
 ) -> int:
     """Show what changed from OLD to NEW. Each is a .law file, its JSON twin, or an experiment.
 
@@ -43,7 +53,7 @@ def command(
     from perflaw.check.judge import CheckOptions
     from perflaw.learn.series.series import without_garbage_collection
     from perflaw.report.documents import diff_document
-    from perflaw.report.verdicts import github, law_verdicts_text
+    from perflaw.report.verdicts import law_verdicts_text
 
     if is_specification(old) or is_specification(new):
         verdicts = _diff_specs(old, new, alpha, min_effect)
@@ -59,8 +69,7 @@ def command(
         print_document(document)
     else:
         click.echo(law_verdicts_text(document, sys.stdout.isatty(), every), nl=False)
-    if as_github:
-        click.echo(github(document), nl=False, err=as_json)
+    write_reviews(document, sarif, markdown, github, err=as_json)
     return int(any(verdict.verdict == "violated" for verdict in verdicts))
 
 

@@ -1,8 +1,5 @@
 """Verdicts as lines that a person reads in 80 columns: on laws (``check``, ``diff``) and on specifications.
 
-Services that show verdicts beside the code get them as SARIF 2.1.0 (OASIS) and as GitHub's workflow commands. Each of
-these renders the JSON document of the verb.
-
 The page shows the JSON document of ``check`` or ``diff`` too, from any file that is handed in: so every value of it is
 checked, and a value of the wrong kind counts as missing.
 """
@@ -13,9 +10,7 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Any, get_args
-from urllib.parse import quote
 
 from perflaw.errors import DataError
 from perflaw.laws.errors import LawSyntaxError
@@ -192,93 +187,15 @@ def _shifted(share: float, difference: float) -> float:
     return min(max(share + difference, 0.0), 1.0)
 
 
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_SARIF_LEVELS: dict[Outcome, tuple[str, str]] = {
-    "violated": ("fail", "error"),
-    "inconclusive": ("review", "none"),
-    "out of scope": ("notApplicable", "none"),
-    "holds": ("pass", "none"),
-}
-"""Kind and level of a result in SARIF."""
-_GITHUB_LEVELS: dict[Outcome, str] = {"violated": "error", "out of scope": "warning"}
-_RULE = "law-violated"
-
-
-def sarif(document: Document, version: str, root: str = "") -> Document:
-    """The SARIF log of one run; paths below ``root`` are relative to it, as code-scanning services want them."""
-    rule = {
-        "id": _RULE,
-        "name": "LawViolated",
-        "shortDescription": {"text": "A function does not cost what its law says."},
-        "fullDescription": {
-            "text": "New recordings contradict the law of this function's cost beyond the minimum effect."
-        },
-        "defaultConfiguration": {"level": "error"},
-    }
-    driver = {"name": "perflaw", "version": version, "semanticVersion": version, "rules": [rule]}
-    results = []
-    for verdict in document["verdicts"]:
-        kind, level = _SARIF_LEVELS[verdict["verdict"]]
-        name = verdict["component"]
-        location: Document = {"logicalLocations": [{"fullyQualifiedName": name, "kind": "function"}]}
-        if verdict["file"]:
-            # The file relative to root where it lies below it, else its whole path.
-            path = PurePath(verdict["file"])
-            if root and path.is_relative_to(root):
-                artifact = {
-                    "uri": quote(path.relative_to(root).as_posix(), errors="surrogateescape"),
-                    "uriBaseId": "SRCROOT",
-                }
-            else:
-                artifact = {
-                    "uri": ("file://" if path.is_absolute() else "") + quote(path.as_posix(), errors="surrogateescape")
-                }
-            location["physicalLocation"] = {
-                "artifactLocation": artifact,
-                "region": {"startLine": max(verdict["line"], 1)},
-            }
-        results.append(
-            {
-                "ruleId": _RULE,
-                "ruleIndex": 0,
-                "kind": kind,
-                "level": level,
-                "message": {"text": printable(describe(verdict))},
-                "partialFingerprints": {"component/v1": f"{name}.{verdict['metric']}"},
-                "properties": {key: verdict[key] for key in ("p", "effect", "effect_low", "effect_high")},
-                "locations": [location],
-            }
-        )
-    run: Document = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    if root:
-        run["originalUriBaseIds"] = {"SRCROOT": {"uri": f"file://{quote(root.rstrip('/'))}/"}}
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def github(document: Document) -> str:
-    """Workflow commands, a line a verdict that is not fine: ``::error file=…,line=…,title=…::…``."""
-    lines = []
-    for verdict in document["verdicts"]:
-        if level := _GITHUB_LEVELS.get(verdict["verdict"]):
-            file, line = verdict["file"], max(verdict["line"], 1)
-            place = f"file={_property(file)},line={line}," if file else ""
-            title = f"title={_property('perflaw: ' + verdict['verdict'])}"
-            lines.append(f"::{level} {place}{title}::{_message(describe(verdict))}\n")
-    return "".join(lines)
-
-
-def _message(text: str) -> str:
-    return printable(text).replace("%", "%25")
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
+def words_of(schema: str) -> Mapping[Outcome, str]:
+    """What the verdicts of a document are called, by its schema; the gravest first."""
+    return _WORDS[_SCHEMAS[schema]]
 
 
 _SCHEMAS = {"perflaw.check/1": "check", "perflaw.diff/1": "diff"}
 _TITLES = {"check": "The laws held against new recordings", "diff": "What changed from the old laws to the new ones"}
 _EFFECTS = {"check": "cost over what the law says", "diff": "new cost over old"}
-_WORDS: Mapping[str, Mapping[str, str]] = {
+_WORDS: Mapping[str, Mapping[Outcome, str]] = {
     "check": {verdict: verdict for verdict in GRAVITY},
     "diff": {
         "violated": "worse",

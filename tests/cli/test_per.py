@@ -131,7 +131,7 @@ def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: 
 
     text = perflaw("annotate", "--metric", "events").stdout
     assert "events in a call of order" in text
-    at = perflaw("annotate", "--metric", "events", "--at", f"{items}=1000", "--json").stdout
+    at = perflaw("annotate", "--metric", "events", "--at", f"{items}=1000", "--json", "-o", "order.law").stdout
     document = json.loads(at)
     assert document["program"]["per"] == "service.order"
     by_name = {one["component"]: one for one in document["annotations"]}
@@ -140,7 +140,6 @@ def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: 
     assert by_name["service.order"]["share"] == 1.0
     assert "uvicorn.server.Server.serve" not in by_name
     # Other features follow from the number of items, as the length of the body does: the point says which is asked for.
-    perflaw("annotate", "--metric", "events", "--at", f"{items}=1000", "-o", "order.law")
     predicted = perflaw("predict", "order.law", f"{items}=1000").stdout
     assert "service.order" in predicted
     assert "one new call of order" in predicted

@@ -122,13 +122,13 @@ def variance_views(
     """
     from perflaw.learn.variance.analyse import compare, survey
     from perflaw.report.variance.page import Since, VarianceView
-    from perflaw.store.call_trees import read_call_tree
+    from perflaw.store.call_trees import read_call_tree, read_call_trees
     from perflaw.store.evidence import find_metric
 
     known = [{one.name for one in recording.run.metrics} for recording in recordings]
     recorded = [name for name in _SIDE_BY_SIDE if all(name in names for names in known)]
-    metrics = dict.fromkeys([metric, *recorded])
-    surveys = [survey(read_call_tree(recordings, find_metric(recordings, name)), options) for name in metrics]
+    metrics = [find_metric(recordings, name) for name in dict.fromkeys([metric, *recorded])]
+    surveys = [survey(tree, options) for tree in read_call_trees(recordings, metrics)]
     before = read_recordings(against) if against is not None else []
     measured_before = [{one.name for one in recording.run.metrics} for recording in before]
     first = [asked] if asked else []

@@ -24,6 +24,12 @@ MIN_NOISE_NS: Final = 100
 
 def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
     """The tree of all recordings together. StoreError where a table is missing or damaged."""
+    [tree] = read_call_trees(recordings, [metric])
+    return tree
+
+
+def read_call_trees(recordings: Sequence[Recording], asked: Sequence[Metric]) -> list[CallTree]:
+    """The trees of all recordings together in some metrics. StoreError where a table is missing or damaged."""
     tables = merge([recording.tables() for recording in recordings])
     metrics = {known.name: known for recording in recordings for known in recording.run.metrics}
     noise = max(
@@ -44,13 +50,13 @@ def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
     if incomplete:
         notes.append(f"{incomplete} of {len(lost)} runs did not end normally: they hold what had completed")
     with_marks = all("off" in recording.run.words for recording in recordings)
-    tree = call_tree(tables, metric, metrics, tuple(notes), noise, with_marks)
+    trees = [call_tree(tables, metric, metrics, tuple(notes), noise, with_marks) for metric in asked]
     machines = [recording.run.machine for recording in recordings]
     watched = [machine.losses for machine in machines if machine is not None and machine.losses is not None]
     if len(watched) < sum(machine is not None for machine in machines) or not watched:
-        return tree
-    losses = chain.from_iterable(one.losses_ns for one in watched)
-    return replace(tree, losses=MachineLosses(sum(one.watched_ns for one in watched), tuple(losses)))
+        return trees
+    losses = tuple(chain.from_iterable(one.losses_ns for one in watched))
+    return [replace(tree, losses=MachineLosses(sum(one.watched_ns for one in watched), losses)) for tree in trees]
 
 
 def call_tree(

@@ -48,6 +48,8 @@ MIN_WEIGHT: Final = 0.003
 """Least weight of a form that is left open, relative to that of the chosen one."""
 TESTED_OPEN: Final = 0.25
 """A dependence is left open as if it were one of so many tests, as a power of their number."""
+EQUAL: Final = 1e-12
+"""Relative difference up to which unit costs are the same but for rounding."""
 MIN_RUNS: Final = 4
 """Fewer runs with a cost give a constant."""
 MIN_TREND: Final = 3
@@ -223,7 +225,11 @@ class _Fits:
         unit = self.unit / np.exp(speed)
         everything = np.arange(self.runs.size)
         scatter = self._scatter(unit)
-        fits = self._fitted(self.smooth, unit, everything)
+        # What costs the same in all runs, as one event a call, depends on nothing.
+        least, most = (np.where(self.used, unit, other).T for other in (np.inf, -np.inf))
+        differs = most.max(axis=0) > least.min(axis=0) * (1.0 + EQUAL)
+        varying = np.flatnonzero(differs & (self.runs >= MIN_RUNS))
+        fits = self._fitted(self.smooth[:1], unit, everything) + self._fitted(self.smooth[1:], unit, varying)
         self.forms = list(self.smooth)
         self._choose(fits, scatter)
         misfit = np.take_along_axis(self.error, self.chosen[None], axis=0)[0] > MISFIT

@@ -79,7 +79,7 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
         tuple(sources),
         budget(tree, parts, sampled, sources),
         tuple(contexts),
-        _exemplars(tree, sampled),
+        _exemplars(tree, component, sampled),
         tuple(missed_deadline(each, measured, costs) for each in deadlines) if costs else (),
         tuple(exceeded_deadline(each, measured, costs) for each in options.probabilities) if costs else (),
         latency=latency[0] if latency else None,
@@ -185,7 +185,7 @@ MAX_RANDOM: Final = 4
 _SEED: Final = 1
 
 
-def _exemplars(tree: Tree, sampled: SampledInvocations | None) -> tuple[Exemplar, ...]:
+def _exemplars(tree: Tree, component: int, sampled: SampledInvocations | None) -> tuple[Exemplar, ...]:
     """The slowest invocations, the slowest first, then some of the uniform sample."""
     if sampled is None:
         return ()
@@ -193,13 +193,14 @@ def _exemplars(tree: Tree, sampled: SampledInvocations | None) -> tuple[Exemplar
     others = np.setdiff1d(sampled.places[sampled.samples.uniform[sampled.places]], worst)
     drawn = np.random.default_rng(_SEED).choice(others, min(MAX_RANDOM, len(others)), replace=False)
     samples, exemplars = sampled.samples, []
-    for number, place in enumerate((*worst.tolist(), *sorted(drawn.tolist()))):
+    places = [*worst.tolist(), *sorted(drawn.tolist())]
+    features = {name: column[places].tolist() for name, column in tree.features.get(component, {}).items()}
+    for number, place in enumerate(places):
         callees = []
         for row in np.flatnonzero(samples.of == place).tolist():
             node, k, y = int(samples.callee[row]), int(samples.k[row]), float(samples.y[row])
-            component = tree.call_tree.components[tree.component[node]] if node >= 0 else None
-            callees.append(Callee(component, tree.line[node] if node >= 0 else 0, k, y))
-        features = {name: float(column[place]) for name, column in sorted(samples.features.items())}
+            called = tree.call_tree.components[tree.component[node]] if node >= 0 else None
+            callees.append(Callee(called, tree.line[node] if node >= 0 else 0, k, y))
         exemplars.append(
             Exemplar(
                 "worst" if number < len(worst) else "random",
@@ -211,7 +212,7 @@ def _exemplars(tree: Tree, sampled: SampledInvocations | None) -> tuple[Exemplar
                 float(samples.cpu[place]),
                 tree.steps(tree.path(int(samples.node[place]))),
                 tuple(sorted(callees, key=lambda callee: -callee.y)),
-                {name: value for name, value in features.items() if not np.isnan(value)},
+                {name: values[number] for name, values in features.items() if not np.isnan(values[number])},
             )
         )
     return tuple(exemplars)
@@ -245,8 +246,9 @@ def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver,
     sampled = sampled_invocations(tree, heads)
     if sampled is None or not sampled.has_callee_costs:
         return ()
+    columns = tree.features.get(tree.component[heads[0]], {})
     read = np.zeros(len(sampled), np.bool_)
-    for values in sampled.samples.features.values():
+    for values in columns.values():
         read |= ~np.isnan(values[sampled.places])
     rows = np.flatnonzero(read)
     if len(rows) < MIN_ROWS:
@@ -256,7 +258,7 @@ def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver,
         rows = np.unique(np.concatenate([rows[-MAX_SLOWEST:], rows[spread]]))
 
     features = {}  # those that were read in (nearly) all rows and vary; the median stands for missing values
-    for name, values in sampled.samples.features.items():
+    for name, values in columns.items():
         mine = values[sampled.places][rows]
         read = ~np.isnan(mine)
         if read.mean() >= MIN_READ and len(np.unique(mine[read])) > 1:

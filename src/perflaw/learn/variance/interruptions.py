@@ -139,6 +139,8 @@ def _is_unlike(tree: CallTree, place: int, others: NDArray[np.intp]) -> bool:
     assert tree.samples is not None
     others = others[others != place]
     for values in tree.samples.features.values():
+        if np.isnan(values[place]):
+            continue
         read = values[others][~np.isnan(values[others])]
         if len(read) and (values[place] > read.max() or values[place] < read.min()):
             return True

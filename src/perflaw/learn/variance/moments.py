@@ -143,8 +143,16 @@ def quantile(x: Floats, weight: Floats, p: float) -> float:
     >>> quantile(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0]), 0.5)
     2.0
     """
-    total = np.cumsum(weight)
-    return float(x[min(int(np.searchsorted(total, p * total[-1] * (1 - 1e-12))), len(x) - 1)])
+    return float(x[quantile_place(np.cumsum(weight), p)])
+
+
+def quantile_place(up_to: Floats, p: float) -> NDArray[np.intp]:
+    """Place (...) of the first of some sorted values that has the fraction ``p`` of all weight up to it.
+
+    ``up_to`` (..., n) is the weight up to each value, its own included.
+    """
+    reached = up_to >= p * up_to[..., -1:] * (1 - 1e-12)
+    return np.asarray(reached.argmax(axis=-1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

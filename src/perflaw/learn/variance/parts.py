@@ -102,6 +102,8 @@ def _covariance(
 
 REPLICATES: Final = 200
 """Number of bootstrap samples behind an interval."""
+MAX_DRAWN: Final = 1 << 19
+"""Invocations that are drawn at once."""
 _SEED: Final = 20090726
 
 
@@ -124,7 +126,9 @@ class SampledInvocations:
     @property
     def callee_rows(self) -> NDArray[np.bool_]:
         """(C,) whether each row of the samples' callees belongs to these invocations."""
-        return np.isin(self.samples.of, self.places)
+        mine = np.zeros(len(self.samples.x), np.bool_)
+        mine[self.places] = True
+        return mine[self.samples.of]
 
     @property
     def has_callee_costs(self) -> bool:
@@ -165,20 +169,27 @@ def parts_matrix(tree: Tree, sampled: SampledInvocations, keys: Sequence[Key], v
 
 
 def resampled_weights(sampled: SampledInvocations) -> Iterator[Floats]:
-    """Weights (n,) of bootstrap samples: invocations are drawn again within their strata, as the sample was."""
+    """Weights (b, n) of bootstrap samples: invocations are drawn again within their strata, as the sample was.
+
+    They come in blocks of so many samples as are drawn at once in bounded memory.
+    """
     rng = np.random.default_rng(_SEED)
     stratum = sampled.samples.stratum[sampled.places]
     groups = [np.flatnonzero(stratum == value) for value in np.unique(stratum)]
-    for _ in range(REPLICATES):
-        counts = np.empty(len(sampled))
+    at_once = max(1, MAX_DRAWN // len(sampled))
+    for first in range(0, REPLICATES, at_once):
+        samples = min(at_once, REPLICATES - first)
+        counts = np.empty((samples, len(sampled)))
         for group in groups:
-            counts[group] = np.bincount(rng.integers(len(group), size=len(group)), minlength=len(group))
+            drawn = rng.integers(len(group), size=(samples, len(group)))
+            drawn += np.arange(samples)[:, None] * len(group)
+            counts[:, group] = np.bincount(drawn.reshape(-1), minlength=drawn.size).reshape(drawn.shape)
         yield sampled.weight * counts
 
 
-def bootstrap_interval(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """The confidence interval from bootstrap values; None if less than half of them are finite."""
-    finite = [value for value in values if np.isfinite(value)]
+def bootstrap_interval(values: Floats) -> tuple[float | None, float | None]:
+    """The confidence interval from bootstrap values (b,); None if less than half of them are finite."""
+    finite = values[np.isfinite(values)]
     if len(finite) < REPLICATES // 2:
         return None, None
     low, high = np.quantile(finite, [LOW, HIGH])
@@ -237,7 +248,7 @@ def off_cpu_share(tree: Tree, heads: Sequence[int], stats: Mapping[str, Stats], 
         return None
     sampled = sampled_invocations(tree, heads)
     if sampled is not None and len(sampled) >= options.least:
-        share = _share(sampled.weight, sampled.x, sampled.samples.cpu[sampled.places])
+        share = float(_share(sampled.weight, sampled.x, sampled.samples.cpu[sampled.places]))
         if np.isfinite(share):
             return share
     cpu, time = stats.get(CPU.name), stats[TIME.name]
@@ -259,8 +270,8 @@ def off_cpu_reasons(tree: Tree, heads: Sequence[int]) -> dict[str, float]:
         spent = np.minimum(values[places], off - known)
         known += spent
         if mark == QUEUED or spent.any():
-            found[mark] = _share(sampled.weight, sampled.x, sampled.x - spent)
-    found[OTHER_WAITING] = _share(sampled.weight, sampled.x, sampled.x - (off - known))
+            found[mark] = float(_share(sampled.weight, sampled.x, sampled.x - spent))
+    found[OTHER_WAITING] = float(_share(sampled.weight, sampled.x, sampled.x - (off - known)))
     return found if all(np.isfinite(share) for share in found.values()) else {}
 
 
@@ -270,12 +281,15 @@ def off_cpu_interval(tree: Tree, heads: Sequence[int]) -> tuple[float | None, fl
     if sampled is None:
         return None, None
     cpu = sampled.samples.cpu[sampled.places]
-    return bootstrap_interval([_share(weight, sampled.x, cpu) for weight in resampled_weights(sampled)])
+    shares = [_share(weight, sampled.x, cpu) for weight in resampled_weights(sampled)]
+    return bootstrap_interval(np.concatenate(shares))
 
 
-def _share(weight: Floats, time: Floats, cpu: Floats) -> float:
-    """Cov(time − cpu, time)/Var(time) of weighted samples (n,); NaN if the time does not vary."""
-    total = weight.sum()
-    deviation = time - weight @ time / total
-    variance = weight @ (deviation * deviation)
-    return float(weight @ ((time - cpu) * deviation) / variance) if variance > 0 else float("nan")
+def _share(weight: Floats, time: Floats, cpu: Floats) -> Floats:
+    """Cov(time − cpu, time)/Var(time) of samples (n,) by weights (..., n); NaN if the time does not vary."""
+    deviation = time - np.asarray(weight @ time / weight.sum(axis=-1))[..., None]
+    weighted = weight * deviation
+    variance = np.asarray((weighted * deviation).sum(axis=-1))
+    shares = np.full(variance.shape, np.nan)
+    np.divide(weighted @ (time - cpu), variance, out=shares, where=variance > 0)
+    return shares

@@ -8,9 +8,10 @@ from math import sqrt
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perflaw.confidence import HIGH, LOW, normal_quantile
-from perflaw.learn.variance.moments import Floats, Stats, bucket_middle, quantile
+from perflaw.learn.variance.moments import Floats, Stats, bucket_middle, quantile, quantile_place
 from perflaw.learn.variance.parts import (
     OWN,
     REST,
@@ -46,8 +47,9 @@ def budget(tree: Tree, parts: Parts, sampled: SampledInvocations | None, sources
     """
     if sampled is None or parts.total.spread <= 0:
         return None
-    groups = _tail_and_middle(sampled.x, sampled.weight)
-    tail, median = (float(mean) for mean in _group_means(groups, sampled.weight, sampled.x))
+    weight = sampled.weight[None]
+    groups = _tail_and_middle(sampled.x, weight)
+    tail, median = (float(_means(group, weight, sampled.x[:, None])[0, 0]) for group in groups)
     if not tail > median:
         return None
     if sampled.has_callee_costs:
@@ -67,35 +69,36 @@ def budget(tree: Tree, parts: Parts, sampled: SampledInvocations | None, sources
     for name in PARTS_OF_TIME if tree.call_tree.metric.name in (TIME.name, CPU.name) else ():
         cost = sampled.samples.costs.get(name)
         if cost is not None:
-            slow, middling = _group_means(groups, sampled.weight, cost[sampled.places])
-            further[name] = float(slow - middling) / (tail - median)
+            slow, middling = (float(_means(group, weight, cost[sampled.places, None])[0, 0]) for group in groups)
+            further[name] = (slow - middling) / (tail - median)
     p99, p50 = (quantile(sampled.x, sampled.weight, p) for p in (TAIL_QUANTILE, 0.5))
-    slow_samples = int(np.count_nonzero(sampled.weight[groups[0]]))
+    slow_samples = int(np.count_nonzero(sampled.weight[groups[0][0]]))
     return Budget(tail, median, p99, p50, slow_samples, tuple(rows), further)
 
 
-def _tail_and_middle(x: Floats, weight: Floats) -> tuple[slice, slice]:
-    """The slow invocations and those near the median, as ranges of the sorted costs (n,).
+def _tail_and_middle(x: Floats, weight: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether each of the sorted costs (n,) is slow, and whether it is near the median, by weights (b, n): (b, n).
 
     Many invocations may cost exactly as much as the 99th percentile. They are slow with those beyond it where the group is
     then nearer to a hundredth of all; else those beyond it are slow alone.
     """
-    tail, low, high = (quantile(x, weight, p) for p in (TAIL_QUANTILE, *MEDIAN_RANGE))
-    near = slice(int(np.searchsorted(x, low)), int(np.searchsorted(x, high, side="right")))
-    first, beyond = int(np.searchsorted(x, tail)), int(np.searchsorted(x, tail, side="right"))
-    with_ties, without = float(weight[first:].sum()), float(weight[beyond:].sum())
-    wanted = (1 - TAIL_QUANTILE) * float(weight.sum())
-    return slice(beyond if with_ties * without > wanted * wanted else first, len(x)), near
+    up_to = np.cumsum(weight, axis=1)
+    every = up_to[:, -1]
+    tail, low, high = (x[quantile_place(up_to, p)] for p in (TAIL_QUANTILE, *MEDIAN_RANGE))
+    below = np.concatenate([np.zeros((len(weight), 1)), up_to], axis=1)
+    first, beyond = np.searchsorted(x, tail), np.searchsorted(x, tail, side="right")
+    rows = np.arange(len(weight))
+    with_ties, without = every - below[rows, first], every - below[rows, beyond]
+    wanted = (1 - TAIL_QUANTILE) * every
+    first = np.where(with_ties * without > wanted * wanted, beyond, first)
+    return np.arange(len(x)) >= first[:, None], (low[:, None] <= x) & (x <= high[:, None])
 
 
-def _group_means(groups: tuple[slice, slice], weight: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Weighted means of ``values`` (n,) or (n, k) in the tail and near the median; NaN without weight."""
-
-    def mean(group: slice) -> Floats:
-        total = weight[group].sum()
-        return np.asarray(weight[group] @ values[group] / total if total else np.full(values.shape[1:], np.nan))
-
-    return mean(groups[0]), mean(groups[1])
+def _means(group: NDArray[np.bool_], weight: Floats, values: Floats) -> Floats:
+    """Weighted means of values (n, k) over groups (b, n) of invocations, (b, k); NaN without weight."""
+    mine = np.where(group, weight, 0.0)
+    total = mine.sum(axis=1)[:, None]
+    return np.asarray(mine @ values / np.where(total > 0, total, np.nan))
 
 
 def _sampled_rows(tree: Tree, parts: Parts, sampled: SampledInvocations) -> list[BudgetRow]:
@@ -106,27 +109,26 @@ def _sampled_rows(tree: Tree, parts: Parts, sampled: SampledInvocations) -> list
     samples, rows = sampled.samples, sampled.callee_rows
     keys = (*parts.keys, REST) if (samples.callee[rows] == OTHER).any() else parts.keys
     matrix = parts_matrix(tree, sampled, keys, np.nan_to_num(samples.y), sampled.x)
-    groups = _tail_and_middle(sampled.x, sampled.weight)
-    tail, median = _group_means(groups, sampled.weight, matrix)
+    groups = _tail_and_middle(sampled.x, sampled.weight[None])
+    tail, median = (_means(group, sampled.weight[None], matrix)[0] for group in groups)
     whole = float((tail - median).sum())
-
-    def shares(weight: Floats) -> Floats:
-        slow, near = _group_means(_tail_and_middle(sampled.x, weight), weight, matrix)
-        total = (slow - near).sum()
-        return (slow - near) / total if total > 0 else np.full(len(slow), np.nan)
-
-    drawn = np.array([shares(weight) for weight in resampled_weights(sampled)])
+    blocks = []
+    for weight in resampled_weights(sampled):
+        slow, near = (_means(group, weight, matrix) for group in _tail_and_middle(sampled.x, weight))
+        total = (slow - near).sum(axis=1, keepdims=True)
+        blocks.append((slow - near) / np.where(total > 0, total, np.nan))
+    drawn = np.concatenate(blocks)
     cpu = samples.cpu[sampled.places]
     waiting: Floats | None = None
     if tree.call_tree.metric.name == TIME.name and not np.isnan(cpu).any() and not np.isnan(samples.y_cpu[rows]).any():
         off_cpu = parts_matrix(tree, sampled, keys, np.nan_to_num(samples.y - samples.y_cpu), sampled.x - cpu)
-        slow, near = _group_means(groups, sampled.weight, off_cpu)
+        slow, near = (_means(group, sampled.weight[None], off_cpu)[0] for group in groups)
         waiting = slow - near
     result = []
     for place, key in enumerate(keys):
         share = float(tail[place] - median[place]) / whole
         wait = None if waiting is None else float(waiting[place]) / whole
-        interval = bootstrap_interval(drawn[:, place].tolist())
+        interval = bootstrap_interval(drawn[:, place])
         result.append(_row(tree, parts, key, (float(tail[place]), float(median[place]), share, *interval, wait)))
     return result
 

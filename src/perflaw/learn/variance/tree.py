@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -105,6 +106,18 @@ class Tree:
             )
         for place, node in enumerate(order):
             self.rank[node] = place
+
+    @cached_property
+    def features(self) -> Mapping[int, Mapping[str, Floats]]:
+        """Function by its number → feature → (S,) values, for all that was read in any of its sampled invocations."""
+        found: dict[int, dict[str, Floats]] = {}
+        samples = self.call_tree.samples
+        if samples is not None:
+            component = self.call_tree.component[samples.node]
+            for name, values in sorted(samples.features.items()):
+                for one in np.unique(component[~np.isnan(values)]).tolist():
+                    found.setdefault(one, {})[name] = values
+        return found
 
     def key(self, node: int) -> tuple[int, int]:
         """Call site and function, which distinguish a node from others below the same parent."""

@@ -3,7 +3,8 @@
 The program (tests/programs/busy.cc) has three threads that recurse, throw and jump, and checks every result itself. Each cycle
 attaches, records for a tenth of a second and detaches. Then one recording stays while the jumps of four functions are written
 and taken back, CHANGES times each. No result may be wrong, all cycles have to succeed, the program has to be as fast
-afterwards as before within 1 %, and its threads may be stopped for 20 ms at most each time.
+afterwards as before within 1 %, its memory after the last cycle as after the tenth within 100 kB, and its threads may be stopped
+for 20 ms at most each time.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ PROGRAM = Path(__file__).parents[1] / "tests" / "programs" / "busy.cc"
 STOP_MS, SLOWER = 20.0, 0.01
 FUNCTIONS = ("fibonacci", "catcher", "lander", "floating")
 SAMPLE_S, SAMPLES = 0.25, 40
+WARM, RISE_KB = 10, 100.0
 
 
 class Busy:
@@ -85,8 +87,9 @@ def main(cycles: int = 100, changes: int = 3000) -> None:
         print(f"attached and detached: {len(stops)} of {cycles}")
         words = bars.check("stopped for, median", statistics.median(stops), STOP_MS)
         print(f"stopped for: median {statistics.median(stops):.1f} ms, at most {max(stops):.1f} ms  {words}")
-        rise = (memory[-1] - memory[len(memory) // 5]) / max(len(memory) * 4 / 5, 1) * 1000
-        print(f"memory: {rise:+.0f} kB a cycle")
+        rise = (memory[-1] - memory[min(WARM, len(memory)) - 1]) * 1024
+        words = bars.check("memory, kB", rise, RISE_KB)
+        print(f"memory: {rise:+.0f} kB from cycle {min(WARM, len(memory))} to cycle {len(memory)}  {words}")
         words = bars.check("slower afterwards", before / after - 1, SLOWER)
         print(f"slower afterwards by {before / after - 1:.1%}  {words}")
         toggle(busy, folder, changes, bars)

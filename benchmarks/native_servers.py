@@ -28,7 +28,7 @@ from pathlib import Path
 from redis_server import free_port
 from shared import Bars
 
-from perflaw.record.attach.patching import left_behind
+from perflaw.record.attach.directory import left_behind
 from perflaw.record.attach.process import mapped_files
 from perflaw.record.compiled.inject.tables import counted_reasons, module_patches
 from perflaw.store.experiment import open_experiment

@@ -110,7 +110,9 @@ static BranchTable *ask(const void *function, int32_t function_number) {
     const void *base;
     const char *name = loaded_file(function, &base, buffer, sizeof buffer);
     snprintf(text, sizeof text, "branches %llx %s", (unsigned long long)((const char *)function - (const char *)base), name);
-    BranchTable *table = base ? read_table(question_ask(text), base) : NULL;
+    Answer answer = base ? question_ask(text) : (Answer){0};
+    BranchTable *table = read_table(answer, base);
+    question_drop(answer);
     if (!table || !table->head->names) return NULL;
     table->first_number = table_reserve((int32_t)table->head->names);
     for (uint32_t at = 0; at < table->head->names; at++)

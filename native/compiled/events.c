@@ -25,6 +25,7 @@ static Thread *create_thread(void) {
     metrics_begin_thread(thread);
     thread->switched = thread->cpu.flag ? thread->cpu.flag : &cpu_armed;
     thread->quick_gap = recording.clock.kind == CLOCK_TSC && !metrics_wanted && !branches_wanted ? (uint64_t)thread->cpu.gap : 0;
+    thread->generation = recording.generation;
     return current_thread = thread;
 }
 
@@ -34,9 +35,11 @@ Thread *begin_thread(void) {
     if (beginning) return NULL; /* this is an instrumented malloc, called by what begins the recording */
     signals_hold(&before);
     beginning = 1;
-    Thread *thread = create_thread();
+    threads_count_beginning(1);
+    Thread *thread = recording.state < ENDED ? create_thread() : NULL;
     if (thread && thread->number == 1 && !recording.fake_clock) calibrate(thread);
     if (thread && thread->number == 1) define_start();
+    threads_count_beginning(-1);
     beginning = 0;
     signals_release(&before);
     return thread;

@@ -14,14 +14,19 @@ Thread *begin_thread(void);
  * back. */
 static inline Thread *claim_thread(uintptr_t stack) {
     if (recording.state >= ENDED) return NULL;
-    Thread *thread = current_thread ? current_thread : begin_thread();
-    if (!thread || thread->busy) return NULL;
+    Thread *thread = current_thread;
+    if (thread && thread->busy) return NULL;
+    if (!thread || __builtin_expect(thread->generation != recording.active, 0)) thread = begin_thread();
+    if (!thread) return NULL;
     if (__builtin_expect(stack - thread->stack_low > thread->stack_high - thread->stack_low, 0)) {
         thread->foreign_events++;
         return NULL;
     }
     thread->busy = 1;
-    return thread;
+    __asm__ volatile("" ::: "memory"); /* quick.h says why */
+    if (__builtin_expect(thread->generation == recording.active, 1)) return thread;
+    thread->busy = 0;
+    return NULL;
 }
 
 #endif

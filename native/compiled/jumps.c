@@ -13,7 +13,7 @@
 /* The stack stands at this address from now on. */
 static void landed(uintptr_t stack) {
     Thread *thread = current_thread;
-    if (!thread || recording.state != RECORDING || stack - thread->stack_low > thread->stack_high - thread->stack_low)
+    if (!thread || thread->generation != recording.active || stack - thread->stack_low > thread->stack_high - thread->stack_low)
         return;
     thread->busy = 1;
     invocations_bury(thread, stack);

@@ -16,15 +16,16 @@
 #include "inject/mirror.h"
 #include "inject/patches.h"
 #include "metrics.h"
+#include "selection.h"
 #include "settings.h"
 #include "threads.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int prepared; /* the environment was read */
+static int prepared; /* the settings were read */
 
 /* In the child of a fork, before anything of it runs. */
 static void forked(void) {
-    if (recording.state == RECORDING) recording.state = FORKED;
+    if (recording.state == RECORDING) recording_turn(FORKED);
     pthread_mutex_init(&lock, NULL);
     threads_forget();
     mirror_forget();
@@ -32,6 +33,13 @@ static void forked(void) {
     table_forget();
     branches_forget();
     dynamic_types_forget();
+}
+
+/* What is done once in the life of a process. */
+static int watch(void) {
+    static int watched;
+    if (!watched) watched = threads_start() && !pthread_atfork(NULL, NULL, forked);
+    return watched;
 }
 
 int process_prepare(void) {
@@ -44,8 +52,19 @@ int process_prepare(void) {
     recording.has_selection =
         *setting("PERFLAW_TARGET_SELECT") || *setting("PERFLAW_TARGET_EXCLUDE") || *setting("PERFLAW_TARGET_PER");
     recording.fake_clock = !strcmp(setting("PERFLAW_TARGET_CLOCK"), "fake");
-    if (!threads_start() || pthread_atfork(NULL, NULL, forked)) return 0;
-    return prepared = 1;
+    return prepared = watch();
+}
+
+void process_forget(void) {
+    functions_forget();
+    selection_forget();
+    tables_drop();
+    table_forget();
+    branches_forget();
+    dynamic_types_forget();
+    recording.stop_reason = NULL;
+    *recording.folder = 0;
+    prepared = 0;
 }
 
 static int make_folder(void) {
@@ -82,8 +101,10 @@ static int begin(void) {
 int process_begin(void) {
     int saved = errno;
     pthread_mutex_lock(&lock);
-    if (recording.state == NOT_BEGUN || recording.state == FORKED)
-        recording.state = begin() && recording.state != ENDED ? RECORDING : ENDED;
+    if (recording.state == NOT_BEGUN || recording.state == FORKED) {
+        recording.generation++;
+        recording_turn(begin() && recording.state != ENDED ? RECORDING : ENDED);
+    }
     pthread_mutex_unlock(&lock);
     errno = saved;
     return recording.state == RECORDING;
@@ -91,12 +112,13 @@ int process_begin(void) {
 
 __attribute__((destructor)) void process_finish(void) {
     int begun = recording.state == RECORDING || (recording.stop_reason && *recording.folder);
-    recording.state = ENDED; /* before the lines are written: a handler's hooks would wait for their lock */
+    recording_turn(ENDED); /* before the lines are written: a handler's hooks would wait for their lock */
     patches_rest();
     if (!begun) return;
     branches_finish();
     Totals totals = {.unselected = functions_unselected()};
     for (const Thread *thread = threads_all(); thread; thread = thread->next) {
+        if (thread->generation != recording.generation) continue;
         totals.overhead_ns += thread->overhead_ns;
         totals.off_ns += thread->off_ns;
         totals.lost_records += thread->lost_records;

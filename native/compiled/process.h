@@ -6,6 +6,9 @@
 
 /* Read what the recorder asks for from the environment, once per program. 0 if it asks for nothing. */
 int process_prepare(void);
+/* Forget all that was learnt in a recording that has ended, and its settings, so that another one can begin. No thread may be
+ * within an event. */
+void process_forget(void);
 /* End the recording of this process. */
 void process_finish(void);
 /* Begin the recording of this process, or of a forked child, if it is to be recorded. 0 if it is not. errno stays as

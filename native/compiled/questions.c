@@ -53,3 +53,7 @@ Answer question_ask(const char *text) {
     }
     return answer;
 }
+
+void question_drop(Answer answer) {
+    if (answer.data) munmap((void *)answer.data, answer.size);
+}

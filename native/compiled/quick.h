@@ -17,10 +17,12 @@
 
 /* Begin an event of the thread whose stack stands at this address. 0: it takes the long way. */
 ALWAYS_INLINE int quick_claim(Thread *thread, uintptr_t stack, uintptr_t low, uintptr_t span) {
-    if (UNLIKELY(recording.state != RECORDING || thread->busy || stack - low >= span)) return 0;
+    if (UNLIKELY(thread->busy)) return 0;
     thread->busy = 1;
-    ORDERED;
-    return 1;
+    ORDERED; /* whoever ended the recording and then finds no thread busy knows that none goes on here */
+    if (__builtin_expect(thread->generation == recording.active && stack - low < span, 1)) return 1;
+    thread->busy = 0;
+    return 0;
 }
 
 /* End an event. */

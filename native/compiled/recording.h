@@ -70,6 +70,7 @@ typedef struct Thread {
     uint64_t quick_gap; /* ns since the last event, up to which an event needs no more than a stamp (quick.h); 0: it always does */
     int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
     int64_t last_frame;
+    uint32_t generation; /* the recording that the thread takes part in; 0: none yet */
     Ring ring;
     Cpu cpu;
     uintptr_t stack_low, stack_high;
@@ -94,9 +95,12 @@ typedef struct Thread {
 } Thread;
 
 enum State { NOT_BEGUN, RECORDING, FORKED, ENDED };
+enum { NO_GENERATION = UINT32_MAX };
 
 typedef struct Recording {
-    volatile int state; /* enum State of this process */
+    volatile int state;         /* enum State of this process */
+    volatile uint32_t active;   /* the generation while the state is RECORDING, else NO_GENERATION */
+    uint32_t generation;        /* number of the recording in this process */
     int fake_clock, pid, recorder_pid, has_selection;
     uint64_t seed;
     char spool[2048], folder[2304];
@@ -114,6 +118,8 @@ typedef struct Recording {
 extern Recording recording;
 extern __thread Thread *current_thread __attribute__((tls_model("initial-exec")));
 
+/* Change the state. */
+void recording_turn(enum State state);
 /* End the recording for good, for the first reason given; the program goes on. Any thread may call it. Cost: two
  * stores. */
 void recording_stop(const char *reason);

@@ -20,27 +20,29 @@ typedef struct Selection {
 typedef struct LoadedFile {
     const void *base;
     const Selection *selection;
+    Answer answer; /* that holds it */
 } LoadedFile;
 
 static LoadedFile files[MAX_FILES]; /* a forked child has these mappings too */
 static int file_count;
 
-/* The recorder's answer for a file; NULL if it gives none. */
-static const Selection *ask(const char *name) {
+/* The selection in the recorder's answer for a file; NULL if it gives none. */
+static const Selection *ask(const char *name, Answer *answer) {
     char text[4096 + 16];
     snprintf(text, sizeof text, "functions %s", name);
-    Answer answer = question_ask(text);
-    const Selection *selection = answer.data;
-    if (!selection || answer.size < sizeof *selection || selection->magic != MAGIC) return NULL;
-    return selection->count <= (answer.size - sizeof *selection) / sizeof(Place) ? selection : NULL;
+    *answer = question_ask(text);
+    const Selection *selection = answer->data;
+    if (!selection || answer->size < sizeof *selection || selection->magic != MAGIC) return NULL;
+    return selection->count <= (answer->size - sizeof *selection) / sizeof(Place) ? selection : NULL;
 }
 
 static const Selection *selection_of(const void *base, const char *name) {
     for (int at = 0; at < file_count; at++)
         if (files[at].base == base) return files[at].selection;
-    const Selection *selection = ask(name);
+    Answer answer;
+    const Selection *selection = ask(name, &answer);
     if (!selection) recording_stop("the recorder did not say which functions to record");
-    else if (file_count < MAX_FILES) files[file_count++] = (LoadedFile){base, selection};
+    else if (file_count < MAX_FILES) files[file_count++] = (LoadedFile){base, selection, answer};
     return selection;
 }
 
@@ -64,4 +66,8 @@ int selection_find(const void *function, uint32_t *size) {
     if (!place) return (int)selection->others;
     *size = place->size;
     return (int)place->selected;
+}
+
+void selection_forget(void) {
+    while (file_count) question_drop(files[--file_count].answer);
 }

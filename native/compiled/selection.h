@@ -3,7 +3,7 @@
  *
  *     | Selection | Place 0 | Place 1 | ...    sorted by offset
  *
- * Ownership: answers stay mapped as long as the process lives. Threads: one at a time, under the lock of
+ * Ownership: answers stay mapped until the recording is forgotten. Threads: one at a time, under the lock of
  * functions.c. Cost: some milliseconds per file, and a binary search per function and thread. */
 #ifndef PERFLAW_COMPILED_SELECTION_H
 #define PERFLAW_COMPILED_SELECTION_H
@@ -15,5 +15,7 @@ enum { UNSELECTED, SELECTED, OBSERVED };
 /* Whether a function is to be recorded, and whether each of its invocations is an observation. *size is set to the size of its
  * code if that is known. If the recorder gives no answer, the recording stops. */
 int selection_find(const void *function, uint32_t *size);
+/* Forget all answers. */
+void selection_forget(void);
 
 #endif

@@ -16,22 +16,35 @@ static const uint64_t RESERVED_BYTES = 1ull << 30; /* of address space per threa
 static Thread *all, *idle;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t at_end;
+static int beginners; /* threads that are about to have their first event */
 
 Thread *threads_all(void) { return all; }
 
 void threads_forget(void) {
     current_thread = NULL;
     all = idle = NULL;
+    beginners = 0;
     pthread_mutex_init(&lock, NULL);
 }
 
 /* Other memory takes the place of the rings: a thread that is late writes to that, and one that waits for room goes on. */
 void threads_drop_rings(void) {
     for (Thread *thread = all; thread; thread = thread->next) {
+        if (!thread->ring.head) continue;
         size_t size = RING_START + ((size_t)thread->ring.mask + 1) * sizeof(Event);
         mmap(thread->ring.head, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         ring_stop(&thread->ring);
     }
+}
+
+void threads_count_beginning(int more) { __atomic_fetch_add(&beginners, more, __ATOMIC_SEQ_CST); }
+
+int threads_are_quiet(void) {
+    pthread_mutex_lock(&lock);
+    int busy = __atomic_load_n(&beginners, __ATOMIC_SEQ_CST) != 0;
+    for (const Thread *thread = all; thread; thread = thread->next) busy |= thread->busy;
+    pthread_mutex_unlock(&lock);
+    return !busy;
 }
 
 void signals_hold(Interruptions *before) {
@@ -51,9 +64,9 @@ void signals_release(const Interruptions *before) {
 static void end(void *held) {
     Thread *thread = held;
     Interruptions before;
-    if (recording.state != RECORDING || thread != current_thread) return;
+    if (thread != current_thread) return;
     signals_hold(&before);
-    thread_write(thread, thread->last_stamp, 0, 0, -1, -1, EVENT_END);
+    if (thread->generation == recording.active) thread_write(thread, thread->last_stamp, 0, 0, -1, -1, EVENT_END);
     current_thread = NULL;
     pthread_mutex_lock(&lock);
     thread->next_idle = idle;
@@ -68,22 +81,39 @@ void thread_watch_end(Thread *thread) { pthread_setspecific(at_end, thread); }
 
 /* ---- beginning of a thread ---- */
 
+/* Give a state a ring of this recording, and room for open invocations. 0 if there is none; then it takes part in nothing. */
+static int equip(Thread *thread) {
+    char path[sizeof recording.folder + 16];
+    snprintf(path, sizeof path, "%s/%04u.ring", recording.folder, ++recording.ring_count);
+    int error = ring_create(&thread->ring, path, recording.ring_count > LARGE_RINGS ? SMALL : LARGE);
+    if (error) recording_stop(ring_obstacle(error));
+    return !error && thread_grow(thread);
+}
+
 static Thread *create(void) {
     Arena arena;
-    char path[sizeof recording.folder + 16];
     Thread *thread = arena_create(&arena, RESERVED_BYTES) ? NULL : arena_alloc(&arena, sizeof *thread);
     if (!thread) return NULL;
     thread->arena = arena;
-    snprintf(path, sizeof path, "%s/%04u.ring", recording.folder, ++recording.ring_count);
-    int error = ring_create(&thread->ring, path, recording.ring_count > LARGE_RINGS ? SMALL : LARGE);
-    if (error) {
+    if (!equip(thread)) {
+        ring_unmap(&thread->ring);
         arena_destroy(&arena);
-        recording_stop(ring_obstacle(error));
         return NULL;
     }
-    if (!thread_grow(thread)) return NULL; /* there is no memory */
     thread->next = all;
     return all = thread;
+}
+
+/* Have the state of an earlier recording serve this one: all that lay in its arena is forgotten, and the memory given back. */
+static Thread *renew(Thread *thread) {
+    Thread *next = thread->next;
+    Arena arena = thread->arena;
+    ring_unmap(&thread->ring);
+    arena_clear(&arena);
+    Thread *renewed = arena_alloc(&arena, sizeof *renewed); /* the arena's first block, as it was before */
+    renewed->next = next;
+    renewed->arena = arena;
+    return equip(renewed) ? renewed : NULL;
 }
 
 /* Note the bounds of the thread's stack. A signal handler on a stack of its own and a coroutine stand outside of
@@ -103,9 +133,10 @@ static void find_stack(Thread *thread) {
 
 Thread *thread_create(void) {
     pthread_mutex_lock(&lock);
-    Thread *thread = idle;
-    if (thread) idle = thread->next_idle;
-    else thread = create();
+    Thread *thread = current_thread;
+    if (!thread && (thread = idle)) idle = thread->next_idle;
+    if (!thread) thread = create();
+    else if (thread->generation != recording.generation) thread = renew(thread);
     if (thread) thread->number = ++recording.thread_count;
     pthread_mutex_unlock(&lock);
     if (!thread) return NULL;

@@ -16,10 +16,15 @@ int threads_start(void);
 Thread *threads_all(void);
 /* Give the memory of all rings back when the recording is over, though a thread may still write to one. */
 void threads_drop_rings(void);
+/* Count those that are about to have their first event. */
+void threads_count_beginning(int more);
+/* Whether no thread is within an event. */
+int threads_are_quiet(void);
 /* In a forked child: the other threads do not exist, and the rings are the parent's. Async-signal-safe. */
 void threads_forget(void);
 
-/* The state for the calling thread, of a thread that has ended or new, with a number and without open invocations.
+/* The state for the calling thread, its own of an earlier recording, of a thread that has ended or new, with a number and without
+ * open invocations.
  * NULL if there is no memory or no room in the spool. */
 Thread *thread_create(void);
 /* Have the end of the calling thread written to its ring. */

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.record.attach import native_session
+from perflaw.record.attach import directory, native_session
+from perflaw.record.attach.directory import left_behind
 from perflaw.record.attach.injection import start_thread
-from perflaw.record.attach.patching import left_behind
 from perflaw.record.attach.process import native_program
+from perflaw.record.build import build, hooks
 from perflaw.record.compiled.inject import choice
 from perflaw.record.compiled.inject.tables import ModulePatches, module_patches
 from perflaw.record.settings import RecordSettings
@@ -72,11 +73,15 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_a_program_is_recorded_again_and_again(perflaw: Run, busy: Path, tmp_path: Path) -> None:
     with running(busy) as process:
-        before = code(process)
+        before, mapped = code(process), []
         for _ in range(4):
             said = perflaw("attach", process.pid, "--seconds", "0.5").stderr
             assert "recorded by injected code" in said
             assert code(process) == before
+            wait_until(lambda: directory.free_agent(process.pid, directory.build_of(build(hooks()))) > 0)
+            mapped.append(Path(f"/proc/{process.pid}/maps").read_text().count(" r-xp "))
+        assert directory.agents(process.pid) == 1
+        assert len(set(mapped)) == 1  # no further library and no further stubs
     found = recordings(tmp_path)
     assert len(found) == 4
     for recording in found:
@@ -84,6 +89,19 @@ def test_a_program_is_recorded_again_and_again(perflaw: Run, busy: Path, tmp_pat
         assert all(counted.get(name, 0) > 0 for name in RETURNING)
         assert any(path.endswith("/catcher/thrower") for path in paths(recording))
         assert not any(path.endswith(("/thrower/catcher", "/fibonacci/floating")) for path in paths(recording))
+
+
+def test_an_agent_of_another_build_is_left_alone(busy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(busy) as process:
+        program = native_program(process.pid)
+        assert program
+        for build_number, loaded in (("1", 1), ("2", 2), ("1", 2)):
+            monkeypatch.setattr(native_session, "build_of", lambda _, number=build_number: number * 16)
+            native_session.record_native(open_experiment("default", tmp_path), program, RecordSettings(), {}, 0.5)
+            assert directory.agents(process.pid) == loaded
+    found = recordings(tmp_path)
+    assert [recording.run.words["agent"].split()[0] for recording in found] == ["loaded", "loaded", "used"]
+    assert all(calls(recording).get("fibonacci", 0) > 0 for recording in found)
 
 
 def test_only_chosen_functions_are_changed(perflaw: Run, busy: Path, tmp_path: Path) -> None:

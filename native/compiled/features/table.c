@@ -31,6 +31,7 @@ typedef struct LoadedTable {
     const Feature *features;
     const Term *terms;
     const char *names;
+    Answer answer; /* that holds all of it */
 } LoadedTable;
 
 _Static_assert(sizeof(TableHead) == 32 && sizeof(HookCall) == 40 && sizeof(Read) == 16 && sizeof(Feature) == 32 &&
@@ -53,6 +54,10 @@ void table_forget(void) {
 
 /* ---- tables ---- */
 
+void tables_drop(void) {
+    while (table_count) question_drop(tables[--table_count].answer);
+}
+
 /* Add a table if the answer has room for all that its head announces. */
 static void add_table(const void *base, Answer answer) {
     const TableHead *head = answer.data;
@@ -64,7 +69,7 @@ static void add_table(const void *base, Answer answer) {
     const Read *reads = (const Read *)(calls + head->calls);
     const Feature *features = (const Feature *)(reads + head->reads);
     const Term *terms = (const Term *)(features + head->features);
-    tables[table_count++] = (LoadedTable){base, head, calls, reads, features, terms, (const char *)(terms + head->terms)};
+    tables[table_count++] = (LoadedTable){base, head, calls, reads, features, terms, (const char *)(terms + head->terms), answer};
 }
 
 static const HookCall *call_in(const LoadedTable *table, uint64_t returns) {

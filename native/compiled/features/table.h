@@ -66,7 +66,9 @@ typedef struct CallProgram {
 const CallProgram *table_find(const void *returns, const void *function, int32_t function_number);
 /* So many numbers of features that follow each other and are nobody's yet. Gives the first. */
 int32_t table_reserve(int32_t count);
-/* In a forked child: forget the numbers of features. */
+/* Forget what the recorder has answered, when nothing is read any more. */
+void tables_drop(void);
+/* Forget the numbers of features; in a forked child. */
 void table_forget(void);
 
 #endif

@@ -75,8 +75,9 @@ static __attribute__((noinline)) void read_returned(Thread *thread, uintptr_t sl
 
 /* End all that jumped to one another and return together. */
 static __attribute__((noinline)) uintptr_t leave(uintptr_t slot, uintptr_t returns) {
-    Thread *thread = current_thread ? claim_thread(slot) : NULL;
-    if (!thread) return returns;
+    Thread *thread = current_thread;
+    int is_open = thread && thread->generation == recording.active; /* it began in this recording */
+    if (!is_open || !(thread = claim_thread(slot))) return returns;
     invocations_bury(thread, slot);
     while ((thread->top->stack & ~IS_READ_AT_END) == slot) {
         if (thread->top->stack != slot) read_returned(thread, slot);

@@ -2,15 +2,20 @@
  * that the recorder has it create (record/attach/injection.py), and all jumps are written while no thread runs
  * (record/attach/patching.py). */
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "compiled/branches.h"
 #include "compiled/definitions.h"
 #include "compiled/events.h"
 #include "compiled/process.h"
@@ -32,9 +37,11 @@ __attribute__((constructor)) static void begin(void) {
 
 /* The head of the mapping that the recorder made for the new thread; native/python/attach.h has the same. */
 typedef struct AttachRequest {
-    uint64_t size, has_failed;
+    uint64_t size, has_failed; /* has_failed: 1 if the library was not loaded, 2 if it records already */
     const char *settings;
 } AttachRequest;
+
+enum { SETTLE_US = 1000000, PAUSE_US = 1000 };
 
 static int jumps_file = -1;
 
@@ -60,19 +67,55 @@ static const char *attach(const char *spool) {
     return trouble;
 }
 
+/* Wait until the recorder has taken its jumps back, which it does at once unless it was killed, and until no thread is within an
+ * event. 0 if the second takes too long. */
+static int settle(void) {
+    int taken_back = 0, quiet = 0;
+    /* The recording is over for every thread when this returns, and what is busy then has begun before. */
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+    for (int waited = 0; waited < SETTLE_US && !(taken_back && quiet); waited += PAUSE_US) {
+        usleep(PAUSE_US);
+        taken_back = taken_back || jumps_end(sizeof(Jump), offsetof(Jump, original));
+        quiet = threads_are_quiet();
+    }
+    jumps_leave();
+    return quiet;
+}
+
 __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *request) {
+    static int is_used, has_recorded;
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL); /* the program's handlers run in the program's threads */
     pthread_detach(pthread_self());
-    settings_take(request->settings); /* the mapping stays, because a forked child reads them too */
+    if (__atomic_exchange_n(&is_used, 1, __ATOMIC_ACQ_REL)) {
+        request->has_failed = 2;
+        return NULL;
+    }
+    settings_take(request->settings);
+    uint64_t build = strtoull(setting("PERFLAW_TARGET_BUILD"), NULL, 16);
+    mirror_offer(COPY_RECORDS, (uintptr_t)perflaw_attach, build);
+    if (has_recorded) {
+        recording_turn(NOT_BEGUN);
+        patches_wake();
+    }
     int file = open(setting("PERFLAW_TARGET_LOCK"), O_RDONLY | O_CLOEXEC);
     const char *trouble = attach(setting("PERFLAW_TARGET_SPOOL"));
     if (trouble && process_begin()) define_failure(trouble);
+    if (!trouble) define_text("agent", has_recorded ? "used again: an earlier recording has loaded it" : "loaded for this recording");
+    has_recorded = 1;
     while (!trouble && file >= 0 && flock(file, LOCK_SH)) continue; /* until the recorder releases it, or dies */
     if (file >= 0) close(file);
+    mirror_offer(COPY_ENDS, (uintptr_t)perflaw_attach, build);
     process_finish();
-    jumps_end(sizeof(Jump), offsetof(Jump, original));
+    int is_quiet = settle();
     threads_drop_rings();
+    /* What counts branches is within the program's blocks, outside of events. */
+    if (!is_quiet || branches_wanted) return NULL;
+    process_forget();
+    settings_take("");
+    munmap(request, request->size);
+    __atomic_store_n(&is_used, 0, __ATOMIC_RELEASE);
+    mirror_offer(COPY_IS_FREE, (uintptr_t)perflaw_attach, build);
     return NULL;
 }

@@ -13,10 +13,10 @@
 /* A mirror is mapped in pieces of this size, which stacks that lie side by side share. */
 #define PIECE ((uintptr_t)1 << 20)
 
-/* A process may have several copies of this library, because each recording of one that runs already brings its own. They share
- * the mirror, and find each other by a directory at a fixed address. */
+/* A process may have several copies of this library: one that was preloaded, and those of recorders of several builds, or that
+ * record at the same time. They share the mirror, and find each other by a directory at a fixed address. */
 #define DIRECTORY ((Directory *)(MIRROR_DISTANCE - ((uintptr_t)1 << 32)))
-#define MAGIC 0x325249444d465250ull /* "PRFMDIR2" */
+#define MAGIC 0x335249444d465250ull /* "PRFMDIR3" */
 enum { MAX_COPIES = 1024, MAX_PIECES = 15000, MAX_JUMP_TABLES = 1024, COMPARED = 5 };
 
 /* The jumps that one copy had written into one file. */
@@ -24,16 +24,24 @@ typedef struct JumpTable {
     uint64_t rows, count, is_over; /* rows: their address; count: 0 if the entry is free; is_over: nobody records by them */
 } JumpTable;
 
-/* record/attach/patching.py reads it. */
+typedef struct Copy {
+    uint64_t leave;  /* its exit stub */
+    uint64_t attach; /* the function by which it records again; 0 if it cannot */
+    uint64_t build;  /* of which build it is */
+    uint64_t state;  /* enum CopyState */
+} Copy;
+
+/* record/attach/directory.py reads it. */
 typedef struct Directory {
     uint64_t magic, copy_count, piece_count;
     JumpTable jumps[MAX_JUMP_TABLES];
-    uintptr_t leaves[MAX_COPIES]; /* the exit stub of each copy */
-    uint64_t pieces[MAX_PIECES];  /* numbers of the pieces that are mapped */
+    Copy copies[MAX_COPIES];
+    uint64_t pieces[MAX_PIECES]; /* numbers of the pieces that are mapped */
 } Directory;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Directory *directory;
+static Copy *copy; /* this one */
 int mirror_has_copies;
 static int is_quick = 1; /* whether mirror_may_leave knows the exit stubs of all copies */
 
@@ -56,21 +64,31 @@ static int is_there(void) {
 }
 
 int mirror_start(uintptr_t leave) {
+    if (copy) return 1;
     int is_new = map_at(DIRECTORY, sizeof *directory);
     if (!is_new && !is_there()) return 0;
     directory = DIRECTORY;
     directory->magic = MAGIC;
     if (directory->copy_count == MAX_COPIES) return 0;
     mirror_has_copies = directory->copy_count > 0;
-    for (uint64_t at = 0; at < directory->copy_count; at++) is_quick &= mirror_may_leave(directory->leaves[at], leave);
-    directory->leaves[directory->copy_count++] = leave;
+    for (uint64_t at = 0; at < directory->copy_count; at++) is_quick &= mirror_may_leave(directory->copies[at].leave, leave);
+    copy = &directory->copies[directory->copy_count];
+    *copy = (Copy){.leave = leave};
+    directory->copy_count++;
     return 1;
 }
 
 int mirror_leaves(uintptr_t returns) {
     for (uint64_t at = 0; at < directory->copy_count; at++)
-        if (directory->leaves[at] == returns) return 1;
+        if (directory->copies[at].leave == returns) return 1;
     return 0;
+}
+
+void mirror_offer(enum CopyState state, uintptr_t attach, uint64_t build) {
+    if (!copy) return;
+    copy->attach = attach;
+    copy->build = build;
+    __atomic_store_n(&copy->state, (uint64_t)state, __ATOMIC_RELEASE);
 }
 
 static int map_piece(uintptr_t piece) {
@@ -127,12 +145,19 @@ void jumps_note(const void *rows, uint64_t count, uint64_t row_size, uint64_t or
     mine[mine_count++] = table;
 }
 
-void jumps_end(uint64_t row_size, uint64_t original) {
+int jumps_end(uint64_t row_size, uint64_t original) {
+    int left = 0;
     for (int at = 0; at < mine_count; at++) {
         JumpTable *table = mine[at];
         const char *rows = (const char *)(uintptr_t)table->rows;
         if (is_taken_back(rows, original)) forget(table, row_size);
-        else table->is_over = 1;
+        else mine[left++] = table;
     }
+    mine_count = left;
+    return !left;
+}
+
+void jumps_leave(void) {
+    for (int at = 0; at < mine_count; at++) mine[at]->is_over = 1;
     mine_count = 0;
 }

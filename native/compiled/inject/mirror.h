@@ -26,6 +26,9 @@ extern int mirror_has_copies; /* whether there are others than this one */
 /* Whether an address may be the exit stub of a copy, as copies of one build are loaded to whole pages. `leave`: of one of them.
  * Where a copy of another build has its stub at another place in the page, no event takes the quick way. */
 static inline int mirror_may_leave(uintptr_t returns, uintptr_t leave) { return !((returns ^ leave) & 4095); }
+/* What other recorders see of this copy: whether it records, ends that, or can record again when a thread calls `attach`. */
+enum CopyState { COPY_RECORDS, COPY_IS_FREE, COPY_ENDS };
+void mirror_offer(enum CopyState state, uintptr_t attach, uint64_t build);
 /* Have a mirror of the thread's stack down to this address. 0 if there can be none. */
 int mirror_reach(Thread *thread, uintptr_t slot);
 /* In a forked child. */
@@ -35,8 +38,10 @@ void mirror_forget(void);
  * with the address of its jump, and at `original` has the bytes that belong there. What was kept of earlier recordings and is
  * taken back is forgotten. */
 void jumps_note(const void *rows, uint64_t count, uint64_t row_size, uint64_t original);
-/* The recording is over: a later recorder may take its jumps back. */
-void jumps_end(uint64_t row_size, uint64_t original);
+/* The recording is over: forget the jumps that are taken back. Gives whether all are. */
+int jumps_end(uint64_t row_size, uint64_t original);
+/* Its recorder is gone: a later one takes back those that are left. */
+void jumps_leave(void);
 
 #endif
 

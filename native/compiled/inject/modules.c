@@ -71,7 +71,10 @@ static const char *inject(const Known *entry, WriteJumps write) {
         name[length] = 0;
     }
     snprintf(text, sizeof text, "patches %s", name);
-    return patches_apply(&entry->module, question_ask(text), write);
+    Answer answer = question_ask(text);
+    const char *trouble = patches_apply(&entry->module, answer, write);
+    question_drop(answer);
+    return trouble;
 }
 
 /* Whether the processor checks return addresses, so that they cannot be replaced. */
@@ -87,6 +90,7 @@ const char *modules_inject(const char *wanted, WriteJumps write) {
     if (!patches_start()) return "nothing is injected: the system allows no new code";
     int libraries = !strcmp(wanted, "libraries");
     const char *trouble = NULL;
+    count = 0;
     dl_iterate_phdr(note, &libraries);
     for (int at = 0; at < count; at++) {
         const char *found = inject(&known[at], write);

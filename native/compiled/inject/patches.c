@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "compiled/recording.h"
+#include "core/base/table.h"
 #include "stubs.h"
 
 #define MAGIC 0x3154415046525046ull /* "FPRFPAT1" */
@@ -29,11 +30,22 @@ enum FixupKind { RELATIVE, LOW_HALF, HIGH_HALF };
 
 _Static_assert(sizeof(PatchTable) == 24 && sizeof(Patch) == 24 && sizeof(Fixup) == 16, "the rows of inject/tables.py");
 
-enum { JUMP_BYTES = 5, STUB_CODE = 2 * sizeof(void *), ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900 };
+enum { JUMP_BYTES = 5, STUB_CODE = 2 * sizeof(void *), ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900, STUBS_BYTES = 1 << 28 };
 
-/* Where the stubs of each module find where to jump to, in a page of its own before them, which stays writable. */
-static const void *volatile *entries[MAX_MODULES];
-static int entry_count;
+/* The page before the stubs that were made at once; it stays writable. */
+typedef struct Block {
+    const void *volatile entry; /* where they jump to */
+    struct Block *next;
+} Block;
+static Block *blocks;
+
+/* A stub by its function, so that it serves a later recording too. */
+typedef struct KnownStub {
+    char *stub;
+    uint64_t digest; /* of what it was made of */
+} KnownStub;
+static Arena arena;
+static Table stubs;
 
 /* ---- stubs ---- */
 
@@ -108,27 +120,87 @@ static const char *trouble_of(const PatchTable *table, size_t size, const Module
     return NULL;
 }
 
-static size_t size_of_stubs(const PatchTable *table) {
-    const Patch *patches = (const Patch *)(table + 1);
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = page;
-    for (uint32_t at = 0; at < table->patches; at++) size += STUB_HEAD + patches[at].displaced + ALIGNMENT;
-    return (size + page - 1) & ~(page - 1);
+/* The patches of a module that the recorder gave. */
+typedef struct Given {
+    const Module *module;
+    const Patch *patches;
+    const Fixup *fixups;
+    const char *bytes;
+    uint32_t count;
+} Given;
+
+static uint64_t digest_of(uint64_t hash, const void *data, size_t size) {
+    for (const unsigned char *at = data, *end = at + size; at < end; at++) hash = (hash ^ *at) * 0x100000001b3ull; /* FNV-1a */
+    return hash;
 }
 
-/* Write the stub of a patch; gives what is behind it, and the jump to it. */
-static char *put_patch(char *to, const Module *module, const Patch *patch, const Fixup *fixups, const char *bytes,
-                       const char *block, Jump *jump) {
-    char *function = module->base + patch->offset, *stub = aligned(to), *code = put_stub(stub, function, block);
-    const char *original = bytes + patch->first_byte, *target = stub + STUB_CODE;
-    memcpy(code, original + patch->original, patch->displaced);
-    for (uint32_t at = 0; at < patch->fixups; at++) fix(code, &fixups[patch->first_fixup + at], module->base);
-    int32_t distance = (int32_t)(target - function - JUMP_BYTES);
-    *jump = (Jump){.address = (uintptr_t)function, .size = patch->original};
-    memcpy(jump->original, original, patch->original);
-    memset(jump->jump, 0xcc, patch->original); /* int3 */
-    jump->jump[0] = (char)0xe9;
-    memcpy(jump->jump + 1, &distance, sizeof distance);
+/* Of all that a stub depends on but its own place. */
+static uint64_t digest_of_patch(const Given *given, const Patch *patch) {
+    const uint64_t head[] = {(uintptr_t)given->module->base, patch->original, patch->displaced, patch->fixups};
+    uint64_t hash = digest_of(0xcbf29ce484222325ull, head, sizeof head);
+    hash = digest_of(hash, given->bytes + patch->first_byte, (size_t)patch->original + patch->displaced);
+    return digest_of(hash, given->fixups + patch->first_fixup, patch->fixups * sizeof(Fixup));
+}
+
+static KnownStub *known_stub(const char *function) {
+    uint32_t number = table_get(&stubs, (uint32_t)(uintptr_t)function, (uint32_t)((uintptr_t)function >> 32), 0);
+    return number ? arena_block(&arena, number) : NULL;
+}
+
+/* The stub that an earlier recording made for the same; NULL if there is none. */
+static char *stub_for(const Given *given, const Patch *patch) {
+    const KnownStub *known = known_stub(given->module->base + patch->offset);
+    return known && known->digest == digest_of_patch(given, patch) ? known->stub : NULL;
+}
+
+/* A stub that cannot be noted is made again the next time. */
+static void note_stub(const Given *given, const Patch *patch, char *stub) {
+    char *function = given->module->base + patch->offset;
+    if (!arena.base && arena_create(&arena, STUBS_BYTES)) return;
+    KnownStub *known = known_stub(function), *new = known ? known : arena_alloc(&arena, sizeof *new);
+    if (!new) return;
+    *new = (KnownStub){stub, digest_of_patch(given, patch)};
+    if (!known)
+        table_put(&arena, &stubs, (uint32_t)(uintptr_t)function, (uint32_t)((uintptr_t)function >> 32), 0, arena_number(&arena, new));
+}
+
+/* Write the stub of a patch; gives what is behind it. */
+static char *put_patch(char *stub, const Given *given, const Patch *patch, const char *block) {
+    char *code = put_stub(stub, given->module->base + patch->offset, block);
+    memcpy(code, given->bytes + patch->first_byte + patch->original, patch->displaced);
+    for (uint32_t at = 0; at < patch->fixups; at++) fix(code, &given->fixups[patch->first_fixup + at], given->module->base);
     return code + patch->displaced;
+}
+
+/* Make the stubs that are missing. NULL, or why that cannot be. */
+static const char *make_stubs(const Given *given) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = page;
+    for (uint32_t at = 0; at < given->count; at++)
+        if (!stub_for(given, &given->patches[at])) size += STUB_HEAD + given->patches[at].displaced + ALIGNMENT;
+    if (size == page) return NULL;
+    size = (size + page - 1) & ~(page - 1);
+    char *block = map_near(given->module, size), *to = block + page;
+    if (!block) return "there is no free memory near it";
+    blocks = memcpy(block, &(Block){inject_entry, blocks}, sizeof(Block));
+    for (uint32_t at = 0; at < given->count; at++) {
+        const Patch *patch = &given->patches[at];
+        if (stub_for(given, patch)) continue;
+        char *stub = aligned(to);
+        to = put_patch(stub, given, patch, block);
+        note_stub(given, patch, stub);
+    }
+    return mprotect(block + page, size - page, PROT_READ | PROT_EXEC) ? "the system allows no new code" : NULL;
+}
+
+static Jump jump_to(const char *stub, const Given *given, const Patch *patch) {
+    const char *function = given->module->base + patch->offset;
+    Jump jump = {.address = (uintptr_t)function, .size = patch->original};
+    int32_t distance = (int32_t)(stub + STUB_CODE - function - JUMP_BYTES);
+    memcpy(jump.original, given->bytes + patch->first_byte, patch->original);
+    memset(jump.jump, 0xcc, patch->original); /* int3 */
+    jump.jump[0] = (char)0xe9;
+    memcpy(jump.jump + 1, &distance, sizeof distance);
+    return jump;
 }
 
 const char *patches_apply(const Module *module, Answer answer, WriteJumps write) {
@@ -137,28 +209,29 @@ const char *patches_apply(const Module *module, Answer answer, WriteJumps write)
     if (trouble || !table->patches) return trouble;
     const Patch *patches = (const Patch *)(table + 1);
     const Fixup *fixups = (const Fixup *)(patches + table->patches);
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = size_of_stubs(table), room = table->patches * sizeof(Jump), count = 0;
-    char *block = map_near(module, size);
-    if (!block) return "there is no free memory near it";
+    const Given given = {module, patches, fixups, (const char *)(fixups + table->fixups), table->patches};
+    if ((trouble = make_stubs(&given))) return trouble;
+    size_t room = table->patches * sizeof(Jump), count = 0;
     Jump *jumps = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (jumps == MAP_FAILED) return "there is no memory";
-    const void *entry = inject_entry;
-    memcpy(block, &entry, sizeof entry);
-    if (entry_count < MAX_MODULES) entries[entry_count++] = (const void *volatile *)block;
-    char *to = block + page;
     for (uint32_t at = 0; at < table->patches; at++) {
-        to = put_patch(to, module, &patches[at], fixups, (const char *)(fixups + table->fixups), block, &jumps[count]);
+        const char *stub = stub_for(&given, &patches[at]);
+        if (!stub) continue; /* it could not be noted */
+        jumps[count] = jump_to(stub, &given, &patches[at]);
         /* Something else may have changed the function, or it is another file of the same name. */
         count += !memcmp((const char *)jumps[count].address, jumps[count].original, jumps[count].size);
     }
-    trouble = mprotect(block + page, size - page, PROT_READ | PROT_EXEC) ? "the system allows no new code"
-                                                                        : write(module, jumps, count);
+    trouble = write(module, jumps, count);
     munmap(jumps, room);
     return trouble;
 }
 
 void patches_rest(void) {
-    for (int at = 0; at < entry_count; at++) *entries[at] = inject_rest;
+    for (Block *block = blocks; block; block = block->next) block->entry = inject_rest;
+}
+
+void patches_wake(void) {
+    for (Block *block = blocks; block; block = block->next) block->entry = inject_entry;
 }
 
 const char *write_jumps(const Module *module, const Jump *jumps, size_t count) {
@@ -172,6 +245,7 @@ const char *write_jumps(const Module *module, const Jump *jumps, size_t count) {
 /* ---- calibration ---- */
 
 int patches_start(void) {
+    if (recording.empty) return 1;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *block = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return 0;

@@ -6,7 +6,8 @@
  * Nothing is decoded here: bytes are compared, copied, and their addresses filled in. A function whose bytes are not those of
  * the file stays as it is.
  *
- * Ownership: stubs belong to the process and are never given back, because threads may be in them. Threads: one, while no other
+ * Ownership: stubs belong to the process and are never given back, because threads may be in them. A later recording of the same
+ * function uses its stub again. Threads: one, while no other
  * executes the module. Cost: about 100 ns a patch. */
 #ifndef PERFLAW_COMPILED_INJECT_PATCHES_H
 #define PERFLAW_COMPILED_INJECT_PATCHES_H
@@ -41,8 +42,10 @@ const char *patches_apply(const Module *module, Answer table, WriteJumps write);
 /* Writes the jumps itself: the program has one thread. */
 const char *write_jumps(const Module *module, const Jump *jumps, size_t count);
 
-/* The recording is over: functions whose jumps stay do nothing but go on. Cost: a store a module. */
+/* The recording is over: functions whose jumps stay do nothing but go on. Cost: a store for every mapping of stubs. */
 void patches_rest(void);
+/* Another recording of this process begins: what was prepared serves again where it is the same. */
+void patches_wake(void);
 
 /* Make an injected function that does nothing, for calibration. 0 if that cannot be. */
 int patches_start(void);

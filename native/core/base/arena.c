@@ -34,6 +34,11 @@ void arena_destroy(Arena *arena) {
     *arena = (Arena){0};
 }
 
+void arena_clear(Arena *arena) {
+    madvise(arena->base, arena->used, MADV_DONTNEED);
+    *arena = (Arena){.base = arena->base, .size = arena->size, .used = FIRST_BLOCK};
+}
+
 void *arena_alloc(Arena *arena, uint64_t size) {
     uint64_t rounded;
     unsigned class = class_of(size, &rounded);

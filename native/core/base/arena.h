@@ -22,6 +22,8 @@ typedef struct Arena {
 /* Reserve up to `limit` bytes, or less if the system refuses that much. 0 or errno. */
 int arena_create(Arena *arena, uint64_t limit);
 void arena_destroy(Arena *arena);
+/* Forget all blocks and give their memory back; the range stays reserved. */
+void arena_clear(Arena *arena);
 
 /* A zeroed block, aligned to 16 bytes. If there is no room it is NULL, and the arena is full. */
 void *arena_alloc(Arena *arena, uint64_t size);

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -43,6 +44,9 @@ _RED_ZONE: Final = 128
 """Bytes below the stack pointer that a function may use."""
 _HEAD: Final = struct.Struct("<QQQ")
 """``AttachRequest`` of native/python/attach.h: size, failure, settings."""
+
+_RECORDS_ALREADY: Final = 2
+"""``has_failed`` of a library that records already (native/compiled/inject/launch.c)."""
 
 _SEIZE, _INTERRUPT, _DETACH, _CONT, _SINGLESTEP, _GETREGS, _SETREGS = 0x4206, 0x4207, 17, 7, 9, 12, 13
 _GETREGSET, _SETREGSET, _GETSIGMASK, _SETSIGMASK = 0x4204, 0x4205, 0x420A, 0x420B
@@ -101,6 +105,8 @@ class NewThread:
         # Of a process that is gone, nothing is known.
         with suppress(OSError), (Path("/proc") / str(self.pid) / "mem").open("rb", buffering=0) as memory:
             _, failed, _ = _HEAD.unpack(os.pread(memory.fileno(), _HEAD.size, self.pages))
+            if failed == _RECORDS_ALREADY:
+                return "another recorder has begun at the same moment"
             if failed:
                 return os.pread(memory.fileno(), 500, self.message).split(b"\0")[0].decode(errors="replace")
         return ""
@@ -122,8 +128,10 @@ def refusal() -> tuple[str, str] | None:
     return None
 
 
-def start_thread(program: Attachable, extension: Path, settings: Mapping[str, str]) -> NewThread:
+def start_thread(program: Attachable, extension: Path, settings: Mapping[str, str], loaded: int = 0) -> NewThread:
     """Create the thread. TargetError if the process ended, cannot be traced, or has no thread that can be used.
+
+    ``loaded``: the address of ``SYMBOL`` in an extension that the process has loaded before; 0 if it is to load this one.
 
     A helper process does it, in a session of its own: a thread that is being used dies if its tracer does, so the helper
     completes its few milliseconds of work even where the recorder is killed meanwhile.
@@ -131,7 +139,7 @@ def start_thread(program: Attachable, extension: Path, settings: Mapping[str, st
     reading, writing = os.pipe()
     helper = os.fork()
     if not helper:
-        _answer(program.pid, writing, lambda: _start_thread(program, extension, settings))
+        _answer(program.pid, writing, lambda: _start_thread(program, extension, settings, loaded))
     os.close(writing)
     with open(reading, "rb") as answer:  # noqa: PTH123 (a descriptor)
         text = answer.read()
@@ -161,7 +169,7 @@ def _answer(pid: int, descriptor: int, work: Callable[[], NewThread]) -> NoRetur
         os._exit(0)
 
 
-def _start_thread(program: Attachable, extension: Path, settings: Mapping[str, str]) -> NewThread:
+def _start_thread(program: Attachable, extension: Path, settings: Mapping[str, str], loaded: int) -> NewThread:
     """Create the thread from this process."""
     functions = find_functions(program.pid, set(_LIBC_FUNCTIONS))
     if missing := sorted(_LIBC_FUNCTIONS - functions.keys()):
@@ -171,7 +179,7 @@ def _start_thread(program: Attachable, extension: Path, settings: Mapping[str, s
     while time.monotonic() < deadline:
         for thread in _threads(program.pid):
             with suppress(Unusable):  # the next thread may be usable, or this one later
-                return _use(program, thread, functions, extension, settings)
+                return _use(program, thread, functions, partial(_layout, functions, extension, settings, loaded))
         time.sleep(0.002)
     why = f"for {PATIENCE_S:g} s every thread of it was inside a long call into C"
     raise TargetError(f"process {program.pid}", why, f"perflaw attach {program.pid}")
@@ -196,7 +204,7 @@ def _seems_to_wait(pid: int, thread: int) -> bool:
 
 
 def _use(
-    program: Attachable, thread: int, functions: Mapping[str, Place], extension: Path, settings: Mapping[str, str]
+    program: Attachable, thread: int, functions: Mapping[str, Place], layout_at: Callable[[int], _Layout]
 ) -> NewThread:
     """Have this thread create the new one; Unusable if it is at another place."""
     with stopped_thread(program.pid, thread) as stopped:
@@ -204,9 +212,9 @@ def _use(
             raise Unusable
         with stopped.kept():
             gate = stopped.find_syscall(functions["syscall"])
-            size = len(_layout(0, functions, extension, settings).image)
+            size = len(layout_at(0).image)
             pages = stopped.syscall(gate, _MMAP, 0, size, _READ_WRITE, _PRIVATE_ANONYMOUS, -1 & 2**64 - 1, 0)
-            layout = _layout(pages, functions, extension, settings)
+            layout = layout_at(pages)
             stopped.write(pages, layout.image)
             try:
                 stopped.syscall(gate, _MPROTECT, layout.code, _PAGE, _READ_EXECUTE)
@@ -236,7 +244,9 @@ class _Layout:
     """Address of the message if the extension cannot be loaded."""
 
 
-def _layout(pages: int, functions: Mapping[str, Place], extension: Path, settings: Mapping[str, str]) -> _Layout:
+def _layout(
+    functions: Mapping[str, Place], extension: Path, settings: Mapping[str, str], loaded: int, pages: int
+) -> _Layout:
     strings = bytearray()
 
     def add(text: bytes) -> int:
@@ -289,6 +299,10 @@ def _layout(pages: int, functions: Mapping[str, Place], extension: Path, setting
             b"\x31\xc0\x5b\xc3",  # xor eax, eax; pop rbx; ret
         )
     )
+    if loaded:
+        body = (
+            b"\xf3\x0f\x1e\xfa\x48\xb8" + struct.pack("<Q", loaded) + b"\xff\xe0"
+        )  # endbr64; mov rax, loaded; jmp rax
     head = _HEAD.pack(code + _PAGE - pages, 0, given)
     data = (head + bytes(strings)).ljust(code - pages, b"\0")
     return _Layout(data + (create.ljust(64, b"\xcc") + body).ljust(_PAGE, b"\xcc"), code, message)

@@ -1,7 +1,8 @@
 """One recording of a compiled program that runs already: code is injected, and taken back at the end.
 
-A new thread of the program loads a copy of the library, so that each recording has a state of its own, prepares the stubs and
-hands the recorder the jumps to them. The recorder writes these while all threads are stopped, and takes them back at the end.
+A new thread of the program loads the library, or enters the one that an earlier recording has left there, prepares the stubs
+and hands the recorder the jumps to them. The recorder writes these while all threads are stopped, and takes them back at the
+end.
 If the recorder is killed, the jumps stay, and what they lead to records no more, until the next one takes them back.
 """
 
@@ -19,8 +20,9 @@ from typing import Final
 import numpy as np
 
 from perflaw.errors import TargetError
+from perflaw.record.attach.directory import build_of, free_agent, left_behind
 from perflaw.record.attach.injection import start_thread
-from perflaw.record.attach.patching import JUMP, Patching, left_behind
+from perflaw.record.attach.patching import JUMP, Patching
 from perflaw.record.attach.process import NativeProgram, mapped_files
 from perflaw.record.attach.session import (
     END_S,
@@ -79,17 +81,25 @@ def record_native(
     reader.paths = PATHS in settings.collect
     # The loader gives a program the library that it has, if it was loaded under the same name: also by a run that was removed.
     library = spool / f"libperflaw_{time.time_ns():x}.so"
+    build = build_of(tracer.file)
     with SignalRelay() as relay, claim:
-        shutil.copy(tracer.file, library)
         patching = Patching(program.pid, np.empty(0, JUMP))
         try:
             with lock(spool) as held:
-                given = {**settings.for_tracer(spool, seed), "LOCK": str(held), "INJECT": tracer.injects}
+                given = {
+                    **settings.for_tracer(spool, seed),
+                    "LOCK": str(held),
+                    "INJECT": tracer.injects,
+                    "BUILD": build,
+                }
                 started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
                 try:
                     earlier = Patching(program.pid, left_behind(program.pid))
                     earlier.disable()
-                    thread = start_thread(program, library, given)
+                    agent = free_agent(program.pid, build)
+                    if not agent:
+                        shutil.copy(tracer.file, library)
+                    thread = start_thread(program, library, given, agent)
                     await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
                     patching.rows = _jumps(reader, spool, program.pid)
                     patching.enable()

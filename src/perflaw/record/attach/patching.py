@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,12 +27,6 @@ _TRIES, _PAUSE_S = 20, 0.005
 """A function that a signal handler has interrupted in its first instructions is tried again so often, after this time."""
 _MAX_STACK: Final = 1 << 24
 """Bytes of a thread's stack that are searched for such functions."""
-_DIRECTORY: Final = 0x100000000000 - (1 << 32)
-"""Where ``Directory`` of native/compiled/inject/mirror.c lies in a process that code was injected into."""
-_DIRECTORY_HEAD: Final = struct.Struct("<QQQ")
-_DIRECTORY_MAGIC: Final = int.from_bytes(b"PRFMDIR2", "little")
-_JUMP_TABLE: Final = np.dtype([("rows", "<u8"), ("count", "<u8"), ("is_over", "<u8")])
-_JUMP_TABLES: Final = 1024
 
 
 @dataclass(slots=True)
@@ -136,21 +129,6 @@ def _stack_words(thread: StoppedThread, memory: int) -> NDArray[np.int64]:
                     content = os.pread(memory, min(end - low, _MAX_STACK), low)
                     return np.frombuffer(content[: len(content) // 8 * 8], "<i8")
     return np.empty(0, np.int64)
-
-
-def left_behind(pid: int) -> NDArray[np.void]:
-    """The jumps that recorders have written which were killed, rows ``JUMP`` in order of address."""
-    tables: list[NDArray[np.void]] = []
-    # No code was injected into it before, or it has ended.
-    with suppress(OSError), (Path("/proc") / str(pid) / "mem").open("rb", buffering=0) as memory:
-        size = _DIRECTORY_HEAD.size + _JUMP_TABLES * _JUMP_TABLE.itemsize
-        content = os.pread(memory.fileno(), size, _DIRECTORY)
-        if len(content) == size and _DIRECTORY_HEAD.unpack_from(content)[0] == _DIRECTORY_MAGIC:
-            for rows, count, is_over in np.frombuffer(content, _JUMP_TABLE, offset=_DIRECTORY_HEAD.size).tolist():
-                if count and is_over:
-                    tables.append(np.frombuffer(os.pread(memory.fileno(), count * JUMP.itemsize, rows), JUMP))
-    found = np.concatenate([np.empty(0, JUMP), *tables])
-    return found[np.argsort(found["address"], kind="stable")]
 
 
 @contextmanager

@@ -14,7 +14,6 @@
 #include "features/table.h"
 #include "functions.h"
 #include "inject/mirror.h"
-#include "inject/patches.h"
 #include "metrics.h"
 #include "selection.h"
 #include "settings.h"
@@ -113,7 +112,6 @@ int process_begin(void) {
 __attribute__((destructor)) void process_finish(void) {
     int begun = recording.state == RECORDING || (recording.stop_reason && *recording.folder);
     recording_turn(ENDED); /* before the lines are written: a handler's hooks would wait for their lock */
-    patches_rest();
     if (!begun) return;
     branches_finish();
     Totals totals = {.unselected = functions_unselected()};

@@ -112,6 +112,7 @@ typedef struct Recording {
     uint32_t ring_count;
     void (*empty)(void);     /* an injected function that does nothing; NULL if nothing is injected */
     const void *calibrated;  /* the function whose calls calibration makes; NULL outside of it */
+    void (*rest)(void);      /* has injected functions do nothing any more but go on; NULL if nothing is injected */
     const char *stop_reason; /* why the recording ended before the program did */
 } Recording;
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,22 @@ def test_the_jumps_of_a_killed_recorder_harm_nobody_and_the_next_one_takes_them_
     assert all(calls(recording).get(name, 0) > 0 for name in RETURNING)
 
 
+def targets(pid: int) -> list[int]:
+    """Where the stubs of a process jump to, which stands in the page before them."""
+    found, ours = [], range(0)
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        lines = [line.split() for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+        spans = [range(*(int(one, 16) for one in words[0].split("-"))) for words in lines]
+        for words, span in zip(lines, spans, strict=True):
+            if words[1] == "r-xp" and "libperflaw_hooks" in words[-1]:
+                ours = span
+        for words, before, span in zip(lines[1:], spans, spans[1:], strict=False):
+            if words[1] == "r-xp" and len(words) == 5 and before.stop == span.start:
+                memory.seek(span.start - 4096)
+                found.append(int.from_bytes(memory.read(8), "little"))
+    return [word for word in found if word in ours]
+
+
 def test_a_handler_that_interrupts_the_first_instructions_of_a_function_returns_to_them(tmp_path: Path) -> None:
     with (
         running(built(tmp_path, "interrupted.c", "-O2", "-pthread")) as process,
@@ -201,6 +218,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = ["gcc", "-O2", "-g", "server.c", "-L.", "-lkeys", f"-Wl,-rpath,{folder}", "-o", "server"]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "server"
+
+
+def started(pid: int, program: Path) -> list[int]:
+    """The children of a process that run this program."""
+    found = []
+    for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+        with suppress(OSError):  # it has ended
+            if Path(f"/proc/{child}/exe").readlink() == program:
+                found.append(child)
+    return found
+
+
+def test_a_launched_program_goes_on_at_a_short_branch_when_its_recorder_is_killed(server: Path, tmp_path: Path) -> None:
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [sys.executable, "-m", "perflaw", "record", "--", str(server)]
+    with subprocess.Popen(command, cwd=tmp_path, **quiet) as recorder:
+        wait_until(lambda: any(map(targets, started(recorder.pid, server))))
+        (pid,) = started(recorder.pid, server)
+        recording = targets(pid)
+        recorder.kill()
+    wait_until(lambda: targets(pid) != recording)
+    os.kill(pid, signal.SIGTERM)
 
 
 @contextmanager

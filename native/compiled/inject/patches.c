@@ -226,7 +226,8 @@ const char *patches_apply(const Module *module, Answer answer, WriteJumps write)
     return trouble;
 }
 
-void patches_rest(void) {
+/* The recording is over: functions whose jumps stay do nothing but go on. Cost: a store for every mapping of stubs. */
+static void rest(void) {
     for (Block *block = blocks; block; block = block->next) block->entry = inject_rest;
 }
 
@@ -246,6 +247,7 @@ const char *write_jumps(const Module *module, const Jump *jumps, size_t count) {
 
 int patches_start(void) {
     if (recording.empty) return 1;
+    recording.rest = rest;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *block = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return 0;

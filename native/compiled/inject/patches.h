@@ -42,8 +42,6 @@ const char *patches_apply(const Module *module, Answer table, WriteJumps write);
 /* Writes the jumps itself: the program has one thread. */
 const char *write_jumps(const Module *module, const Jump *jumps, size_t count);
 
-/* The recording is over: functions whose jumps stay do nothing but go on. Cost: a store for every mapping of stubs. */
-void patches_rest(void);
 /* Another recording of this process begins: what was prepared serves again where it is the same. */
 void patches_wake(void);
 

@@ -3,8 +3,8 @@
 The program (tests/programs/busy.cc) has three threads that recurse, throw and jump, and checks every result itself. Each cycle
 attaches, records for a tenth of a second and detaches. Then one recording stays while the jumps of four functions are written
 and taken back, CHANGES times each. No result may be wrong, all cycles have to succeed, the program has to be as fast
-afterwards as before within 1 %, its memory after the last cycle as after the tenth within 100 kB, and its threads may be stopped
-for 20 ms at most each time.
+afterwards as before within 1 %, its memory after the last cycle as after the tenth within 100 kB, and its threads may be
+stopped for 20 ms at most each time.
 """
 
 from __future__ import annotations

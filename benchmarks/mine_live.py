@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -147,7 +146,7 @@ def watching(folder: Path, load: Load) -> Iterator[list[str]]:
         assert check.stdout
         threading.Thread(target=lambda: told.extend(check.stdout), daemon=True).start()
         yield told
-        check.send_signal(signal.SIGINT)
+        check.terminate()  # a benchmark in the background, and what it starts, are deaf to Ctrl-C
 
 
 def main(loss_s: int = 120, clean_s: int = 120) -> None:

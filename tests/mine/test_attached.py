@@ -78,7 +78,12 @@ def test_samples_name_the_functions_of_a_running_program_as_recordings_do(tmp_pa
         program.communicate(timeout=30)
     chain = ("app.<module>", "app.serve", "app.pages", "app.Handler.page", "app.slow", "app.load")
     assert found.stacks.get(chain, 0) > 0, found.stacks
+    # The service asks now and then whether its file still exists, and a sample may meet it there.
     assert {name for stack in found.stacks for name in stack} <= {*chain, "app.quick", "genericpath.exists"}
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 CHANGING = SERVICE.replace("    return load(100)", "    return load(2000 if os.path.exists(sys.argv[2]) else 100)")
@@ -98,10 +103,13 @@ def test_what_becomes_slow_in_a_running_program_is_told_by_its_edge(perflaw: Run
         assert "slower" not in json.dumps(
             [one for one in json.loads(once.stdout)["verdicts"] if one["verdict"] == "violated"]
         )
-        with started_perflaw(tmp_path, "check", *words, "--watch", "--metrics", "m.prom", "--otlp", "m.json") as watch:
+        # As a shell starts it in the background: deaf to Ctrl-C, which is meant for another program.
+        outputs = ("--watch", "--metrics", "m.prom", "--otlp", "m.json")
+        with started_perflaw(tmp_path, "check", *words, *outputs, preexec_fn=_ignore_interrupts) as watch:
             (tmp_path / "planted").touch()
-            told = list(iter(watch.stdout.readline, "violated 1\n"))  # the last line of an alarm
             watch.send_signal(signal.SIGINT)
+            told = list(iter(watch.stdout.readline, "violated 1\n"))  # the last line of an alarm
+            watch.send_signal(signal.SIGTERM)
             errors = watch.communicate(timeout=60)[1]
         (tmp_path / "go").unlink()
         program.communicate(timeout=30)

@@ -1,8 +1,9 @@
 """Samples of where the threads of a running compiled program are, and probably came from.
 
-A thread that runs is stopped for some microseconds, and its place and the top of its stack are read. Callers are the words
-there that follow a call of the program's own code. Some of them are left over from calls that have returned: call paths of
-samples only tell which functions are worth recording.
+The kernel samples them by their CPU time. Where it does not, as in many containers, a thread that can run is stopped for some
+microseconds, and its place and the top of its stack are read. Callers are the words there that follow a call of the program's
+own code. Some of them are left over from calls that have returned: call paths of samples only tell which functions are worth
+recording.
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ from typing import Final
 import numpy as np
 
 from perflaw.errors import TargetError
+from perflaw.record.attach.cpu_samples import STACK_BYTES, ProcessSamples
 from perflaw.record.attach.injection import Unusable, stopped_thread
 from perflaw.record.attach.process import NativeProgram, ended, inside, mapped_files
 from perflaw.record.attach.stack_samples import StackSamples
 from perflaw.record.compiled.dwarf import functions_at
 from perflaw.record.compiled.selection import functions
 
+READ_S: Final = 0.04
+"""Interval at which the kernel's samples are read."""
 INTERVAL_S: Final = 0.02
-"""Mean interval of samples; twice that of Python, because each stops a thread."""
-STACK_BYTES: Final = 4096
-"""Part of the stack that is read."""
+"""Mean interval of samples that stop a thread; twice that of Python."""
 MAX_DEPTH: Final = 32
 """Callers that are kept."""
+_Places = tuple[int, ...]
+"""Functions by their index, from the outermost to the innermost."""
 
 
 class NativeSampler:
@@ -54,7 +58,30 @@ class NativeSampler:
 
     def collect(self, seconds: float, is_over: Callable[[], bool]) -> StackSamples:
         """Samples of these seconds, or until it is over or the program ends."""
-        stacks: Counter[tuple[str, ...]] = Counter()
+        try:
+            samples = ProcessSamples(self.program.pid)
+        except OSError:
+            return self._collect_stopping(seconds, is_over)
+        stacks: Counter[_Places] = Counter()
+        looks, deadline = 0, time.monotonic() + seconds
+        memory = os.open(f"/proc/{self.program.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with suppress(FileNotFoundError):  # the program has ended
+                while time.monotonic() < deadline and not is_over():
+                    time.sleep(READ_S)
+                    for one in samples.read():
+                        looks += 1
+                        with suppress(OSError):  # its code is gone
+                            if path := self._path_of(one.place, one.stack, memory):
+                                stacks[path] += 1
+        finally:
+            os.close(memory)
+            samples.close()
+        return self._named(stacks, looks)
+
+    def _collect_stopping(self, seconds: float, is_over: Callable[[], bool]) -> StackSamples:
+        """The same by stopping threads that can run."""
+        stacks: Counter[_Places] = Counter()
         looks, deadline = 0, time.monotonic() + seconds
         tasks = Path(f"/proc/{self.program.pid}/task")
         with (Path("/proc") / str(self.program.pid) / "mem").open("rb", buffering=0) as memory:
@@ -70,9 +97,22 @@ class NativeSampler:
                         if path := self._path_of(place, words, memory.fileno()):
                             stacks[path] += 1
                 time.sleep(INTERVAL_S * random.uniform(0.5, 1.5))
-        return StackSamples(stacks, looks)
+        return self._named(stacks, looks)
 
-    def _path_of(self, place: int, stack: bytes, memory: int) -> tuple[str, ...]:
+    def _named(self, stacks: Counter[_Places], looks: int) -> StackSamples:
+        """The samples with names, which take long to find: they are looked for when sampling is over."""
+        if missing := {at for places in stacks for at in places} - self._names.keys():
+            found = functions_at(self._path, sorted(self._offsets[at] for at in missing))
+            for at in missing:
+                offset = self._offsets[at]
+                code = found.get(offset)
+                self._names[at] = code.name if code else f"{self.program.name}+{offset:#x}"
+        named: Counter[tuple[str, ...]] = Counter()
+        for places, count in stacks.items():
+            named[tuple(self._names[at] for at in places)] += count
+        return StackSamples(named, looks)
+
+    def _path_of(self, place: int, stack: bytes, memory: int) -> _Places:
         """Functions of the program from the outermost to the innermost."""
         places = [self._function(place)]
         words = np.frombuffer(stack[: len(stack) // 8 * 8], "<u8")
@@ -82,20 +122,12 @@ class NativeSampler:
             if at >= 0 and _is_behind_call(os.pread(memory, 7, word - 7)):
                 places.append(at)
         known = [at for at in places if at >= 0][:MAX_DEPTH]
-        return tuple(self._name(at) for at in reversed(known))
+        return tuple(reversed(known))
 
     def _function(self, address: int) -> int:
         """Index of the function that has an address; -1 for none."""
         at = bisect_right(self._starts, address) - 1
         return at if at >= 0 and address < self._starts[at] + max(self._sizes[at], 1) else -1
-
-    def _name(self, at: int) -> str:
-        """Its name as recordings have it."""
-        if at not in self._names:
-            offset = self._offsets[at]
-            code = functions_at(self._path, [offset]).get(offset)
-            self._names[at] = code.name if code else f"{self.program.name}+{offset:#x}"
-        return self._names[at]
 
 
 def _is_behind_call(before: bytes) -> bool:

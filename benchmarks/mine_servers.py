@@ -27,6 +27,9 @@ from mined import show
 from quota import quota
 from shared import PROGRAMS, ROOT, Bars, environment
 
+from perflaw.mine.journal import read_journal
+from perflaw.store.experiment import open_experiment
+
 HALF, BUDGET = 0.5, "10%"
 MODULES = ("mpm_prefork", "authz_core", "dir", "autoindex", "mime", "filter", "deflate", "include", "alias", "setenvif")
 CONFIGURATION = """
@@ -178,6 +181,15 @@ def perflaw(folder: Path, user: str, *words: str) -> str:
     return done.stdout
 
 
+def recordings(folder: Path) -> list[str]:
+    """The recordings of the latest loop. It began with what those before it had learnt, but its data are its own."""
+    experiment = open_experiment("default", folder)
+    entries = read_journal(experiment.folder)
+    begun = max(place for place, one in enumerate(entries) if one["event"] == "begin")
+    made = [one["run"] for one in entries[begun:] if one["event"] == "measurement" and one["run"]]
+    return [run for run in made if (experiment.runs_folder / run).exists()]
+
+
 def mined(name: str, asked: argparse.Namespace, bars: Bars) -> None:
     """Mine one system again and again, and merge what was found."""
     with tempfile.TemporaryDirectory() as made:
@@ -192,11 +204,10 @@ def mined(name: str, asked: argparse.Namespace, bars: Bars) -> None:
                 pid = served[run % len(served)]
                 with quota(pid, HALF) if run >= asked.runs else contextlib.nullcontext():
                     words = ("--attach", str(pid), "--seconds", str(asked.seconds), "--budget", BUDGET)
-                    perflaw(places, user, "mine", "-e", f"run{run}", *words)
+                    perflaw(places, user, "mine", *words)
                 files.append(f"run{run}.yaml")
-                (places / files[-1]).write_text(
-                    perflaw(places, user, "mine", "-e", f"run{run}", "--export", "evidence")
-                )
+                own = recordings(places)
+                (places / files[-1]).write_text(perflaw(places, user, "mine", "--export", "evidence", *own))
             restarted = len(set(served) - set(workers()))
         told = json.loads(perflaw(places, user, "mine", "--merge", "--json", *files))
         print(f"== {name}: {len(files)} runs of {asked.seconds:g} s, {asked.half} of them at half of a processor")

@@ -41,7 +41,10 @@ def show(told: Mapping[str, Any]) -> bool:
             chance = np.median([each[f"chance_{what}"] for each in some] or [1])
             line.append(f"{what} {summary([each[what] for each in some] or [1])}  chance {100 * chance:3.0f}")
         print("   ".join(line))
-    median = float(np.median([each["points"] for each in some] or [1]))
+    if not some:
+        print("nothing was comparable: no function has several groups of call paths in both of two models")
+        return False
+    median = float(np.median([each["points"] for each in some]))
     print(f"median share of calls after all merges: {100 * median:.0f} % (bar {100 * LEAST_POINTS:.0f});", end=" ")
     print(f"most edges {most} (bar {MOST_ATOMS})")
     return median >= LEAST_POINTS and most <= MOST_ATOMS

@@ -116,6 +116,22 @@ def test_a_measurement_counts_only_for_groups_that_it_shows():
     assert load.lacks_replicates
 
 
+def test_what_earlier_recordings_say_is_measured_first_and_by_the_callers_that_told_call_paths_apart():
+    program, before = MadeUp(), Knowledge()
+    learn(program, before, 16)
+    knowledge = Knowledge()
+    knowledge.start_from([before.functions["app.load"].spec], program.now)
+    learn(program, knowledge, 1)
+    decision = knowledge.next(program.now)
+    assert decision.request.functions == ("app.load",)
+    assert set(decision.request.callers) & {"app.slow", "app.quick"}
+    assert "known" in decision.why
+    learn(program, knowledge, 4)
+    load = knowledge.functions["app.load"]
+    assert load.settled
+    assert load.spec.atoms == before.functions["app.load"].spec.atoms
+
+
 def test_callers_of_settled_functions_are_candidates():
     program, knowledge = MadeUp(), Knowledge()
     learn(program, knowledge, 30)

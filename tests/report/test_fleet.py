@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perflaw.report.fleet.page import fleet_page
-from perflaw.report.fleet.text import fleet_text
+from perflaw.report.fleet import fleet_page, fleet_text
 
 NAME = "<script>alert('x')</script>\x1b[31m"
 

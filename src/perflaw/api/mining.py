@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +12,10 @@ from perflaw.errors import StoreError, UsageError
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
 if TYPE_CHECKING:
+    from perflaw.check.spec_calls import SpecOptions
     from perflaw.learn.paths import MiningOptions
     from perflaw.store.experiment import Recording
-    from perflaw.types import Observed, PathSpec
+    from perflaw.types import Observed, PathSpec, SpecVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,29 @@ def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_
 
     specs = locate([_mine(each, options, now_ns) for each in observed], observed)
     return MinedSpecs(SpecFile(_rank(specs, observed)), observed=tuple(observed))
+
+
+def judge_recordings(
+    file: SpecFile, recordings: Sequence[Recording], options: SpecOptions
+) -> tuple[list[SpecVerdict], Mapping[tuple[str, str], Observed]]:
+    """A verdict for every group, and what the recordings observed, by function and metric."""
+    from perflaw.check.spec_judge import NewProgram, judge_specs
+    from perflaw.store.paths import read_observed
+    from perflaw.store.tables import read_table
+    from perflaw.types import Component
+
+    observed: dict[tuple[str, str], Observed] = {}
+    for metric in dict.fromkeys(mined.spec.metric for mined in file.specs):
+        names = {mined.spec.component for mined in file.specs if mined.spec.metric == metric}
+        observed.update({(each.component, metric): each for each in read_observed(recordings, names, metric)})
+    places: dict[str, Component] = {}
+    calls: dict[str, int] = {}
+    for recording in recordings:  # the newest last
+        for name, path, line, number in read_table(recording.folder, "components", ("name", "file", "line", "calls")):
+            places[str(name)] = Component(str(name), str(path), int(line))
+            calls[str(name)] = calls.get(str(name), 0) + int(number)
+    selected = any(each.run.lost.unselected_functions for each in recordings)
+    return judge_specs(file.specs, observed, options, NewProgram(places, calls, selected)), observed
 
 
 def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:

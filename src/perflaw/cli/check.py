@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.api.mining import is_specification, read_specs
+from perflaw.api.mining import is_specification, judge_recordings, read_specs
 from perflaw.cli.options import experiment_option, json_option
 from perflaw.cli.reviews import review_options, write_reviews
 from perflaw.errors import UsageError
@@ -123,7 +123,6 @@ def command(
 def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: SpecOptions, outputs: Outputs) -> int:
     """Hold recordings against a file of specifications; exit status 1 if a group of call paths violates them."""
     from perflaw.api.checks import new_recordings
-    from perflaw.cli.spec_checks import judge_recordings
     from perflaw.report.documents import check_document
     from perflaw.report.verdicts import spec_verdicts_text
 

@@ -104,7 +104,7 @@ def serve(folder: Path, page: str | None, keep_days: float) -> int:
 def views_at(address: str) -> Views:
     """The page at an address."""
     from perflaw.mine.fleet.viewing import Views
-    from perflaw.report.fleet.page import POLICY, fleet_page, fleet_tables
+    from perflaw.report.fleet import POLICY, fleet_page, fleet_tables
     from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page, render
     from perflaw.types.specifications import MinedSpec, SpecFile
@@ -125,7 +125,7 @@ def status(folder: Path, as_json: bool) -> int:
     from perflaw.mine.fleet.enrolment import ControllerFolder
     from perflaw.mine.fleet.ledger import Ledger
     from perflaw.mine.fleet.status import fleet_status
-    from perflaw.report.fleet.text import fleet_text
+    from perflaw.report.fleet import fleet_text
 
     ledger = Ledger(ControllerFolder.open(folder).database)
     document = fleet_status(ledger)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from perflaw.api.mining import read_specs
+from perflaw.api.mining import judge_recordings, read_specs
 from perflaw.cli.options import print_document
 from perflaw.cli.progress import note
 from perflaw.cli.record_messages import print_build
@@ -193,8 +193,6 @@ class _LiveCheck:
         return verdict.verdict == "violated" and is_slower and _key(verdict) not in self._violated
 
     def _judge(self, runs: Sequence[str], options: SpecOptions) -> list[SpecVerdict]:
-        from perflaw.cli.spec_checks import judge_recordings
-
         if not runs:
             return []
         recordings = [self.experiment.recording(run) for run in runs]

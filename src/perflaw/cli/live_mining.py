@@ -15,10 +15,11 @@ import click
 
 from perflaw.cli.progress import note
 from perflaw.cli.record_messages import print_build
-from perflaw.errors import TargetError, UsageError
+from perflaw.errors import PerflawError, TargetError, UsageError
 
 if TYPE_CHECKING:
     from perflaw.mine.attached import AttachedProcess
+    from perflaw.types import PathSpec
 
 _START_S: Final = 20.0
 """Time in which a program that was started has to become one that can be attached to."""
@@ -58,6 +59,9 @@ def mine_running(
 
         account = Budget(known, budget, process.presumed)
         loop = MiningLoop(process, account, journal, is_over, lambda text: click.echo(text, err=True))
+        if known_specs := _known(experiment):
+            loop.knowledge.start_from(known_specs, time.time_ns())
+            note(f"{len(known_specs)} functions are known from earlier recordings of {experiment} and measured first")
         try:
             with process:
                 loop.run()
@@ -79,6 +83,21 @@ def mine_running(
                 f"process {known}: nothing was learnt", why, f"perflaw mine --attach {known} --seconds 60"
             )
         return status
+
+
+def _known(experiment: str) -> list[PathSpec]:
+    """What the experiment's recordings say already, which tells what to measure first."""
+    from perflaw.api.mining import MiningRequest, mine_specs
+    from perflaw.learn.paths import MiningOptions
+    from perflaw.store.experiment import open_experiment
+
+    if not open_experiment(experiment).ids():
+        return []
+    try:
+        mined = mine_specs(MiningRequest(experiment, "time", (), (), MiningOptions(), time.time_ns()))
+    except PerflawError:  # its recordings have no call paths, or cannot be read: others can be made nevertheless
+        return []
+    return [one.spec for one in mined.file.specs]
 
 
 @contextmanager

@@ -46,8 +46,10 @@ MOST_MEASUREMENTS: Final = 24
 """Measurements of a function that are kept."""
 DIFFERING: Final = 2
 """Measurements in a row that do not match what is known of a function, after which it is learnt anew."""
-AT_ONCE: Final = 3
+AT_ONCE: Final = 6
 """Functions that are timed together."""
+SHORT_S: Final = 600.0
+"""Time after which it is looked at again whether the calls of a function still are too short to be timed."""
 WANTED_CALLS: Final = 4_000
 """Calls that one measurement is meant to observe: enough to compare observations of a thousand calls."""
 SHORTEST_S, LONGEST_S = 0.5, 8.0
@@ -116,11 +118,15 @@ class KnownFunction:
     """Calls of the function itself a second."""
     replicates: int = 0
     """Measurements that show the group of call paths which the fewest of them show."""
+    named: tuple[str, ...] = ()
+    """Callers that an earlier specification of it has; they are recorded first."""
 
     def utility(self, now_ns: int) -> float:
         """How useful another measurement is (Algorithm 3); 1 until it is settled."""
         if not self.settled or self.lacks_replicates:
             return 1.0
+        if self.is_short:
+            return min(1.0, (now_ns - self.last_ns) / (SHORT_S * 1e9))
         if self.spec is None or not self.observed:
             return min(1.0, (now_ns - self.last_ns) / 60e9)  # it was not called
         ends = [(one.start_ns, one.end_ns) for each in self.observed for one in each.observations]
@@ -131,7 +137,13 @@ class KnownFunction:
     @property
     def lacks_replicates(self) -> bool:
         """Whether it was measured, but too seldom to tell how much its groups vary from one measurement to the next."""
-        return self.settled and 0 < len(self.observed) < MOST_REPLICATES and self.replicates < REPLICATES
+        is_known = self.settled and not self.is_short and bool(self.observed)
+        return is_known and len(self.observed) < MOST_REPLICATES and self.replicates < REPLICATES
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its calls are too short to be timed."""
+        return bool(self.spec and not self.spec.points and any(note.startswith(TOO_SHORT) for note in self.spec.notes))
 
     def count_replicates(self) -> None:
         """Count the measurements that show the group which the fewest of them show, with enough calls."""
@@ -191,6 +203,24 @@ class Knowledge:
         self._number = 0
         self._called_by: dict[str, Counter[tuple[int, str]]] = {}
         self._leaves: Counter[str] = Counter()
+
+    def start_from(self, specs: Iterable[PathSpec], now_ns: int) -> None:
+        """Begin with what earlier recordings say: the functions to measure first, and the callers that told call paths apart.
+
+        Their durations do not count: the program may be another version of itself.
+        """
+        for spec in specs:
+            name = spec.component
+            function = self.functions[name] = KnownFunction(name, "known from earlier recordings")
+            function.spec = spec
+            if function.is_short:
+                function.settled, function.last_ns = True, now_ns
+                continue
+            function.groups, function.spec = function.explained, None
+            if function.groups > 1:
+                counts = Counter(name for path in spec.paths for name in dict.fromkeys(path[:-1]))
+                function.named = tuple(one for one, _ in counts.most_common(MOST_CALLERS) if one != spec.component)
+                function.level = max(len(path) for path in spec.paths) - 1
 
     # ---- what measurements say ----
 
@@ -280,7 +310,7 @@ class Knowledge:
                 news.append(f"{name}: its durations have changed; it is learnt anew")
             return news
         assert function.spec
-        if not function.spec.points and any(note.startswith(TOO_SHORT) for note in function.spec.notes):
+        if function.is_short:
             return self._settle(function, "its calls are too short to be timed")
         if before is None or _shape(before) != _shape(function.spec):
             news.append(f"{name}: {_told(function.spec)}")
@@ -291,7 +321,8 @@ class Knowledge:
     def _is_complete(self, function: KnownFunction) -> bool:
         """Whether further measurements on this level say nothing new."""
         assert function.spec
-        if function.spec.stable and function.spec.observations >= 3 and not function.spec.unknown:
+        is_as_before = not function.named or function.explained >= function.groups
+        if function.spec.stable and function.spec.observations >= 3 and not function.spec.unknown and is_as_before:
             return True
         if function.level and function.comes_one_way:
             return True
@@ -309,6 +340,8 @@ class Knowledge:
         function.groups = max(function.groups, function.explained)
         if not function.spec.borders:
             return self._settle(function, "its durations are of one kind")
+        if function.named and function.explained >= function.groups:
+            return self._settle(function, "it has as many groups of call paths as before")
         if function.level and function.explained > 1 and function.is_pure:
             return self._settle(function, "its call paths explain its durations")
         if function.fruitless >= FRUITLESS_LEVELS:
@@ -317,7 +350,7 @@ class Knowledge:
         level = self._next_level(function.name, function.level, 2 if one_way else 1)
         if not level:
             return self._settle(function, "there are no further callers")
-        function.level = level
+        function.level, function.named = level, ()
         function.is_new_level, function.rounds, function.rate = True, 0, 0.0
         return [f"{function.name}: its calls are recorded by call path, callers of level {function.level}"]
 
@@ -361,6 +394,16 @@ class Knowledge:
         """Part of the samples that found the program in a function."""
         return self._leaves[name] / max(self.stacks.total(), 1)
 
+    def _own_samples(self) -> Counter[str]:
+        """Samples by function; those in functions that are too short to be timed count for whoever called these."""
+        short = {one.name for one in self.functions.values() if one.is_short}
+        if not short:
+            return self._leaves
+        own: Counter[str] = Counter()
+        for path, count in self.stacks.items():
+            own[next((name for name in reversed(path) if name not in short), path[-1])] += count
+        return own
+
     def next(self, now_ns: int) -> Decision | None:
         """The measurement of the highest utility; None if nothing is worth measuring now."""
         age_s = (now_ns - self.sampled_ns) / 1e9
@@ -371,9 +414,8 @@ class Knowledge:
             seconds = 3.0 if is_first else SHORTEST_S
             return Decision(self._request("samples", (), (), seconds), why, utility, 0.0)
         able = [one for one in self.functions.values() if one.sampling > 0]
-        ranked = sorted(
-            able, key=lambda one: (-one.utility(now_ns), one.rank, -one.level, -self.share(one.name), one.name)
-        )
+        share = self._own_samples()
+        ranked = sorted(able, key=lambda one: (-one.utility(now_ns), one.rank, -one.level, -share[one.name], one.name))
         if not ranked:
             return None
         best = ranked[0]
@@ -381,9 +423,9 @@ class Knowledge:
         if utility <= 0:
             return None
         if best.level:
-            callers = self.callers(best.name, best.level)
+            callers = best.named or self.callers(best.name, best.level)
             request = self._request("paths", (best.name,), callers, _seconds(best))
-            what = f"callers of level {best.level}"
+            what = "the callers that it is known by" if best.named else f"callers of level {best.level}"
         else:
             together = [best] if best.alone else [one for one in ranked if self._goes_with(one, best, now_ns)][:AT_ONCE]
             request = self._request("durations", tuple(one.name for one in together), (), max(map(_seconds, together)))

@@ -1,1 +1,0 @@
-"""The state of a fleet as a table and as a page."""

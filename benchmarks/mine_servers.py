@@ -56,13 +56,25 @@ AddOutputFilterByType DEFLATE text/html
 Require all granted
 </Directory>
 """
+TABLES = """
+ALTER TABLE pgbench_history ADD FOREIGN KEY (aid) REFERENCES pgbench_accounts;
+ALTER TABLE pgbench_history ADD FOREIGN KEY (bid) REFERENCES pgbench_branches;
+CREATE FUNCTION spend(account int, amount int) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE pgbench_accounts SET abalance = abalance - amount WHERE aid = account;
+  RETURN (SELECT sum(abalance) FROM pgbench_accounts WHERE aid BETWEEN account AND account + 30);
+END $$;
+"""
+"""What every second database has: references between tables, and a function that runs statements of its own."""
 STATEMENTS = """
-\\set aid random(1, 500000)
-\\set kind random(1, 3)
+\\set aid random(1, 490000)
+\\set kind random(1, 4)
 \\if :kind = 1
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 \\elif :kind = 2
-UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, :aid, 1, now());
+\\elif :kind = 3
+SELECT spend(:aid, 1);
 \\else
 SELECT sum(abalance), max(filler) FROM pgbench_accounts WHERE aid BETWEEN :aid AND :aid + 300;
 \\endif
@@ -129,6 +141,8 @@ def postgresql(folder: Path) -> Iterator[tuple[str, Workers]]:
         ready = [bench.replace("pgbench", "pg_isready"), "-q", "-h", "127.0.0.1", "-p", port]
         while subprocess.run(ready).returncode:
             time.sleep(0.1)
+        psql = [bench.replace("pgbench", "psql"), "-q", "-h", "127.0.0.1", "-p", port, "-U", "perflaw", "-c", TABLES]
+        subprocess.run([*psql, "trips"], check=True)
         client = {**given, "PGOPTIONS": "-c synchronous_commit=off"}  # else it waits for the disk, and not for itself
         load = [bench, "-h", "127.0.0.1", "-p", port, "-U", "perflaw", "-n", "-c", "2", "-T", "100000"]
         started(stack, *load, "-f", str(folder / "mix.sql"), "trips", env=client, stdout=subprocess.DEVNULL)
